@@ -7,7 +7,7 @@ from tuskml.kernels.instruction_sets import instruction_sets
 
 
 def kernels_path() -> Path:
-    """The file of the kernels' library: of its builds the best that the processor runs."""
+    """Path of the kernels' library: the best of its builds that the processor runs."""
     folder = Path(__file__).parent
     for suffix in instruction_sets():
         path = folder / f"_native{suffix}.so"

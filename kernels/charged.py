@@ -1,4 +1,4 @@
-"""The memory account of a training's rows: its limits, and what else is charged to it.
+"""Memory accounting of a training: the limits of its account, and arrays charged to it.
 
 Large arrays are charged one by one (`Charges`), and all other arrays of NumPy while a training
 runs (`counted`).
@@ -20,11 +20,11 @@ from tuskml.kernels.library import check_code, library
 from tuskml.kernels.structures import MemoryUse
 
 FLOOR = 32 << 20
-"""Bytes that a training may take whatever the limit is."""
+"""Bytes that a training may always take, whatever the limit is."""
 
 
 def memory_use(memory: int) -> MemoryUse:
-    """Limits and use of an account. Without an account there is no limit."""
+    """Limits and usage of an account. Without an account there is no limit."""
     use = MemoryUse(budget=(1 << 63) - 1)
     if memory:
         library().tk_memory_use(memory, use)
@@ -32,26 +32,26 @@ def memory_use(memory: int) -> MemoryUse:
 
 
 def room_beside(memory: int) -> int:
-    """Bytes that a training may take beside its rows (`tusk_memory_reserve`)."""
+    """Bytes that a training may take in addition to its rows (`tusk_memory_reserve`)."""
     use = memory_use(memory)
     return int(max(use.budget - use.resident, use.budget // 4, FLOOR))
 
 
 def held(handle: ctypes.c_void_p, at: int, n: int, dtype: DTypeLike) -> NDArray[Any]:
-    """An array over memory of a `tk_charged`, which goes, and is refunded, with its last view.
+    """Wraps memory of a `tk_charged`, which is freed and refunded with the last view of the array.
 
-    Nothing else may free it. Its account lives as long.
+    Nothing else may free it. Its account must live as long.
     """
     kind = np.dtype(dtype)
     memory: Any = (ctypes.c_char * (n * kind.itemsize)).from_address(at)
     owner: Any = weakref.finalize(memory, library().tk_charged_free, handle)
     owner.atexit = False
-    made: NDArray[Any] = np.frombuffer(memory, kind)
-    return made
+    array: NDArray[Any] = np.frombuffer(memory, kind)
+    return array
 
 
 class Charges:
-    """Makes arrays in an account, which may spill to disk. 0: they are on the heap."""
+    """Allocates arrays in an account, which may spill to disk. 0: they are on the heap."""
 
     def __init__(self, memory: int) -> None:
         self.memory = memory
@@ -79,10 +79,8 @@ class Charges:
         return handle, at.value
 
 
-# NumPy's arrays.
-#
-# NumPy allocates through the handler of the running thread (NEP 49). While a training runs, this
-# is our handler, which allocates no more than the account has left.
+# NumPy's arrays. NumPy allocates through the handler of the running thread (NEP 49). While a
+# training runs, this is our handler, which allocates no more than the account allows.
 
 SET_HANDLER = 304
 """`PyDataMem_SetHandler` in NumPy's table of functions, since NumPy 1.22."""
@@ -100,21 +98,21 @@ def _set_handler() -> Callable[[Any], Any]:
 
 
 def _capsule(handler: int) -> Any:
-    """The handler as NumPy takes it."""
+    """Wraps a handler in the capsule that NumPy expects."""
     make = ctypes.pythonapi.PyCapsule_New
     make.restype = ctypes.py_object
     make.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     return make(handler, _NAME, None)
 
 
-_NAME = b"mem_handler"  # NumPy's, kept: a capsule does not copy it
+_NAME = b"mem_handler"  # NumPy's own name, kept here since a capsule does not copy it
 
 
 @contextmanager
 def counted(memory: int) -> Iterator[None]:
-    """Arrays made in the context, and what kernels take, count in the account `memory`.
+    """Counts NumPy's arrays and the kernels' allocations in the account `memory`.
 
-    Beyond what it has left NumPy raises MemoryError, and so do kernels. 0: nothing is counted.
+    Beyond its limit NumPy raises MemoryError, and so do kernels. 0: nothing is counted.
     """
     if not memory:
         yield
@@ -134,16 +132,16 @@ def counted(memory: int) -> Iterator[None]:
 
 
 def here() -> int | None:
-    """What counts the calling thread's training; None: nothing does."""
-    found: int | None = library().tk_working_here()
-    return found
+    """Handle of the calling thread's accounting for `counted_as`; None without one."""
+    number: int | None = library().tk_working_here()
+    return number
 
 
 @contextmanager
 def counted_as(training: int | None) -> Iterator[None]:
-    """What kernels take on this thread counts as that of a training, from `here` of its thread.
+    """Counts the kernels' allocations on this thread as those of a training, from its `here`.
 
-    NumPy's arrays do where the thread runs in a copy of that thread's context.
+    NumPy's arrays are counted if the thread runs in a copy of that thread's context.
     """
     before = here()
     library().tk_working_enter(training)

@@ -14,7 +14,7 @@ Counts = NDArray[np.int64]
 
 
 class DrawnStructure(ctypes.Structure):
-    """`tk_drawn`."""
+    """The C structure `tk_drawn`."""
 
     _fields_ = [(name, structures.ADDRESS) for name in ("rows", "begin", "sizes", "first")]
 
@@ -54,9 +54,9 @@ class Drawn:
 class Epoch:
     """The parameters of a stochastic epoch. step is (G,), the other arrays are (G, d).
 
-    rows_before, rows_of_all, mean_weight: where the rows are a part of a group whose other parts
-    lie elsewhere, what precedes them in the epoch, and what all parts have; 0 rows of all: there
-    are no others.
+    rows_before, rows_of_all, mean_weight: for rows that are a part of a group, the number of rows
+    before them in the epoch, the number of rows of all parts, and their mean weight; 0 rows of
+    all: there are no other parts.
     """
 
     batch_size: int

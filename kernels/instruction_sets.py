@@ -1,4 +1,4 @@
-"""Which builds of the kernels this processor runs.
+"""Builds of the kernels by the instruction sets of this processor.
 
 The build reads this file too, before anything is installed: it imports the standard library alone.
 """

@@ -1,4 +1,4 @@
-"""The kernels' library: how it gets arrays, and how to cancel it."""
+"""The kernels' library: arguments of its functions, its errors, and cancellation."""
 
 import ctypes
 import functools
@@ -19,14 +19,16 @@ from tuskml.schedule import pool
 
 Floats = NDArray[np.float64]
 Triangles = Any
-"""Packed lower triangles (G, p (p + 1) / 2): Floats, or where the rows are on a device the same
-there (`tuskml.kernels.gpu.linear_systems`)."""
+"""Packed lower triangles (G, p (p + 1) / 2): Floats, or for rows on a device the equivalent there
+(`tuskml.kernels.gpu.linear_systems`).
+"""
 
 
 @functools.cache
 def library() -> ctypes.CDLL:
     """The kernels' library."""
-    for path in sorted(Path(__file__).parent.glob("*/structures.py")):  # that functions name
+    # structures named by functions
+    for path in sorted(Path(__file__).parent.glob("*/structures.py")):
         importlib.import_module(f"tuskml.kernels.{path.parent.name}.structures")
     lib = KERNELS.declare(ctypes.CDLL(str(kernels_path())))
     lib.tk_use_pool(pool.functions())
@@ -59,7 +61,10 @@ class OutOfTime(TuskError):
 
 
 def check_code(code: int, what: str = "the training") -> None:
-    """Raises the error that a kernel's code stands for. what: the kernel takes memory for."""
+    """Raises the error of a kernel's return code.
+
+    what: the purpose of the kernel's memory.
+    """
     if code == CANCELLED:
         raise Interrupted("the training was interrupted")
     if code == NO_MEMORY:
@@ -78,7 +83,7 @@ def cancel() -> None:
 
 
 def cancel_count() -> int:
-    """Returns the number of calls of `cancel`; a pass made before the last call stops."""
+    """Returns the number of calls of `cancel`; a pass created before the last call stops."""
     count: int = library().tk_cancel_count()
     return count
 
@@ -88,7 +93,7 @@ _begun = threading.local()
 
 @contextmanager
 def begun_at(mark: int) -> Iterator[None]:
-    """Marks work of this thread whose packing began at this `cancel_count`. -1: unknown."""
+    """Marks this thread's work as begun at a `cancel_count`; -1: unknown."""
     before = getattr(_begun, "mark", None)
     _begun.mark = mark if mark >= 0 else None
     try:
@@ -100,20 +105,21 @@ def begun_at(mark: int) -> Iterator[None]:
 def cancel_mark() -> int:
     """The `cancel_count` that a new pass compares with.
 
-    It is the count when the statement began, so a cancel between that and the pass is not lost."""
+    It is the count when the statement began, so a cancel between that and the pass is not lost.
+    """
     mark = getattr(_begun, "mark", None)
     return cancel_count() if mark is None else int(mark)
 
 
 def raise_if_cancelled(mark: int) -> None:
-    """Raises `Interrupted` if a cancel came since the training began at this `cancel_count`."""
+    """Raises `Interrupted` if a cancel came after `mark`, the `cancel_count` at the start."""
     if mark >= 0 and cancel_count() != mark:
         check_code(CANCELLED)
 
 
 @contextmanager
 def watching_sigint() -> Iterator[None]:
-    """Within the context Ctrl-C cancels all work at once. Its usual handler runs afterwards."""
+    """Makes Ctrl-C cancel all work at once. Its usual handler runs afterwards."""
     library().tk_watch_sigint(1)
     try:
         yield

@@ -1,7 +1,7 @@
-"""Passes over rows with a loss of the user's own, or over chosen rows (`native/linear/open.cpp`).
+"""Passes over rows with a custom loss, or over chosen rows (`native/linear/open.cpp`).
 
-The kernels find the margins of up to 65,536 rows, of however many groups, ask the loss once for
-all of them, and sum up.
+The kernels compute the margins of up to 65,536 rows, of any number of groups, call the loss once
+for all of them, and sum up.
 """
 
 import ctypes
@@ -50,32 +50,32 @@ class OwnLoss:
         ]
 
     def answer(self, part: str, function: Values, margin: Floats, label: Floats) -> Floats:
-        """The result of one of the functions. Raises an OperatorError that names the mistake."""
+        """Calls one of the functions. Raises an OperatorError that names the mistake."""
         try:
             with np.errstate(all="ignore"):
-                found = np.asarray(function(margin, label), np.float64)
+                values = np.asarray(function(margin, label), np.float64)
         except MemoryError:
             raise
         except Exception as error:
             raise OperatorError(f"task '{self.name}': {part} {raised(error)}") from error
-        if found.shape not in ((), margin.shape):
+        if values.shape not in ((), margin.shape):
             raise OperatorError(
-                f"task '{self.name}': {part} returned an array of shape {found.shape}, "
+                f"task '{self.name}': {part} returned an array of shape {values.shape}, "
                 f"expected {margin.shape}, that of the margins"
             )
-        return found
+        return values
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The rows to read, row[offset[g]:offset[g + 1]] of group g, from 0, and their weights."""
+    """Row numbers to read, row[offset[g]:offset[g + 1]] of group g, from 0, and their weights."""
 
     offset: NDArray[np.int64]
     row: NDArray[np.int64]
     weight: Floats | None
 
     def of(self, which: NDArray[np.intp]) -> "Chosen":
-        """The same for some of the groups."""
+        """The chosen rows of some of the groups."""
         counts = np.diff(self.offset)[which]
         offset = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         places = np.repeat(self.offset[which] - offset[:-1], counts) + np.arange(offset[-1])
@@ -115,7 +115,7 @@ def chosen_rows(rows: ArrayLike, weights: ArrayLike | None, n_rows: NDArray[np.i
 
 
 def flat(given: ArrayLike, what: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The groups' arrays concatenated, and the length of each."""
+    """Concatenates the groups' arrays; returns also the length of each."""
     if isinstance(given, np.ndarray) and given.ndim == 2:
         return given.ravel(), np.full(given.shape[0], given.shape[1], np.int64)
     if not isinstance(given, list | tuple) or not given:
@@ -130,18 +130,18 @@ def flat(given: ArrayLike, what: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
 
 @dataclass(frozen=True)
 class Open:
-    """What differs from an ordinary pass: a loss of the user's own, chosen rows, or both."""
+    """Differences from an ordinary pass: a custom loss, chosen rows, or both."""
 
     loss: OwnLoss | None = None
     chosen: Chosen | None = None
 
     def of(self, which: NDArray[np.intp]) -> "Open":
-        """The same for some of the groups."""
+        """The differences for some of the groups."""
         return self if self.chosen is None else Open(self.loss, self.chosen.of(which))
 
 
 class Calling:
-    """An `Open` as the kernels read it. It keeps the memory of its pointers alive."""
+    """An `Open` in the kernels' form. It keeps the memory of its pointers alive."""
 
     def __init__(self, opened: Open) -> None:
         self.failure: BaseException | None = None
@@ -179,14 +179,14 @@ class Calling:
         if code == LOSS_FAILED:
             if self.failure is not None:
                 raise self.failure
-            if not self.struct.any_thread:  # Ctrl-C came on the way to the function or back
+            if not self.struct.any_thread:  # Ctrl-C arrived on the way to the function or back
                 check_code(CANCELLED)
             raise OperatorError("the compiled loss did not return 0")
         return code
 
 
 def raised(error: BaseException) -> str:
-    """The error, and the line of the user's file that raised it."""
+    """Text of the error, and the line of the user's file that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     try:
         text = " ".join(str(error).split())
@@ -198,5 +198,5 @@ def raised(error: BaseException) -> str:
 
 def _view(place: int, n: int) -> Floats:
     memory: Any = (ctypes.c_double * n).from_address(place)
-    found: Floats = np.frombuffer(memory, np.float64)
-    return found
+    view: Floats = np.frombuffer(memory, np.float64)
+    return view

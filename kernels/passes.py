@@ -59,7 +59,7 @@ __all__ = [
 ]
 
 SQUARED = 0
-"""The number of the squared loss, which is the cheapest."""
+"""Number of the squared loss, the cheapest one."""
 NEAR_ONE = 256.0
 """Sparse features are not scaled if their largest values are within this factor of 1."""
 KINDS = ("dense float32", "dense float64", "sparse float32", "sparse float64")
@@ -69,7 +69,7 @@ T = TypeVar("T")
 class once(Generic[T]):
     """Like `functools.cached_property`, which before Python 3.12 has one lock for all objects.
 
-    With that lock, a thread that waits for rows which lie elsewhere stops all others.
+    With that lock, a thread that waits for rows of other workers stops all others.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
@@ -87,17 +87,17 @@ class once(Generic[T]):
     def __get__(self, one: object | None, owner: type) -> "Self | T":
         if one is None:
             return self
-        found: T = self.compute(one)
-        return one.__dict__.setdefault(self.name, found)  # type: ignore[no-any-return]
+        value: T = self.compute(one)
+        return one.__dict__.setdefault(self.name, value)  # type: ignore[no-any-return]
 
 
 @dataclass
 class Meter:
-    """Passes that were made, in passes over all rows: one over every k-th chunk counts 1 / k.
+    """Counts of passes, in passes over all rows: one over every k-th chunk counts 1 / k.
 
     gradients: for the loss and its gradient; losses: for the loss alone; curvatures: for the
     curvature too; products: of the curvature with a direction; whole: whether each pass must be
-    counted. Kernels that make several in a call count none, and then they are not used.
+    counted. Kernels that make several passes per call count none, and are not used then.
     """
 
     gradients: float = 0.0
@@ -115,7 +115,7 @@ class Meter:
 
 
 def counts_all(meter: Meter | None) -> bool:
-    """Returns whether each pass must be counted, so that no kernel may make several in a call."""
+    """Returns whether each pass must be counted, which excludes kernels with several per call."""
     return meter is not None and meter.whole
 
 
@@ -128,14 +128,13 @@ def most_rows(groups: NDArray[np.void]) -> int:
 class Pass:
     """The rows of G groups with d features each, and their loss.
 
-    groups: GROUP of shape (G,); positive: shape (G,), the label that counts as +1;
-    class_weight: shape (G, 2), weights of the -1 and the +1 examples, or None; charges: where
-    memory for what is kept beside each row comes from, the heap unless given; deadline: of
-    `time.monotonic()`, at which `curvature` and `solve` raise OutOfTime; parameter: shape (G, 2),
-    the loss's parameter and what smoothing is multiplied by, None: 0 and 1; by_scores: `curvature`
-    sums squared derivatives of the losses; meter: what counts the passes, if anything does;
-    common: whether neighbouring groups have rows in common, which `gradient` reads once; origin:
-    shape (G, d + 1), what was taken off features and labels, None: nothing (`moved`).
+    groups: GROUP of shape (G,); positive: shape (G,), the label that counts as +1; class_weight:
+    shape (G, 2), weights of the -1 and the +1 examples, or None; charges: allocates arrays by row,
+    by default on the heap; deadline: of `time.monotonic()`, at which `curvature` and `solve` raise
+    OutOfTime; parameter: shape (G, 2), the loss's parameter and a factor of smoothing, None: 0 and
+    1; by_scores: `curvature` sums squared derivatives of the losses; meter: counts passes, if
+    given; common: whether neighbouring groups have rows in common, which `gradient` reads once;
+    origin: shape (G, d + 1), subtracted from features and labels, None: nothing (`moved`).
     """
 
     groups: NDArray[np.void]
@@ -159,12 +158,12 @@ class Pass:
 
     @once
     def n_groups(self) -> int:
-        """G."""
+        """Number of groups, G."""
         return len(self.groups)
 
     @once
     def n_features(self) -> int:
-        """Features of each group, d."""
+        """Number of features of each group, d."""
         return int(self.groups["dim"][0])
 
     @once
@@ -174,15 +173,15 @@ class Pass:
 
     @property
     def p(self) -> int:
-        """Weights of one group: its features and the intercept."""
+        """Number of weights of one group: its features and the intercept."""
         return self.n_features + 1
 
     @once
     def weight(self) -> Floats:
-        """The sum of the weights of each group's rows, (G,): their number if they have none."""
+        """Sum of the weights of each group's rows, (G,): their number if they have none."""
         if not self.weighted:
             return np.asarray(self.groups["n_rows"], np.float64)
-        own = replace(self, loss=SQUARED, loss_only=True, open=None)  # at 0 no row is read
+        own = replace(self, loss=SQUARED, loss_only=True, open=None)  # at weights 0 no row is read
         return own.gradient(np.zeros((self.n_groups, self.p)))[:, 1]
 
     @property
@@ -197,7 +196,7 @@ class Pass:
         return np.asarray(np.cumsum(counts) - counts, np.int64)
 
     def of(self, which: NDArray[np.intp]) -> "Pass":
-        """The same for some of the groups, in rising order."""
+        """The pass over some of the groups, in rising order."""
         if len(which) == self.n_groups:
             return self
         return replace(
@@ -211,11 +210,11 @@ class Pass:
         )
 
     def beside(self, n: int, dtype: DTypeLike = np.float64) -> NDArray[Any]:
-        """Allocates n uninitialised items for data kept beside the rows."""
+        """Allocates n uninitialised items for data kept with the rows."""
         return np.empty(n, dtype) if self.charges is None else self.charges.empty(n, dtype)
 
     def head(self, rows: int) -> "Pass":
-        """The same for the first rows of each group."""
+        """The pass over the first rows of each group."""
         groups = self.groups.copy()
         groups["n_rows"] = np.minimum(groups["n_rows"], rows)
         return replace(self, groups=groups)
@@ -268,33 +267,34 @@ class Pass:
         return count, largest
 
     def far_means(self, times: float, share: Floats | None = None) -> Floats:
-        """Means of sparse features where they are not 0, if |mean| is more than `times` the
-        standard deviation there, (G, d + 1); the last one is 0, and so are those of features that
-        occur twice in a row or are 0 in half of the rows.
+        """Means of sparse features over nonzero values, (G, d + 1), if far from 0.
 
-        share (G, d): of rows that have a feature; None: features occur in all rows, or have a 0.
+        That is, if |mean| is more than `times` the standard deviation there; else 0. The last one
+        is 0, and so are those of features that occur twice in a row or are 0 in half of the rows.
+        share (G, d): fraction of rows that have a feature; None: features occur in all rows, or
+        have a 0.
         """
         out = np.empty((self.n_groups, self.n_features + 1))
-        given = None if share is None else pointer(share)
-        check_code(library().tk_far_means(self.struct, times, given, pointer(out)))
+        shares = None if share is None else pointer(share)
+        check_code(library().tk_far_means(self.struct, times, shares, pointer(out)))
         return out
 
     def values_near_one(self) -> bool | None:
-        """Returns whether the largest of sampled sparse values is between 1/16 and 16, in all
-        groups.
+        """Returns whether the largest sampled sparse value of all groups is between 1/16 and 16.
 
-        None: it is, but some values are not within NEAR_ONE of 1, which may be all of a feature's.
+        None: it is, but some values, which may be all of a feature's, are not within NEAR_ONE of
+        1.
         """
         return (False, True, None)[library().tk_values_near_one(self.struct)]
 
     def entries(self) -> NDArray[np.int64]:
-        """Entries of each group's sparse rows, (G,)."""
+        """Number of entries of each group's sparse rows, (G,)."""
         first, count = self.groups.ctypes.data, library().tk_nonzeros
         places = range(self.n_groups)
         return np.array([count(first + i * GROUP.itemsize) for i in places])
 
     def nonzeros(self) -> int:
-        """Entries of sparse rows in all groups."""
+        """Number of entries of sparse rows in all groups."""
         return int(self.entries().sum())
 
     def gradient(self, weights: Floats) -> Floats:
@@ -312,7 +312,7 @@ class Pass:
         return out
 
     def curvature(self, weights: Floats, shift: Floats, scale: Floats, precise: bool) -> Floats:
-        """`gradient`, and behind it the lower triangle of the curvature of z, row by row."""
+        """`gradient`, followed by the lower triangle of the curvature of z, row by row."""
         p = self.p
         out = np.empty((self.n_groups, p + 2 + p * (p + 1) // 2))
         if self.meter is not None:
@@ -332,17 +332,19 @@ class Pass:
         return out
 
     def size_likelihood(self, weights: Floats, size: Floats) -> Floats:
-        """Sums over rows of counts, (G, 4): the log-likelihood of a negative binomial with this
-        size, but for log y!, its first and second derivatives by the size, and rows.
+        """Sums over rows of counts, (G, 4), of a negative binomial with this size.
+
+        The log-likelihood without log y!, its first and second derivatives by the size, and the
+        number of rows.
         """
         out = np.empty((self.n_groups, 4))
         weights, size = np.ascontiguousarray(weights), np.ascontiguousarray(size)
-        given = pointer(weights), pointer(size), pointer(out)
-        check_code(library().tk_size_likelihood(self.struct, *given))
+        arguments = pointer(weights), pointer(size), pointer(out)
+        check_code(library().tk_size_likelihood(self.struct, *arguments))
         return out
 
     def median_residual(self, weights: Floats) -> Floats:
-        """The median by weight of |margin - label|, (G,)."""
+        """Weighted median of |margin - label|, (G,)."""
         out, weights = np.empty(self.n_groups), np.ascontiguousarray(weights)
         check_code(library().tk_median_residual(self.struct, pointer(weights), pointer(out)))
         return out
@@ -350,25 +352,29 @@ class Pass:
     def squared_scores(
         self, weights: Floats, shift: Floats, scale: Floats, inverse: Floats, power: int
     ) -> Floats:
-        """The lower triangle of the sum of squared scores by z, (G, p (p + 1) / 2), each divided
-        by 1 - its leverage to a power; inverse: of the summed curvature, packed likewise.
+        """Lower triangle of the sum of squared scores by z, (G, p (p + 1) / 2).
+
+        Each score is divided by a power of 1 - its leverage; inverse: of the summed curvature,
+        packed likewise.
         """
         out = np.empty((self.n_groups, self.p * (self.p + 1) // 2))
-        given = [np.ascontiguousarray(one) for one in (weights, shift, scale, inverse)]
-        how = Robust(*map(pointer, given), power)
+        contiguous = [np.ascontiguousarray(one) for one in (weights, shift, scale, inverse)]
+        how = Robust(*map(pointer, contiguous), power)
         check_code(library().tk_squared_scores(self.struct, how, pointer(out)))
         return out
 
     def cluster_scores(
         self, weights: Floats, shift: Floats, scale: Floats
     ) -> tuple[Floats, NDArray[np.int64]]:
-        """The same triangle of the summed squares of the scores that clusters of rows add up to,
-        and the number of clusters, (G,). The rows have clusters.
+        """Lower triangle of the summed squares of the clusters' scores, and number of clusters,
+        (G,).
+
+        The rows have clusters.
         """
         out = np.empty((self.n_groups, self.p * (self.p + 1) // 2))
         clusters = np.empty(self.n_groups, np.int64)
-        given = [np.ascontiguousarray(one) for one in (weights, shift, scale)]
-        how = Robust(*map(pointer, given), None, 0)
+        contiguous = [np.ascontiguousarray(one) for one in (weights, shift, scale)]
+        how = Robust(*map(pointer, contiguous), None, 0)
         check_code(library().tk_cluster_scores(self.struct, how, pointer(out), pointer(clusters)))
         return out, clusters
 
@@ -382,7 +388,7 @@ class Pass:
     def _opened(
         self, weights: Floats, shift: Floats | None, scale: Floats | None, out: Floats
     ) -> Floats:
-        """`gradient`, or with shift and scale `curvature`, as `open` has it."""
+        """`gradient`, or with shift and scale `curvature`, with the loss and rows of `open`."""
         assert self.open is not None
         calling = Calling(self.open)
         code = library().tk_open_pass(
@@ -428,8 +434,9 @@ class Pass:
     def copy_rows(
         self, start: NDArray[np.int64], first: int, values: NDArray[Any], labels: Floats
     ) -> None:
-        """Copies dense rows to values (n, d) and labels (n,): those at places `first` on, where
-        group g's begin at start[g]; zeros where no row is.
+        """Copies dense rows to values (n, d) and labels (n,), from index `first` on.
+
+        Group g's rows begin at start[g]; zeros fill the gaps.
         """
         check_code(
             library().tk_copy_rows(
@@ -443,40 +450,42 @@ class Pass:
         )
 
     def moved(self, memory: int, origin: Floats) -> "OwnedRows":
-        """Copies the rows less an origin (G, d + 1) of the features and the label, the last one;
-        sparse rows get the features whose origin is not 0 and that they lack.
+        """Copies the rows minus an origin (G, d + 1) of the features and the label, the last one.
+
+        Sparse rows get the features that they lack and whose origin is not 0.
         """
         copy, origin = np.zeros(self.n_groups, GROUP), np.ascontiguousarray(origin)
         check_code(library().tk_moved(self.struct, memory, pointer(origin), pointer(copy)))
         return OwnedRows(copy)
 
     def runs(self, epoch: Epoch) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
-        """The runs of neighbours that an epoch visits, in its order: offset (G + 1,), place in
-        the group and number of rows of each.
+        """Runs of neighbouring rows that an epoch visits, in order.
+
+        Offset (G + 1,), index in the group and number of rows of each run.
         """
         offset = np.zeros(self.n_groups + 1, np.int64)
-        given = self.struct, epoch.struct, pointer(offset)
-        check_code(library().tk_runs(*given, None, None))
+        arguments = self.struct, epoch.struct, pointer(offset)
+        check_code(library().tk_runs(*arguments, None, None))
         places, rows = np.empty(offset[-1], np.int64), np.empty(offset[-1], np.int32)
-        check_code(library().tk_runs(*given, pointer(places), pointer(rows)))
+        check_code(library().tk_runs(*arguments, pointer(places), pointer(rows)))
         return offset, places, rows
 
     def shuffled(
         self, memory: int, seed: int, held_out: NDArray[np.int64]
     ) -> tuple["OwnedRows", "OwnedRows"]:
         """Copies the rows, ordered by a hash of their content, as (training, held-out) rows."""
-        kept, held = (np.zeros(self.n_groups, GROUP) for _ in range(2))
+        trained, held = (np.zeros(self.n_groups, GROUP) for _ in range(2))
         held_out = np.ascontiguousarray(held_out)
         code = library().tk_shuffle(
             self.struct,
             memory,
             seed & (2**64 - 1),
             pointer(held_out),
-            pointer(kept),
+            pointer(trained),
             pointer(held),
         )
         check_code(code, "a copy of the rows")
-        return OwnedRows(kept), OwnedRows(held)
+        return OwnedRows(trained), OwnedRows(held)
 
 
 class OwnedRows:
@@ -516,7 +525,7 @@ def solve(
 ) -> Solution:
     """Solves hessian @ step = gradient for each group; hessian is (G, p(p+1)/2), packed.
 
-    Raises Interrupted, and OutOfTime where the deadline passes.
+    Raises Interrupted, and OutOfTime at the deadline.
     """
     if not isinstance(hessian, np.ndarray) and not inverse:
         solution: Solution = hessian.solve(gradient)
@@ -546,7 +555,7 @@ def solve(
     return Solution(step, rank, pivot, diagonal)
 
 
-# Rows of many small groups that lie scattered over memory, moved side by side.
+# Rows of many small groups that are scattered over memory, copied together.
 
 LEAST_GROUPS = 64
 MOST_BYTES = 8 << 20
@@ -555,7 +564,7 @@ _threads = threading.local()
 
 
 def gathered(rows: Pass) -> Pass:
-    """The same rows side by side, where many small groups lie scattered over memory.
+    """Copies many small groups that are scattered over memory into one block.
 
     The copy belongs to this thread and is valid until the thread's next copy.
     """
@@ -570,24 +579,24 @@ def gathered(rows: Pass) -> Pass:
         return rows
     copy = np.empty_like(groups)
     memory = _scratch(int(place[-1]))
-    given = pointer(memory), pointer(place), pointer(copy)
-    check_code(library().tk_gather(struct, *given), "a copy of the rows")
+    arguments = pointer(memory), pointer(place), pointer(copy)
+    check_code(library().tk_gather(struct, *arguments), "a copy of the rows")
     return replace(rows, groups=copy)
 
 
 def _scratch(size: int) -> NDArray[np.uint8]:
-    """Memory of this thread's own, up to MOST_BYTES: fresh pages would cost more than the copy."""
-    kept: NDArray[np.uint8] | None = getattr(_threads, "scratch", None)
-    if kept is None or len(kept) < size:
-        kept = _threads.scratch = np.empty(size, np.uint8)
-    return kept
+    """Memory of this thread, up to MOST_BYTES: fresh pages would cost more than the copy."""
+    scratch: NDArray[np.uint8] | None = getattr(_threads, "scratch", None)
+    if scratch is None or len(scratch) < size:
+        scratch = _threads.scratch = np.empty(size, np.uint8)
+    return scratch
 
 
-# What packed rows take and tell, and copies of them without some rows.
+# Statistics of packed rows, and copies without some rows.
 
 
 def row_bytes(groups: NDArray[np.void]) -> int:
-    """Bytes that the packed rows of groups of one kind take."""
+    """Bytes of the packed rows of groups of one kind."""
     rows, kind = int(groups["n_rows"].sum()), int(groups["kind"][0])
     if kind < 2:
         return dense_bytes(groups)
@@ -596,29 +605,32 @@ def row_bytes(groups: NDArray[np.void]) -> int:
 
 
 def first_labels(groups: NDArray[np.void]) -> Floats:
-    """The least label of each group, (G,): the label of a group of one row."""
+    """Least label of each group, (G,): the label of a group of one row."""
     least = Pass(groups, SQUARED, None, None, True, 1).labels()["low"]
     return np.ascontiguousarray(least)
 
 
 def leaks(groups: NDArray[np.void], least: int) -> NDArray[np.int32]:
-    """The index from 1 on of the first feature of each group that is the label in all rows, (G,),
-    or the label times a number plus a number; 0 where there is none, or there are fewer rows."""
+    """Index, from 1 on, of the first feature of each group that determines the label, (G,).
+
+    The feature is the label in all rows, or a linear function of it; 0 if there is none, or there
+    are fewer than `least` rows.
+    """
     rows = Pass(groups, SQUARED, None, None, True, budget.threads(), cancel_mark=cancel_mark())
-    found = np.zeros(len(groups), np.int32)
-    check_code(library().tk_leaks(rows.struct, least, pointer(found)))
-    return found
+    codes = np.zeros(len(groups), np.int32)
+    check_code(library().tk_leaks(rows.struct, least, pointer(codes)))
+    return codes
 
 
 def label_ranges(groups: NDArray[np.void]) -> NDArray[np.void]:
-    """LABELS of shape (G,) of groups of any widths, whose labels are numbers."""
+    """LABELS of shape (G,) of groups of any widths with numeric labels."""
     return Pass(groups, SQUARED, None, None, True, budget.threads()).labels()
 
 
 def chosen_rows(
     groups: NDArray[np.void], chosen: Sequence[NDArray[np.bool_]], memory: int
 ) -> OwnedRows:
-    """The chosen rows of each group, (n,), in the order in which they lie.
+    """Copies the chosen rows of each group, (n,), in order.
 
     memory: address of the account that the copies are charged to.
     """

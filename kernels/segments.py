@@ -29,17 +29,19 @@ def dense_bytes(groups: NDArray[np.void]) -> int:
 
 
 SLAB = 1 << 21
-"""Bytes of the pieces of memory that the account counts, `TUSK_SLAB_BYTES`."""
+"""Bytes of a block of memory in the account, `TUSK_SLAB_BYTES`."""
 
 
 def charged(size: int) -> int:
-    """Bytes that the account counts for a size: a quarter of a slab or more has its own slabs."""
+    """Bytes charged for an allocation: a quarter of a slab or more takes whole slabs."""
     return size if size <= SLAB // 4 else -(-size // SLAB) * SLAB
 
 
 def dense_charged(group: np.void) -> tuple[int, int]:
-    """Bytes that the account counts for the segments of a dense group, and those of its features
-    among them, with what the last rows of a segment leave free."""
+    """Bytes charged for the segments of a dense group, and those of its features among them.
+
+    Both include unused space after the last rows of a segment.
+    """
     value = int(group["dim"]) * value_size(int(group["kind"]))
     row = int(dense_row_bytes(int(group["dim"]), int(group["kind"]), int(group["extras"])))
     place, whole, features = int(group["head"]), 0, 0
@@ -108,7 +110,7 @@ def chunks(group: np.void) -> Iterator[tuple[int, Any, NDArray[np.float64]]]:
 
 
 def labels_of(group: np.void) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64] | None]]:
-    """Labels and weights, None without, of each segment of a group, as views."""
+    """Labels of each segment of a group, and weights or None, as views."""
     size, place = value_size(int(group["kind"])), int(group["head"])
     left = int(group["n_rows"])
     number = np.dtype(np.float64)
@@ -133,5 +135,5 @@ def _view(place: int, dtype: np.dtype[Any], n: int) -> NDArray[Any]:
     if not n:
         return np.empty(0, dtype)
     memory: Any = (ctypes.c_char * (n * dtype.itemsize)).from_address(place)
-    found: NDArray[Any] = np.frombuffer(memory, dtype)
-    return found
+    view: NDArray[Any] = np.frombuffer(memory, dtype)
+    return view

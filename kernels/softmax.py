@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tuskml.kernels.passes import Pass
 
 AT_ONCE = 1024
-"""Groups whose classes are looked for at once."""
+"""Groups whose classes are collected at once."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Softmax:
         return int(self.label.shape[1])
 
     def of(self, which: NDArray[np.intp]) -> "Softmax":
-        """The same for some of the groups."""
+        """The classes of some of the groups."""
         weight = None if self.weight is None else self.weight[which]
         return replace(self, label=self.label[which], weight=weight)
 
     @property
     def struct(self) -> structures.Softmax:
-        """The structure that kernels read; it is valid while this object is."""
+        """The structure that kernels read, valid while this object lives."""
         return structures.Softmax(self.n_classes, pointer(self.label), pointer(self.weight))
 
     def gradient(self, rows: "Pass", weights: Floats) -> Floats:
@@ -49,21 +49,22 @@ class Softmax:
             return rows.summed("softmax_gradient", self.label, self.weight, weights)
         n, k, p = weights.shape
         out = np.empty((n, 2 if rows.loss_only else 2 + k * p))
-        given = pointer(np.ascontiguousarray(weights)), pointer(out)
-        check_code(library().tk_softmax_gradient(rows.struct, self.struct, *given))
+        arguments = pointer(np.ascontiguousarray(weights)), pointer(out)
+        check_code(library().tk_softmax_gradient(rows.struct, self.struct, *arguments))
         return out
 
     def curvature(self, rows: "Pass", weights: Floats, shift: Floats, scale: Floats) -> Floats:
-        """The sums of the curvature of z, (G, K (K + 1) / 2, p (p + 1) / 2): the lower triangle of
-        classes, and for each pair that of coordinates.
+        """Sums of the curvature of z, (G, K (K + 1) / 2, p (p + 1) / 2).
+
+        The lower triangle of classes, and for each pair that of coordinates.
         """
         if isinstance(rows, ShardedPass):
             return rows.summed("softmax_curvature", self.label, self.weight, weights, shift, scale)
         n, k, p = weights.shape
         out = np.empty((n, k * (k + 1) // 2, p * (p + 1) // 2))
         weights = np.ascontiguousarray(weights)
-        given = pointer(weights), pointer(shift), pointer(scale), pointer(out)
-        check_code(library().tk_softmax_curvature(rows.struct, self.struct, *given))
+        arguments = pointer(weights), pointer(shift), pointer(scale), pointer(out)
+        check_code(library().tk_softmax_curvature(rows.struct, self.struct, *arguments))
         return out
 
     def scores(
@@ -74,11 +75,11 @@ class Softmax:
         clustered: bool = False,
         leverage: tuple[Floats, int] | None = None,
     ) -> tuple[Floats, NDArray[np.int64] | None]:
-        """The lower triangle of the sum of squared scores by z, (G, w (w + 1) / 2) with w = K p,
-        of rows, or of clusters, and the number of these, (G,).
+        """Lower triangle of the sum of squared scores by z, (G, w (w + 1) / 2) with w = K p.
 
-        to_z: shift and scale; leverage: the packed inverse of the summed curvature, in the shape
-        of the result, and twice the power of 1 - leverage that scores are divided by.
+        Scores of rows, or of clusters, and the number of these, (G,). to_z: shift and scale;
+        leverage: the packed inverse of the summed curvature, in the shape of the result, and twice
+        the power of 1 - leverage by which scores are divided.
         """
         n, k, p = weights.shape
         inverse, power = leverage or (None, 0)
@@ -87,33 +88,35 @@ class Softmax:
             return rows.summed("softmax_scores", *own, power=power), None
         out = np.empty((n, k * p * (k * p + 1) // 2))
         clusters = np.empty(n, np.int64) if clustered else None
-        given = [np.ascontiguousarray(one) for one in (weights, *to_z)]
-        how = Robust(*map(pointer, given), pointer(inverse), power)
+        contiguous = [np.ascontiguousarray(one) for one in (weights, *to_z)]
+        how = Robust(*map(pointer, contiguous), pointer(inverse), power)
         call = library().tk_softmax_scores
         check_code(call(rows.struct, self.struct, how, pointer(out), pointer(clusters)))
         return out, clusters
 
     def reach(self, rows: "Pass", weights: Floats, direction: Floats, far: Floats) -> Floats:
-        """Over each group's rows and other classes, (G, 4): the least margin of the own class
-        against them, the least and the largest move of it along a direction, and the largest move
-        of their margins above the mean by probability; weights, direction: (G, K, p). far (G,):
-        margins of the own class above which other classes do not count.
+        """Extremes over each group's rows and other classes, (G, 4), along a direction.
+
+        The least margin of the true class against them, the least and the largest move of it, and
+        the largest move of their margins above the mean by probability; weights, direction: (G, K,
+        p). far (G,): margins of the true class above which other classes do not count.
         """
         if isinstance(rows, ShardedPass):
-            found = rows.asked("softmax_reach", self.label, self.weight, weights, direction, far)
-            return least_or_most([one[0] for one in found], REACH_LEAST)
+            replies = rows.asked("softmax_reach", self.label, self.weight, weights, direction, far)
+            return least_or_most([one[0] for one in replies], REACH_LEAST)
         out = np.empty((len(weights), 4))
         weights, direction = np.ascontiguousarray(weights), np.ascontiguousarray(direction)
         far = np.ascontiguousarray(far)
-        given = pointer(weights), pointer(direction), pointer(far), pointer(out)
-        check_code(library().tk_softmax_reach(rows.struct, self.struct, *given))
+        arguments = pointer(weights), pointer(direction), pointer(far), pointer(out)
+        check_code(library().tk_softmax_reach(rows.struct, self.struct, *arguments))
         return out
 
 
 @dataclass(frozen=True)
 class Steps:
-    """Stochastic epochs over rows of several classes. reference: whether the first class keeps
-    its weights; else it keeps its intercept.
+    """Stochastic epochs over rows of several classes.
+
+    reference: whether the first class keeps its weights; else it keeps its intercept.
     """
 
     softmax: Softmax
@@ -121,14 +124,16 @@ class Steps:
     reference: bool
 
     def sgd(self, epoch: Epoch, weights: Floats, average: Floats | None, shared: bool) -> Floats:
-        """One epoch: updates weights (G, K p) in coordinates of z, fills average; returns the
-        summed losses (G,). No threads share a model.
+        """Runs one epoch: updates weights (G, K p) in coordinates of z, fills average; returns the
+        summed losses (G,).
+
+        No threads share a model.
         """
         assert not shared
         if isinstance(self.rows, ShardedPass):
             own = self.softmax.label, self.softmax.weight
-            given = {"reference": bool(self.reference)}
-            return hopped(self.rows, "softmax_sgd", own, epoch, weights, average, **given)
+            options = {"reference": bool(self.reference)}
+            return hopped(self.rows, "softmax_sgd", own, epoch, weights, average, **options)
         loss = np.zeros(len(weights))
         out = pointer(weights), pointer(average), pointer(loss)
         call = library().tk_softmax_sgd
@@ -138,8 +143,9 @@ class Steps:
 
 
 def classes_of(rows: "Pass", most: int) -> tuple[list[Floats], list[Floats], list[int]]:
-    """Returns each group's distinct labels, rising, the rows of each, and the number of labels;
-    most + 1 and no labels where there are more than `most`.
+    """Returns each group's distinct labels, rising, the rows of each, and the number of labels.
+
+    With more than `most` labels the number is most + 1, without labels.
     """
     if isinstance(rows, ShardedPass):
         return merged_classes(rows.asked("classes", most=most), most)
@@ -149,20 +155,20 @@ def classes_of(rows: "Pass", most: int) -> tuple[list[Floats], list[Floats], lis
     for first in range(0, rows.n_groups, AT_ONCE):
         some = rows.of(np.arange(first, min(first + AT_ONCE, rows.n_groups)))
         n = some.n_groups
-        label, count, found = np.empty((n, most)), np.empty((n, most)), np.empty(n, np.int64)
-        given = pointer(label), pointer(count), pointer(found)
-        check_code(library().tk_classes(some.struct, most, *given))
-        kept = [size if size <= most else 0 for size in found.tolist()]
-        labels += [label[g, :size].copy() for g, size in enumerate(kept)]
-        counts += [count[g, :size].copy() for g, size in enumerate(kept)]
-        sizes += found.tolist()
+        label, count, n_classes = np.empty((n, most)), np.empty((n, most)), np.empty(n, np.int64)
+        outputs = pointer(label), pointer(count), pointer(n_classes)
+        check_code(library().tk_classes(some.struct, most, *outputs))
+        limited = [size if size <= most else 0 for size in n_classes.tolist()]
+        labels += [label[g, :size].copy() for g, size in enumerate(limited)]
+        counts += [count[g, :size].copy() for g, size in enumerate(limited)]
+        sizes += n_classes.tolist()
     return labels, counts, sizes
 
 
 def merged_classes(
     parts: list[list[Any]], most: int
 ) -> tuple[list[Floats], list[Floats], list[int]]:
-    """The same of a group from the labels, the rows of each and the sizes of its parts."""
+    """Merges `classes_of` from the labels, the rows of each and the number of labels of parts."""
     counted: dict[float, float] = {}
     for label, count, _ in parts:
         for one, n in zip(label.tolist(), count.tolist(), strict=True):
@@ -170,5 +176,5 @@ def merged_classes(
     size = max(len(counted), *(int(one[2][0]) for one in parts))
     if size > most:
         return [np.empty(0)], [np.empty(0)], [most + 1]
-    found = sorted(counted)
-    return [np.array(found)], [np.array([counted[one] for one in found])], [size]
+    labels = sorted(counted)
+    return [np.array(labels)], [np.array([counted[one] for one in labels])], [size]

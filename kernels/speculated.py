@@ -1,4 +1,4 @@
-"""Methods that follow gradients, run on a quadratic model of an objective: for planning."""
+"""Gradient methods on a quadratic model of an objective, for planning."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -11,7 +11,7 @@ from tuskml.kernels.structures import Tridiagonal as Room
 
 
 class Method(IntEnum):
-    """The methods by their numbers in `native/linear/api.h`."""
+    """Methods by their numbers in `native/linear/api.h`."""
 
     QUASI_NEWTON = 0
     SPECTRAL_STEPS = 1
@@ -20,10 +20,11 @@ class Method(IntEnum):
 
 @dataclass(frozen=True)
 class Tridiagonal:
-    """A curvature as Lanczos' method sees it from a gradient, after k steps.
+    """Tridiagonal form of a curvature by k steps of Lanczos' method from a gradient.
 
-    diagonal (k,), beside (k,), whose last is 0; basis (k, p), orthonormal: the curvature times
-    basis' is about basis' T. size: the gradient's norm; it is size times the first vector.
+    diagonal (k,), beside (k,), the off-diagonal, whose last is 0; basis (k, p), orthonormal: the
+    curvature times basis' is about basis' T. size: the gradient's norm; the gradient is size times
+    the first vector.
     """
 
     diagonal: Floats
@@ -34,10 +35,14 @@ class Tridiagonal:
     def quadrature(self) -> tuple[Floats, Floats]:
         """Eigenvalues (k,), rising, and the gradient's components along their vectors, (k,).
 
-        k is 0 where they were not found.
+        k is 0 if they were not found.
         """
-        values, beside, first = self.diagonal.copy(), self.beside.copy(), self.diagonal.copy()
-        arrays = pointer(values), pointer(beside), pointer(first)
+        values, off_diagonal, first = (
+            self.diagonal.copy(),
+            self.beside.copy(),
+            self.diagonal.copy(),
+        )
+        arrays = pointer(values), pointer(off_diagonal), pointer(first)
         if not library().tk_quadrature(len(values), *arrays):
             return np.empty(0), np.empty(0)
         order = np.argsort(values)
@@ -47,21 +52,21 @@ class Tridiagonal:
 def lanczos(
     packed: Floats, gradient: Floats, steps: int, scale: Floats | None = None
 ) -> Tridiagonal:
-    """Runs at most `steps` steps of Lanczos' method; none where the gradient is 0.
+    """Runs at most `steps` steps of Lanczos' method; none if the gradient is 0.
 
-    packed: a lower triangle row by row, (p(p+1)/2,); gradient: (p,). scale, (p,): of weights
-    u = v / scale, for which the curvature has its rows and columns multiplied by it, and the
-    gradient its components.
+    packed: a lower triangle row by row, (p(p+1)/2,); gradient: (p,). scale, (p,): of weights u = v
+    / scale, for which rows and columns of the curvature, and components of the gradient, are
+    multiplied by it.
     """
     if scale is not None:
         scale, gradient = np.ascontiguousarray(scale), gradient * scale
     p = len(gradient)
-    diagonal, beside, basis = np.empty(steps), np.empty(steps), np.empty((steps, p))
+    diagonal, off_diagonal, basis = np.empty(steps), np.empty(steps), np.empty((steps, p))
     packed, gradient = np.ascontiguousarray(packed), np.ascontiguousarray(gradient)
-    room = Room(steps, p, pointer(diagonal), pointer(beside), pointer(basis))
+    room = Room(steps, p, pointer(diagonal), pointer(off_diagonal), pointer(basis))
     k = library().tk_lanczos(pointer(packed), pointer(scale), pointer(gradient), room)
     size = float(np.sqrt(np.square(gradient).sum()))
-    return Tridiagonal(diagonal[:k], beside[:k], basis[:k], size)
+    return Tridiagonal(diagonal[:k], off_diagonal[:k], basis[:k], size)
 
 
 def speculate(
@@ -71,7 +76,7 @@ def speculate(
     tolerance: float,
     most: int,
 ) -> tuple[Floats, Floats]:
-    """The gradient's norms and its largest components by weight, (m,) both.
+    """Norms of the gradient and its largest components by weight, (m,) both.
 
     At the start and after each iteration, until the largest is at most the tolerance; m is at most
     `most`.
@@ -81,8 +86,8 @@ def speculate(
     gradient[:1] = model.size
     basis = np.ascontiguousarray(model.basis)
     arrays = model.diagonal, model.beside, gradient, basis
-    given = Quadratic(k, p, *map(pointer, arrays), first_step, tolerance, most)
-    return _run(given, method)
+    problem = Quadratic(k, p, *map(pointer, arrays), first_step, tolerance, most)
+    return _run(problem, method)
 
 
 def speculate_apart(
@@ -93,7 +98,9 @@ def speculate_apart(
     tolerance: float,
     most: int,
 ) -> Floats:
-    """The gradient's norms (m,), by eigenvalues and the gradient's components along them, (k,)."""
+    """Norms of the gradient (m,), from eigenvalues and the gradient's components along them,
+    (k,).
+    """
     eigenvalue, gradient = np.ascontiguousarray(eigenvalue), np.ascontiguousarray(gradient)
     k = len(gradient)
     arrays = pointer(eigenvalue), None, pointer(gradient), None
@@ -102,5 +109,5 @@ def speculate_apart(
 
 def _run(model: Quadratic, method: Method) -> tuple[Floats, Floats]:
     norms, largest = np.empty(model.most), np.empty(model.most)
-    made = library().tk_speculate(model, method, pointer(norms), pointer(largest))
-    return norms[:made], largest[:made]
+    count = library().tk_speculate(model, method, pointer(norms), pointer(largest))
+    return norms[:count], largest[:count]

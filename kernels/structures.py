@@ -1,4 +1,4 @@
-"""The structures that Python and the kernels share, with the fields of `native/*/api.h`."""
+"""Structures that Python and the kernels share, with the fields of `native/*/api.h`."""
 
 import ctypes
 from pathlib import Path
@@ -9,26 +9,26 @@ import numpy as np
 from tuskml.schedule.declared import Interface
 
 KERNELS = Interface(Path(__file__).parent)
-"""What the headers of the kernels declare."""
+"""Declarations of the kernels' headers."""
 ADDRESS = ctypes.c_void_p
 INT32, INT64, UINT64, DOUBLE = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64, ctypes.c_double
 
 GROUP = KERNELS.dtype("tusk_group")
-"""`tusk_group`."""
+"""Dtype of the C structure `tusk_group`."""
 WEIGHTS, OFFSETS, CLUSTERS, FOLDS = 1, 2, 4, 8
-"""Bits of a group's `extras`: what its rows have beside their labels."""
+"""Bits of a group's `extras`: fields of its rows besides their labels."""
 SOME_ROW = np.iinfo(np.int64).max
-"""For LABELS' third_row, where the row's number is not known."""
+"""Value of LABELS' third_row if the row's number is not known."""
 
 
 SEGMENT = KERNELS.dtype("tusk_segment")
-"""`tusk_segment`."""
+"""Dtype of the C structure `tusk_segment`."""
 LABELS = KERNELS.dtype("tk_label_stats")
-"""`tk_label_stats`."""
+"""Dtype of the C structure `tk_label_stats`."""
 DUAL_GROUP = KERNELS.dtype("tk_dual_group")
-"""`tk_dual_group`."""
+"""Dtype of the C structure `tk_dual_group`."""
 INTERIOR_GROUP = KERNELS.dtype("tk_interior_group")
-"""`tk_interior_group`."""
+"""Dtype of the C structure `tk_interior_group`."""
 
 
 @KERNELS.structure("tusk_memory_use")
@@ -43,62 +43,62 @@ class MemoryUse(ctypes.Structure):
 
 @KERNELS.structure("tk_pass")
 class Pass(ctypes.Structure):
-    """`tk_pass`."""
+    """The C structure `tk_pass`."""
 
 
 @KERNELS.structure("tk_open")
 class Open(ctypes.Structure):
-    """`tk_open`."""
+    """The C structure `tk_open`."""
 
 
 @KERNELS.structure("tk_softmax")
 class Softmax(ctypes.Structure):
-    """`tk_softmax`."""
+    """The C structure `tk_softmax`."""
 
 
 @KERNELS.structure("tk_system")
 class System(ctypes.Structure):
-    """`tk_system`."""
+    """The C structure `tk_system`."""
 
 
 @KERNELS.structure("tk_tridiagonal")
 class Tridiagonal(ctypes.Structure):
-    """`tk_tridiagonal`."""
+    """The C structure `tk_tridiagonal`."""
 
 
 @KERNELS.structure("tk_quadratic")
 class Quadratic(ctypes.Structure):
-    """`tk_quadratic`."""
+    """The C structure `tk_quadratic`."""
 
 
 @KERNELS.structure("tk_epoch")
 class Epoch(ctypes.Structure):
-    """`tk_epoch`."""
+    """The C structure `tk_epoch`."""
 
 
 @KERNELS.structure("tk_dual")
 class Dual(ctypes.Structure):
-    """`tk_dual`."""
+    """The C structure `tk_dual`."""
 
 
 @KERNELS.structure("tk_interior")
 class Interior(ctypes.Structure):
-    """`tk_interior`."""
+    """The C structure `tk_interior`."""
 
 
 @KERNELS.structure("tk_cut")
 class Cut(ctypes.Structure):
-    """`tk_cut`."""
+    """The C structure `tk_cut`."""
 
 
 @KERNELS.structure("tk_chunk")
 class Chunk(ctypes.Structure):
-    """`tk_chunk`."""
+    """The C structure `tk_chunk`."""
 
 
 @KERNELS.structure("tk_stored")
 class Stored(ctypes.Structure):
-    """`tk_stored`; calling: keeps alive what `open` points at; classes: what the softmax does."""
+    """`tk_stored`; calling: keeps the targets of `open` alive; classes: those of the softmax."""
 
     calling: Any = None
     classes: Any = None
@@ -106,29 +106,29 @@ class Stored(ctypes.Structure):
 
 @KERNELS.structure("tusk_frame")
 class Frame(ctypes.Structure):
-    """`tusk_frame`."""
+    """The C structure `tusk_frame`."""
 
 
 @KERNELS.structure("tk_ids")
 class RatingIds(ctypes.Structure):
-    """`tk_ids`."""
+    """The C structure `tk_ids`."""
 
 
 @KERNELS.structure("tk_factor_spec")
 class FactorSpec(ctypes.Structure):
-    """`tk_factor_spec`."""
+    """The C structure `tk_factor_spec`."""
 
 
 @KERNELS.structure("tk_stored_factors")
 class StoredFactors(ctypes.Structure):
-    """`tk_stored_factors`."""
+    """The C structure `tk_stored_factors`."""
 
 
 @KERNELS.structure("tk_robust")
 class Robust(ctypes.Structure):
-    """`tk_robust`."""
+    """The C structure `tk_robust`."""
 
 
 @KERNELS.structure("tk_tried")
 class Tried(ctypes.Structure):
-    """`tk_tried`."""
+    """The C structure `tk_tried`."""

@@ -1,8 +1,9 @@
-"""Who owns stored models: for whom a process trains, and what else it may read.
+"""Owners of stored models, and which models of others a process may read.
 
 In DuckDB, and in Python alone, the files of a root are those of the system's user, whom the file
-system protects. A database server trains for many roles: it says by `serve` who asks now, gives
-each role of each database a root of its own (`OWNED`), and answers which other roots it may read.
+system protects. A database server trains for many roles: by `serve` it provides the current role,
+gives each role of each database a root of its own (`OWNED`), and returns which other roots it may
+read.
 """
 
 import os
@@ -14,7 +15,7 @@ from typing import Any, Protocol
 from tuskml.errors import StoreError
 
 OWNED = "@"
-"""How the root of one owner is called below the server's: `@DATABASE.ROLE`, both by number."""
+"""Prefix of an owner's root below the server's: `@DATABASE.ROLE`, both by number."""
 
 
 @dataclass(frozen=True)
@@ -38,22 +39,25 @@ class Owner:
 
     @classmethod
     def from_record(cls, record: "dict[str, Any] | None") -> "Owner | None":
-        """What `as_record` gave; None where nobody wrote it down. TypeError if it is none."""
+        """Restores the result of `as_record`; None for a record without an owner. Raises
+        TypeError.
+        """
         return None if record is None else cls(**record)
 
 
 class Host(Protocol):
-    """A server that trains for its roles; asked on the thread that trains."""
+    """A server that trains for its roles; called on the thread that trains."""
 
     def owner(self) -> Owner:
         """Returns the owner on whose behalf the host works."""
 
     def training(self) -> str:
-        """The same text for all models of a statement, another for each statement."""
+        """Identifier of the current statement: equal for all of its models, different between
+        statements.
+        """
 
     def roots(self, name: str) -> list[Path]:
-        """The roots, besides the asker's own, that have a store of this name which the asker may
-        read."""
+        """Roots of other owners with a store of this name that the current role may read."""
 
 
 _host: "Host | None" = None
@@ -77,13 +81,14 @@ def owner() -> Owner:
 
 
 def training() -> str | None:
-    """What the host says of the statement; None without a host."""
+    """The host's identifier of the statement; None without a host."""
     return _host.training() if _host is not None else None
 
 
 def other_roots(root: Path, name: str) -> list[Path]:
-    """Returns where else a finished model of this name may be read. Without a host: from all
-    owners' roots below this one, since their files are the system's user's.
+    """Returns other roots from which a finished model of this name may be read.
+
+    Without a host: all owners' roots below this one, since their files are the system's user's.
     """
     if _host is not None:
         return _host.roots(name)
@@ -91,13 +96,13 @@ def other_roots(root: Path, name: str) -> list[Path]:
 
 
 def owned_roots(root: Path) -> list[Path]:
-    """The roots of single owners below a server's."""
-    found = (path for path in root.iterdir() if path.name.startswith(OWNED))
-    return sorted(path for path in found if path.is_dir() and not path.is_symlink())
+    """Roots of single owners below a server's root."""
+    roots = (path for path in root.iterdir() if path.name.startswith(OWNED))
+    return sorted(path for path in roots if path.is_dir() and not path.is_symlink())
 
 
 class UnknownStore(StoreError):
-    """A store that is not there, or is another's: which of the two is not said."""
+    """The store does not exist or belongs to another owner; the text does not reveal which."""
 
     sqlstate = "42704"
 
@@ -112,6 +117,6 @@ class UnknownStore(StoreError):
 
 
 class NothingToResume(StoreError):
-    """A store without a training that was interrupted."""
+    """The store has no interrupted training."""
 
     sqlstate = "55000"

@@ -1,4 +1,4 @@
-"""What callers give, as the arrays that the native half reads."""
+"""Conversion of callers' arrays to those that the native half reads."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tuskml.partitioner import IndexMap
 
 
 def model_dtype(given: DTypeLike) -> "np.dtype[Any]":
-    """float32 or float64."""
+    """Checks a dtype: float32 or float64."""
     dtype = np.dtype(given)
     if dtype not in (np.float32, np.float64):
         raise StoreError(f"a store's dtype must be float32 or float64, got {dtype}")
@@ -19,7 +19,7 @@ def model_dtype(given: DTypeLike) -> "np.dtype[Any]":
 
 
 def as_keys(given: ArrayLike) -> Ids:
-    """Contiguous int64 of one dimension, none below 0."""
+    """Keys as contiguous int64 of one dimension. Raises StoreError for one below 0."""
     array = np.asarray(given)
     if array.size and array.dtype.kind not in "iu":
         raise StoreError(f"keys must be whole numbers, got {array.dtype}")
@@ -30,7 +30,7 @@ def as_keys(given: ArrayLike) -> Ids:
 
 
 def as_weights(given: ArrayLike, dtype: "np.dtype[Any]") -> Weights:
-    """Contiguous weights of the store's dtype; float64 is not silently narrowed."""
+    """Weights as a contiguous array of the store's dtype; float64 is not silently narrowed."""
     array = np.asarray(given)
     if not np.can_cast(array.dtype, dtype, "same_kind") or (
         array.dtype == np.float64 != dtype and isinstance(given, np.ndarray)
@@ -40,12 +40,12 @@ def as_weights(given: ArrayLike, dtype: "np.dtype[Any]") -> Weights:
 
 
 def even_starts(n: int, width: int) -> Ids:
-    """Returns where n partitions of one width begin, and where the last ends."""
+    """Returns offsets of n partitions of one width, and the end of the last."""
     return np.arange(n + 1, dtype=np.int64) * width
 
 
 def keys_of(keys: Ids) -> tuple[Ids, Ids]:
-    """The distinct ones of rising keys, and where each begins, of shape (n + 1,)."""
+    """Distinct values of rising keys, and the offset of each, of shape (n + 1,)."""
     new = np.ones(len(keys), np.bool_)
     np.not_equal(keys[1:], keys[:-1], out=new[1:])
     begins = np.flatnonzero(new)
@@ -53,9 +53,9 @@ def keys_of(keys: Ids) -> tuple[Ids, Ids]:
 
 
 def located(index: IndexMap, ids: ArrayLike, several: int) -> tuple[Ids, NDArray[np.integer]]:
-    """Keys of weights and their places in payloads, whole numbers of shape (n,).
+    """Keys of weights and their indices in payloads, integers of shape (n,).
 
-    several: weights of a feature; that of id i * several + k is weight k of feature i.
+    several: weights per feature; weight k of feature id has the id id * several + k.
     """
     if several == 1:
         return index.locate(ids)

@@ -1,6 +1,6 @@
-"""Whether the database lets its statements use files: asked before a store is opened.
+"""Rules of the database on file access, checked before a store is opened.
 
-Stores are files that the database does not open itself, so nobody else looks at its settings.
+Stores are files that the database does not open itself, so its settings must be checked here.
 """
 
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from pathlib import Path
 from tuskml.errors import StoreError
 
 Rule = Callable[[int, str], str | None]
-"""The database by its account, and a directory; a sentence where it may not be used."""
+"""Maps a database's account and a directory to the reason against its use, or None."""
 
 _rules: list[Rule] = []
 
 
 class FilesRefused(StoreError):
-    """The database's settings keep its statements from files."""
+    """The database's settings do not allow its statements to use files."""
 
     sqlstate = "42501"
 
@@ -26,9 +26,9 @@ def follow(rule: Rule) -> None:
 
 
 def check(path: "Path | str", account: int | None) -> None:
-    """FilesRefused where the database that has this account does not let a directory be used.
+    """Raises FilesRefused if the database of this account does not allow a directory.
 
-    account: None where none has one; then there is no rule.
+    account: None without a database; then there is no rule.
     """
     refused = _rules[0](account, str(path)) if _rules and account is not None else None
     if refused is not None:

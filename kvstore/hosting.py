@@ -1,6 +1,7 @@
 """The server that trains for its roles, if this process belongs to one.
 
-It is known before the package of stores, which takes a while to import, is needed.
+A module of its own, since it is set before the package of stores, which takes a while to import,
+is needed.
 """
 
 from typing import TYPE_CHECKING

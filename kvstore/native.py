@@ -18,10 +18,10 @@ from tuskml.errors import StoreError
 from tuskml.schedule.declared import Interface
 
 STORE = Interface(Path(__file__).parent)
-"""What the headers of the store declare."""
+"""Declarations of the store's headers."""
 Ids = NDArray[np.int64]
 Weights = NDArray[Any]
-"""float32 or float64, as the store's dtype is."""
+"""Array of float32 or float64, the store's dtype."""
 Array = NDArray[Any]
 
 ENTRY = np.dtype(
@@ -37,32 +37,32 @@ _ADDRESS = ctypes.c_void_p
 
 @STORE.structure("ks_options")
 class Options(ctypes.Structure):
-    """`ks_options`."""
+    """The C structure `ks_options`."""
 
 
 @STORE.structure("ks_updates")
 class Updates(ctypes.Structure):
-    """`ks_updates`."""
+    """The C structure `ks_updates`."""
 
 
 @STORE.structure("ks_page")
 class Page(ctypes.Structure):
-    """`ks_page`."""
+    """The C structure `ks_page`."""
 
 
 @STORE.structure("tusk_frame")
 class Frame(ctypes.Structure):
-    """`tusk_frame`."""
+    """The C structure `tusk_frame`."""
 
 
 @STORE.structure("tusk_frame_access")
 class FrameAccess(ctypes.Structure):
-    """`tusk_frame_access`."""
+    """The C structure `tusk_frame_access`."""
 
     @classmethod
     def of(cls, weight_size: int, acquire: Any, release: Any) -> "FrameAccess":
-        """Makes an access of `ctypes.CFUNCTYPE` functions, which have to live as long; nothing is
-        delivered, and each frame has one stamp.
+        """Wraps `ctypes.CFUNCTYPE` functions, which must outlive it; no pushes, one stamp per
+        frame.
         """
         calls = (ctypes.cast(call, _ADDRESS) for call in (acquire, release))
         return cls(None, weight_size, *calls, None, None)
@@ -70,36 +70,36 @@ class FrameAccess(ctypes.Structure):
 
 @STORE.structure("ks_sharing")
 class Sharing(ctypes.Structure):
-    """`ks_sharing`."""
+    """The C structure `ks_sharing`."""
 
 
 @STORE.structure("ks_route_plan")
 class RoutePlan(ctypes.Structure):
-    """`ks_route_plan`."""
+    """The C structure `ks_route_plan`."""
 
 
 @STORE.structure("ks_range")
 class Range(ctypes.Structure):
-    """`ks_range`."""
+    """The C structure `ks_range`."""
 
 
 @STORE.structure("ks_rest")
 class Rest(ctypes.Structure):
-    """`ks_rest`."""
+    """The C structure `ks_rest`."""
 
 
 @STORE.structure("ks_runs")
 class Runs(ctypes.Structure):
-    """`ks_runs`."""
+    """The C structure `ks_runs`."""
 
 
 CANCEL = ctypes.CFUNCTYPE(ctypes.c_int, _ADDRESS)
-"""What `acquire` asks whether to stop."""
+"""Callback by which `acquire` checks for cancellation."""
 
 
 @STORE.structure("sealed_about")
 class SealedAbout(ctypes.Structure):
-    """`sealed_about`."""
+    """The C structure `sealed_about`."""
 
 
 @functools.cache
@@ -113,7 +113,7 @@ def library() -> ctypes.CDLL:
 
 @functools.cache
 def with_leveldb() -> ctypes.CDLL:
-    """The store's library, LevelDB loaded; StoreError where there is none."""
+    """The store's library with LevelDB loaded. Raises StoreError if LevelDB is missing."""
     lib = library()
     error = ctypes.create_string_buffer(ERROR_BYTES)
     reasons = []
@@ -129,20 +129,20 @@ def with_leveldb() -> ctypes.CDLL:
 
 
 def _leveldb_libraries() -> list[str]:
-    """Files that may have LevelDB's functions, in the order of preference."""
+    """Files that may have LevelDB's functions, in order of preference."""
     names = []
-    with contextlib.suppress(ImportError):  # linked against LevelDB: its symbols lead there
+    with contextlib.suppress(ImportError):  # linked against LevelDB, so its symbols resolve there
         names.append(str(importlib.import_module("plyvel._plyvel").__file__))
     system = importlib.import_module("ctypes.util").find_library("leveldb")  # slow to import
     return [*names, system] if system else names
 
 
 def address(array: Array) -> int:
-    """Returns where an array's items lie."""
+    """Returns the address of an array's data."""
     return int(array.ctypes.data)
 
 
 def crc32c(data: "bytes | memoryview | Array", crc: int = 0) -> int:
-    """CRC-32C (Castagnoli, RFC 3720) of bytes, continuing from that of what came before."""
+    """CRC-32C (Castagnoli, RFC 3720) of bytes, continuing from `crc`."""
     view = np.frombuffer(data, np.uint8)
     return int(library().ks_crc(crc, address(view), len(view)))

@@ -1,8 +1,8 @@
-"""Arrays whose memory comes from the system itself, and returns there with their last view.
+"""Arrays whose memory is mapped directly, and unmapped with their last view.
 
-The C library keeps what is freed, for its next caller: glibc maps large blocks at first, but
-raises its threshold to 32 MiB with the blocks that it frees (mallopt(3), M_MMAP_THRESHOLD). A
-training that has arrays of a share of its cache one after the other would hold several times the
+The C library keeps freed memory for its next caller: glibc maps large blocks at first, but raises
+its threshold to 32 MiB with the blocks that it frees (mallopt(3), M_MMAP_THRESHOLD). A training
+that allocates arrays of a share of its cache one after the other would hold several times the
 cache.
 """
 
@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 LEAST = 1 << 16
-"""Bytes of an array from which on this is worth a call of the system."""
+"""Array size in bytes from which a mapping is worth its system call."""
 DOMAIN = 0x7475736B
-"""Of tracemalloc, which counts these arrays as it does NumPy's."""
+"""Domain in tracemalloc, which counts these arrays as it does NumPy's."""
 
 
 def empty(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """As `numpy.empty`; MemoryError where the system has none. Pages never written take none."""
+    """Like `numpy.empty`; untouched pages take no memory. Raises MemoryError."""
     kind = np.dtype(dtype)
     shape = (shape,) if isinstance(shape, int | np.integer) else shape
     count = math.prod(int(n) for n in shape)
@@ -36,22 +36,22 @@ def empty(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
 
 
 def narrowed(array: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
-    """A copy of another type, which loses what that type cannot hold."""
+    """Copies to another type, with loss where it is narrower."""
     out = empty(array.shape, dtype)
     np.copyto(out, array, casting="unsafe")
     return out
 
 
 class _Pages(mmap.mmap):
-    """Memory of this process alone."""
+    """Anonymous memory of this process."""
 
     def __new__(cls, size: int) -> "_Pages":
-        made = super().__new__(cls, -1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        made.traced = 0
+        pages = super().__new__(cls, -1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        pages.traced = 0
         if tracemalloc.is_tracing():
-            made.traced = np.frombuffer(made, np.uint8).ctypes.data
-            _trace("PyTraceMalloc_Track", made.traced, ctypes.c_size_t(size))
-        return made
+            pages.traced = np.frombuffer(pages, np.uint8).ctypes.data
+            _trace("PyTraceMalloc_Track", pages.traced, ctypes.c_size_t(size))
+        return pages
 
     traced: int
 

@@ -1,9 +1,9 @@
-"""Which rare features lie together: those that the same rows hold.
+"""Order of rare features by affinity: features of the same rows share blocks.
 
 The aim of Qin, Torres, Rusu (VLDB 2017, section 5) for features that are too many for a matrix of
-affinities. `Related` takes a sketch of the rows of each feature while rows pass; its clusters come
-from the sketches (`native/related.hpp`); and they are packed into blocks. `choose_size` sizes the
-blocks by what whole chunks of rows ask for.
+affinities. `Related` updates a sketch of the rows of each feature while rows pass;
+`native/related.hpp` clusters features by their sketches; and the clusters are packed into blocks.
+`choose_size` sizes the blocks by the requests of whole chunks of rows.
 """
 
 import ctypes
@@ -21,18 +21,18 @@ from tuskml.partitioner.rows import SparseRows
 from tuskml.schedule import budget
 
 MOST_RELATED = 1 << 26
-"""Features that are related at most: 28 bytes each while rows pass, 4 afterwards."""
+"""Most features of a `Related`: 28 bytes each while rows pass, 4 afterwards."""
 LARGEST_CLUSTER = 64
 BINS, BINS_A_CALL = 256, 16
 SIZES = tuple(1 << k for k in range(3, 15))
-"""Features per block that are tried."""
+"""Candidate numbers of features per block."""
 
 
 class Related:
     """Sketches of the rows of features 0 .. n - 1.
 
-    chunk_rows: rows that are visited together; memory: a function that gives uninitialised bytes,
-    np.empty unless they shall lie elsewhere.
+    chunk_rows: number of rows that are visited together; memory: allocates uninitialised bytes, by
+    default np.empty.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Related:
         native.library().tp_related_new(self._items.ctypes.data, n)
 
     def update(self, rows: SparseRows) -> None:
-        """Adds rows, in their order; features outside 0 .. n - 1 are passed over."""
+        """Adds rows in order; ignores features outside 0 .. n - 1."""
         native.library().tp_related_add(
             self._items.ctypes.data,
             self.n,
@@ -59,14 +59,14 @@ class Related:
         self._rows += len(rows)
 
     def counts(self) -> NDArray[np.uint32]:
-        """Entries of each feature, shape (n,); not after `clustered`."""
+        """Number of entries of each feature, shape (n,); not available after `clustered`."""
         return np.array(self._items["rows"])
 
     @contextmanager
     def clustered(
         self, cost: Cost, interrupted: Callable[[], None] = lambda: None
     ) -> Iterator["Clusters"]:
-        """The clusters, while the context lasts. No more rows can be added."""
+        """Yields the clusters until the context ends. No more rows can be added."""
         lib, ends, threads = native.library(), np.empty(BINS, np.int64), budget.threads(0)
         at = self._items.ctypes.data
         lib.tp_related_bins(at, self.n, ends.ctypes.data)
@@ -75,8 +75,8 @@ class Related:
             lib.tp_related_sort(at, ends.ctypes.data, first, first + BINS_A_CALL, threads)
         interrupted()
         handle = ctypes.c_void_p()
-        given = cost.t_seek, cost.t_unit, LARGEST_CLUSTER, ctypes.byref(handle)
-        native.check(lib.tp_clusters_open(at, self.n, *given))
+        arguments = cost.t_seek, cost.t_unit, LARGEST_CLUSTER, ctypes.byref(handle)
+        native.check(lib.tp_clusters_open(at, self.n, *arguments))
         try:
             yield Clusters(handle, self.n)
         finally:
@@ -93,8 +93,9 @@ class Clusters:
         return int(native.library().tp_clusters_count(self._handle))
 
     def places(self, block: int) -> Slots:
-        """A number for each feature, int32 of shape (n,), a permutation: clusters lie together,
-        and none of those that a block holds crosses the end of one.
+        """A number for each feature, int32 of shape (n,), a permutation.
+
+        Clusters are contiguous, and no cluster that fits into a block crosses the end of one.
         """
         places = np.empty(self._n, np.int32)
         lib = native.library()
@@ -103,17 +104,18 @@ class Clusters:
 
 
 def by_frequency(counts: NDArray[np.uint32]) -> Slots:
-    """Numbers by falling count, equal ones by rising feature; int32 of shape (n,)."""
+    """Numbers features by falling count, ties by rising feature; int32 of shape (n,)."""
     places = np.empty(len(counts), np.int32)
     places[np.argsort(-counts.astype(np.int64), kind="stable")] = np.arange(len(counts))
     return places
 
 
 def choose_size(chunks: SparseRows, cost: Cost, most: float) -> tuple[int, float]:
-    """The block size with the least cost per chunk, and blocks per chunk with it.
+    """The block size with the least cost per chunk, and the mean number of blocks per chunk with
+    it.
 
-    chunks: the numbers that some chunks of rows ask for, each one row, rising and once each; most:
-    numbers that the blocks of a chunk may hold, beyond which the smallest size is taken.
+    chunks: a row per chunk with the numbers that it requests, rising and distinct; most: limit on
+    the features in the blocks of a chunk; the smallest size is taken if all exceed it.
     """
     numbers, n = chunks.row_numbers(), max(1, len(chunks))
     pairs = {size: count_requests(numbers, chunks.ids, size) / n for size in SIZES}

@@ -77,7 +77,7 @@ def candidates(row_numbers: Slots, ids: Ids, sizes: Iterable[int], cost: Cost) -
 
 
 def count_requests(row_numbers: Slots, ids: Ids, size: int) -> int:
-    """(row, block) pairs with blocks of one size."""
+    """Number of (row, block) pairs with blocks of one size."""
     ids, row_numbers = np.ascontiguousarray(ids), np.ascontiguousarray(row_numbers)
     return int(
         native.library().tp_requests(row_numbers.ctypes.data, ids.ctypes.data, len(ids), size)
@@ -85,13 +85,13 @@ def count_requests(row_numbers: Slots, ids: Ids, size: int) -> int:
 
 
 def bits_of(ids: Ids) -> NDArray[np.int64]:
-    """The number of bits of each id: 0 for 0, 1 for 1, 2 for 2 and 3."""
+    """Number of bits of each id: 0 for 0, 1 for 1, 2 for 2 and 3."""
     powers = np.left_shift(np.int64(1), np.arange(63, dtype=np.int64))
     return np.searchsorted(powers, ids, side="right").astype(np.int64)
 
 
 def _by_width(row_numbers: Slots, ids: Ids, cost: Cost) -> tuple[list[int], list[Candidate]]:
-    """Returns for each bit length of ids the cheapest power of two."""
+    """Returns the cheapest power of two for each bit length of ids."""
     bits = bits_of(ids)
     widths = np.flatnonzero(np.bincount(bits)).tolist()
     best = []
@@ -104,7 +104,7 @@ def _by_width(row_numbers: Slots, ids: Ids, cost: Cost) -> tuple[list[int], list
 
 
 def _joined(widths: list[int], best: list[Candidate]) -> Blocks:
-    """Ranges of the same size as one; widths without ids go with those below."""
+    """Merges ranges with equal sizes; bit lengths without ids join those below."""
     starts, sizes = [0], [best[0].size if widths[0] == 0 else 1]
     for width, one in zip(widths, best, strict=True):
         if one.size != sizes[-1]:
@@ -114,9 +114,10 @@ def _joined(widths: list[int], best: list[Candidate]) -> Blocks:
 
 
 def _sizes(rare: SparseRows) -> list[int]:
-    """Powers of two, round numbers, and the commonest lengths of runs of ids in a row.
+    """Candidate sizes: powers of two, round numbers, and the commonest run lengths of ids in a
+    row.
 
-    Runs tell the width of records within a model: where feature = user * rank + k, rows have
+    Run lengths reveal the width of records in a model: if feature = user * rank + k, rows have
     runs of `rank` ids, and that very size costs one request per user.
     """
     powers = [1 << k for k in range(LARGEST.bit_length())]
@@ -125,7 +126,7 @@ def _sizes(rare: SparseRows) -> list[int]:
 
 
 def _run_lengths(rare: SparseRows) -> list[int]:
-    """The lengths of runs of consecutive ids in a row, those that hold the most ids."""
+    """Lengths of runs of consecutive ids in a row, those that contain the most ids."""
     follows = np.diff(rare.ids) == 1
     heads = rare.starts[1:-1]
     follows[heads[(heads > 0) & (heads < len(rare.ids))] - 1] = False

@@ -1,4 +1,4 @@
-"""What a request costs, and how to measure it on a store."""
+"""Cost function of requests, and its measurement on a store."""
 
 import math
 import time
@@ -13,11 +13,11 @@ from tuskml.errors import OptionError
 from tuskml.partitioner.native import Ids
 
 FIRST_KEY = 3 << 61
-"""Keys that measurements write: above those of every index map."""
+"""First key of measurements: above those of every index map."""
 PART = 1 << 20
-"""Numbers that are written or read at a time."""
+"""Numbers that are written or read at once."""
 APART = 1 << 20
-"""Between two of them: a store reads keys that lie side by side together, for a tenth."""
+"""Distance between measured keys: a store reads adjacent keys together, in a tenth of the time."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a partitioning is and what it saves, as data."""
+"""Description of a partitioning and of what it saves, as data."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from tuskml.partitioner.rows import SparseRows
 
 @dataclass(frozen=True)
 class Requests:
-    """What the rows ask of the store, expected per row: requests, features read, seconds."""
+    """Expected requests to the store per row: number of requests, features read, seconds."""
 
     requests: float
     features_read: float
@@ -24,7 +24,7 @@ class Requests:
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition of frequent features: its key, its size, the share of rows that access it.
+    """A partition of frequent features: its key, its size, the fraction of rows that access it.
 
     features: int64 of shape (size,), by slot.
     """
@@ -68,32 +68,34 @@ class Explanation:
 
     @property
     def saved_by_merging(self) -> float:
-        """Requests a row that Algorithm 3 saves."""
+        """Requests per row that Algorithm 3 saves."""
         return self.by_feature.requests - self.after_merging.requests
 
     @property
     def saved_by_blocks(self) -> float:
-        """Requests a row that blocks of rare features save on top of that."""
+        """Requests per row that blocks of rare features save in addition."""
         return self.after_merging.requests - self.after_blocks.requests
 
     def as_dict(self, features: int = 10) -> dict[str, Any]:
-        """The same in plain types, for JSON; of each partition the first few features."""
-        found = asdict(self)
+        """The same as plain types for JSON; `features` limits the features listed per
+        partition.
+        """
+        fields = asdict(self)
         starts, sizes = self.blocks.starts, self.blocks.sizes
-        found["blocks"] = [
+        fields["blocks"] = [
             {"start": start, "size": size} for start, size in zip(starts, sizes, strict=True)
         ]
-        found["saved_by_merging"] = self.saved_by_merging
-        found["saved_by_blocks"] = self.saved_by_blocks
-        for partition in found["partitions"]:
+        fields["saved_by_merging"] = self.saved_by_merging
+        fields["saved_by_blocks"] = self.saved_by_blocks
+        for partition in fields["partitions"]:
             partition["features"] = partition["features"][:features].tolist()
-        return found
+        return fields
 
 
 class Accesses:
-    """The requests of some rows, counted once.
+    """Counts the requests of some rows.
 
-    rows: ids rising and once each in a row; n_rows: how many they are, since one of `rows` may be
+    rows: ids rising and distinct in a row; n_rows: the number of rows, since one of `rows` may be
     a batch.
     """
 
@@ -109,21 +111,21 @@ class Accesses:
         self.blocks = rare.distinct().ids
 
     def by_feature(self) -> Requests:
-        """Each feature its own key."""
+        """Requests with a key per feature."""
         return self._requests(self.n_ids, self.n_ids)
 
     def after_merging(self) -> Requests:
-        """The frequent features partitioned, each rare one its own key."""
+        """Requests with frequent features partitioned and a key per rare one."""
         read = int(self.index.sizes(self.frequent).sum())
         return self._requests(len(self.frequent) + self.n_rare, read + self.n_rare)
 
     def after_blocks(self) -> Requests:
-        """As the index map says."""
+        """Requests by the index map."""
         read = self.index.sizes(self.frequent).sum() + self.index.sizes(self.blocks).sum()
         return self._requests(len(self.frequent) + len(self.blocks), int(read))
 
     def partitions(self) -> list[Partition]:
-        """The partitions of more than one feature, by falling share of the rows, then by key."""
+        """Partitions of more than one feature, by falling fraction of the rows, then by key."""
         n = self.index.n_partitions
         counts = np.bincount(self.frequent, minlength=n)
         sizes = self.index.sizes(np.arange(n))

@@ -32,13 +32,14 @@ BATCH = 1 << 20
 SMALL = 1 / 8
 SMALLEST_LOG2, LARGEST_LOG2 = 14, 26
 ABSENT = -1
-HEADER = struct.Struct("<8sI")  # magic, checksum of all that follows
-TOTALS = struct.Struct("<QQB")  # entries, the most of one feature left out, log2 of the table
+HEADER = struct.Struct("<8sI")  # magic, checksum of the rest
+# entries, largest left-out count of a feature, log2 of the table size
+TOTALS = struct.Struct("<QQB")
 MAGIC = b"TUSKFRQ1"
 
 
 def sketches() -> Any:
-    """The package `datasketches`, which only counting features needs."""
+    """Imports the package `datasketches`, which only counting features needs."""
     import datasketches
 
     return datasketches
@@ -80,30 +81,30 @@ class Frequencies:
 
     @property
     def total(self) -> int:
-        """Entries counted."""
+        """Number of entries counted."""
         return self._total + self._n_waiting
 
     @property
     def error(self) -> int:
-        """The most that any estimate errs, in entries.
+        """Largest error of any estimate, in entries.
 
-        Every feature that occurs more often is among those of `top`, if that many are asked for.
+        Every feature that occurs more often is in the result of `top`, if that many are requested.
         """
         self._flush()
         return int(self._sketch.get_upper_bound(ABSENT)) + self._left_out
 
     def update(self, ids: ArrayLike) -> None:
         """Counts the ids of a chunk of rows; integers of shape (n,)."""
-        found = as_ids(ids)
-        for begin in range(0, len(found), BATCH):
-            part = found[begin : begin + BATCH]
+        features = as_ids(ids)
+        for begin in range(0, len(features), BATCH):
+            part = features[begin : begin + BATCH]
             self._waiting.append(part.copy() if part.base is not None or part is ids else part)
             self._n_waiting += len(part)
             if self._n_waiting >= BATCH:
                 self._flush()
 
     def merge(self, other: "Frequencies") -> None:
-        """Adds what another worker counted."""
+        """Adds the counts of another worker."""
         self._flush()
         other._flush()
         self._sketch.merge(other._sketch)
@@ -114,12 +115,12 @@ class Frequencies:
         """The n most frequent features by estimate, fewer where fewer are known."""
         self._flush()
         kind = sketches().frequent_items_error_type.NO_FALSE_NEGATIVES
-        found = np.array(self._sketch.get_frequent_items(kind, 0), np.int64).reshape(-1, 4)
-        ids, estimate, lower, upper = found[np.lexsort((found[:, 0], -found[:, 1]))[:n]].T.copy()
+        items = np.array(self._sketch.get_frequent_items(kind, 0), np.int64).reshape(-1, 4)
+        ids, estimate, lower, upper = items[np.lexsort((items[:, 0], -items[:, 1]))[:n]].T.copy()
         return FrequentFeatures(ids, estimate, lower, upper + self._left_out)
 
     def to_bytes(self) -> bytes:
-        """The state, to be merged with another: about ten bytes a counter in use."""
+        """Serialises the state for a merge; about ten bytes per counter in use."""
         self._flush()
         totals = TOTALS.pack(self._total, self._left_out, self._log2)
         body: bytes = totals + self._sketch.serialize(sketches().PyLongsSerDe())
@@ -127,21 +128,21 @@ class Frequencies:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Frequencies":
-        """The state that `to_bytes` gave; DataError where it is not whole."""
+        """Restores a state from `to_bytes`. Raises DataError if the data is damaged."""
         if len(data) < HEADER.size + TOTALS.size or not data.startswith(MAGIC):
             raise DataError("these are no feature frequencies of this version of tuskml")
         body = data[HEADER.size :]
         if zlib.crc32(body) != HEADER.unpack_from(data)[1]:
             raise DataError("the feature frequencies are damaged: their checksum is wrong")
-        made = cls(0)
-        made._total, made._left_out, made._log2 = TOTALS.unpack_from(body)
-        made._sketch = sketches().frequent_items_sketch.deserialize(
+        frequencies = cls(0)
+        frequencies._total, frequencies._left_out, frequencies._log2 = TOTALS.unpack_from(body)
+        frequencies._sketch = sketches().frequent_items_sketch.deserialize(
             body[TOTALS.size :], sketches().PyLongsSerDe()
         )
-        return made
+        return frequencies
 
     def _flush(self) -> None:
-        """Gives the sketch what has gathered."""
+        """Passes the gathered ids to the sketch."""
         if not self._n_waiting:
             return
         ids, counts = exact_counts(np.concatenate(self._waiting))
@@ -158,11 +159,11 @@ class Frequencies:
 
 
 def exact_counts(ids: Ids) -> tuple[Ids, Ids]:
-    """The distinct ids, rising, and how often each occurs."""
+    """Distinct ids, rising, and the number of occurrences of each."""
     if len(ids) and ids.max() < 4 * len(ids):
         counts = np.bincount(ids)
-        found = np.flatnonzero(counts)
-        return found, counts[found]
+        features = np.flatnonzero(counts)
+        return features, counts[features]
     return np.unique(ids, return_counts=True)
 
 

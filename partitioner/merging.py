@@ -23,7 +23,7 @@ from tuskml.schedule import budget
 
 MOST_FEATURES = 32_768  # their affinities take 2 GiB
 FEATURES_A_CALL = 256
-MERGES_A_CALL = 64  # between calls Ctrl-C and `interrupted` are heard
+MERGES_A_CALL = 64  # calls between checks for Ctrl-C and `interrupted`
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def merge_features(
 
 
 class Merging:
-    """The partitions while they are merged. A context manager: it holds native memory."""
+    """A merging of partitions in progress. A context manager: it owns native memory."""
 
     def __init__(self, rows: SparseRows, n_features: int, cost: Cost, threads: int = 0) -> None:
         if not 0 <= n_features <= MOST_FEATURES:
@@ -112,7 +112,7 @@ class Merging:
         native.check(native.library().tp_affinities(self._handle, begin, end, self._threads))
 
     def merge(self, limit: int) -> NDArray[Any]:
-        """Merges the best pair, `limit` times at most; no step says that no merge gains."""
+        """Merges the best pair up to `limit` times; an empty result means that no merge gains."""
         steps = np.zeros(limit, native.STEP)
         done = ctypes.c_int32()
         native.check(
@@ -123,31 +123,32 @@ class Merging:
         return steps
 
     def affinity(self) -> tuple[Slots, Slots]:
-        """The partitions' lowest features, shape (P,), and the affinity matrix, shape (P, P).
+        """Lowest features of the partitions, shape (P,), and the affinity matrix, shape (P, P).
 
-        Both int32; the matrix holds the rows that access both, on its diagonal those of one.
+        Both int32. matrix[i, j]: number of rows that access partitions i and j; the diagonal holds
+        the number of rows that access a partition.
         """
         n = len(self._partitions()[0])
         matrix = np.zeros((n, n), np.int32)
         return self._partitions(matrix)[0], matrix
 
     def seconds(self) -> float:
-        """The cost of the requests for all partitions over the sample, as it is now."""
+        """Current cost of the requests for all partitions over the sample, in seconds."""
         _, rows, sizes = self._partitions()
         return math.fsum(rows * (self._seek + sizes * float(self._unit))) * self._second
 
     def _partitions(self, matrix: Slots | None = None) -> tuple[Slots, Slots, Slots]:
         """Lowest feature, rows and number of features of each partition; fills the matrix."""
-        found = [np.zeros(self._n, np.int32) for _ in range(3)]
-        addresses = [array.ctypes.data for array in found]
+        arrays = [np.zeros(self._n, np.int32) for _ in range(3)]
+        addresses = [array.ctypes.data for array in arrays]
         into = None if matrix is None else matrix.ctypes.data
         n = native.library().tp_partitions(self._handle, *addresses, into)
-        lowest, rows, sizes = (array[:n] for array in found)
+        lowest, rows, sizes = (array[:n] for array in arrays)
         return lowest, rows, sizes
 
 
 def _lowest(n_features: int, steps: NDArray[Any]) -> Slots:
-    """The lowest feature of each feature's partition after these merges."""
+    """Lowest feature of each feature's partition after these merges."""
     lowest = np.arange(n_features, dtype=np.int32)
     for first, second in zip(
         steps["first"][::-1].tolist(), steps["second"][::-1].tolist(), strict=True

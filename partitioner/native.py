@@ -37,6 +37,6 @@ def library() -> ctypes.CDLL:
 
 
 def check(code: int) -> None:
-    """Raises what a native call's code says."""
+    """Raises the error of a native call's return code."""
     if code:
         raise MemoryError("no memory to relate features by their rows: partition fewer of them")

@@ -1,4 +1,4 @@
-"""From rows to an index map: the offline stage in one pass (the paper's figure 2)."""
+"""The offline stage in one pass, from rows to an index map (the paper's figure 2)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from tuskml.partitioner.native import Ids, Slots
 from tuskml.partitioner.reservoir import RowSample
 from tuskml.partitioner.rows import SparseRows, sparse_rows
 
-FEW = 5_000  # ids that are searched for sooner than a table is made for them
+FEW = 5_000  # number of ids that are searched without building a table
 
 
 @dataclass(frozen=True)
 class Partitioning:
-    """An index map, the merges that made its partitions, and what it saves."""
+    """An index map, the merges that produced its partitions, and what it saves."""
 
     index: IndexMap
     merges: Merges
@@ -33,10 +33,11 @@ class Partitioning:
 
 
 class Profile:
-    """What the partitioner keeps of rows while they pass: frequencies and a sample.
+    """Statistics of passing rows: feature frequencies and a sample of rows.
 
-    top: frequent features to partition (the paper's K); sample: rows to keep (its N');
-    seed: of the sample. One a worker; merge them in a fixed order for the same result.
+    top: number of frequent features to partition (the paper's K); sample: number of rows to keep
+    (its N'); seed: of the sample. Use one per worker, and merge them in a fixed order for
+    reproducible results.
     """
 
     def __init__(self, top: int = 1000, sample: int = 10_000, seed: int = 0) -> None:
@@ -45,13 +46,13 @@ class Profile:
         self.sample = RowSample(sample, seed)
 
     def update(self, indptr: ArrayLike, ids: ArrayLike) -> None:
-        """Lets a chunk of rows pass: the index arrays of a CSR matrix."""
+        """Adds a chunk of rows: the index arrays of a CSR matrix."""
         rows = sparse_rows(indptr, ids)
         self.frequencies.update(rows.ids)
         self.sample.update(rows)
 
     def merge(self, other: "Profile") -> None:
-        """Adds the rows that passed another worker."""
+        """Adds the rows of another worker's profile."""
         self.frequencies.merge(other.frequencies)
         self.sample.merge(other.sample)
 
@@ -145,11 +146,11 @@ def partition_model(
 
 
 def _go_on() -> None:
-    """Does nothing: the caller cannot interrupt."""
+    """Does nothing; the default for `interrupted`."""
 
 
 def ranks_in(frequent: Ids, ids: Ids) -> Slots:
-    """The place of each id among the frequent ones, or -1; int32 of the shape of ids."""
+    """Index of each id among the frequent ones, or -1; int32 of the shape of ids."""
     order = np.argsort(frequent)
     if len(frequent) and len(ids) < FEW:
         rising = frequent[order]
@@ -161,8 +162,9 @@ def ranks_in(frequent: Ids, ids: Ids) -> Slots:
 
 
 def numbered(rows: SparseRows, live: LiveFeatures) -> SparseRows:
-    """Rows of numbers, which rise where ids do; of ordered features those that groups share: a
-    sample's rows are of all groups.
+    """Rows of numbers in place of ids, in the same order.
+
+    With an order only features that groups share remain: a sample's rows are of all groups.
     """
     numbers = SparseRows(rows.starts, live.number(rows.ids))
     return numbers if live.order is None else numbers.only(numbers.ids < live.order.n_shared)
@@ -171,10 +173,10 @@ def numbered(rows: SparseRows, live: LiveFeatures) -> SparseRows:
 def index_of(
     frequent: Ids, lowest: Slots, blocks: Blocks, live: LiveFeatures | None = None
 ) -> IndexMap:
-    """The index map of partitions that are named by their lowest rank.
+    """The index map of partitions named by their lowest rank.
 
-    frequent: ids by rank; lowest: of each rank. Keys go by the most frequent feature of each, so
-    the partitions asked for most lie together.
+    frequent: ids by rank; lowest: partition of each rank. Keys follow the most frequent feature of
+    each partition, so those requested most are contiguous.
     """
     _, keys = np.unique(lowest, return_inverse=True)
     order = np.argsort(frequent)

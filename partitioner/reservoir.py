@@ -28,16 +28,16 @@ class RowSample:
         self._seen = 0
         self._rows: list[Ids] = []
         self._numbers: list[int] = []
-        self._highest = 1.0  # of the keys of the sampled rows, had each row a key from (0, 1)
+        self._highest = 1.0  # of the sampled rows' keys, if each row had a key from (0, 1)
         self._next = size  # the next row to take, once the reservoir is full
 
     @property
     def seen(self) -> int:
-        """Rows that have passed."""
+        """Number of rows seen."""
         return self._seen
 
     def update(self, rows: SparseRows) -> None:
-        """Lets the rows of a chunk pass; those taken are copied."""
+        """Passes the rows of a chunk through the reservoir; copies those taken."""
         taken: dict[int, int] = {}
         end = self._seen + len(rows)
         filled = len(self._rows)
@@ -55,9 +55,9 @@ class RowSample:
         self._seen = end
 
     def merge(self, other: "RowSample") -> None:
-        """Makes this the sample of both streams, as if the other's rows had come after.
+        """Makes this the sample of both streams, as if the other's rows came later.
 
-        How many of the sample are from which stream is hypergeometric.
+        The number of rows from each stream is hypergeometric.
         """
         if other.size != self.size:
             raise OptionError(f"samples of {self.size} and {other.size} rows cannot be merged")
@@ -77,7 +77,7 @@ class RowSample:
             self._advance(total - 1)
 
     def rows(self) -> SparseRows:
-        """The sampled rows, in the order in which they came."""
+        """The sampled rows, in the order of arrival."""
         order = np.argsort(np.array(self._numbers, np.int64), kind="stable").tolist()
         if not order:
             return SparseRows(np.zeros(1, np.int64), np.zeros(0, np.int64))

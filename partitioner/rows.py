@@ -1,4 +1,4 @@
-"""Sparse rows without values: which features each row accesses."""
+"""Sparse rows without values: the features that each row accesses."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -27,11 +27,11 @@ class SparseRows:
         return len(self.starts) - 1
 
     def row_numbers(self) -> NDArray[np.int32]:
-        """The row of each id, int32 of shape (len(ids),)."""
+        """Row number of each id, int32 of shape (len(ids),)."""
         return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.starts))
 
     def distinct(self) -> "SparseRows":
-        """The same rows, ids rising and once each."""
+        """The same rows with ids rising and distinct in each."""
         if self._rises():
             return self
         width, names, ids = int(self.ids.max()) + 1, None, self.ids
@@ -47,25 +47,25 @@ class SparseRows:
         return SparseRows(starts, ids if names is None else names[ids])
 
     def _rises(self) -> bool:
-        """Returns whether ids rise within each row already."""
+        """Returns whether ids rise within each row."""
         rises = np.diff(self.ids) > 0
         heads = self.starts[1:-1]
         rises[heads[(heads > 0) & (heads < len(self.ids))] - 1] = True
         return bool(rises.all())
 
     def every(self, step: int) -> "SparseRows":
-        """One row of `step`, from the first on."""
+        """Every `step`-th row, from the first on."""
         lengths = np.diff(self.starts)
         keep = np.arange(len(self)) % step == 0
         return SparseRows(starts_of(lengths[keep]), self.ids[np.repeat(keep, lengths)])
 
     def only(self, keep: NDArray[np.bool_]) -> "SparseRows":
-        """The same rows with some of the ids; keep: shape (len(ids),)."""
+        """The same rows with the ids where `keep`, shape (len(ids),), is true."""
         running = np.concatenate(([0], np.cumsum(keep)))
         return SparseRows(running[self.starts], self.ids[keep])
 
     def in_batches(self, rows: int) -> "SparseRows":
-        """Each `rows` rows as one; the last may have fewer."""
+        """Merges each `rows` consecutive rows into one; the last may have fewer."""
         starts = np.concatenate((self.starts[:-1:rows], self.starts[-1:]))
         return SparseRows(starts, self.ids)
 
@@ -87,28 +87,28 @@ def sparse_rows(indptr: ArrayLike, ids: ArrayLike) -> SparseRows:
 
 
 def check_ids(ids: Ids) -> None:
-    """Raises DataError for an id that no feature has."""
+    """Raises DataError for an invalid feature id."""
     if len(ids) and not (ids.min() >= 0 and ids.max() <= LARGEST_ID):
         wrong = ids.min() if ids.min() < 0 else ids.max()
         raise DataError(f"a feature id must be from 0 to 2^62 - 1, got {wrong}")
 
 
 def as_ids(ids: ArrayLike) -> Ids:
-    """Feature ids, checked, as contiguous int64 of shape (n,)."""
-    found = _integers(ids, "ids")
-    check_ids(found)
-    return found
+    """Checked feature ids as contiguous int64 of shape (n,)."""
+    integers = _integers(ids, "ids")
+    check_ids(integers)
+    return integers
 
 
 def as_features(ids: ArrayLike) -> Ids:
-    """The same of ids up to 2^63 - 1, of which those beyond LARGEST_ID are in no block."""
-    found = _integers(ids, "ids")
-    check_ids(np.minimum(found, LARGEST_ID))
-    return found
+    """Checked feature ids up to 2^63 - 1; those beyond LARGEST_ID are in no block."""
+    integers = _integers(ids, "ids")
+    check_ids(np.minimum(integers, LARGEST_ID))
+    return integers
 
 
 def concatenate(parts: Iterable[SparseRows]) -> SparseRows:
-    """The rows of all parts, in their order."""
+    """The rows of all parts, in order."""
     every = list(parts)
     if not every:
         return SparseRows(np.zeros(1, np.int64), np.zeros(0, np.int64))
@@ -117,7 +117,7 @@ def concatenate(parts: Iterable[SparseRows]) -> SparseRows:
 
 
 def starts_of(lengths: NDArray[np.int64]) -> Ids:
-    """Returns where rows of these lengths start, and the end of the last."""
+    """Returns start offsets of rows of these lengths, and the end of the last."""
     starts = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=starts[1:])
     return starts

@@ -1,4 +1,4 @@
-"""A partitioning's explanation for a person: what `tuskml partition explain` prints, and SQL."""
+"""Explanation of a partitioning as text for `tuskml partition explain` and SQL."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ FEATURES_SHOWN = 6
 
 
 def as_text(one: Explanation) -> str:
-    """The input, the requests per row before and after, and the partitions most asked for."""
+    """Text of the input, the requests per row before and after, and the partitions used most."""
     facts = [
         ("rows", f"{one.rows_seen:,}, of which {one.rows_sampled:,} are counted"),
         ("ids", f"{one.entries:,}; a feature's frequency errs by {one.frequency_error:,} at most"),
@@ -57,7 +57,7 @@ def _some(features: Ids) -> str:
 
 
 def _aligned(names: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
-    """A table with its header; numbers stand right, the column `left` stands left."""
+    """A table with a header; column `left` is left-aligned, the others are right-aligned."""
     widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
 
     def line(cells: Sequence[str]) -> str:

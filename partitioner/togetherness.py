@@ -1,10 +1,11 @@
-"""Whether rare features occur together at all: a test on a few rows, before work is done for it.
+"""Test on a few rows whether rare features co-occur, before features are ordered by affinity.
 
 Some rows are marked, and with them the features that only one marked row has. Further rows are
-then searched for marked features. The two features of a pair are *met together* where a further
-row has both and the same row was marked for both. Were features independent, two hits of a row
-would belong to the same marked row by chance alone; `lift` is how many times as many pairs there
-are. `mean` is how many features of a marked row are met at a time: of cliques of eight, eight.
+then searched for marked features. The two features of a pair are *met together* if a further row
+has both and the same row was marked for both. Were features independent, two hits of a row would
+belong to the same marked row by chance alone; `lift` is the observed number of pairs over that
+expected number. `mean` is the mean number of features of a marked row that are met at a time: for
+cliques of eight, eight.
 """
 
 from collections.abc import Iterable
@@ -24,8 +25,10 @@ _TABLE_BITS = 20
 
 @dataclass(frozen=True)
 class Togetherness:
-    """groups: meetings of a marked and a further row; mean: features of each; lift: pairs found
-    over pairs expected of independent features.
+    """Result of the test.
+
+    groups: meetings of a marked and a further row; mean: features of each; lift: pairs found over
+    pairs expected of independent features.
     """
 
     groups: int
@@ -34,7 +37,7 @@ class Togetherness:
 
     @property
     def found(self) -> bool:
-        """Returns whether features occur together so often that an order by affinity pays."""
+        """Returns whether features co-occur so often that an order by affinity pays."""
         return self.groups >= LEAST_GROUPS and self.mean >= LEAST_MEAN and self.lift >= LEAST_LIFT
 
     def __str__(self) -> str:
@@ -44,7 +47,7 @@ class Togetherness:
 
 
 def marks_of(rows: SparseRows) -> tuple[Ids, NDArray[np.int64]]:
-    """Features that one of the rows has and no other, rising, and the number of that row."""
+    """Features that exactly one of the rows has, rising, and the number of that row."""
     distinct = rows.distinct()
     ids, first, counts = np.unique(distinct.ids, return_index=True, return_counts=True)
     only = counts == 1
@@ -52,7 +55,7 @@ def marks_of(rows: SparseRows) -> tuple[Ids, NDArray[np.int64]]:
 
 
 class Marks:
-    """The marked features, for looking many ids up."""
+    """The marked features, in a form for looking many ids up."""
 
     def __init__(self, rows: SparseRows) -> None:
         self.ids, self.row = marks_of(rows)
@@ -76,17 +79,20 @@ class Marks:
 
 
 def togetherness(marked: SparseRows, further: Iterable[SparseRows]) -> Togetherness:
-    """marked: MARKED_ROWS rows or so; further: others, in parts."""
+    """Tests rows.
+
+    marked: about MARKED_ROWS rows; further: others, in parts.
+    """
     marks, n_hits, n_groups, pairs, expected = Marks(marked), 0, 0, 0.0, 0.0
     of_rows = np.zeros(max(1, len(marked)), np.int64)
     pairs_of_rows = 0.0
     for part in further:
-        found = marks.meetings(part.distinct())
-        _, each = np.unique(found, axis=0, return_counts=True)
-        n_hits, n_groups = n_hits + len(found), n_groups + len(each)
+        hits_at = marks.meetings(part.distinct())
+        _, each = np.unique(hits_at, axis=0, return_counts=True)
+        n_hits, n_groups = n_hits + len(hits_at), n_groups + len(each)
         pairs += float((each * (each - 1)).sum())
-        of_rows += np.bincount(found[:, 1], minlength=len(of_rows))
-        _, hits = np.unique(found[:, 0], return_counts=True)
+        of_rows += np.bincount(hits_at[:, 1], minlength=len(of_rows))
+        _, hits = np.unique(hits_at[:, 0], return_counts=True)
         pairs_of_rows += float((hits * (hits - 1)).sum())
     if not n_groups:
         return Togetherness(0, 0.0, 0.0)

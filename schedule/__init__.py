@@ -1,4 +1,4 @@
-"""Who may use what, when: `budget` says how many threads; programs of scheduled updates.
+"""Thread budget, shares of the host's cores, and programs of scheduled updates.
 
 >>> from tuskml.schedule import Dynamic, Program, Static
 """

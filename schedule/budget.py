@@ -18,24 +18,25 @@ from pathlib import Path
 HERE = Path("/")
 INF = math.inf
 NO_LIMIT = 1 << 60
-"""Bytes: where there is no limit, version 1 reports this number less a page."""
+"""Bytes; version 1 reports this number less a page where there is no limit."""
 MOUNTED = {"cpu": ("cpu,cpuacct", "cpuacct,cpu")}
-"""Further names of where controllers of version 1 may be."""
+"""Alternative directory names of controllers of version 1."""
 MEMORY_FILES = {
     2: (("memory.max", "memory.high"), "memory.current", ""),
     1: (("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_"),
 }
-"""Of a control group by its version: files of its limits and of its use, and what comes before
-the names of what is counted with the groups below it."""
+"""By version of the control groups: files of limits, file of the usage, and the prefix of the
+statistics that include child groups.
+"""
 LOOK_EVERY = 1.0
-"""Seconds for which a quota is believed."""
+"""Seconds for which a quota is cached."""
 
 _host: ContextVar[int] = ContextVar("tuskml threads of the host", default=0)
 _databases: dict[int, int] = {}
 readers: dict[int, Callable[[], None]] = {}
-"""For each database, by the address of its rows' memory, what reads its memory limit anew."""
+"""Functions that re-read a database's memory limit, by the address of its row memory."""
 _looked: dict[int, int] = {}
-"""For each database, the last statement for which that was done."""
+"""The last statement at which the limits of a database were read."""
 _seen: list[tuple[float, float]] = []
 
 
@@ -49,7 +50,7 @@ def threads(asked: int | None = None) -> int:
 
 @contextmanager
 def within(limit: int) -> Iterator[None]:
-    """What this thread computes inside uses at most a given number of threads; 0: no limit."""
+    """Limits the computations of the calling thread to `limit` threads; 0 means no limit."""
     token = _host.set(limit)
     try:
         yield
@@ -58,7 +59,7 @@ def within(limit: int) -> Iterator[None]:
 
 
 def tell(account: int, limit: int) -> None:
-    """Notes the `threads` of a database, which is known by the address of its rows' memory."""
+    """Sets the thread limit of a database, which is known by the address of its row memory."""
     _databases[account] = limit
 
 
@@ -76,7 +77,7 @@ def look_at_limits(account: int) -> None:
 
 
 def look_once(account: int, statement: int) -> None:
-    """The same, but only once per statement. 0: an unknown statement."""
+    """Updates the limits once per statement; `statement` 0 is unknown and always updates."""
     if not statement or _looked.get(account) != statement:
         look_at_limits(account)
         if account in readers:
@@ -84,12 +85,12 @@ def look_once(account: int, statement: int) -> None:
 
 
 def of_database(account: int) -> int:
-    """The last limit that was set; 0: none."""
+    """Returns the thread limit last set for a database; 0 if there is none."""
     return _databases.get(account, 0)
 
 
 def processors() -> int:
-    """Processors that this process may use at the same time, at least 1."""
+    """Number of processors that this process may use at the same time, at least 1."""
     now = time.monotonic()
     if not _seen or now - _seen[0][0] > LOOK_EVERY:
         _seen[:] = [(now, quota(HERE))]
@@ -97,7 +98,7 @@ def processors() -> int:
 
 
 def allowed() -> int:
-    """Processors on which the system lets this process run."""
+    """Number of processors on which the system lets this process run."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:
@@ -105,7 +106,7 @@ def allowed() -> int:
 
 
 def quota(root: Path) -> float:
-    """Processors' time a second that the control groups allow; infinite without a limit.
+    """Processor seconds per second that the control groups allow; infinite without a limit.
 
     root: the directory that holds `proc` and `sys`.
     """
@@ -114,7 +115,7 @@ def quota(root: Path) -> float:
 
 
 def memory_left(root: Path) -> float:
-    """Bytes that the control groups leave, their page cache included; infinite without a limit.
+    """Bytes that the control groups still allow, page cache included; infinite without a limit.
 
     root: the directory that holds `proc` and `sys`.
     """
@@ -148,7 +149,9 @@ def control_groups(root: Path, controller: str) -> Iterator[tuple[Path, int]]:
 
 
 def version_2(group: Path) -> float:
-    """The quota of one group, from its `cpu.max`: microseconds or `max`, and of how many."""
+    """Quota of one group from its `cpu.max`, which holds microseconds (or `max`) and the
+    period.
+    """
     try:
         most, period = (group / "cpu.max").read_text().split()
         return math.inf if most == "max" else int(most) / int(period)
@@ -157,7 +160,7 @@ def version_2(group: Path) -> float:
 
 
 def version_1(group: Path) -> float:
-    """The same from `cpu.cfs_quota_us`, -1 for no limit."""
+    """Quota of one group from `cpu.cfs_quota_us`, where -1 means no limit."""
     try:
         most = int((group / "cpu.cfs_quota_us").read_text())
         return most / int((group / "cpu.cfs_period_us").read_text()) if most > 0 else math.inf
@@ -166,7 +169,7 @@ def version_1(group: Path) -> float:
 
 
 def left_in(group: Path, version: int) -> float:
-    """Bytes that one group leaves; its page cache can be given up."""
+    """Bytes that one group may still allocate, counting its page cache as free."""
     limits, used, total = MEMORY_FILES[version]
     try:
         least = min(limit_of(group / name) for name in limits)
@@ -180,6 +183,6 @@ def left_in(group: Path, version: int) -> float:
 
 
 def limit_of(file: Path) -> float:
-    """Bytes in a file of a limit; infinite where it says `max`, or more than any machine has."""
+    """Reads a limit in bytes; infinite if it is `max` or larger than any machine's memory."""
     text = file.read_text().strip() if file.exists() else "max"
     return INF if text == "max" or int(text) >= NO_LIMIT else float(text)

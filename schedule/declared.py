@@ -91,8 +91,8 @@ class Interface:
 
     def _type(self, kind: str) -> Any:
         base, _, size = kind.rstrip("]").partition("[")
-        found = NUMBERS.get(base, ADDRESS)
-        return found * self._size(size) if size else found
+        type_ = NUMBERS.get(base, ADDRESS)
+        return type_ * self._size(size) if size else type_
 
     def _size(self, written: str) -> int:
         return int(written) if written.isdigit() else self.constant(written)

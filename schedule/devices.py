@@ -1,9 +1,9 @@
 """Turns at a GPU: one training of the host at a time has it.
 
-Trainings that wait get it in the order in which they asked. One that others wait for gives it back
-after a second, between two iterations, and asks again. A training whose turn does not come within
-a minute goes on beside the one that has the GPU, so that no training stops because of another. One
-that can train elsewhere says how long it waits, and is told that the GPU is busy.
+Trainings wait in the order of their requests. A training gives the GPU back after a second if
+others wait, between two iterations, and requests it again. A training whose turn does not come
+within a minute shares the GPU with its holder, so that no training stops because of another. A
+training that can run elsewhere limits its wait and gets BusyError.
 """
 
 import threading
@@ -16,15 +16,17 @@ from tuskml.kernels.library import raise_if_cancelled
 from tuskml.schedule import pool
 
 TURN, PATIENCE, LOOK_EVERY = 1.0, 60.0, 0.005
-"""Seconds: of a turn that others wait for, until a training goes on beside, between two looks."""
+"""Seconds: length of a turn while others wait; longest wait before the GPU is shared; polling
+interval.
+"""
 Check = Callable[[], None]
 """Raises an error where the training was cancelled."""
 
 
 class TurnError(Exception):
-    """A training is to go on elsewhere.
+    """The training should go on elsewhere.
 
-    weights: those that it has reached until then, if any; iterations: that it has made.
+    weights: those reached so far, if any; iterations: number made so far.
     """
 
     weights: Any = None
@@ -32,11 +34,11 @@ class TurnError(Exception):
 
 
 class BusyError(TurnError):
-    """Others have the device for longer than a training waits."""
+    """The device stays busy for longer than the training is ready to wait."""
 
 
 class FreeError(TurnError):
-    """Nobody has the device that a training hopes for."""
+    """The device that a training would move to has become free."""
 
 
 class Turn(threading.local):
@@ -54,10 +56,10 @@ _turn = Turn()
 
 @contextmanager
 def turn(check: Check, device: int = 1, patience: float | None = None) -> Iterator[None]:
-    """The calling thread's training has the device, from 1 on, in turn with those of others.
+    """Gives the calling thread's training the device, from 1 on, in turn with others.
 
-    patience: seconds of all its waits, after which BusyError is raised; None: it goes on beside
-    the one that has the device.
+    patience: seconds of waiting in total, after which BusyError is raised; None: share the device
+    with its holder instead.
     """
     if _turn.device:
         yield
@@ -73,19 +75,19 @@ def turn(check: Check, device: int = 1, patience: float | None = None) -> Iterat
 
 @contextmanager
 def gpu_in_turn(mark: int, patience: float | None = None) -> Iterator[None]:
-    """The calling thread's training has the GPU until the context ends.
+    """Gives the calling thread's training the GPU until the context ends.
 
-    mark: of `cancel_mark()`, by which it is seen that the training is cancelled while it waits,
-    which raises Interrupted; patience: as of `turn`.
+    mark: the result of `cancel_mark()`; a cancellation after it raises Interrupted during the
+    wait. patience: as for `turn`.
     """
     with turn(lambda: raise_if_cancelled(mark), patience=patience):
         yield
 
 
 def pass_on() -> None:
-    """Between two iterations: lets others have the device, where they wait and a turn is over.
+    """Lets others have the device between two iterations if they wait and the turn is over.
 
-    BusyError where they have it for longer than the training waits.
+    Raises BusyError if they keep it for longer than the training is ready to wait.
     """
     if not _turn.device or time.monotonic() - _turn.began < TURN:
         return
@@ -97,7 +99,7 @@ def pass_on() -> None:
 
 
 def wait(check: Check, device: int, patience: float | None) -> float | None:
-    """Until it is the training's turn, or its patience ends; returns what is left of that."""
+    """Waits for the turn or the end of the patience; returns the seconds of patience left."""
     library = pool.library()
     if not library.ts_device_ask(device):
         return patience
@@ -118,8 +120,9 @@ def wait(check: Check, device: int, patience: float | None) -> float | None:
 
 @contextmanager
 def hoping(least: float, device: int = 1) -> Iterator[None]:
-    """The calling thread's training, which is elsewhere, would go on at a free device, as long as
-    it has at least a given number of seconds left.
+    """Marks a training outside the device as ready to move there if it becomes free.
+
+    least: seconds that the training must have left for a move to pay.
     """
     before, _turn.hope = _turn.hope, (device, least)
     try:
@@ -129,22 +132,23 @@ def hoping(least: float, device: int = 1) -> Iterator[None]:
 
 
 def hopes() -> bool:
-    """Returns whether the calling thread's training would go on at a device that it does not
+    """Returns whether the calling thread's training would move to a device that it does not
     have.
     """
     return _turn.hope is not None and not _turn.device
 
 
 def look(left: float) -> None:
-    """Between two iterations of a training that hopes, with a given number of seconds left:
-    FreeError where it is better off at the device.
+    """Raises FreeError between two iterations if moving to the device pays.
+
+    left: estimated seconds of the training that remain.
     """
     if _turn.hope is not None and left >= _turn.hope[1] and is_free(_turn.hope[0]):
         raise FreeError
 
 
 def is_free(device: int) -> bool:
-    """Returns whether nobody has the device or waits for it."""
+    """Returns whether no training has the device or waits for it."""
     library = pool.library()
     if not library.ts_device_ask(device):
         return False

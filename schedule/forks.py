@@ -7,11 +7,11 @@ Lock = TypeVar("Lock")
 
 
 def held_in_forks(lock: Lock) -> Lock:
-    """The lock, which from now on is held during a fork of this process.
+    """Registers a lock to be held during forks of this process; returns it.
 
-    A child has no other threads. A lock that one of them had would never be free in it. Locks are
-    taken in the reverse of the order in which they were given here, so one that is taken while
-    another is held has to be given first.
+    A child has only the forking thread. A lock held by another thread would never be free there.
+    Locks are taken in the reverse order of registration, so a lock that is taken while another is
+    held has to be registered first.
     """
     held: Any = lock
     os.register_at_fork(

@@ -1,4 +1,4 @@
-"""How long each phase of a training takes, for who asks; nothing is measured where nobody does."""
+"""Durations of the phases of a training; measured only inside `measured`."""
 
 import functools
 import threading
@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 
 class Clock(threading.local):
-    """The phases of this thread's training; `seconds` is None where nobody asks."""
+    """The phases of this thread's training; `seconds` is None outside `measured`."""
 
     seconds: dict[str, float] | None = None
     intervals: list[tuple[str, float, float]] | None = None
@@ -26,9 +26,9 @@ _clock = Clock()
 def measured(
     seconds: dict[str, float], intervals: list[tuple[str, float, float]] | None = None
 ) -> Iterator[None]:
-    """Adds up in `seconds`, by name, what this thread spends in each phase meanwhile.
+    """Adds up in `seconds`, by name, the seconds that this thread spends in each phase.
 
-    intervals: gets each phase with its begin and end by `time.perf_counter`, unless it is None.
+    intervals: gets each phase with its start and end by `time.perf_counter`, unless it is None.
     """
     before = _clock.seconds, _clock.intervals
     _clock.seconds, _clock.intervals = seconds, intervals
@@ -40,7 +40,7 @@ def measured(
 
 @contextmanager
 def phase(name: str) -> Iterator[None]:
-    """A phase of the training in work. A phase within another is a part of that one."""
+    """A phase of the current training. A nested phase is a part of the outer one."""
     seconds = _clock.seconds
     if seconds is None or _clock.within is not None:
         yield

@@ -1,11 +1,10 @@
-"""Which rows of each group every worker holds, and the order in which threads begin groups.
+"""Placement of groups' rows on workers, and the order in which threads begin groups.
 
 Learning over groups (S. Li, A. Kumar, Towards an optimized GROUP BY abstraction for large-scale
-machine learning, "Kingpin").
-
-Minimise the makespan of an epoch of all configurations of all groups, where a worker trains one
-configuration at a time, and a configuration is trained by one worker at a time. The times are
-proportional to rows, so the makespan is counted in rows of one configuration.
+machine learning, "Kingpin"). Minimise the makespan of an epoch of all configurations of all
+groups, where a worker trains one configuration at a time, and a configuration is trained by one
+worker at a time. The times are proportional to rows, so the makespan is counted in rows of one
+configuration.
 
 Source: section 4.4, equation 2 and algorithm 1, and section 4.7, algorithm 2, of the paper.
 """
@@ -44,11 +43,11 @@ def wrap_around(sizes: Sizes, workers: int) -> NDArray[np.void]:
 
 
 def evenly(sizes: Sizes, workers: int) -> NDArray[np.void]:
-    """Shards (S,) of dtype SHARD as `wrap_around`, of learners that add partial sums.
+    """Shards (S,) of dtype SHARD as `wrap_around`, for learners that add partial sums.
 
     Their workers train on a group together, so its own rows are no bound: no worker has more than
-    the mean. Groups of less than a tenth of a worker's rows are left out: they need no cut, and
-    fill up what is left.
+    the mean. Groups of less than a tenth of a worker's rows are dealt last: they need no cut, and
+    fill the remaining capacity.
     """
     capacity = -(-int(sizes.sum()) // workers)
     large = np.flatnonzero(sizes * WHOLE > capacity)
@@ -58,7 +57,7 @@ def evenly(sizes: Sizes, workers: int) -> NDArray[np.void]:
 
 
 def _in_a_row(sizes: Sizes, capacity: int) -> NDArray[np.void]:
-    """Groups one after the other on workers one after the other, each with capacity rows."""
+    """Deals groups in order to workers in order, each with `capacity` rows."""
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if len(ends) else 0
     # All groups in a row: they are cut where a group ends and where a worker is full.
@@ -73,32 +72,32 @@ def _in_a_row(sizes: Sizes, capacity: int) -> NDArray[np.void]:
 
 
 def constrained_wrap_around(sizes: Sizes, workers: int) -> NDArray[np.void]:
-    """Shards (S,) of dtype SHARD by worker, of learners whose workers train on a group together.
+    """Shards (S,) of dtype SHARD by worker, for learners whose workers train on a group together.
 
     Algorithm 2: from the largest group to the smallest, a group is split into round(n_i p / n)
     equal shards, at least one, and each goes to the worker with the fewest rows.
     """
     least_makespan(sizes, workers)
     filled = [(0, worker) for worker in range(workers)]
-    found = []
+    assignments = []
     for group in np.argsort(-sizes, kind="stable"):
         parts = min(max(1, _nearest(int(sizes[group]) * workers, int(sizes.sum()))), workers)
         for first, last in _split(int(sizes[group]), parts):
             rows, worker = heapq.heappop(filled)
             heapq.heappush(filled, (rows + last - first, worker))
-            found.append((group, worker, first, last))
-    shards = np.array(found, SHARD)
+            assignments.append((group, worker, first, last))
+    shards = np.array(assignments, SHARD)
     by_worker: NDArray[np.void] = shards[np.argsort(shards["worker"], kind="stable")]
     return by_worker
 
 
 def _nearest(part: int, whole: int) -> int:
-    """part / whole rounded to the nearest integer, halves up; 0 of nothing."""
+    """Rounds part / whole to the nearest integer, halves up; 0 / 0 is 0."""
     return (2 * part + whole) // (2 * whole) if whole else 0
 
 
 def _split(rows: int, shards: int) -> Iterator[tuple[int, int]]:
-    """Equal shards; the first ones have a row more where the rows do not divide."""
+    """Bounds of equal shards; the first ones have one row more if the rows do not divide."""
     each, more = divmod(rows, shards)
     first = 0
     for number in range(shards):
@@ -115,7 +114,10 @@ def filled(shards: NDArray[np.void], workers: int) -> Sizes:
     return rows
 
 
-# The order in which threads that claim one group after another begin them.
+# Indices of groups (G,) from the most rows to the fewest; equal ones keep their order.
+# If each thread claims the next group when it is free, a large group at the end leaves the others
+# idle. In this order the makespan is at most 4/3 of the least one (R. L. Graham, Bounds on
+# multiprocessing timing anomalies, SIAM J. Appl. Math. 1969).
 
 
 def heaviest_first(sizes: Sizes) -> NDArray[np.intp]:
@@ -129,7 +131,7 @@ def heaviest_first(sizes: Sizes) -> NDArray[np.intp]:
 
 
 def claimed_makespan(sizes: Sizes, workers: int) -> int:
-    """Rows of the worker that has the most, where each claims the next group when it is free.
+    """Rows of the busiest worker if each claims the next group when it is free.
 
     sizes: rows of each group (G,), in the order in which they are claimed.
     """

@@ -14,7 +14,7 @@ def functions() -> ctypes.c_void_p:
 
 
 def progress() -> ctypes.c_void_p:
-    """Address of the functions that tell how far work is, `tusk_progress`."""
+    """Address of the functions that report progress, `tusk_progress`."""
     return ctypes.c_void_p(library().ts_progress())
 
 

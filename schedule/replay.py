@@ -1,9 +1,9 @@
-"""Shares that are replayed from a file instead of being told by other trainings, for benches and
-tests: `TUSKML_SHARES_REPLAY` names it.
+"""Shares that are replayed from a file instead of shared with other trainings.
 
-A line has the seconds since a training began, and its threads from then on. A third number is the
-memory in MiB that the system has for files from then on. So the profiles of volatility in Mahajan
-2021, section 2.6.2, can be repeated to the bit.
+`TUSKML_SHARES_REPLAY` names the file, for benchmarks and tests. A line has the seconds since a
+training began, and its threads from then on. A third number is the memory in MiB that the system
+has for files from then on. So the profiles of volatility in Mahajan 2021, section 2.6.2, can be
+repeated to the bit.
 """
 
 import os
@@ -21,9 +21,10 @@ SETTING = "TUSKML_SHARES_REPLAY"
 
 @dataclass(frozen=True)
 class Replay:
-    """seconds (n,) since a training began, rising, and threads (n,), from then on.
+    """Shares over time.
 
-    memory: bytes (n,), from then on; None: as the system has it.
+    seconds: (n,) since a training began, rising; threads: (n,) from then on; memory: bytes (n,)
+    from then on, None for the system's.
     """
 
     seconds: NDArray[np.float64]
@@ -31,12 +32,14 @@ class Replay:
     memory: NDArray[np.float64] | None = None
 
     def given_to(self, library: Any) -> None:
-        """The calling thread's training has these shares."""
+        """Sets these shares for the calling thread's training."""
         seconds, threads = self.seconds.ctypes.data, self.threads.ctypes.data
         library.ts_training_replay(len(self.seconds), seconds, threads)
 
     def memory_at(self, age: float) -> float | None:
-        """Bytes, a given number of seconds after a training began; None: as the system has it."""
+        """Bytes of memory at `age` seconds after the start of a training; None for the
+        system's.
+        """
         if self.memory is None:
             return None
         place = int(np.searchsorted(self.seconds, age, side="right")) - 1
@@ -44,13 +47,13 @@ class Replay:
 
 
 def asked() -> Replay | None:
-    """What the environment asks for; None: nothing. Raises TuskError."""
+    """Reads the replay that the environment names; None without one. Raises TuskError."""
     path = os.environ.get(SETTING)
     return read(Path(path)) if path else None
 
 
 def read(path: Path) -> Replay:
-    """The shares in a file. Raises TuskError."""
+    """Reads the shares in a file. Raises TuskError."""
     try:
         lines = [line.split() for line in path.read_text().splitlines() if line.strip()]
         seconds = np.array([float(at) for at, *_ in lines])

@@ -1,9 +1,11 @@
 """Shares of the host's cores between trainings of all processes: the table of `native/shares.h`.
 
-Who trains asks nobody. A training has a slot once it is 20 ms old, and its threads look between
-two tasks whether the trainings of others leave them fewer cores, or more. The tasks stay the same,
-so numbers that do not depend on the order of tasks do not depend on shares. The table is a file in
-memory, one an account of the system; `TUSKML_SHARES` names another file, or is `off`.
+Trainings need no coordinator. A training has a slot once it is 20 ms old, and its threads check
+between two tasks whether the trainings of others leave them fewer cores, or more. The tasks stay
+the same, so numbers that do not depend on the order of tasks do not depend on shares.
+
+The table is a file in memory, one per account of the system; `TUSKML_SHARES` names another file,
+or is `off`.
 """
 
 import ctypes
@@ -20,12 +22,12 @@ from tuskml.schedule import budget, pool, replay
 
 SETTING, WEIGHT = "TUSKML_SHARES", "TUSKML_WEIGHT"
 MOST, SENTENCE = 512, 4352
-"""Of `table.h`: trainings, and bytes of a sentence."""
+"""Constants of `table.h`: number of trainings, and bytes of a sentence."""
 LEAST_WEIGHT, MOST_WEIGHT = 0.01, 100.0
 
 
 class Slot(ctypes.Structure):
-    """`tusk_running`."""
+    """The C structure `tusk_running`."""
 
     _fields_ = [
         ("pid", ctypes.c_int64),
@@ -49,7 +51,7 @@ class Slot(ctypes.Structure):
 
 
 class Beginning(ctypes.Structure):
-    """`ts_beginning`."""
+    """The C structure `ts_beginning`."""
 
     _fields_ = [
         ("program", ctypes.c_char_p),
@@ -63,9 +65,9 @@ class Beginning(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Host:
-    """Whose trainings they are: the program's name, and what its settings say of shares.
+    """The process of a training: the program's name and its settings of shares.
 
-    shares: whether its trainings take part; weight: None: as the environment says.
+    shares: whether its trainings take part; weight: None for that of the environment.
     """
 
     program: bytes = b"python"
@@ -77,13 +79,13 @@ class Host:
 class Running:
     """A training that runs on this host.
 
-    number: of the training in its process, from 1 on; program: whose process it is; wanted, share:
-    threads; seconds: since it began; groups: of it, and done: those of them that have a model;
-    plan: the algorithm of the groups that train now, empty where nobody said; rows_per_second: a
-    row counts once for each pass over it; progress: part of the work that is done, and left:
-    estimated seconds; None where nothing tells; rho: the estimated time in all over that with an
-    equal part of the cores, by weight (Mahajan 2021, equation 3.1), threads counting alike;
-    device: the GPU that it asks for, from 1 on, 0: none; has_device: whether it is its turn.
+    number: of the training in its process, from 1 on; program: name of the process; wanted, share:
+    threads; seconds: since it began; groups: total, and done: those of them that have a model;
+    plan: the algorithm of the groups that train now, empty if unknown; rows_per_second: a row
+    counts once for each pass over it; progress: fraction of the work that is done, and left:
+    estimated seconds, both None if unknown; rho: the estimated total time over that with an equal
+    part of the cores, by weight (Mahajan 2021, equation 3.1), threads counting alike; device: the
+    GPU that it requests, from 1 on, 0: none; has_device: whether it is its turn.
     """
 
     pid: int
@@ -107,9 +109,10 @@ class Running:
 
 @contextmanager
 def training(task: bytes, groups: int, host: Host | None = None) -> Iterator[None]:
-    """The calling thread trains a given number of groups; it has its share of the cores meanwhile.
+    """Registers the calling thread's training of some groups; it has its share of the cores
+    meanwhile.
 
-    TuskError where shares are to be replayed and cannot be read.
+    Raises TuskError if shares are to be replayed and cannot be read.
     """
     host = host or Host()
     recorded = replay.asked() if replay.SETTING in os.environ else None
@@ -120,8 +123,8 @@ def training(task: bytes, groups: int, host: Host | None = None) -> Iterator[Non
     library = pool.library()
     weight = own_weight() if host.weight is None else host.weight
     cores = budget.processors()
-    given = Beginning(host.program, task, groups, cores, taking_part, weight)
-    library.ts_training_begin(ctypes.byref(given))
+    request = Beginning(host.program, task, groups, cores, taking_part, weight)
+    library.ts_training_begin(ctypes.byref(request))
     try:
         if recorded is not None:
             recorded.given_to(library)
@@ -132,10 +135,9 @@ def training(task: bytes, groups: int, host: Host | None = None) -> Iterator[Non
 
 @contextmanager
 def split(parts: int) -> Iterator[int | None]:
-    """The calling thread's training goes on in a given number of threads, each of which is
-    `within` it.
+    """Splits the calling thread's training into threads, each of which is `within` it.
 
-    They have its share in equal parts. None where the calling thread does not train.
+    They have its share in equal parts. Yields None if the calling thread does not train.
     """
     training: int | None = pool.library().ts_training_split(parts)
     try:
@@ -146,7 +148,7 @@ def split(parts: int) -> Iterator[int | None]:
 
 @contextmanager
 def within(training: int | None) -> Iterator[None]:
-    """The calling thread trains a part of a training that another one has `split`."""
+    """Joins the calling thread to a training that another thread has `split`."""
     pool.library().ts_training_join(training)
     try:
         yield
@@ -155,7 +157,7 @@ def within(training: int | None) -> Iterator[None]:
 
 
 def note_plan(plan: str) -> None:
-    """What trains the groups now; nothing where the calling thread does not train."""
+    """Reports the algorithm that trains the groups now; no effect if the thread does not train."""
     pool.library().ts_training_plan(plan.encode())
 
 
@@ -165,33 +167,34 @@ def progress(groups: int) -> None:
 
 
 def step(part: float, groups: int, rows: int) -> None:
-    """Reports the part of the work on some groups; no effect where the thread does not train.
+    """Reports the progress of some groups; no effect if the thread does not train.
 
-    part: 0 to 1, NaN where nothing tells; rows: that were read since the last call.
+    part: 0 to 1, NaN if unknown; rows: number read since the last call.
     """
     pool.library().ts_training_step(part, groups, rows)
 
 
 def now(wanted: int) -> int:
-    """Threads that the calling thread's training may have now, of those that it wants."""
+    """Threads that the calling thread's training may use now, at most `wanted`."""
     return int(pool.library().ts_training_share(wanted))
 
 
 def memory() -> float | None:
-    """Bytes for files that are replayed for the calling thread's training; None: as they are."""
+    """Bytes for files that are replayed for the calling thread's training; None without a
+    replay.
+    """
     recorded = replay.asked() if replay.SETTING in os.environ else None
     return None if recorded is None else recorded.memory_at(age())
 
 
 def age() -> float:
-    """Seconds since the calling thread's training began; 0 where it does not train."""
+    """Seconds since the calling thread's training began; 0 if it does not train."""
     return float(pool.library().ts_training_age())
 
 
 def activity() -> list[Running]:
-    """The trainings of this account that run on the host, the oldest first.
-
-    TuskError where nobody knows.
+    """The trainings of this account that run on the host, the oldest first. Raises TuskError if
+    the table cannot be read.
     """
     slots, sentence = (Slot * MOST)(), ctypes.create_string_buffer(SENTENCE)
     n = pool.library().ts_activity(slots, sentence)
@@ -201,14 +204,14 @@ def activity() -> list[Running]:
 
 
 def running(slot: Slot) -> Running:
-    """The slot with its texts decoded, and None for what is unknown."""
-    given = {name: getattr(slot, name) for name, *_ in slot._fields_}
+    """Decodes a slot: texts, and None for unknown numbers."""
+    fields = {name: getattr(slot, name) for name, *_ in slot._fields_}
     for name in ("program", "task", "plan"):
-        given[name] = given[name].decode(errors="replace")
-    given["has_device"] = bool(given["has_device"])
+        fields[name] = fields[name].decode(errors="replace")
+    fields["has_device"] = bool(fields["has_device"])
     for name in ("rows_per_second", "progress", "left", "rho"):
-        given[name] = None if np.isnan(given[name]) else given[name]
-    return Running(**given)
+        fields[name] = None if np.isnan(fields[name]) else fields[name]
+    return Running(**fields)
 
 
 def max_min(wanted: ArrayLike, weight: ArrayLike, cores: int) -> NDArray[np.int32]:
@@ -216,12 +219,12 @@ def max_min(wanted: ArrayLike, weight: ArrayLike, cores: int) -> NDArray[np.int3
 
     wanted: threads (n,), at least 1; weight (n,), positive; cores: threads to share.
     """
-    asked = np.ascontiguousarray(wanted, np.int32)
+    requested = np.ascontiguousarray(wanted, np.int32)
     by = np.ascontiguousarray(weight, np.float64)
-    share = np.empty(len(asked), np.int32)
-    addresses = (ctypes.c_void_p(one.ctypes.data) for one in (asked, by, share))
+    share = np.empty(len(requested), np.int32)
+    addresses = (ctypes.c_void_p(one.ctypes.data) for one in (requested, by, share))
     wanted_at, weight_at, share_at = addresses
-    pool.library().ts_max_min(len(asked), wanted_at, weight_at, cores, share_at)
+    pool.library().ts_max_min(len(requested), wanted_at, weight_at, cores, share_at)
     return share
 
 

@@ -1,1 +1,1 @@
-"""Clusters of rows: the kernels of `kernels/native/clusters`."""
+"""Clustering of rows: the kernels of `kernels/native/clusters`."""

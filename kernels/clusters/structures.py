@@ -1,13 +1,13 @@
-"""The structures of clusters, with the fields of `native/clusters/api.h`."""
+"""C structures of clustering, with the fields of `native/clusters/api.h`."""
 
 import ctypes
 
 from tuskml.kernels.structures import KERNELS
 
 CLUSTERED = KERNELS.dtype("tk_clustered")
-"""`tk_clustered`."""
+"""Dtype of the C structure `tk_clustered`."""
 
 
 @KERNELS.structure("tk_clusters")
 class Clusters(ctypes.Structure):
-    """`tk_clusters`."""
+    """The C structure `tk_clusters`."""

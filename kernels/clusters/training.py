@@ -15,14 +15,14 @@ LARGE, MOST_CLUSTERS, POINTS = KERNELS.constants("TK_CLUSTERS_", "LARGE MOST POI
 FIXED, TOLERANCE, ITERATIONS, LATE, FEW, OUT_OF_RANGE = KERNELS.constants(
     "TK_CLUSTERS_", "FIXED TOLERANCE ITERATIONS LATE FEW OUT_OF_RANGE"
 )
-"""How a training ended."""
+"""Reasons for the end of a training."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How centres are trained; the fields of `tk_clusters` by their names there.
+    """Options of a training of centres; the fields of `tk_clusters` by their names there.
 
-    algorithm: a place in `ALGORITHMS`; epsilon: below 0 where it is the algorithm's.
+    algorithm: an index into `ALGORITHMS`; epsilon: negative for the algorithm's default.
     """
 
     clusters: int
@@ -37,9 +37,10 @@ class Rules:
     def numbers(
         self, n_features: NDArray[np.int64], n_rows: NDArray[np.int64] | None = None
     ) -> NDArray[np.int64]:
-        """How many numbers the centres have at most, with units.
+        """Largest count of numbers of the centres, with units.
 
-        n_rows: of the groups, which have no more centres than that; None: room for all clusters.
+        n_rows: rows of the groups, which have no more centres than that; None: room for all
+        clusters.
         """
         most = self.clusters if n_rows is None else np.minimum(self.clusters, n_rows)
         return np.asarray(self.standardize * n_features + most * (n_features + 1))

@@ -24,20 +24,19 @@ from tuskml.kernels.passes import Floats, Pass
 
 
 def feedback_outside(rows: Pass, most: float) -> tuple[int, float] | None:
-    """The number, from 1, of the first row whose label is not from 0 to `most`, and the label."""
+    """Number, from 1, of the first row whose label is not in [0, `most`], and the label."""
     row, label = ctypes.c_int64(), ctypes.c_double()
-    found = library().tk_feedback_outside
-    check_code(found(rows.struct, most, ctypes.byref(row), ctypes.byref(label)))
+    function = library().tk_feedback_outside
+    check_code(function(rows.struct, most, ctypes.byref(row), ctypes.byref(label)))
     return (row.value, label.value) if row.value else None
 
 
 class Interactions:
-    """One group's feedback and vectors in training; a context, whose end frees them.
+    """One group's feedback and vectors in training. A context manager: its end frees them.
 
-    All results are the same bits for the same rows, shape and seed, whatever the order of the
-    rows and however many threads.
-
-    memory: address of the account that they are charged to, 0 for the heap.
+    All results have the same bits for the same rows, shape and seed, whatever the order of the
+    rows and the number of threads. memory: address of the account that they are charged to, 0 for
+    the heap.
     """
 
     def __init__(self, rows: Pass, memory: int, shape: Shape, alpha: float, seed: int) -> None:
@@ -58,7 +57,7 @@ class Interactions:
         code = library().tk_interactions_new(rows.struct, memory, spec, ctypes.byref(self._handle))
         check_code(code)
         self.n_pairs = int(library().tk_interactions_pairs(self._handle))
-        """Pairs with feedback above 0."""
+        """Number of pairs with feedback above 0."""
         self.confidence = float(library().tk_interactions_confidence(self._handle))
         """The sum of the confidences of all pairs."""
 

@@ -14,8 +14,8 @@ from tuskml.kernels.passes import Floats, Pass
 class Factorization(Ratings):
     """One group's ratings and vectors in training, both in memory.
 
-    All results are the same bits for the same ratings, shape and seed, whatever the order of the
-    rows and however many threads, unless an epoch is lock-free.
+    All results have the same bits for the same ratings, shape and seed, whatever the order of the
+    rows and the number of threads, unless an epoch is lock-free.
     """
 
     def __init__(self, rows: Pass, memory: int, shape: Shape, seed: int) -> None:
@@ -34,7 +34,7 @@ class Factorization(Ratings):
         library().tk_factorization_restore(self._handle)
 
     def epoch(self, number: int, step: float, lock_free: bool = False) -> float:
-        """Visits each rating once. Returns the mean loss, each before its update, and penalty."""
+        """Trains each rating once. Returns the mean of losses before each update, plus penalty."""
         kernel = library().tk_factorization_epoch
         return self._mean(kernel, number, step, self.threads, int(lock_free))
 
@@ -52,7 +52,7 @@ class Factorization(Ratings):
         return self._mean(library().tk_factorization_objective, self.threads)
 
     def _mean(self, kernel: Callable[..., int], *arguments: float) -> float:
-        """The mean per rating of the losses and penalties that a kernel sums up."""
+        """Mean per rating of the losses and penalties that a kernel sums up."""
         sums = (ctypes.c_double * 2)()
         check_code(kernel(self._handle, *arguments, self.cancel_mark, ctypes.byref(sums)))
         loss, penalty = sums

@@ -22,10 +22,10 @@ from tuskml.kernels.passes import Pass
 
 @dataclass(frozen=True)
 class Ids:
-    """What ids a group's rows have: `n_users` and `n_items` are 1 + the largest.
+    """Ids in a group's rows: `n_users` and `n_items` are 1 + the largest.
 
-    bad_row: the first row, from 1 on, with an id that cannot be one, 0 if there is none;
-    bad_position: 1, user, or 2, item; bad: what was given.
+    bad_row: the first row, from 1 on, with an invalid id, 0 if there is none; bad_position: 1,
+    user, or 2, item; bad: the invalid value.
     """
 
     n_users: int
@@ -37,9 +37,9 @@ class Ids:
 
 def rating_ids(rows: Pass) -> Ids:
     """The ids of the rows of one group."""
-    found = structures.RatingIds()
-    check_code(library().tk_rating_ids(rows.struct, found))
-    return Ids(found.n_users, found.n_items, found.bad_row, found.bad_position, float(found.bad))
+    ids = structures.RatingIds()
+    check_code(library().tk_rating_ids(rows.struct, ids))
+    return Ids(ids.n_users, ids.n_items, ids.bad_row, ids.bad_position, float(ids.bad))
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Shape:
 
     @property
     def stride(self) -> int:
-        """Numbers of a vector where kernels train it: whole lines of 16, zeros behind."""
+        """Floats of a vector in training: padded with zeros to whole lines of 16."""
         return -(-self.width // 16) * 16
 
     @property
@@ -68,7 +68,7 @@ class Shape:
 
 
 class Ratings:
-    """One group's ratings in blocks; a context, whose end frees them.
+    """One group's ratings in blocks. A context manager: its end frees them.
 
     memory: address of the account that they are charged to, 0 for the heap.
     """

@@ -1,4 +1,4 @@
-"""Matrix factorization whose vectors are in a store."""
+"""Matrix factorization with vectors in a store."""
 
 import ctypes
 from collections.abc import Callable, Sequence
@@ -18,10 +18,10 @@ STORE_FAILURES, TOO_LARGE = (16, 17), 18
 
 @dataclass(frozen=True)
 class Visit:
-    """What one visit of all ratings found: the objective, vectors that blocks of ratings named,
-    keys acquired for them, seconds by phase.
+    """Result of one visit of all ratings.
 
-    Seconds are summed over the workers; those to wait for a block are in none of them.
+    The objective, the number of vectors used by blocks of ratings, the number of keys acquired for
+    them, and seconds by phase. Seconds are summed over the workers, without the wait for a block.
     """
 
     objective: float
@@ -49,7 +49,7 @@ class StoredFactorization(Ratings):
         self._keys = ctypes.c_void_p()
 
     def count_keys(self, per_key: Sequence[int]) -> NDArray[np.int64]:
-        """Keys that all blocks together ask for with a given number of vectors a key; shape of
+        """Counts the keys that all blocks request with each number of vectors per key; shape of
         per_key.
         """
         sizes = np.ascontiguousarray(per_key, np.int32)
@@ -66,8 +66,10 @@ class StoredFactorization(Ratings):
         return keys
 
     def lay_out(self, per_key: int, key_bytes: int, most_bytes: int) -> None:
-        """Number of ids whose vectors share a key; 0: each weight has a key of its own (KV), of
-        vector r from r * stride on. key_bytes: that a key takes of a worker's memory, most_bytes.
+        """Sets the number of ids whose vectors share a key.
+
+        0: each weight has its own key (KV), that of vector r from r * stride on. key_bytes: bytes
+        of a worker's memory per key; most_bytes: all of it.
         """
         self._free_keys()
         code = library().tk_factor_keys_new(
@@ -82,11 +84,11 @@ class StoredFactorization(Ratings):
         self._check(code)
 
     def start(self) -> None:
-        """The next epoch trains in an empty store, from the vectors' start."""
+        """Makes the next epoch initialise the vectors, in an empty store."""
         library().tk_factor_keys_start(self._keys)
 
     def resume(self) -> None:
-        """The next epoch trains in a store that has the vectors of at least one epoch before."""
+        """Makes the next epoch go on with the vectors of earlier epochs in the store."""
         library().tk_factor_keys_resume(self._keys)
 
     @property
@@ -96,7 +98,7 @@ class StoredFactorization(Ratings):
 
     @property
     def mean(self) -> float:
-        """mu of these ratings, the model's intercept."""
+        """Mean mu of these ratings, the model's intercept."""
         return float(library().tk_factorization_mean(self._handle))
 
     @property
@@ -105,18 +107,18 @@ class StoredFactorization(Ratings):
         return float(library().tk_factorization_deviation(self._handle))
 
     def epoch(self, access: int, number: int, step: float) -> Visit:
-        """Trains each rating once; the objective has the loss before each one's own update.
+        """Trains each rating once; the objective has the loss before each update.
 
-        access: address of a tusk_frame_access with as many workers as threads. StoreError where
-        the store fails; the epoch is then half done.
+        access: address of a tusk_frame_access with as many workers as threads. Raises StoreError
+        if the store fails; the epoch is then incomplete.
         """
         kernel = library().tk_stored_factors_epoch
         return self._visit(kernel, access=access, epoch=number, step=step)
 
     def loss(self, access: int, mean: float, deviation: float) -> Visit:
-        """The objective of these ratings, which may be others than were trained on.
+        """Objective of these ratings, which may differ from the training's.
 
-        mean, deviation: of the ratings that were.
+        mean, deviation: those of the training's ratings.
         """
         kernel = library().tk_stored_factors_loss
         return self._visit(kernel, access=access, mean=mean, deviation=deviation)

@@ -15,14 +15,14 @@ ALGORITHMS = ("adagrad", "sgd")
 DONE, PATIENCE, DIVERGED, OUT_OF_RANGE, LATE = KERNELS.constants(
     "TK_FM_", "DONE PATIENCE DIVERGED OUT_OF_RANGE LATE"
 )
-"""How a training ended."""
+"""Reasons for the end of a training."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of a machine's training; the fields of `tk_fm` by their names there.
+    """Options of a machine's training; the fields of `tk_fm` by their names there.
 
-    algorithm: a place in `ALGORITHMS`.
+    algorithm: an index into `ALGORITHMS`.
     """
 
     loss: int
@@ -47,9 +47,9 @@ class Rules:
         return n_features * (self.rank + 1)
 
     def bytes(self, n_features: int) -> int:
-        """Bytes of memory for the training of one group, beside its rows."""
-        found: int = library().tk_fm_bytes(self.struct(), n_features)
-        return found
+        """Bytes of memory for the training of one group, in addition to its rows."""
+        size: int = library().tk_fm_bytes(self.struct(), n_features)
+        return size
 
 
 @dataclass(frozen=True)

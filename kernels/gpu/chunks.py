@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 CHUNK = np.dtype([("first", "i8"), ("rows", "i4"), ("group", "i4"), ("place", "i8")])
 SPAN = np.dtype([("group", "i8"), ("first", "i8"), ("last", "i8")])
 MOST_CHUNKS = 1 << 12
-"""Chunks per pass: many times what a GPU runs at once, so that few blocks remain at the end."""
+"""Chunks per pass: many times what a GPU runs at once, so that few blocks run alone at the end."""
 LEAST_ROWS = 1 << 10
 SAMPLED_ROWS = 1 << 10
 """Rows of a chunk when only every k-th chunk is read."""
@@ -45,7 +45,7 @@ def table(first: Ints, n_rows: Ints, rows: int, stride: int = 1) -> Table:
     Groups without rows have no chunk.
     """
     all_chunks = -(-n_rows // rows)
-    count = -(-all_chunks // stride)  # of each group
+    count = -(-all_chunks // stride)  # number of chunks of each group
     group = np.repeat(np.arange(len(n_rows)), count)
     begin = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
     number = (np.arange(len(group)) - begin[group]) * stride
@@ -67,7 +67,7 @@ def table(first: Ints, n_rows: Ints, rows: int, stride: int = 1) -> Table:
 
 
 def within(first: Ints, n_rows: Ints, low: int, high: int) -> tuple[Ints, Ints]:
-    """The groups' rows within places low to high - 1: first rows, from `low`, and row counts."""
+    """The groups' rows with indices in low .. high - 1: first rows, from `low`, and row counts."""
     begin = np.clip(first, low, high)
     end = np.clip(first + n_rows, low, high)
     return begin - low, end - begin

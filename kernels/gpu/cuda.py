@@ -19,20 +19,26 @@ from tuskml.kernels.gpu.source import Source
 
 INSTALL = "pip install 'tuskml[gpu]'"
 ASKED_SHARED = 40 << 10
-"""Bytes of shared memory, static and dynamic, that a kernel has without a request: 48 KiB."""
+"""Bytes of shared memory, static and dynamic, that a kernel may use without a special attribute:
+48 KiB.
+"""
 LEAST_CAPABILITY = 80
 """Compute capability 8.0, the first with asynchronous copies into shared memory."""
 Answer = TypeVar("Answer")
 
 
 class GpuError(TuskError):
-    """The GPU failed; no_memory: it had too little memory, and fewer rows at a time may fit."""
+    """The GPU failed.
+
+    no_memory: it had too little memory; fewer rows at a time may fit.
+    """
 
     no_memory = False
 
 
 def availability() -> str | None:
-    """Says why no GPU can be used: package, driver or device is missing, or it failed before.
+    """Reason why no GPU can be used: package, driver or device is missing, or it failed before.
+
     None if a GPU can be used.
     """
     if _left_behind.is_set():
@@ -45,7 +51,7 @@ def availability() -> str | None:
 
 @functools.cache
 def first_look() -> str | None:
-    """The same of a process in which nothing has failed, found out once."""
+    """Result of `availability` in a process without failures, cached."""
     keep_kernels_somewhere()
     try:
         with signals_blocked():
@@ -62,14 +68,14 @@ def first_look() -> str | None:
 
 
 def keep_kernels_somewhere() -> None:
-    """Names CuPy a folder for compiled kernels if its own, in the home, cannot be written."""
+    """Sets a folder for CuPy's compiled kernels if its own, in the home, cannot be written."""
     if "CUPY_CACHE_DIR" in os.environ:
         return
     try:
         folder = Path.home() / ".cupy" / "kernel_cache"
         folder.mkdir(parents=True, exist_ok=True)
         usable = os.access(folder, os.W_OK)
-    except (OSError, RuntimeError):  # there is no home
+    except (OSError, RuntimeError):  # without a home directory
         usable = False
     if not usable:
         os.environ["CUPY_CACHE_DIR"] = tempfile.mkdtemp(prefix="tuskml-cupy-")
@@ -77,7 +83,7 @@ def keep_kernels_somewhere() -> None:
 
 @contextmanager
 def signals_blocked() -> Iterator[None]:
-    """Threads that begin within the context, such as CUDA's, receive no signal of the process.
+    """Blocks the signals of threads started in the context, such as CUDA's.
 
     A PostgreSQL backend's handlers must run on its own thread.
     """
@@ -89,7 +95,9 @@ def signals_blocked() -> Iterator[None]:
 
 
 def missing_hardware(cupy: Any) -> str | None:
-    """Says which requirement of CuPy is missing: the driver, a device, or a device new enough."""
+    """Returns which requirement of CuPy is missing: the driver, a device, or a device new
+    enough.
+    """
     if cupy.cuda.runtime.driverGetVersion() == 0:
         return "there is no NVIDIA driver on this machine"
     if cupy.cuda.runtime.getDeviceCount() == 0:
@@ -104,7 +112,7 @@ def missing_hardware(cupy: Any) -> str | None:
 
 
 def missing_compiler(cupy: Any) -> str | None:
-    """Says why kernels cannot be compiled: NVRTC is loaded when first used, not with CuPy."""
+    """Reason why kernels cannot be compiled: NVRTC is loaded when first used, not with CuPy."""
     try:
         cupy.cuda.nvrtc.getVersion()
     except Exception as error:
@@ -121,7 +129,7 @@ def first_line(error: Exception) -> str:
 def failures() -> Iterator[None]:
     """Turns CuPy's errors of driver, compiler and memory into errors of one sentence.
 
-    All work within goes to one stream, after what the caller's own stream was given before.
+    All work inside goes to one stream, after the earlier work of the caller's own stream.
     """
     try:
         with device().entered():
@@ -133,19 +141,21 @@ def failures() -> Iterator[None]:
 
 
 def gpu_error(error: Exception) -> GpuError:
-    """An error of CuPy's in one sentence; notes whether the GPU still answers."""
-    found = GpuError(
+    """Converts an error of CuPy to one sentence, and checks whether the GPU still answers."""
+    converted = GpuError(
         f"the GPU failed ({type(error).__name__}: {first_line(error)}); option 'device' 'cpu' "
         "trains without it"
     )
-    found.no_memory = isinstance(error, MemoryError)
-    if not found.no_memory:
+    converted.no_memory = isinstance(error, MemoryError)
+    if not converted.no_memory:
         look_again(error)
-    return found
+    return converted
 
 
 def look_again(error: Exception) -> None:
-    """Notes that the GPU answers no more, as after a fault of a kernel: CUDA does not recover."""
+    """Records that the GPU no longer answers, as after a fault of a kernel: CUDA does not
+    recover.
+    """
     try:
         device().launched().wait()
     except Exception:
@@ -155,7 +165,7 @@ def look_again(error: Exception) -> None:
 def unless_it_fails(
     option: str, there: Callable[[], Answer], here: Callable[[], Answer]
 ) -> Answer:
-    """What `there` answers on the GPU; if it fails, and `device` does not ask for it, `here`."""
+    """Result of `there` on the GPU, or of `here` if it fails and `device` is not 'gpu'."""
     try:
         return there()
     except GpuError:
@@ -168,19 +178,19 @@ def unless_it_fails(
 def device() -> Device:
     """The current GPU. Raises an error if `availability` gives a reason against it."""
     with signals_blocked():
-        made = Cuda()
+        created = Cuda()
     _used.set()
-    return made
+    return created
 
 
 def in_use() -> bool:
-    """Returns whether this process has a GPU already, which takes seconds to get."""
+    """Returns whether this process already uses a GPU, whose start takes seconds."""
     return _used.is_set()
 
 
 _left_behind, _used = threading.Event(), threading.Event()
 _broken: list[str] = []
-"""Why the GPU is not used any more, if it failed."""
+"""Reason why the GPU is not used any more after a failure."""
 
 
 def _forked() -> None:
@@ -217,7 +227,7 @@ class Cuda:
         self._shared_bytes = int(properties["sharedMemPerBlockOptin"])
         self._slow_doubles = int(properties.get("singleToDoublePrecisionPerfRatio", 2))
         self._compiled: dict[Source, Any] = {}
-        cupy.cuda.get_cublas_handle()  # now, while signals are blocked: it may begin threads
+        cupy.cuda.get_cublas_handle()  # now, while signals are blocked: it may start threads
 
     @property
     def name(self) -> str:
@@ -229,7 +239,7 @@ class Cuda:
 
     @property
     def double_cost(self) -> int:
-        """Floats computed in the time of one double: 2, or 64 on a desktop's GPU."""
+        """Number of floats computed in the time of one double: 2, or 64 on a desktop's GPU."""
         return self._slow_doubles
 
     @property
@@ -253,8 +263,8 @@ class Cuda:
         return self.cupy.asarray(np.ascontiguousarray(array))
 
     def to_host(self, array: Any) -> NDArray[Any]:
-        found: NDArray[Any] = self.cupy.asnumpy(array)
-        return found
+        copy: NDArray[Any] = self.cupy.asnumpy(array)
+        return copy
 
     def pinned(self, size: int) -> NDArray[np.uint8]:
         memory = self.cupy.cuda.alloc_pinned_memory(size)
@@ -264,8 +274,8 @@ class Cuda:
         kernel = self._compiled.get(source)
         if kernel is None:
             kernel = self._compiled[source] = self._compile(source)
-        given = tuple(np.uintp(0) if a is None else a for a in arguments)
-        kernel((*grid, 1), (source.threads, 1, 1), given, shared_mem=source.shared)
+        values = tuple(np.uintp(0) if a is None else a for a in arguments)
+        kernel((*grid, 1), (source.threads, 1, 1), values, shared_mem=source.shared)
 
     def _compile(self, source: Source) -> Any:
         kernel = self.cupy.RawKernel(source.text(), source.kernel, options=("--std=c++17",))

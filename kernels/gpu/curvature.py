@@ -1,4 +1,4 @@
-"""The curvature of models with more features than a block's registers hold: panels by cuBLAS."""
+"""Curvature of models with more features than a block's registers hold: panels by cuBLAS."""
 
 import functools
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.gpu import source
-from tuskml.kernels.gpu.placed import Visit
+from tuskml.kernels.gpu.placed_pass import Visit
 from tuskml.kernels.passes import raise_if_cancelled
 from tuskml.kernels.segments import value_size
 
@@ -63,15 +63,15 @@ def triangle(p: int) -> NDArray[np.int64]:
 
 
 def panels(chunks: Any, rows: int) -> list[tuple[int, int]]:
-    """Cuts chunks into pieces: first row and number of rows. Neighbouring chunks are joined."""
-    found: list[tuple[int, int]] = []
+    """Cuts chunks into panels: first row and number of rows. Joins neighbouring chunks."""
+    ranges: list[tuple[int, int]] = []
     for chunk in chunks:
         first, left = int(chunk["first"]), int(chunk["rows"])
-        if found and sum(found[-1]) == first and found[-1][1] < rows:
-            more = min(left, rows - found[-1][1])
-            found[-1] = (found[-1][0], found[-1][1] + more)
+        if ranges and sum(ranges[-1]) == first and ranges[-1][1] < rows:
+            more = min(left, rows - ranges[-1][1])
+            ranges[-1] = (ranges[-1][0], ranges[-1][1] + more)
             first, left = first + more, left - more
         while left > 0:
-            found.append((first, min(left, rows)))
+            ranges.append((first, min(left, rows)))
             first, left = first + min(left, rows), left - min(left, rows)
-    return found
+    return ranges

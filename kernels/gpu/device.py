@@ -36,25 +36,25 @@ class Device(Protocol):
 
     @property
     def double_cost(self) -> int:
-        """Floats computed in the time of one double."""
+        """Number of floats computed in the time of one double."""
 
     def entered(self) -> AbstractContextManager[None]:
-        """A context in which arrays of `xp` are computed in the queue of the kernels."""
+        """A context in which arrays of `xp` are computed in the queue of kernels."""
 
     def free_bytes(self) -> int:
         """Bytes of memory that can be allocated."""
 
     def to_device(self, array: NDArray[Any]) -> Any:
-        """A copy on the device."""
+        """Copies an array to the device."""
 
     def to_host(self, array: Any) -> NDArray[Any]:
-        """A copy in NumPy's memory, made after all earlier launches have finished."""
+        """Copies an array to NumPy's memory after all earlier launches have finished."""
 
     def pinned(self, size: int) -> NDArray[np.uint8]:
-        """Pinned host memory, which uploads read without a copy first."""
+        """Allocates pinned host memory, which uploads read without an extra copy."""
 
     def launch(self, source: Source, grid: tuple[int, int], arguments: Sequence[Any]) -> None:
-        """Starts a kernel. Arguments: arrays on the device, NumPy scalars, or None for NULL."""
+        """Launches a kernel. Arguments: arrays on the device, NumPy scalars, or None for NULL."""
 
     def upload(self, target: Any, source: NDArray[Any]) -> None:
         """Starts a copy from pinned memory to a contiguous array of the same size."""

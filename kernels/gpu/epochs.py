@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from tuskml.kernels.gpu import source
-from tuskml.kernels.gpu.placed import PlacedPass
+from tuskml.kernels.gpu.placed_pass import PlacedPass
 from tuskml.kernels.passes import Epoch, Floats, raise_if_cancelled
 from tuskml.kernels.segments import value_size
 
 PIECE_VALUES = 1 << 23
-"""Of a group's rows that a launch takes: tens of milliseconds for its block, then a cancel is
-looked for."""
+"""Values of a group's rows per launch: tens of milliseconds for its block between checks for a
+cancel.
+"""
 
 
 def run_epoch(

@@ -47,16 +47,16 @@ class DeviceTriangles:
         return DeviceTriangles(self.device, self.values / self.device.to_device(by), self.p)
 
     def copy(self) -> "DeviceTriangles":
-        """The same values in other memory."""
+        """Copies the values."""
         return DeviceTriangles(self.device, self.values.copy(), self.p)
 
     def room(self, n: int) -> "DeviceTriangles":
-        """Uninitialised triangles for n groups, of the same size."""
+        """Allocates triangles of the same size for n groups."""
         values = self.device.xp.empty((n, self.shape[1]), np.float64)
         return DeviceTriangles(self.device, values, self.p)
 
     def add_to_diagonal(self, more: Floats) -> None:
-        """Adds more (G, p) to the diagonals."""
+        """Adds `more` (G, p) to the diagonals."""
         rows = np.arange(self.p)
         places = self.device.to_device(rows * (rows + 1) // 2 + rows)
         self.values[:, places] += self.device.to_device(
@@ -72,9 +72,9 @@ class DeviceTriangles:
         xp, n = self.device.xp, len(self.values)
         step, rank = xp.empty((n, self.p), np.float64), xp.empty(n, np.int64)
         pivot = xp.empty(n, np.float64)
-        given = self.device.to_device(gradient)
+        right_side = self.device.to_device(gradient)
         values = xp.ascontiguousarray(self.values)
-        arguments = [values, given, step, rank, pivot]
+        arguments = [values, right_side, step, rank, pivot]
         self.device.launch(source.solver(self.p), (n, 1), arguments)
         host = self.device.to_host
         return Solution(host(step), host(rank), host(pivot), None)

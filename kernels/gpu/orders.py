@@ -1,4 +1,4 @@
-"""Seeded random orders by splitmix64: the same on every device and in every version of NumPy."""
+"""Seeded random orders by splitmix64: equal on every device and in every version of NumPy."""
 
 from typing import Any
 
@@ -21,13 +21,15 @@ def epoch_key(seed: int, epoch: int) -> int:
 
 
 def permutation(n: int, seed: int) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """0 to n - 1 in a seeded random order."""
-    found: np.ndarray[Any, np.dtype[np.int32]] = permutation_there(np, n, seed)
-    return found
+    """The numbers 0 to n - 1 in a seeded random order."""
+    order: np.ndarray[Any, np.dtype[np.int32]] = permutation_there(np, n, seed)
+    return order
 
 
 def permutation_there(xp: Any, n: int, seed: int) -> Any:
-    """The same where the arrays of xp are. Keys differ: both of its functions are one to one."""
+    """The same as `permutation`, as an array of xp. Keys are distinct: both functions are
+    bijections.
+    """
     first = np.uint64(int(scrambled(np.array([seed & MASK], np.uint64))[0]))
     keys = scrambled(xp.arange(n, dtype=np.uint64) + first)
     return xp.argsort(keys).astype(np.int32)

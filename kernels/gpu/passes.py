@@ -15,7 +15,7 @@ from tuskml.kernels.gpu import curvature, source
 from tuskml.kernels.gpu.device import Device
 from tuskml.kernels.gpu.epochs import run_epoch
 from tuskml.kernels.gpu.linear_systems import DeviceTriangles
-from tuskml.kernels.gpu.placed import PlacedPass, Visit
+from tuskml.kernels.gpu.placed_pass import PlacedPass, Visit
 from tuskml.kernels.gpu.rows import DeviceRows, places
 from tuskml.kernels.passes import Epoch, Floats, Pass, Triangles
 from tuskml.kernels.segments import value_size
@@ -23,7 +23,7 @@ from tuskml.kernels.segments import value_size
 
 @dataclass(frozen=True)
 class DevicePass(PlacedPass):
-    """The sums over rows, by the device's kernels."""
+    """Sums over rows, by the device's kernels."""
 
     def of(self, which: NDArray[np.intp]) -> Pass:
         if len(which) == self.n_groups or self.which is None or self.heads is None:
@@ -83,14 +83,14 @@ class DevicePass(PlacedPass):
         return self.device.to_host(self.sums_on_device(weights, width, launch))
 
     def sums_on_device(self, weights: Floats, width: int, launch: Any) -> Any:
-        """The same, left on the device."""
+        """Sums by group as in `sums`, left on the device."""
         assert self.on_device is not None
-        given = self.device.to_device(np.asarray(weights, np.float64))
+        copies = self.device.to_device(np.asarray(weights, np.float64))
         losses = self.losses_on_device()
         total = None
         for part in self.on_device.visit():
             passes.raise_if_cancelled(self.cancel_mark)
-            visit = Visit(self, part, self.table(part), given, losses, width)
+            visit = Visit(self, part, self.table(part), copies, losses, width)
             launch(visit)
             visit.add_chunks()
             here = visit.out[: self.n_groups]
@@ -125,7 +125,10 @@ class DevicePass(PlacedPass):
 
 
 def on_device(rows: Pass, device: Device, budget: int | None = None) -> Pass:
-    """The same dense rows, copied to the device. budget: bytes there for rows, for tests."""
+    """The same dense rows, copied to the device.
+
+    budget: bytes for rows there, for tests.
+    """
     groups = rows.groups
 
     d, kind = rows.n_features, int(groups["kind"][0])

@@ -1,4 +1,6 @@
-"""Whether a batch of groups trains on the GPU, by the option `device` and the available GPU."""
+"""The decision whether a batch of groups trains on the GPU, by the option `device` and the
+hardware.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,28 +18,32 @@ from tuskml.kernels.segments import dense_bytes
 from tuskml.schedule import budget
 
 PASSES = 20
-"""Over the rows that a training is taken to come to: more by gradients, fewer by curvatures."""
+"""Assumed number of passes over the rows in a training: more by gradients, fewer by curvatures."""
 THREAD_BANDWIDTH, BUS_BANDWIDTH = 6.5e9, 40e9
-"""Bytes of rows a second that a thread of the CPU takes for gradients, and that are copied to the
-GPU, measured on the host of an H200 with 16 threads. The GPU's passes are free beside these."""
+"""Bytes of rows per second that a thread of the CPU reads for gradients, and that are copied to
+the GPU, measured on the host of an H200 with 16 threads. The GPU's passes take negligible time in
+comparison.
+"""
 START, SHAPE = 2.0, 0.6
-"""Seconds that a process takes to get a GPU, and to compile the kernels for a width of rows."""
+"""Seconds to start a GPU in a process, and to compile the kernels for a width of rows."""
 LEAST_LEFT, HYSTERESIS = 0.05, 0.2
-"""Seconds, and the part that is to be gained, from which on a training moves to the GPU."""
+"""Least seconds left of a training, and least relative gain, for a move to the GPU."""
 PARTS = 4
-"""Of the rows that are on the GPU at a time where its memory did not do for all."""
+"""Parts of the rows that are on the GPU one at a time, after it ran out of memory."""
 SLOW_DOUBLES = 8
-"""Floats in the time of a double from which on `auto` leaves rows to the CPU: kernels add up in
-double, which a desktop's GPU does at 1/64 of the speed."""
+"""Floats in the time of a double from which on `auto` keeps rows on the CPU: kernels sum in
+double, which a desktop's GPU does at 1/64 of the speed.
+"""
 NEVER_BELOW = int(SHAPE * THREAD_BANDWIDTH / PASSES)
-"""Bytes of rows, below which `least_bytes` is never: even a GPU that is at hand has to compile
-kernels for them, while one thread trains."""
+"""Lower bound of `least_bytes`: even a GPU in use has to compile kernels for new rows, while one
+thread trains them.
+"""
 Trained = TypeVar("Trained")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Whether to use the GPU, and the reason in words."""
+    """The decision whether to use the GPU, and its reason in words."""
 
     use: bool
     reason: str
@@ -126,7 +132,7 @@ def refuse_gpu(option: str, what: str) -> None:
 def on_gpu(rows: Pass, budget: int | None = None) -> Iterator[Pass]:
     """The same rows on the GPU, until the context ends. Raises GpuError on failure.
 
-    budget: bytes for rows; None: what is free.
+    budget: bytes for rows; None means all free memory of the GPU.
     """
     with cuda.failures():
         placed = on_device(rows, cuda.device(), budget)

@@ -1,9 +1,8 @@
-"""Predictions of many rows on the GPU: of the GPU's own arrays where they are, of rows in NumPy's
-memory a part at a time.
+"""Predictions of many rows on the GPU: its own arrays in place, NumPy's arrays a part at a time.
 
 For arrays from Python: in SQL rows lie in the vectors of the database, some thousand at a time,
-and are scored where they are. What is in the host's memory takes longer to copy than to multiply,
-so nothing comes here unless it is asked for.
+and are scored there. Rows in the host's memory take longer to copy than to multiply, so the GPU is
+used only on request.
 """
 
 from collections.abc import Iterator
@@ -23,11 +22,10 @@ STAGED_BYTES = 32 << 20
 
 
 def decision(x: Any, coef: ArrayLike, intercept: float, device: Device | None = None) -> Floats:
-    """Margins coef . x_i + intercept, NumPy's float64 (n,), of x (n, d), float32 or float64, an
-    array of NumPy's or of the GPU's.
+    """Margins coef . x_i + intercept, NumPy's float64 (n,).
 
-    device: the current GPU unless given. Raises DataError where shapes or types do not fit, or
-    there is no GPU.
+    x: (n, d), float32 or float64, an array of NumPy's or of the GPU's; device: by default the
+    current GPU. Raises DataError if shapes or types do not fit, or there is no GPU.
     """
     weights = np.append(np.asarray(coef, np.float64), intercept)
     if x.ndim != 2 or x.dtype not in (np.float32, np.float64) or x.shape[1] + 1 != len(weights):
@@ -63,16 +61,18 @@ def predict_proba(
 def margins_there(device: Device, x: Any, weights: Floats) -> Floats:
     """Returns the margins of rows on the device, in one launch."""
     xp, (n, d) = device.xp, x.shape
-    found = xp.empty(n, np.float64)
+    out = xp.empty(n, np.float64)
     if n:
         rows = xp.ascontiguousarray(x)
-        arguments = [rows, np.int64(n), np.int64(d), device.to_device(weights), found]
+        arguments = [rows, np.int64(n), np.int64(d), device.to_device(weights), out]
         device.launch(source.wide("margins", x.dtype.itemsize), (-(-n // 8), 1), arguments)
-    return device.to_host(found)
+    return device.to_host(out)
 
 
 def margins(device: Device, x: NDArray[Any], weights: Floats) -> Floats:
-    """Two parts on the device in turn: one is copied while the other's margins are computed."""
+    """Computes margins with two parts on the device in turn: one is copied while the other is in
+    use.
+    """
     n, d = x.shape
     row = d * x.dtype.itemsize + 8
     step = min(n, max(1, PART_BYTES // row))
@@ -81,8 +81,8 @@ def margins(device: Device, x: NDArray[Any], weights: Floats) -> Floats:
         return out
     staging = Staging(device, d, x.dtype, min(STAGED_BYTES, (step + 4) * row))
     try:
-        for low, found in margins_by_part(device, x, weights, step, staging):
-            out[low : low + len(found)] = found
+        for low, sums in margins_by_part(device, x, weights, step, staging):
+            out[low : low + len(sums)] = sums
     finally:
         staging.drain()
     return out
@@ -91,7 +91,7 @@ def margins(device: Device, x: NDArray[Any], weights: Floats) -> Floats:
 def margins_by_part(
     device: Device, x: NDArray[Any], weights: Floats, step: int, staging: Staging
 ) -> Iterator[tuple[int, Floats]]:
-    """First row and margins of `step` rows at a time."""
+    """Yields the first row and the margins of `step` rows at a time."""
 
     def fill(first: int, values: NDArray[Any], labels: Floats) -> None:
         values[:] = x[first : first + len(labels)]
@@ -100,11 +100,11 @@ def margins_by_part(
     xp, (n, d) = device.xp, x.shape
     kernel = source.wide("margins", x.dtype.itemsize)
     parts = [Part(0, 0, xp.zeros((step, d), x.dtype), xp.zeros(step, np.float64)) for _ in "12"]
-    sums, given = [xp.empty(step, np.float64) for _ in "12"], device.to_device(weights)
+    sums, weights_there = [xp.empty(step, np.float64) for _ in "12"], device.to_device(weights)
     device.upload_after(device.launched())
     before: tuple[Part, Any] | None = None
     for number, low in enumerate(range(0, n, step)):
-        part, found = parts[number % 2], sums[number % 2]
+        part, out = parts[number % 2], sums[number % 2]
         part.low, part.high = low, min(low + step, n)
         if part.used is not None:
             device.upload_after(part.used)
@@ -113,9 +113,9 @@ def margins_by_part(
         if before is not None:
             yield before[0].low, device.to_host(before[1])[: before[0].high - before[0].low]
         rows = part.high - low
-        arguments = [part.values, np.int64(rows), np.int64(d), given, found]
+        arguments = [part.values, np.int64(rows), np.int64(d), weights_there, out]
         device.launch(kernel, (-(-rows // 8), 1), arguments)
         part.used = device.launched()
-        before = part, found
+        before = part, out
     if before is not None:
         yield before[0].low, device.to_host(before[1])[: before[0].high - before[0].low]

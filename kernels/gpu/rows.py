@@ -1,8 +1,8 @@
 """The rows of many groups in a device's memory, or as many of them at a time as fit.
 
-A group's rows are contiguous and begin at a multiple of ALIGNED. SLACK places follow the last row,
-because kernels read whole tiles. Gaps between rows are zero: values read there have no weight, but
-they must be finite.
+A group's rows are contiguous and begin at a multiple of ALIGNED. SLACK rows of zeros follow the
+last row, because kernels read whole tiles. Gaps between rows are zero: values read there have no
+weight, but they must be finite.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ ROOM = 0.8
 """Share of the device's free memory that rows may take."""
 
 Fill = Callable[[int, NDArray[Any], NDArray[np.float64]], None]
-"""Writes the rows from the given place on into values (n, d) and labels (n,)."""
+"""Writes the rows from an index on into values (n, d) and labels (n,)."""
 
 
 class Placed:
@@ -38,7 +38,7 @@ class Placed:
         self.usual_rows = int(table.chunks["rows"].mean()) if self.n_chunks else 0
         """Average rows per chunk."""
         self.whole = table.n_groups == len(np.unique(table.chunks["group"]))
-        """Whether every group has rows here, and so sums that a kernel writes."""
+        """Whether every group has rows here, so that a kernel writes its sums."""
 
 
 def places(n_rows: Ints) -> Ints:
@@ -49,7 +49,8 @@ def places(n_rows: Ints) -> Ints:
 
 @dataclass
 class Part:
-    """Places low to high - 1 on the device: values (n + SLACK, d) and labels (n + SLACK,).
+    """Rows with indices low to high - 1 on the device: values (n + SLACK, d) and labels (n +
+    SLACK,).
 
     used: a mark after the last launches that read them.
     """
@@ -107,8 +108,8 @@ class Staging:
 class DeviceRows:
     """Rows of G groups with d features of a kind (`kernels.KINDS`); start (G + 1,), n_rows (G,).
 
-    fill reads them from the host; None: the one given part has all of them. part_rows: rows per
-    part; all of them if they fit on the device.
+    fill reads them from the host; None: a single part has all of them. part_rows: rows per part;
+    all of them if they fit on the device.
     """
 
     device: Device
@@ -149,7 +150,7 @@ class DeviceRows:
             try:
                 rows.parts = [rows.room(total)]
                 rows.load(rows.parts[0], 0)
-            finally:  # a copy that goes on would write into memory that others were given
+            finally:  # a pending copy would write into memory reused by others
                 staging.drain()
             rows.staging = None
         return rows

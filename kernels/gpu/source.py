@@ -1,7 +1,8 @@
 """The kernels' source (`cuda/`), and its specialisation for a shape of rows.
 
 Macros fix the number of features and the type of values, so that loops over features unroll and
-sums stay in registers. The first comment of each kernel explains the choices made here.
+sums stay in registers. The first comment of each kernel gives the reasons for the choices made
+here.
 """
 
 import functools
@@ -10,13 +11,17 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "cuda"
 MOST_FUSED = 1024
-"""Features up to which a row's sums of the gradient fit in a warp's registers."""
+"""Largest number of features for which a row's sums of the gradient fit in a warp's registers."""
 MOST_GROUPED = 64
-"""Features up to which a block keeps a group's whole curvature, and solves with it."""
+"""Largest number of features for which a block keeps a group's whole curvature, and solves with
+it.
+"""
 MOST_SHARED = 227 << 10
 """Bytes of shared memory that a block may have on Hopper."""
 LEAST_SHARED = 99 << 10
-"""The same on the smallest supported devices: curvatures and systems fit, but not all passes."""
+"""Bytes of shared memory on the smallest supported devices: curvatures and systems fit, but not
+all passes.
+"""
 MOST_TILES = 15
 """Tiles of 8 x 8 products that a warp keeps in registers."""
 TILE_BYTES = 8 << 10
@@ -39,19 +44,19 @@ class Source:
     shared: int = 0
 
     def text(self) -> str:
-        """The text that is compiled."""
+        """The source text that is compiled."""
         defined = "".join(f"#define {name} {value}\n" for name, value in self.macros)
         return defined + "".join(read(file) for file in ("common.cuh", *self.files))
 
 
 @functools.cache
 def read(name: str) -> str:
-    """One of the kernels' files."""
+    """Reads one of the kernels' files."""
     return (FOLDER / name).read_text()
 
 
 def type_name(size: int) -> str:
-    """The type of values of 4 or 8 bytes."""
+    """C type of values of 4 or 8 bytes."""
     return {4: "float", 8: "double"}[size]
 
 
@@ -90,7 +95,10 @@ class Tiles:
 
 
 def gradient(d: int, size: int, rows: int, tiles: Tiles = Tiles()) -> Source:
-    """The fused pass for d features of `size` bytes. rows: rows of a typical chunk."""
+    """Source of the fused pass for d features of `size` bytes.
+
+    rows: rows of a typical chunk.
+    """
     vec = 16 // size if d % (16 // size) == 0 else 1
     lanes = 1 if d <= 32 else min(32, power_of_two(-(-d // tiles.lane_features)))
     side_by_side, stride = 32 // lanes, stride_of(d, vec, lanes)
@@ -124,7 +132,7 @@ SUMS = Source("add_chunks", ("sums.cu",), (), 1024)
 
 
 def curvature(d: int, size: int) -> Source:
-    """Gradient and curvature of d <= MOST_GROUPED features."""
+    """Source of gradient and curvature of d <= MOST_GROUPED features."""
     threads, side = 128, (d + 9) // 8
     tiles = side * (side + 1) // 2
     parts = 1 if tiles <= MOST_TILES else 4
@@ -146,7 +154,7 @@ def solver(p: int) -> Source:
 
 
 def epoch(d: int, size: int, batch_size: int, anchored: bool) -> Source:
-    """A stochastic epoch, with variance reduction when anchored; see `fits_epoch`."""
+    """Source of a stochastic epoch, with variance reduction when anchored; see `fits_epoch`."""
     threads = 32 if batch_size <= 4 and d <= 64 else 128
     macros: dict[str, int | str] = {
         "T": type_name(size),
@@ -159,20 +167,24 @@ def epoch(d: int, size: int, batch_size: int, anchored: bool) -> Source:
 
 
 def fits_epoch(d: int, shared_bytes: int = MOST_SHARED) -> bool:
-    """Returns whether a model and what an epoch adds up fit in a block's shared memory."""
+    """Returns whether a model and the sums of an epoch fit in a block's shared memory."""
     return 8 * d * 7 <= shared_bytes - (4 << 10)
 
 
 def wide(kernel: str, size: int, each: int = 8) -> Source:
-    """The passes over wide rows. each: bytes per value of a panel."""
+    """Source of the passes over wide rows.
+
+    each: bytes per value of a panel.
+    """
     macros = (("T", type_name(size)), ("E", type_name(each)))
     return Source(kernel, ("wide.cu", "margins.cu"), macros, 256)
 
 
 def newton(d: int, size: int, blocks: int = 0) -> Source:
-    """Some iterations of Newton's method for a group of d <= MOST_GROUPED features per block.
+    """Source of some iterations of Newton's method for a group of d <= MOST_GROUPED features per
+    block.
 
-    blocks: how many should run on a multiprocessor at once; 0: by the registers that d takes.
+    blocks: number that should run on a multiprocessor at once; 0: by the registers that d takes.
     """
     base, p = curvature(d, size), d + 1
     system = p * (p | 1) + p  # shares the panel's memory, after w, shift and scale
@@ -185,7 +197,7 @@ def newton(d: int, size: int, blocks: int = 0) -> Source:
 
 
 def factors(kernel: str, rank: int, biases: bool) -> Source:
-    """A kernel of matrix factorization. Vectors are `factor_stride` floats apart."""
+    """Source of a kernel of matrix factorization. Vectors are `factor_stride` floats apart."""
     stride = factor_stride(rank, biases)
     macros = (
         ("WIDTH", rank + biases),
@@ -202,5 +214,5 @@ def factor_stride(rank: int, biases: bool) -> int:
 
 
 def factor_lanes(stride: int) -> int:
-    """Lanes that share a rating. Each reads 16 bytes of each vector at a time."""
+    """Number of lanes that share a rating. Each reads 16 bytes of each vector at a time."""
     return min(32, power_of_two(stride // 4))

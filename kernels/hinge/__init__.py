@@ -1,1 +1,1 @@
-"""What solvers of the hinge keep for each row, and their kernels."""
+"""State by row of the solvers of the hinge, and their kernels."""

@@ -1,4 +1,4 @@
-"""What dual coordinate descent keeps for each row, and its kernels (`native/hinge/dual.cpp`)."""
+"""State by row of dual coordinate descent, and its kernels (`native/hinge/dual.cpp`)."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,16 +12,16 @@ from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.structures import DUAL_GROUP
 
 KINDS = (np.float64, np.float64, np.float64, np.int32, np.int8)
-"""Of what is kept for a row: alpha, norm, margin, order, sign."""
+"""Types of the state of a row: alpha, norm, margin, order, sign."""
 ROW_BYTES = sum(np.dtype(kind).itemsize for kind in KINDS)
 
 
 @dataclass(frozen=True)
 class Dual:
-    """The dual variables of G groups and more by row, `tk_dual` in `native/hinge/api.h`.
+    """Dual variables and other state by row of G groups, `tk_dual` in `native/hinge/api.h`.
 
-    The arrays by row hold group g's rows from offset[g] on. groups: DUAL_GROUP of shape (G,).
-    `of` shares the arrays by row and copies `groups`.
+    The arrays by row hold group g's rows from offset[g] on. groups: DUAL_GROUP of shape (G,). `of`
+    shares the arrays by row and copies `groups`.
     """
 
     l2: float
@@ -46,7 +46,7 @@ class Dual:
         groups["random"] = seed
         groups["centre"] = centre
         alpha, norm, margin, order, sign = (rows.beside(n, kind) for kind in KINDS)
-        made = cls(
+        dual = cls(
             l2,
             tolerance,
             np.ascontiguousarray(shift),
@@ -59,11 +59,11 @@ class Dual:
             rows.beside(n) if rows.weighted else None,
             groups,
         )
-        check_code(library().tk_dual_start(rows.struct, made.struct))
-        return made
+        check_code(library().tk_dual_start(rows.struct, dual.struct))
+        return dual
 
     def of(self, which: NDArray[np.intp]) -> "Dual":
-        """The same for some of the groups."""
+        """The state of some of the groups."""
         return replace(
             self,
             shift=self.shift[which],
@@ -73,7 +73,9 @@ class Dual:
 
     @cached_property
     def struct(self) -> structures.Dual:
-        """What kernels read and write. It is made once, because the arrays do not move."""
+        """The structure that kernels read and write. It is created once, because the arrays do not
+        move.
+        """
         return structures.Dual(
             self.l2,
             self.tolerance,
@@ -91,10 +93,10 @@ class Dual:
     def epoch(self, rows: Pass, weights: Floats) -> None:
         """Updates as many coordinates as there are rows, and the weights (G, p) of x - shift.
 
-        Fills gained of `groups`.
+        Sets gained of `groups`.
         """
         check_code(library().tk_dual_epoch(rows.struct, self.struct, pointer(weights)))
 
     def check(self, rows: Pass, weights: Floats) -> None:
-        """Fills objective, bound and intercept of `groups`."""
+        """Sets objective, bound and intercept of `groups`."""
         check_code(library().tk_dual_check(rows.struct, self.struct, pointer(weights)))

@@ -1,4 +1,4 @@
-"""What an interior-point method keeps for each row of the hinge, and its kernels.
+"""State by row of an interior-point method for the hinge, and its kernels.
 
 They are in `native/hinge/interior.cpp`; the curvature is in `native/linear/curvature.cpp`.
 """
@@ -15,7 +15,7 @@ from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.structures import INTERIOR_GROUP
 
 KINDS = (*[np.float64] * 7, np.int8)
-"""Of what is kept for a row: alpha, slack, excess, affine, move, slope, curvature, sign."""
+"""Types of the state of a row: alpha, slack, excess, affine, move, slope, curvature, sign."""
 ROW_BYTES = sum(np.dtype(kind).itemsize for kind in KINDS)
 AFFINE, CORRECTED, DUAL_LOW, DUAL_HIGH = range(4)
 """`tk_interior_mode` of `native/hinge/api.h`."""
@@ -23,11 +23,10 @@ AFFINE, CORRECTED, DUAL_LOW, DUAL_HIGH = range(4)
 
 @dataclass(frozen=True)
 class Interior:
-    """The variables of G groups, `tk_interior` in `native/hinge/api.h`.
+    """Variables of G groups, `tk_interior` in `native/hinge/api.h`.
 
-    arrays: one item per row, group g's from offset[g] on; weight: another, of the rows' weights,
-    None: 1. groups: INTERIOR_GROUP of shape (G,).
-    `of` shares the arrays by row and copies `groups`.
+    arrays: one item per row, group g's from offset[g] on; weight: weights of the rows, None: 1.
+    groups: INTERIOR_GROUP of shape (G,). `of` shares the arrays by row and copies `groups`.
     """
 
     offset: NDArray[np.int64]
@@ -37,24 +36,26 @@ class Interior:
 
     @classmethod
     def of_rows(cls, rows: Pass, weights: Floats) -> "Interior":
-        """The start of a training from weights (G, p) in the caller's units."""
+        """Initial state from weights (G, p) in the caller's units."""
         n = int(rows.groups["n_rows"].sum())
         arrays = tuple(rows.beside(n, kind) for kind in KINDS)
         weight = rows.beside(n) if rows.weighted else None
-        made = cls(rows.first_rows, arrays, weight, np.zeros(rows.n_groups, INTERIOR_GROUP))
+        interior = cls(rows.first_rows, arrays, weight, np.zeros(rows.n_groups, INTERIOR_GROUP))
         weights = np.ascontiguousarray(weights)
-        made._call("start", rows, pointer(weights))
-        return made
+        interior._call("start", rows, pointer(weights))
+        return interior
 
     def of(self, which: NDArray[np.intp]) -> "Interior":
-        """The same for some of the groups, in ascending order; itself for all of them."""
+        """The state of some of the groups, in ascending order; itself for all of them."""
         if len(which) == len(self.offset):
             return self
         return replace(self, offset=self.offset[which], groups=self.groups[which])
 
     @cached_property
     def struct(self) -> structures.Interior:
-        """What kernels read and write. It is made once, because the arrays do not move."""
+        """The structure that kernels read and write. It is created once, because the arrays do not
+        move.
+        """
         places = map(pointer, self.arrays)
         return structures.Interior(
             pointer(self.offset), *places, pointer(self.weight), pointer(self.groups)
@@ -65,7 +66,7 @@ class Interior:
         check_code(kernel(rows.struct, self.struct, *arguments))
 
     def curvature(self, rows: Pass, shift: Floats, scale: Floats) -> tuple[Floats, Floats]:
-        """Right side, like that of `Pass.gradient`, and triangles of the step to the optimum."""
+        """Right side, like that of `Pass.gradient`, and triangles, of the system for the step."""
         self._call("slopes", rows, AFFINE)
         p = rows.p
         out = np.empty((rows.n_groups, p + 2 + p * (p + 1) // 2))
@@ -73,7 +74,7 @@ class Interior:
         return out[:, : p + 2], out[:, p + 2 :]
 
     def gradient(self, rows: Pass, mode: int) -> Floats:
-        """The right side by mode, or the sums of the dual variables by class."""
+        """Right side by mode, or the sums of the dual variables by class."""
         self._call("slopes", rows, mode)
         out = np.empty((rows.n_groups, rows.p + 2))
         self._call("gradient", rows, pointer(out))

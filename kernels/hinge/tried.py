@@ -1,4 +1,6 @@
-"""A training of the hinge on a few rows, in one call: for planning (`native/hinge/tried.cpp`)."""
+"""Trial training of the hinge on a few rows, in one call, for planning
+(`native/hinge/tried.cpp`).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,8 +18,8 @@ class Corner:
     """The problem: n dense rows of d features, in coordinates of variance 1.
 
     z: (d, n) float32; sign: (n,), the class, -1 or 1; l2: (d,), the penalty of each weight, None:
-    none; corners: widths of the smoothed corner, the last one final; weight_unit: what the first
-    step of L-BFGS is measured in; most: iterations.
+    none; corners: widths of the smoothed corner, the last one final; weight_unit: unit of the
+    first step of L-BFGS; most: limit on iterations.
     """
 
     z: NDArray[np.float32]
@@ -30,15 +32,15 @@ class Corner:
     most: int
 
     def tried(self, method: Method, v: Floats, seconds: float) -> tuple[int, bool]:
-        """Iterations from v (d + 1,), and whether they reached the optimum.
+        """Number of iterations from v (d + 1,), and whether they reached the optimum.
 
-        They end after a given number of seconds of the processor at the latest.
+        seconds: limit on the processor time.
         """
-        made, _ = self._run(method, v, seconds)
-        return abs(made), made > 0
+        result, _ = self._run(method, v, seconds)
+        return abs(result), result > 0
 
     def weights(self, method: Method, v: Floats, seconds: float) -> Floats:
-        """Returns where they end, (d + 1,), the intercept last."""
+        """Returns the final weights, (d + 1,), the intercept last."""
         return self._run(method, v, seconds)[1]
 
     def _run(self, method: Method, v: Floats, seconds: float) -> tuple[int, Floats]:
@@ -48,5 +50,5 @@ class Corner:
         corners, weights = np.array(self.corners, float), np.array(v, float)
         rows = pointer(z), pointer(sign), pointer(l2)
         ends = self.epsilon, self.weight_unit, self.fit_intercept, self.most, seconds
-        given = Given(n, d + 1, *rows, pointer(corners), len(corners), *ends)
-        return int(library().tk_try_hinge(given, method, pointer(weights))), weights
+        problem = Given(n, d + 1, *rows, pointer(corners), len(corners), *ends)
+        return int(library().tk_try_hinge(problem, method, pointer(weights))), weights

@@ -1,10 +1,9 @@
-"""A net on several workers: pieces of its batches, and the vectors that a worker has.
+"""A net on several workers: pieces of its batches, and the vectors of a worker.
 
-Layers are an array (3, layers) of single precision: the weights as kernels have them, and the two
-numbers per weight of the algorithm.
-
-Source: M. Naumov et al., Deep Learning Recommendation Model for Personalization and Recommendation
-Systems, 2019, section 4: layers on all workers, tables of vectors divided over them.
+Layers are an array (3, layers) of single precision: the weights in the kernels' layout, and the
+two numbers per weight of the algorithm. Source: M. Naumov et al., Deep Learning Recommendation
+Model for Personalization and Recommendation Systems, 2019, section 4: layers on all workers,
+tables of vectors divided over them.
 """
 
 import ctypes
@@ -27,7 +26,7 @@ Single = NDArray[np.float32]
 Places = NDArray[np.int64]
 Numbers = NDArray[np.int32]
 PAD = 16
-"""Floats to a multiple of which kernels pad the vectors of a table."""
+"""Kernels pad the vectors of a table to a multiple of this number of floats."""
 
 
 def padded(n: int) -> int:
@@ -37,7 +36,9 @@ def padded(n: int) -> int:
 
 @dataclass(frozen=True)
 class RowsInUnits:
-    """Rows as kernels read them: x (n, stride), labels y (n,), and their weights (n,) or None."""
+    """Rows in the kernels' layout: x (n, stride), labels y (n,), and their weights (n,) or
+    None.
+    """
 
     x: Single
     y: Single
@@ -61,13 +62,13 @@ def rows_in_units(
 
 
 def layers_of(rules: Rules, plain: int) -> int:
-    """Floats of the layers of a net with a given number of features outside of tables."""
+    """Number of floats of the layers of a net with `plain` features outside of tables."""
     width = plain + sum(levels for _, levels, _ in rules.tables)
     return int(library().tk_net_layers(rules.struct(), width))
 
 
 def local(rules: Rules, plain: int, levels: Sequence[int]) -> Rules:
-    """The rules of a net whose tables have a given number of levels, behind the other features."""
+    """Rules of a net whose tables have these numbers of levels, after `plain` other features."""
     tables, first = [], plain
     for (_, _, length), count in zip(rules.tables, levels, strict=True):
         tables.append((first, int(count), length))
@@ -76,8 +77,9 @@ def local(rules: Rules, plain: int, levels: Sequence[int]) -> Rules:
 
 
 def places_of(layers: int, tables: Sequence[tuple[int, int, int]]) -> tuple[Places, Numbers]:
-    """Returns where the vectors of tables begin in the weights of a net, and how long they are,
-    table by table; layers: floats before them.
+    """Returns offset and length of each vector in the weights of a net, table by table.
+
+    layers: floats before them.
     """
     begin, at, length = layers, [], []
     for _, levels, size in tables:
@@ -90,8 +92,11 @@ def places_of(layers: int, tables: Sequence[tuple[int, int, int]]) -> tuple[Plac
 
 @dataclass(frozen=True)
 class Batch:
-    """Pieces of a batch. rows: begin (pieces + 1,) says which are whose; first: the number of the
-    first piece; total: rows of the batch on all workers; epoch, step: of dropout."""
+    """Pieces of a batch.
+
+    begin: (pieces + 1,), first row of each piece; first: the number of the first piece; total:
+    rows of the batch on all workers; epoch, step: of dropout.
+    """
 
     rows: RowsInUnits
     begin: Places
@@ -102,8 +107,11 @@ class Batch:
 
 
 class Room:
-    """Memory for the pieces of a worker. plain: features outside of tables; threads: how many may
-    compute; mark: of `cancel_mark`; memory: address of the account, 0 for the heap."""
+    """Memory for the pieces of a worker.
+
+    plain: features outside of tables; threads: number that may compute; mark: from `cancel_mark`;
+    memory: address of the account, 0 for the heap.
+    """
 
     def __init__(
         self, rules: Rules, plain: int, pieces: int, threads: int, mark: int, memory: int = 0
@@ -120,16 +128,17 @@ class Room:
     def passed(
         self, weights: Single, levels: Sequence[int], batch: Batch, gradients: bool
     ) -> tuple[Floats, Single, Single]:
-        """The sums of the losses of each piece (pieces,), the gradient by the layers (layers,) and
-        that by the vectors behind them; both empty without `gradients`.
+        """Computes losses and gradients.
 
-        weights: of the layers, and of the vectors that these rows read, that many of each table.
+        Returns the sums of the losses of each piece (pieces,), the gradient by the layers
+        (layers,) and that by the vectors; both empty without `gradients`. weights: of the layers,
+        followed by the vectors that these rows read; levels: number of these in each table.
         """
         net_rules = local(self.rules, self.plain, levels)
         net, loss = net_rules.struct(), np.empty(self.pieces)
         gradient = np.empty(self.layers if gradients else 0, np.float32)
         by_vectors = np.empty(len(weights) - self.layers if gradients else 0, np.float32)
-        given = Pieces(
+        pieces = Pieces(
             pointer(weights),
             pointer(batch.rows.x),
             pointer(batch.rows.y),
@@ -146,22 +155,25 @@ class Room:
         )
         width = self.plain + int(sum(levels))
         about = net, width, self.threads, self.mark
-        check_code(library().tk_net_pieces_pass(self.handle, *about, ctypes.byref(given)))
+        check_code(library().tk_net_pieces_pass(self.handle, *about, ctypes.byref(pieces)))
         return loss, gradient, by_vectors
 
 
 def step_layers(
     rules: Rules, plain: int, layers: Single, gradient: Single, epoch: int, steps: int
 ) -> None:
-    """A step of layers (3, layers), in place; steps: with this one."""
+    """Makes a step of layers (3, layers), in place; steps: count including this one."""
     width = plain + sum(levels for _, levels, _ in rules.tables)
     about = rules.struct(), width, epoch, steps
     check_code(library().tk_net_step_layers(*about, pointer(gradient), pointer(layers)))
 
 
 class Vectors:
-    """The vectors that a worker has. start: (n + 1,) where each begins; numbers (3, start[-1]):
-    weights, and the two numbers per weight of the algorithm."""
+    """The vectors of a worker.
+
+    start: (n + 1,), offset of each; numbers (3, start[-1]): weights, and the two numbers per
+    weight of the algorithm.
+    """
 
     def __init__(self, start: Places, numbers: Single) -> None:
         self.start, self.numbers = start, numbers
@@ -169,21 +181,23 @@ class Vectors:
         self.first = np.full(max(len(start) - 1, 1), -1, np.int32)
 
     def read(self, which: Numbers) -> Single:
-        """Some of them, one behind the other."""
+        """Concatenates some of the vectors."""
         return gathered(self.numbers[0], self.start[which], self.length[which])
 
     def step(self, rules: Rules, which: Numbers, gradient: Single, epoch: int, steps: int) -> None:
-        """A step with gradients of vectors of which some may be the same; it changes these."""
+        """Makes a step with gradients of vectors, of which some may be equal; modifies
+        `gradient`.
+        """
         held = Held(
             len(self.start) - 1, pointer(self.start), pointer(self.numbers), pointer(self.first)
         )
         read = Read(pointer(which), len(which), pointer(gradient))
-        given: Any = ctypes.byref(held), ctypes.byref(read)
-        check_code(library().tk_net_step_held(rules.struct(), epoch, steps, *given))
+        arguments: Any = ctypes.byref(held), ctypes.byref(read)
+        check_code(library().tk_net_step_held(rules.struct(), epoch, steps, *arguments))
 
 
 def gathered(numbers: Single, at: Places, length: Numbers) -> Single:
-    """Runs of numbers, one behind the other."""
+    """Concatenates runs of numbers."""
     out = np.empty(int(length.sum()), np.float32)
     at, length = np.ascontiguousarray(at), np.ascontiguousarray(length)
     library().tk_net_gather(pointer(numbers), pointer(at), pointer(length), len(at), pointer(out))
@@ -191,7 +205,7 @@ def gathered(numbers: Single, at: Places, length: Numbers) -> Single:
 
 
 def scattered(numbers: Single, at: Places, length: Numbers, given: Single) -> None:
-    """The opposite, into `numbers`."""
+    """Writes concatenated runs back into `numbers`."""
     at, length = np.ascontiguousarray(at), np.ascontiguousarray(length)
     library().tk_net_scatter(
         pointer(numbers), pointer(at), pointer(length), len(at), pointer(given)

@@ -20,19 +20,21 @@ SCHEDULES = ("constant", "cosine", "step")
 DONE, PATIENCE, DIVERGED, OUT_OF_RANGE, LATE, WORSE = KERNELS.constants(
     "TK_NET_", "DONE PATIENCE DIVERGED OUT_OF_RANGE LATE WORSE"
 )
-"""How a training ended."""
+"""Reasons for the end of a training."""
 ABOVE = 1 + 1e-6
-"""Times the loss of the weights to start from, above which an end is worse, as of the kernel."""
+"""Ratio to the loss of the initial weights above which a final loss counts as worse, as in the
+kernel.
+"""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a net is and how it is trained; the fields of `tk_net` by their names there.
+    """A net and the options of its training; the fields of `tk_net` by their names there.
 
-    hidden: the units of each hidden layer; activation, algorithm, schedule: places in
-    `ACTIVATIONS`, `ALGORITHMS` and `SCHEDULES`; tables: of each embedded category the first
-    feature, the levels and the length of its vectors; seconds: the most time, 0 without a limit;
-    sparse: whether a step changes no vectors but those of the levels of its batch.
+    hidden: the units of each hidden layer; activation, algorithm, schedule: indices into
+    `ACTIVATIONS`, `ALGORITHMS` and `SCHEDULES`; tables: for each embedded category the first
+    feature, the number of levels and the length of its vectors; seconds: time limit, 0 for none;
+    sparse: whether a step changes only the vectors of the levels of its batch.
     """
 
     loss: int
@@ -59,39 +61,41 @@ class Rules:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> "Rules":
-        """The rules whose fields JSON had."""
+        """Rules from the fields of a JSON object."""
         tables = tuple(map(tuple, given["tables"]))
         return cls(**{**given, "hidden": tuple(given["hidden"]), "tables": tables})
 
     def struct(self) -> Net:
         """The structure that kernels read, without groups."""
-        given = {name: getattr(self, name) for name in Rules.__dataclass_fields__}
-        hidden, tables = given.pop("hidden"), given.pop("tables")
+        fields = {name: getattr(self, name) for name in Rules.__dataclass_fields__}
+        hidden, tables = fields.pop("hidden"), fields.pop("tables")
         width = (ctypes.c_int32 * MOST_HIDDEN)(*hidden)
-        net = Net(**given, n_hidden=len(hidden), width=width, n_tables=len(tables))
-        net.of_tables = np.array(tables, np.int32)  # which keeps it alive
+        net = Net(**fields, n_hidden=len(hidden), width=width, n_tables=len(tables))
+        net.of_tables = np.array(tables, np.int32)  # keeps the array alive
         net.table = pointer(net.of_tables)
         return net
 
     def weights(self, n_features: int) -> int:
-        """Weights of a net, biases included."""
-        found: int = library().tk_net_weights(self.struct(), n_features)
-        return found
+        """Number of weights of a net, including biases."""
+        number: int = library().tk_net_weights(self.struct(), n_features)
+        return number
 
     def bytes(self, n_rows: int, n_features: int) -> int:
-        """Bytes of memory for the training of one group, beside its rows and those held out."""
-        found: int = library().tk_net_bytes(self.struct(), n_rows, n_features)
-        return found
+        """Bytes of memory for the training of one group, in addition to its rows and held-out
+        rows.
+        """
+        size: int = library().tk_net_bytes(self.struct(), n_rows, n_features)
+        return size
 
 
 @dataclass(frozen=True)
 class Trained:
     """The nets of G groups.
 
-    weights: (G, weights), of each table, of each of its levels, the vector; then of each layer, of
-    each of its units, the bias and the weight of each input, in the caller's units; history:
-    (G, epochs), the mean loss of an epoch's batches before their steps, NaN behind the last one;
-    about: `TRAINED` of shape (G,).
+    weights: (G, weights) in the caller's units: the vector of each level of each table; then for
+    each unit of each layer the bias and the weight of each input; history: (G, epochs), the mean
+    loss of an epoch's batches before their steps, NaN after the last one; about: `TRAINED` of
+    shape (G,).
     """
 
     weights: Floats
@@ -101,11 +105,11 @@ class Trained:
 
 @dataclass(frozen=True)
 class ByGroup:
-    """What G groups have besides their rows.
+    """Inputs of G groups in addition to their rows.
 
-    held: held-out rows of the same groups; classes: (G, outputs), rising, of the softmax loss;
-    start: (G, weights) in the caller's units; left_out: (G,), not 0 for groups that are not
-    trained, whose numbers are NaN; class_weight: (G, classes), of the losses of the classes.
+    held: held-out rows of the same groups; classes: (G, outputs), rising, for the softmax loss;
+    start: (G, weights) in the caller's units; left_out: (G,), nonzero for groups that are not
+    trained, whose weights are NaN; class_weight: (G, classes), factors of the losses by class.
     """
 
     held: Pass | None = None
@@ -123,7 +127,8 @@ class ByGroup:
 
 
 def trained(rows: Pass, rules: Rules, memory: int, given: ByGroup | None = None) -> Trained:
-    """The net of each group of dense rows, or with tables of rows that have a feature per level.
+    """Trains the net of each group of dense rows, or with tables of rows that have a feature per
+    level.
 
     memory: the account that is charged, 0 for the heap. Raises Interrupted, MemoryError and
     TuskError.
@@ -143,7 +148,7 @@ def trained(rows: Pass, rules: Rules, memory: int, given: ByGroup | None = None)
 
 
 def gradient(rows: Pass, rules: Rules, start: Floats, classes: Floats | None = None) -> Floats:
-    """The gradient of the first group's mean loss at `start`, in the layout of weights."""
+    """Gradient of the first group's mean loss at `start`, in the layout of weights."""
     net = rules.struct()
     net.label, net.start = pointer(classes), pointer(start)
     out = np.empty(start.shape[-1])

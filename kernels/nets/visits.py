@@ -1,9 +1,9 @@
 """A net that visits the parts of a group's rows one after another, with all of its state.
 
-The state is an array (3, floats) of single precision: the weights as kernels have them, and the
+The state is an array (3, floats) of single precision: the weights in the kernels' layout, and the
 two numbers per weight of the algorithm. `units` is an array (2 d + 3,): the shifts of the d
-features outside of tables, their scales, the shift and the scale of the labels, and what weights
-of rows are multiplied by.
+features outside of tables, their scales, the shift and the scale of the labels, and a factor of
+the rows' weights.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
 Learning, PVLDB 2021, section 4.2: gradient accumulation parallelism (GAP), sequential.
@@ -25,8 +25,9 @@ State = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Visited:
-    """What a visit gave: the steps of the state so far, the sums of the losses, in the net's
-    units, and of the weights of the rows, and whether the time was over."""
+    """Result of a visit: total steps of the state, sums of losses, in the net's units, and of row
+    weights, and whether the time was over.
+    """
 
     steps: int
     loss: float
@@ -35,7 +36,10 @@ class Visited:
 
 
 def begun(rules: Rules, units: Floats, start: Floats | None) -> State:
-    """The state before the first step; start: weights (1, weights) in the caller's units."""
+    """Initial state.
+
+    start: weights (1, weights) in the caller's units, None: drawn.
+    """
     net, d = rules.struct(), width(rules, units)
     ByGroup(start=start).put(net)
     state = np.empty((3, library().tk_net_floats(net, d)), np.float32)
@@ -49,8 +53,9 @@ def width(rules: Rules, units: Floats) -> int:
 
 
 def moments(rows: Pass, rules: Rules) -> tuple[Floats, Floats, Floats]:
-    """Means and deviations of the features outside of tables, and for each table the weights of
-    the rows of each level and of rows without one."""
+    """Means and deviations of the features outside of tables, and the weights of rows by level of
+    each table and without one.
+    """
     net = rules.struct()
     out = np.empty(library().tk_net_moments(rows.struct, net, None))
     library().tk_net_moments(rows.struct, net, pointer(out))
@@ -59,22 +64,22 @@ def moments(rows: Pass, rules: Rules) -> tuple[Floats, Floats, Floats]:
 
 
 def centred(rules: Rules, units: Floats, count: Floats, state: State) -> State:
-    """The state whose vectors of levels have the mean 0 over all rows.
+    """Shifts the vectors of levels to mean 0 over all rows.
 
-    count: weights of rows as of `moments`, of all parts.
+    count: weights of rows from `moments`, of all parts.
     """
     state, total = state.copy(), float(count[: rules.tables[0][1] + 1].sum())
-    given = pointer(count), total, pointer(state)
-    check_code(library().tk_net_centre(rules.struct(), width(rules, units), *given))
+    arguments = pointer(count), total, pointer(state)
+    check_code(library().tk_net_centre(rules.struct(), width(rules, units), *arguments))
     return state
 
 
 def ended(rules: Rules, units: Floats, state: State) -> Floats:
-    """The weights, (1, weights), in the layout and the units of `training.Trained`."""
+    """Weights, (1, weights), in the layout and the units of `training.Trained`."""
     net, d = rules.struct(), width(rules, units)
     out = np.empty((1, rules.weights(d)))
-    given = pointer(state), pointer(out)
-    check_code(library().tk_net_end(net, ctypes.byref(visit_of(units)), d, *given))
+    arguments = pointer(state), pointer(out)
+    check_code(library().tk_net_end(net, ctypes.byref(visit_of(units)), d, *arguments))
     return out
 
 
@@ -89,7 +94,7 @@ class NetOnRows:
     memory: int = 0
 
     def visited(self, name: str, state: State, where: dict[str, int]) -> Visited:
-        """What the kernel of this name gives."""
+        """Calls the kernel of this name."""
         net, visit = self.rules.struct(), visit_of(self.units, **where)
         self.given.put(net)
         own = self.memory, ctypes.byref(visit), pointer(state)
@@ -98,7 +103,7 @@ class NetOnRows:
 
 
 def stepped(net: NetOnRows, state: State, **where: int) -> Visited:
-    """Steps over the rows, which change the state.
+    """Makes steps over the rows, which modify the state.
 
     where: the epoch, the number of the part, rows_before and steps (`tk_net_visit`).
     """
@@ -106,10 +111,10 @@ def stepped(net: NetOnRows, state: State, **where: int) -> Visited:
 
 
 def lost(net: NetOnRows, state: State, **where: int) -> Visited:
-    """The losses of the rows without a step."""
+    """Computes losses of the rows without a step."""
     return net.visited("tk_net_losses", state, where)
 
 
 def visit_of(units: Floats, **where: int) -> Visit:
-    """The structure, which is valid while the units are."""
+    """The structure of a visit, valid while the units live."""
     return Visit(units=pointer(units), **where)

@@ -1,4 +1,4 @@
-"""Newton's steps of many groups with curvatures that are known before the first pass."""
+"""Newton's steps of many groups with curvatures known before the first pass."""
 
 import ctypes
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Arrived:
-    """Where the groups went: as of `tk_chord`, for the places that were asked for alone.
+    """Final state of the groups, as in `tk_chord`, for the requested indices only.
 
     objective, violation, slack, last and steps are (G,), gradient is (G, p), ended (G,) is true at
     an optimum, history (most, G) is NaN where a group made no pass.
@@ -72,11 +72,11 @@ def descend(
     """Moves the weights v (G, p) of the groups `which` in place, each until it ends or gives up.
 
     hessian: (G, p (p + 1) / 2), packed; before: weights (G, p) a step before v, and gradients and
-    violations there. Raises Interrupted, and OutOfTime where the deadline of the rows passes: all
-    v are then weights that were looked at.
+    violations there. Raises Interrupted, and OutOfTime at the deadline of the rows: all v then
+    have been evaluated.
     """
     n = len(v)
-    found = Arrived(
+    result = Arrived(
         np.full(n, np.nan),
         np.full(n, np.nan),
         np.full(n, np.nan),
@@ -90,17 +90,17 @@ def descend(
     which, hessian = np.ascontiguousarray(which, np.int64), np.ascontiguousarray(hessian)
     arrays: list[Floats | None] = [at.shift, at.scale, at.size, at.unit, at.weight_unit]
     arrays += before or ()
-    given = [None if one is None else np.ascontiguousarray(one) for one in arrays]
-    shift, scale, size, unit, weight_unit, *earlier = map(pointer, given)
+    contiguous = [None if one is None else np.ascontiguousarray(one) for one in arrays]
+    shift, scale, size, unit, weight_unit, *earlier = map(pointer, contiguous)
     chord = Chord(
         *(ctypes.pointer(rows.struct), len(which), pointer(which)),
         *(pointer(hessian), hessian.shape[1], shift, scale, at.l2),
         *(size, unit, weight_unit, *(earlier or (None, None, None))),
         *(rules.epsilon, rules.enough, rules.far, rules.slow, rules.pivot, rules.most),
         pointer(v),
-        *map(pointer, (found.objective, found.violation, found.slack, found.last)),
-        *map(pointer, (found.gradient, found.steps, ended, found.history)),
+        *map(pointer, (result.objective, result.violation, result.slack, result.last)),
+        *map(pointer, (result.gradient, result.steps, ended, result.history)),
     )
     check_code(library().tk_chord_descend(chord))
-    found.ended[:] = ended
-    return found
+    result.ended[:] = ended
+    return result

@@ -1,4 +1,4 @@
-"""The structures of descents, with the fields of `native/newton/api.h`."""
+"""C structures of descents, with the fields of `native/newton/api.h`."""
 
 import ctypes
 
@@ -7,9 +7,9 @@ from tuskml.kernels.structures import KERNELS, Pass
 
 @KERNELS.structure("tk_chord", **{"pass": ctypes.POINTER(Pass)})
 class Chord(ctypes.Structure):
-    """`tk_chord`."""
+    """The C structure `tk_chord`."""
 
 
 @KERNELS.structure("tk_newton")
 class Newton(ctypes.Structure):
-    """`tk_newton`."""
+    """The C structure `tk_newton`."""

@@ -1,1 +1,1 @@
-"""Sums over the rows of a group of which each part lies somewhere else."""
+"""Sums over the rows of a group whose parts are on different workers."""

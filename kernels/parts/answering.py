@@ -1,4 +1,4 @@
-"""What a part of a group's rows answers: the sums of its own rows."""
+"""Replies of a part of a group's rows: the sums over its own rows."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -24,9 +24,9 @@ Keeping = Callable[[Pass, list[Any], Given, Beside], Sequence[Array | None]]
 
 
 def answered(rows: PartRows, message: bytes, threads: int) -> bytes:
-    """The answer to a message of `ShardedPass`; no array where no row of the part is asked for.
+    """Reply to a message of `ShardedPass`; without arrays if it has none of the rows.
 
-    threads: how many may compute.
+    threads: number that may compute.
     """
     header, arrays = unpacked(message)
     if header["method"] == "described":
@@ -39,23 +39,23 @@ def answered(rows: PartRows, message: bytes, threads: int) -> bytes:
     rest, method, given = arrays[len(ARRAYS) :], header["method"], header["given"]
     if method in KEEPING:
         return packed({}, KEEPING[method](mine, rest, given, rows.beside))
-    found = METHODS[method](mine, rest, given)
-    return packed({}, found)
+    reply = METHODS[method](mine, rest, given)
+    return packed({}, reply)
 
 
 def pass_of(rows: PartRows, header: Given, arrays: Sequence[Any], threads: int) -> Pass | None:
-    """The rows that a message asks for; None where there are none."""
+    """Rows that a message refers to; None if there are none."""
     groups = rows.of(header["folds"])
     if groups is None or not groups["n_rows"].all():
         return None
     groups = groups.copy()
-    groups["dim"] = header["d"]  # of sparse rows, the width of all parts
+    groups["dim"] = header["d"]  # sparse rows have the width of all parts
     own = dict(zip(ARRAYS, arrays[: len(ARRAYS)], strict=True))
     return Pass(groups, threads=threads, **header["settings"], **own)
 
 
 def described(groups: NDArray[np.void] | None) -> NDArray[np.int64] | None:
-    """Rows, features, kind and extras."""
+    """Number of rows, features, kind and extras."""
     if groups is None:
         return None
     return np.array([int(groups[name][0]) for name in ("n_rows", "dim", "kind", "extras")])
@@ -70,12 +70,12 @@ def near_one(rows: Pass, arrays: list[Any], given: Given) -> list[Array]:
 
 
 def softmax_of(arrays: list[Any]) -> tuple[Softmax, list[Any]]:
-    """The classes, and the other arrays."""
+    """Splits arrays into classes and the rest."""
     return Softmax(arrays[0], arrays[1]), arrays[2:]
 
 
 def sgd(rows: Pass, arrays: list[Any], given: Given) -> list[Array | None]:
-    """An epoch over the part: the weights, the mean of the iterates and the loss."""
+    """Runs an epoch over the part; returns weights, mean of the iterates and loss."""
     return stepped(rows, arrays, given, given["shared"])
 
 
@@ -100,7 +100,7 @@ def softmax_scores(rows: Pass, arrays: list[Any], given: Given) -> list[Array]:
 
 
 def of_classes(method: str) -> Callable[[Pass, list[Any], Given], list[Array]]:
-    """A method of `Softmax` that takes rows and arrays."""
+    """Wraps a method of `Softmax` that takes rows and arrays."""
 
     def answer(rows: Pass, arrays: list[Any], given: Given) -> list[Array]:
         classes, rest = softmax_of(arrays)
@@ -115,25 +115,26 @@ def counted_classes(rows: Pass, arrays: list[Any], given: Given) -> list[Array]:
 
 
 def of_net(visit: Callable[..., Visited]) -> Keeping:
-    """A visit of a net: its state, the loss, the weight of the rows, its steps, and whether the
-    time was over."""
+    """Wraps a visit of a net; replies with state, loss, row weight, steps, and whether time was
+    over.
+    """
 
     def answer(rows: Pass, arrays: list[Any], given: Given, beside: Beside) -> list[Array]:
         classes, class_weight, units, state = arrays
         by_group = ByGroup(classes=classes, class_weight=class_weight)
         net = NetOnRows(rows, Rules.read(given["rules"]), by_group, units, beside.memory)
-        found = visit(net, state, **given["where"])
-        return [state, np.array([found.loss, found.weight, found.steps, found.late])]
+        visited = visit(net, state, **given["where"])
+        return [state, np.array([visited.loss, visited.weight, visited.steps, visited.late])]
 
     return answer
 
 
 def net_rows(rows: Pass, arrays: list[Any], given: Given, beside: Beside) -> list[Array | None]:
-    """The rows as a net reads them."""
+    """Prepares the rows for a net."""
     classes, class_weight, units = arrays
     by_group = ByGroup(classes=classes, class_weight=class_weight)
-    found = rows_in_units(rows, Rules.read(given["rules"]), by_group, units, beside.memory)
-    return [found.x, found.y, found.weight]
+    units_rows = rows_in_units(rows, Rules.read(given["rules"]), by_group, units, beside.memory)
+    return [units_rows.x, units_rows.y, units_rows.weight]
 
 
 METHODS: dict[str, Callable[[Pass, list[Any], Given], Any]] = {
@@ -169,5 +170,6 @@ KEEPING: dict[str, Keeping] = {
     "tree": part.answered,
     "bagged_tree": bagged_part.answered,
 }
-"""Those that copy rows, which is charged to an account, or keep something beside them from message
-to message."""
+"""Methods that copy rows, which is charged to an account, or keep state with them between
+messages.
+"""

@@ -1,8 +1,8 @@
-"""Rows of parts that are dealt to folds, or held out, as those of one place are.
+"""Folds and held-out rows of distributed parts, equal to those of rows on one worker.
 
-Rows are dealt by hashes of their content, and those of equal rows are told apart by how many of
-the same come before. So which rows these are does not depend on how the rows are cut: each part is
-told how many of its rows other parts have before them, and the last key of each fold.
+Rows are dealt by hashes of their content, and equal rows are distinguished by the number of equal
+rows before them. So the result does not depend on how the rows are cut: each part gets the number
+of its rows that earlier parts also have, and the last key of each fold.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,21 +22,23 @@ from tuskml.kernels.structures import GROUP, OFFSETS, WEIGHTS
 
 Hashes = NDArray[np.uint64]
 TOGETHER = 1 << 22
-"""Hashes that all parts send at once, about."""
+"""Approximate number of hashes that all parts send at once."""
 LABELLED, WEIGHTED = 2, 4
-"""Columns of hashes with what tells rows of a hash apart: the label; and the weight and offset."""
+"""Number of columns that distinguish rows of equal hash: with the label; with weight and offset
+too.
+"""
 BUCKETS = 1 << 16
-"""Buckets of keys that are counted at once, of all labels."""
+"""Number of buckets for keys of all labels."""
 LAST = 2**64 - 1
 
 
 @dataclass(frozen=True)
 class Dealing:
-    """The keys between which each fold lies, by label.
+    """Keys that bound each fold, by label.
 
-    labels: (L,) rising, one where rows are dealt whatever their labels; until: (L, folds - 1), the
-    last key of each fold but the last one; earlier: of each part the rows that others have before
-    them, as of `counted`, and how many of the same hash these are.
+    labels: (L,) rising, one if rows are dealt regardless of labels; until: (L, folds - 1), the
+    last key of each fold but the last one; earlier: for each part its rows that earlier parts also
+    have, as from `counted`, and the number of rows of the same hash.
     """
 
     seed: int
@@ -46,25 +48,27 @@ class Dealing:
 
     @property
     def told(self) -> list[bytes]:
-        """What each part is told (`dealt`)."""
+        """Message for each part (`dealt`)."""
         about = {"seed": self.seed}
         return [packed(about, [*own, self.labels, self.until]) for own in self.earlier]
 
 
 def dealt(rows: Pass, told: bytes, memory: int) -> Cells:
-    """A part's rows in the folds of a dealing. told: as of `Dealing.told`; memory: address of the
-    account of the copies."""
+    """Deals a part's rows to folds.
+
+    told: from `Dealing.told`; memory: address of the account of the copies.
+    """
     header, arrays = unpacked(told)
     until = arrays[3]
     assert until is not None
     cells = np.zeros((1, until.shape[1] + 1), GROUP)
-    given = parted(header["seed"], arrays), memory, pointer(cells)
-    check_code(library().tk_deal_part(rows.struct, *given), "a copy of the rows")
+    arguments = parted(header["seed"], arrays), memory, pointer(cells)
+    check_code(library().tk_deal_part(rows.struct, *arguments), "a copy of the rows")
     return Cells(cells, cells.size, 1)
 
 
 def parted(seed: int, arrays: Sequence[Any]) -> Parted:
-    """As kernels take it; arrays: those of a dealing, which have to stay for as long."""
+    """The structure for kernels; arrays: those of a dealing, which must outlive it."""
     alike, before, labels, until = arrays
     columns = alike.shape[1] if alike.ndim > 1 else 1
     folds = until.shape[1] + 1
@@ -75,16 +79,18 @@ def parted(seed: int, arrays: Sequence[Any]) -> Parted:
 
 
 def hashes(rows: Pass, _: Sequence[Any], given: Mapping[str, Any]) -> list[Array]:
-    """A part's answer: the hashes of its rows in a slice, and how many rows have each."""
+    """Reply of a part: hashes of its rows in a slice, and number of rows of each."""
     columns = WEIGHTED if (rows.groups["extras"] & (WEIGHTS | OFFSETS)).any() else LABELLED
-    found = np.empty((int(rows.groups["n_rows"][0]), columns), np.uint64)
-    check_code(library().tk_row_hashes(rows.struct, given["seed"], columns, pointer(found)))
-    return counted(found, given)
+    bits = np.empty((int(rows.groups["n_rows"][0]), columns), np.uint64)
+    check_code(library().tk_row_hashes(rows.struct, given["seed"], columns, pointer(bits)))
+    return counted(bits, given)
 
 
 def counted(found: Hashes, given: Mapping[str, Any]) -> list[Array]:
-    """Hashes of a slice, rising, and how often each occurs. found: (n,), or with columns of bits
-    of numbers, (n, columns)."""
+    """Distinct hashes of a slice, rising, and number of occurrences of each.
+
+    found: (n,), or (n, columns) with columns of bits of numbers.
+    """
     first = found if found.ndim == 1 else found[:, 0]
     if given["bits"]:
         found = found[first >> np.uint64(64 - given["bits"]) == given["slice"]]
@@ -98,7 +104,7 @@ def counted(found: Hashes, given: Mapping[str, Any]) -> list[Array]:
 
 
 def order_of(alike: Hashes) -> NDArray[np.intp]:
-    """Places by hash, and then by the numbers in further columns."""
+    """Indices sorted by hash, and then by the numbers in further columns."""
     if alike.ndim == 1:
         return np.argsort(alike, kind="stable")
     numbers = np.ascontiguousarray(alike[:, 1:].T).view(np.float64)
@@ -106,21 +112,20 @@ def order_of(alike: Hashes) -> NDArray[np.intp]:
 
 
 def earlier(ask: Callable[..., list[list[Array]]], n_rows: int) -> list[list[Array]]:
-    """Returns for each part the rows that other parts have before them, rising, and how many of a
-    hash these are.
+    """Returns for each part its rows that earlier parts also have, rising, and counts by hash.
 
-    ask: hashes of all parts, by `bits` and `slice`; n_rows: of all parts.
+    ask: requests hashes of all parts, by `bits` and `slice`; n_rows: of all parts.
     """
     bits = max(0, (n_rows // TOGETHER).bit_length())
-    found = [merged(ask(bits=bits, slice=number)) for number in range(1 << bits)]
+    slices = [merged(ask(bits=bits, slice=number)) for number in range(1 << bits)]
     return [
         [np.concatenate(each) for each in zip(*of_part, strict=True)]
-        for of_part in zip(*found, strict=True)
+        for of_part in zip(*slices, strict=True)
     ]
 
 
 def merged(answers: Sequence[Sequence[Array]]) -> list[list[Array]]:
-    """The same of one slice."""
+    """The result of `earlier` for one slice."""
     every, times = (np.concatenate(each) for each in zip(*answers, strict=True))
     part = np.repeat(np.arange(len(answers)), [len(one[1]) for one in answers])
     order = order_of(every)  # stable: parts of equal rows in turn
@@ -138,8 +143,9 @@ def merged(answers: Sequence[Sequence[Array]]) -> list[list[Array]]:
 
 
 def key_counts(rows: Pass, arrays: Sequence[Any], given: Mapping[str, Any]) -> list[Array]:
-    """A part's answer: its labels, and how many keys of each are in each bucket; or those in some
-    buckets, and how many each of these has."""
+    """Reply of a part: its labels, and number of keys of each label by bucket; or the keys in some
+    buckets, and the number of rows of each.
+    """
     *table, labels, buckets = arrays
     n = int(rows.groups["n_rows"][0])
     key, label = np.empty(n, np.uint64), np.empty(n)
@@ -154,12 +160,12 @@ def key_counts(rows: Pass, arrays: Sequence[Any], given: Mapping[str, Any]) -> l
         counts = np.bincount(at, minlength=len(own) << given["bits"])
         return [own, counts.reshape(len(own), -1)]
     at = (np.searchsorted(labels, label) << given["bits"]) + bucket
-    found = [key[at == one] for one in buckets]
-    return [np.concatenate([*found, key[:0]]), np.array([len(one) for one in found], np.int64)]
+    keys = [key[at == one] for one in buckets]
+    return [np.concatenate([*keys, key[:0]]), np.array([len(one) for one in keys], np.int64)]
 
 
 def dealing_of(rows: ShardedPass, seed: int, folds: int, by_label: bool = False) -> Dealing:
-    """Deals rows to folds of equal size, of labels each evenly, as `tk_deal` does by chance."""
+    """Deals rows to folds of equal size, optionally evenly by label, like `tk_deal` by chance."""
 
     def sizes(begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
         turn = folds - 1 - np.arange(folds)
@@ -169,15 +175,16 @@ def dealing_of(rows: ShardedPass, seed: int, folds: int, by_label: bool = False)
 
 
 def holding_of(rows: ShardedPass, seed: int, held: int) -> Dealing:
-    """Deals a given number of rows to the first fold and the others to the second one, as
-    `Pass.shuffled` holds them out.
+    """Deals `held` rows to the first fold and the others to the second one, like
+    `Pass.shuffled`.
     """
     return _dealing(rows, seed, False, lambda _, end: np.array([[held, int(end[0]) - held]]))
 
 
 Sizes = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]
-"""Of each label the rows of each fold, (L, folds), by the places of its first row and of the first
-one behind it among all rows by label."""
+"""Number of rows of each fold by label, (L, folds), from each label's first and end index among
+all rows sorted by label.
+"""
 
 
 def _dealing(rows: ShardedPass, seed: int, by_label: bool, sizes: Sizes) -> Dealing:
@@ -213,6 +220,6 @@ def _dealing(rows: ShardedPass, seed: int, by_label: bool, sizes: Sizes) -> Deal
 
 
 def keys_in(answers: Sequence[Sequence[Any]], n: int) -> list[Hashes]:
-    """The keys in each of n buckets, rising; answers: as of `key_counts`."""
+    """Keys in each of n buckets, rising; answers: from `key_counts`."""
     cut = [np.split(keys, np.cumsum(counts)[:-1]) for keys, counts in answers]
     return [np.sort(np.concatenate([one[k] for one in cut])) for k in range(n)]

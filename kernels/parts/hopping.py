@@ -1,9 +1,10 @@
 """A stochastic epoch over parts: the model hops from one part to the next, with all of its state.
 
-Steps depend on each other, so one part works at a time, on the weights that the part before has
-left. Beside the weights travel the rows that the epoch has visited, which decide the next step's
-size, and the mean of the iterates. Where rows are visited in random order, so are the parts, by
-the same seed. The bits depend on how the rows are cut, and not on where the parts are.
+Steps depend on each other, so one part works at a time, on the weights that the previous part has
+left. With the weights travel the number of rows that the epoch has visited, which determines the
+next step size, and the mean of the iterates. If rows are visited in random order, so are the
+parts, by the same seed. The bits depend on how the rows are cut, and not on the location of the
+parts.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
 Learning, PVLDB 2021, section 4.2: gradient accumulation parallelism (GAP), sequential.
@@ -37,7 +38,7 @@ ARRAYS = ("step", "shift", "scale", "frequency")
 
 
 class Counted(Protocol):
-    """Parts of which the usable rows are counted."""
+    """Parts whose usable rows have been counted."""
 
     counts: NDArray[np.int64]
 
@@ -61,11 +62,11 @@ class Hops(Protocol):
     def sparse(self) -> bool: ...
 
     def labels(self) -> NDArray[np.void]:
-        """What labels of all parts are, LABELS (1,)."""
+        """Statistics of the labels of all parts, LABELS (1,)."""
         ...
 
     def asked_of(self, place: int, method: str, *arrays: Array | None, **given: Any) -> list[Any]:
-        """What the part at a place answers."""
+        """Reply of one part."""
         ...
 
 
@@ -78,9 +79,9 @@ def hopped(
     average: Floats | None,
     **given: Any,
 ) -> Floats:
-    """One epoch of one group: updates weights, fills average, returns the summed losses (1,).
+    """Runs one epoch of one group: updates weights, fills average, returns the summed losses (1,).
 
-    method: what a part does; beside, given: what it takes besides.
+    method: that parts execute; beside, given: its further arguments.
     """
     if epoch.drawn is not None:
         raise RuntimeError("rows that lie in parts cannot be drawn")
@@ -94,8 +95,8 @@ def hopped(
         here = replace(epoch, rows_before=visited // rows.stride)
         scalars = {name: getattr(here, name) for name in SCALARS}
         arrays = [*beside, v, *(getattr(here, name) for name in ARRAYS)]
-        asked = {"epoch": scalars, "averaged": average is not None, **given}
-        v, its_mean, its_loss = rows.asked_of(place, method, *arrays, **asked)
+        fields = {"epoch": scalars, "averaged": average is not None, **given}
+        v, its_mean, its_loss = rows.asked_of(place, method, *arrays, **fields)
         loss += its_loss
         visited += int(counts[place])
         if its_mean is not None:
@@ -103,13 +104,13 @@ def hopped(
             more += its_mean - v
     weights[...] = v
     if average is not None:
-        # Of sparse rows a mean is the last iterate and what later steps took from earlier ones.
+        # For sparse rows a mean is the last iterate plus corrections of earlier ones.
         average[...] = v + more if rows.sparse else mean / epoch.rows_of_all
     return loss
 
 
 def order_of(seed: int, epoch: int, n_parts: int, shuffle: bool) -> NDArray[np.intp]:
-    """The parts, in the order of an epoch."""
+    """Order of the parts in an epoch."""
     if not shuffle:
         return np.arange(n_parts)
     return np.random.default_rng((seed & (2**64 - 1), epoch)).permutation(n_parts)
@@ -124,5 +125,5 @@ def mean_weight(rows: Hops) -> float:
 
 
 def epoch_of(scalars: dict[str, Any], arrays: Sequence[Any]) -> Epoch:
-    """The epoch of a part, from its message."""
+    """Parses the epoch of a part from its message."""
     return Epoch(**scalars, **dict(zip(ARRAYS, arrays, strict=True)))

@@ -1,4 +1,4 @@
-"""Copies of rows for as long as their group is trained by parts, whole or dealt to folds."""
+"""Copies of rows that a part keeps while their group is trained, whole or dealt to folds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,16 +14,18 @@ from tuskml.kernels.structures import GROUP
 
 
 class Closing(Protocol):
-    """What is to be freed."""
+    """A resource."""
 
     def close(self) -> None:
-        """Frees it."""
+        """Frees the resource."""
         ...
 
 
 @dataclass
 class Beside:
-    """What a part keeps beside its rows, for as long as these; memory: address of the account."""
+    """State that a part keeps with its rows, for as long as these; memory: address of the
+    account.
+    """
 
     memory: int = 0
     kept: dict[str, Closing] = field(default_factory=dict)
@@ -36,11 +38,11 @@ class Beside:
 
 
 class PartRows:
-    """The usable rows of a part of a group.
+    """Usable rows of a part of a group.
 
     groups: one group (GROUP), None: there is none; cells: the same rows by folds, None: they are
-    not dealt; memory: address of the account for copies; beside: what was computed of them; told:
-    of rows that had names, what they became (`Told.arrays`); remarks: on them, as JSON.
+    not dealt; memory: address of the account for copies; beside: state computed from them; told:
+    for rows that had names, their preparation (`Told.arrays`); remarks: on them, as JSON.
     """
 
     def __init__(
@@ -54,7 +56,7 @@ class PartRows:
         self.remarks: Mapping[str, Any] | None = None
 
     def of(self, folds: Sequence[int] | None) -> NDArray[np.void] | None:
-        """The rows of some folds, (1,), or all; they are valid until the next call."""
+        """Rows of some folds, (1,), or all; valid until the next call."""
         if self.cells is None:
             assert folds is None or self.groups is None
             return self.groups
@@ -62,7 +64,7 @@ class PartRows:
 
 
 def kept(rows: Pass, memory: int) -> OwnedRows:
-    """The rows in the order in which they lie; memory: address of the account for the copy."""
+    """Copies the rows in their order; memory: address of the account for the copy."""
     copy = np.zeros(rows.n_groups, GROUP)
     check_code(library().tk_keep(rows.struct, memory, pointer(copy)))
     return OwnedRows(copy)

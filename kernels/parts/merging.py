@@ -1,4 +1,4 @@
-"""What is known of the labels and the features of a group, from what is known of its parts."""
+"""Statistics of the labels and features of a group, merged from those of its parts."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 
 
 def merged_labels(parts: Sequence[NDArray[np.void]], classifies: bool) -> NDArray[np.void]:
-    """LABELS (1,) of a group from those of its parts, each with at least a row.
+    """Merges LABELS (1,) of a group from those of its parts, each with at least a row.
 
     classifies: whether a third label is one that differs from the least and the largest.
     """
@@ -33,7 +33,7 @@ def merged_labels(parts: Sequence[NDArray[np.void]], classifies: bool) -> NDArra
 
 
 def added(terms: Floats) -> float:
-    """The sum, from the first term to the last."""
+    """Sum from the first term to the last, in order."""
     total = 0.0
     for term in terms.tolist():
         total += term
@@ -41,9 +41,9 @@ def added(terms: Floats) -> float:
 
 
 def note_third(out: NDArray[np.void], every: NDArray[np.void], classifies: bool) -> None:
-    """A third label: one that a part has seen, or that of a part which is neither end of all.
+    """Sets a third label: one that a part has seen, or a part's extreme that is neither of all.
 
-    A part has its rows in an order of its own, so the row's number says nothing of the table.
+    A part has its rows in its own order, so the row's number has no meaning for the table.
     """
     ends = (out["low"][0], out["high"][0])
     for part in every:
@@ -55,12 +55,11 @@ def note_third(out: NDArray[np.void], every: NDArray[np.void], classifies: bool)
 
 
 def merged_moments(weight: Floats, mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
-    """Mean and standard deviation (1, d) of all rows from those of parts (P, 1, d) of weights
-    (P,).
+    """Merges mean and standard deviation (1, d) from those of parts (P, 1, d) of weights (P,).
 
     The variance is that within the parts and that between them (Chan, Golub and LeVeque, Updating
-    formulae and a pairwise algorithm for computing sample variances, 1979). What is the same in
-    all parts and varies in none has the deviation 0.
+    formulae and a pairwise algorithm for computing sample variances, 1979). A feature that is
+    constant and equal in all parts has the deviation 0.
     """
     share = (weight / weight.sum())[:, None, None]
     centre = mean[0] + (share * (mean - mean[0])).sum(axis=0)

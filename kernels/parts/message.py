@@ -1,4 +1,4 @@
-"""What is asked of the rows of a part, and what it answers: numbers and names alone, as bytes.
+"""Messages to and from parts: numbers and names alone, as bytes.
 
 A message is the length of its header (8 bytes, little-endian), the header as JSON, and the bytes
 of its arrays in the order in which the header lists them.
@@ -16,7 +16,7 @@ LENGTH = 8
 
 
 def packed(header: Mapping[str, Any], arrays: Sequence[Array | None] = ()) -> bytes:
-    """The message; None stands for an array that is not there."""
+    """Packs a message; None stands for a missing array."""
     shapes = [None if one is None else (one.dtype.str, one.shape) for one in arrays]
     text = json.dumps({**header, "arrays": shapes}).encode()
     held = [np.ascontiguousarray(one).tobytes() for one in arrays if one is not None]
@@ -24,22 +24,22 @@ def packed(header: Mapping[str, Any], arrays: Sequence[Array | None] = ()) -> by
 
 
 def header_of(data: bytes) -> dict[str, Any]:
-    """The header alone."""
+    """Header of a message."""
     at = LENGTH + int.from_bytes(data[:LENGTH], "little")
-    found: dict[str, Any] = json.loads(data[LENGTH:at])
-    return found
+    header: dict[str, Any] = json.loads(data[LENGTH:at])
+    return header
 
 
 def unpacked(data: bytes) -> tuple[dict[str, Any], list[Array | None]]:
-    """The header and the arrays, which are copies of their own."""
+    """Header and arrays of a message; the arrays are copies."""
     at = LENGTH + int.from_bytes(data[:LENGTH], "little")
     header = json.loads(data[LENGTH:at])
     arrays: list[Array | None] = []
-    for given in header.pop("arrays"):
-        if given is None:
+    for form in header.pop("arrays"):
+        if form is None:
             arrays.append(None)
             continue
-        kind, shape = np.dtype(given[0]), tuple(given[1])
+        kind, shape = np.dtype(form[0]), tuple(form[1])
         count = int(np.prod(shape, dtype=np.int64))
         arrays.append(np.frombuffer(data, kind, count, at).reshape(shape).copy())
         at += count * kind.itemsize

@@ -1,8 +1,8 @@
-"""A `Pass` over one group whose rows lie in parts, each where its rows are.
+"""A `Pass` over one group whose rows lie in parts on different workers.
 
-Each sum over rows is asked of all parts, and their answers are added in the order of the parts. So
-its bits depend on how the rows are cut, and not on who computes when. The rows are nowhere whole:
-what a kernel would need them for raises RuntimeError.
+Each sum over rows is requested from all parts, and their replies are added in the order of the
+parts. So its bits depend on how the rows are cut, and not on who computes when. No worker has all
+rows: kernels that need them raise RuntimeError.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
 Learning, PVLDB 2021, section 4.2: gradient accumulation parallelism (GAP), algebraic.
@@ -30,7 +30,7 @@ from tuskml.kernels.rows.census import Told
 from tuskml.kernels.structures import GROUP, LABELS
 
 SETTINGS = ("loss", "fit_intercept", "smoothing", "loss_only", "stride", "by_scores")
-"""Of a pass, beside its arrays, which decide its sums."""
+"""Settings of a pass, besides its arrays, that determine its sums."""
 ARRAYS = ("positive", "class_weight", "parameter")
 
 
@@ -38,18 +38,19 @@ class Crew(Protocol):
     """Workers that train one group together, step by step."""
 
     def trained(self, task: str, message: bytes, most: int) -> Sequence[bytes]:
-        """What each of them answers (`Crew.train`): a power of two of them, at most so
-        many."""
+        """Replies of the workers (`Crew.train`); their number is a power of two, at most
+        `most`.
+        """
         ...
 
 
 class Parts(Protocol):
     """The parts of a group's rows, in a fixed order.
 
-    n_rows: all rows, those that are skipped included. Once it was asked what they are: found, the
-    group (kernels.GROUP) without its rows, and counts, the usable rows of each part. folds: of
-    which folds these rows are, None: all; told: what rows with names became, None: they have none;
-    remarks: on the rows of each part, as JSON; crew: who trains on them together, None: nobody.
+    n_rows: all rows, including skipped ones. After `of_parts`: found, the group (kernels.GROUP)
+    without its rows, and counts, the usable rows of each part. folds: the folds of these rows,
+    None: all; told: preparation of rows with names, None: they have none; remarks: on the rows of
+    each part, as JSON; crew: workers that train on them together, or None.
     """
 
     n_rows: int
@@ -61,7 +62,7 @@ class Parts(Protocol):
     crew: Crew | None
 
     def of(self, folds: tuple[int, ...] | None) -> "Parts":
-        """The same parts with their rows of some folds, which nobody has asked for yet."""
+        """The same parts with their rows of some folds, not yet described."""
         ...
 
     def together(self, n: int) -> Iterable[AbstractContextManager["Parts"]]:
@@ -69,29 +70,31 @@ class Parts(Protocol):
         ...
 
     def ask_one(self, place: int, message: bytes) -> bytes:
-        """What the part at a place answers."""
+        """Reply of one part."""
         ...
 
     def ask_some(self, messages: Mapping[int, bytes]) -> Sequence[bytes]:
-        """What the parts at some places answer, in the order given."""
+        """Replies of some parts, in the order of `messages`."""
         ...
 
     def ask(self, message: bytes) -> Sequence[bytes]:
-        """What each part answers (`answering.answered`), in their order."""
+        """Reply of each part (`answering.answered`), in order."""
         ...
 
     def keep(self, places: Sequence[int]) -> None:
-        """Goes on with these parts alone: the others have no usable row."""
+        """Restricts to these parts: the others have no usable row."""
         ...
 
     def deal(self, told: Sequence[bytes]) -> None:
-        """Goes on with rows that are dealt to folds (`dealing.py`), which `of` tells apart. told:
-        how, of each part."""
+        """Deals rows to folds (`dealing.py`), for `of`.
+
+        told: message for each part.
+        """
         ...
 
 
 class Kept(OwnedRows):
-    """Rows that nobody here owns."""
+    """Rows without memory of their own."""
 
     def __exit__(self, *_: object) -> None:
         pass
@@ -99,8 +102,11 @@ class Kept(OwnedRows):
 
 @dataclass(frozen=True)
 class ShardedPass(Pass):
-    """groups has one group, whose rows are nowhere here; parts: who has them; classifies: whether
-    labels are classes; folds: of the rows that this is about, None: those of `parts`."""
+    """A pass over rows in parts.
+
+    groups: one group, whose rows are on other workers; parts: the workers' parts; classifies:
+    whether labels are classes; folds: of the rows of this pass, None: those of `parts`.
+    """
 
     parts: Parts | None = None
     classifies: bool = False
@@ -108,7 +114,7 @@ class ShardedPass(Pass):
 
     @property
     def struct(self) -> structures.Pass:
-        """The structure of no group; a kernel never sees rows that are elsewhere."""
+        """Structure of no group; a kernel never sees rows of other workers."""
         if self.n_groups:
             raise RuntimeError("a kernel needs the rows of a group that lies in parts")
         return super().struct
@@ -126,9 +132,9 @@ class ShardedPass(Pass):
     def feature_moments(self, sample: int) -> tuple[Floats, Floats]:
         if not self.n_groups:
             return super().feature_moments(sample)
-        found = self.asked("feature_moments", sample=int(sample))
+        moments = self.asked("feature_moments", sample=int(sample))
         weight = np.array([one["weight"][0] for one in self.label_parts])
-        return merged_moments(weight, *(np.stack(each) for each in zip(*found, strict=True)))
+        return merged_moments(weight, *(np.stack(each) for each in zip(*moments, strict=True)))
 
     def feature_counts(self) -> tuple[Floats, Floats]:
         if not self.n_groups:
@@ -145,8 +151,8 @@ class ShardedPass(Pass):
 
     def leaks(self, least: int) -> bool:
         """Returns whether a feature is the label in each part (`kernels.passes.leaks`)."""
-        found = {int(one[0][0]) for one in self.asked("leaks", least=least)}
-        return len(found) == 1 and found != {0}
+        codes = {int(one[0][0]) for one in self.asked("leaks", least=least)}
+        return len(codes) == 1 and codes != {0}
 
     def gradient(self, weights: Floats) -> Floats:
         if not self.n_groups:
@@ -178,48 +184,50 @@ class ShardedPass(Pass):
     def shuffled(
         self, memory: int, seed: int, held_out: NDArray[np.int64]
     ) -> tuple[OwnedRows, OwnedRows]:
-        """The parts as they are: each has its rows in the order of a hash of their content."""
+        """The rows as two passes; each part orders its rows by a hash of their content."""
         if held_out.any():
             raise RuntimeError("rows that lie in parts cannot be held out")
         return Kept(self.groups), Kept(np.zeros(self.n_groups, GROUP))
 
     def asked(self, method: str, *arrays: Array | None, **given: Any) -> list[list[Any]]:
-        """The arrays that each part with such rows answers. given: what the method takes beside
-        arrays."""
+        """Arrays of the reply of each part with such rows.
+
+        given: further arguments of the method.
+        """
         assert self.parts is not None
         message = self.message(method, arrays, given)
-        found = [unpacked(one)[1] for one in self.parts.ask(message)]
-        return [one for one in found if one]
+        replies = [unpacked(one)[1] for one in self.parts.ask(message)]
+        return [one for one in replies if one]
 
     @property
     def whose(self) -> tuple[int, ...] | None:
-        """The folds of the rows."""
+        """Folds of the rows."""
         return self.parts.folds if self.folds is None and self.parts is not None else self.folds
 
     def counts(self) -> NDArray[np.int64]:
-        """The rows of each part."""
+        """Number of rows of each part."""
         assert self.parts is not None
         message = packed(described(self.whose))
-        found = [unpacked(one)[1][0] for one in self.parts.ask(message)]
-        return np.array([0 if one is None else one[0] for one in found], np.int64)
+        counts = [unpacked(one)[1][0] for one in self.parts.ask(message)]
+        return np.array([0 if one is None else one[0] for one in counts], np.int64)
 
     def asked_each(
         self, method: str, arrays: Mapping[int, Sequence[Array | None]], **given: Any
     ) -> list[list[Any]]:
-        """The same of the parts at some places, each with arrays of its own."""
+        """Arrays of the replies of some parts, each with arguments of its own."""
         assert self.parts is not None
         messages = {at: self.message(method, own, given) for at, own in arrays.items()}
         return [unpacked(one)[1] for one in self.parts.ask_some(messages)]
 
     def asked_of(self, place: int, method: str, *arrays: Array | None, **given: Any) -> list[Any]:
-        """The same of one part alone."""
+        """Arrays of the reply of one part."""
         assert self.parts is not None
         return unpacked(self.parts.ask_one(place, self.message(method, arrays, given)))[1]
 
     def message(
         self, method: str, arrays: Sequence[Array | None], given: Mapping[str, Any]
     ) -> bytes:
-        """What is asked of a part."""
+        """The message to a part."""
         settings = {name: getattr(self, name) for name in SETTINGS}
         about = {"settings": settings, "d": self.n_features, "folds": self.whose}
         header = {"method": method, "given": given, **about}
@@ -227,12 +235,12 @@ class ShardedPass(Pass):
         return packed(header, [*own, *arrays])
 
     def summed(self, method: str, *arrays: Array | None, **given: Any) -> Floats:
-        """The first array of each part's answer, added in the order of the parts."""
+        """Sum of the first arrays of the replies, in the order of the parts."""
         return added([one[0] for one in self.asked(method, *arrays, **given)])
 
 
 def added(terms: Sequence[Array]) -> Array:
-    """The sum, from the first term to the last."""
+    """Sum from the first term to the last, in order."""
     total: Array = reduce(np.add, terms)
     return total
 
@@ -244,9 +252,9 @@ def least_or_most(terms: Sequence[Floats], least: Sequence[bool]) -> Floats:
 
 
 def squared(rows: Pass) -> Pass:
-    """The same rows with the squared loss and nothing else, read by the processor."""
-    given = SQUARED, None, None, True
-    return anew(rows, *given)
+    """A pass over the same rows with the squared loss and no other settings, on the processor."""
+    settings = SQUARED, None, None, True
+    return anew(rows, *settings)
 
 
 def anew(
@@ -257,20 +265,20 @@ def anew(
     fit_intercept: bool,
     own: Open | None = None,
 ) -> Pass:
-    """A pass over the same rows, read by the processor, with this loss and nothing else."""
-    given = rows.groups, loss, positive, class_weight, fit_intercept, rows.threads
+    """A pass over the same rows with this loss and no other settings, on the processor."""
+    settings = rows.groups, loss, positive, class_weight, fit_intercept, rows.threads
     if not isinstance(rows, ShardedPass):
-        return Pass(*given, cancel_mark=rows.cancel_mark, open=own)
-    return ShardedPass(*given, cancel_mark=rows.cancel_mark, open=own, parts=rows.parts)
+        return Pass(*settings, cancel_mark=rows.cancel_mark, open=own)
+    return ShardedPass(*settings, cancel_mark=rows.cancel_mark, open=own, parts=rows.parts)
 
 
 def described(folds: tuple[int, ...] | None) -> dict[str, Any]:
-    """The header that asks what the rows of a part are."""
+    """Header of a request for the description of a part's rows."""
     return {"method": "described", "folds": folds}
 
 
 def told_by(parts: Parts) -> Told | None:
-    """What rows with names became; None where no part has a row."""
+    """Preparation of rows with names; None if no part has a row."""
     for answer in parts.ask(packed({"method": "told"})):
         if arrays := unpacked(answer)[1]:
             return Told.of_arrays(arrays)
@@ -278,18 +286,18 @@ def told_by(parts: Parts) -> Told | None:
 
 
 def of_parts(parts: Parts) -> NDArray[np.void] | None:
-    """The group (1,) that lies in parts, without its rows; None where no row is usable.
+    """The group (1,) that lies in parts, without its rows; None if no row is usable.
 
-    DataError where features are not the same in all parts.
+    Raises DataError if features differ between parts.
     """
     answers = [unpacked(one) for one in parts.ask(packed(described(parts.folds)))]
-    found = [arrays[0] for _, arrays in answers]
+    firsts = [arrays[0] for _, arrays in answers]
     parts.remarks = [header["remarks"] for header, _ in answers if header["remarks"]]
-    places = [place for place, one in enumerate(found) if one is not None and one[0] > 0]
+    places = [place for place, one in enumerate(firsts) if one is not None and one[0] > 0]
     if not places:
         return None
     parts.keep(places)
-    known = np.array([found[place] for place in places], np.int64)
+    known = np.array([firsts[place] for place in places], np.int64)
     group = np.zeros(1, GROUP)
     rows, dims, kinds = known[:, 0], known[:, 1], known[:, 2]
     if len(set(kinds.tolist())) > 1 or (kinds[0] < 2 and len(set(dims.tolist())) > 1):
@@ -304,7 +312,7 @@ def of_parts(parts: Parts) -> NDArray[np.void] | None:
     return group
 
 
-# Sums over rows that are asked of the parts too.
+# Sums over rows, requested from the parts too.
 
 
 def entry_sums(rows: Pass) -> tuple[Floats, Floats]:
@@ -312,36 +320,36 @@ def entry_sums(rows: Pass) -> tuple[Floats, Floats]:
     of the weights of rows, by one pass over the entries.
     """
     if isinstance(rows, ShardedPass) and rows.n_groups:
-        found = rows.asked("entry_sums")
-        return added([one[0] for one in found]), added([one[1] for one in found])
+        replies = rows.asked("entry_sums")
+        return added([one[0] for one in replies]), added([one[1] for one in replies])
     n, d = rows.n_groups, rows.n_features
     nothing, direction = np.zeros((n, d + 1)), np.zeros((n, d + 1))
     direction[:, -1] = 1.0
     sums, squares = np.empty((n, d + 1)), np.empty((n, d + 2))
     offset = rows.first_rows
-    given = pointer(nothing), pointer(direction), pointer(offset), pointer(None)
+    arguments = pointer(nothing), pointer(direction), pointer(offset), pointer(None)
     call = library().tk_curvature_times
-    check_code(call(squared(rows).struct, *given, pointer(sums), pointer(squares)))
+    check_code(call(squared(rows).struct, *arguments, pointer(sums), pointer(squares)))
     return sums, squares
 
 
 def margin_reach(rows: Pass, weights: Floats, direction: Floats, far: Floats) -> Floats:
-    """Over each group's rows, (G, 4): the least y m, the least and the largest move y (z.u) and
-    the largest (1 - q) |z.u|; weights, direction: (G, d + 1), in the caller's units.
+    """Extremes over each group's rows, (G, 4), along a direction of the weights.
 
-    Counts of 0 have y = -1 and the share |z.u|, others the move |z.u| alone. far (G,): margins
-    y m above which rows do not count.
+    The least y m, the least and the largest move y (z.u) and the largest (1 - q) |z.u|; weights,
+    direction: (G, d + 1), in the caller's units. Counts of 0 have y = -1 and the share |z.u|,
+    others the move |z.u| alone. far (G,): margins y m above which rows do not count.
     """
     if isinstance(rows, ShardedPass) and rows.n_groups:
-        found = rows.asked("margin_reach", weights, direction, far)
-        return least_or_most([one[0] for one in found], REACH_LEAST)
+        replies = rows.asked("margin_reach", weights, direction, far)
+        return least_or_most([one[0] for one in replies], REACH_LEAST)
     out = np.empty((rows.n_groups, 4))
     weights, direction = np.ascontiguousarray(weights), np.ascontiguousarray(direction)
     far = np.ascontiguousarray(far)
-    given = pointer(weights), pointer(direction), pointer(far), pointer(out)
-    check_code(library().tk_margin_reach(rows.struct, *given))
+    arguments = pointer(weights), pointer(direction), pointer(far), pointer(out)
+    check_code(library().tk_margin_reach(rows.struct, *arguments))
     return out
 
 
 REACH_LEAST = (True, True, False, False)
-"""Which of the four is a least one."""
+"""Whether each of the four is a minimum."""

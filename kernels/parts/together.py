@@ -1,8 +1,8 @@
 """Messages to a part that travel together, such as those of several configurations.
 
 Gradients by the same rows and settings are summed in one read of the rows, for all weights at a
-time. Their bits are those of each message that travels alone, because the kernel adds the sums of
-each weights in the order of the rows.
+time. Their bits are those of separate messages, because the kernel adds the sums of each vector of
+weights in the order of the rows.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
 Learning, PVLDB 2021, section 4.2: partial sums are shipped lazily.
@@ -22,16 +22,16 @@ from tuskml.kernels.parts.message import header_of, packed, unpacked
 from tuskml.kernels.parts.sharded import ARRAYS
 
 TOGETHER = "together"
-"""The message that holds others."""
+"""Name of a message that bundles others."""
 
 
 def bundled(messages: Sequence[bytes]) -> bytes:
-    """One message, or one answer, that holds several."""
+    """Bundles messages, or replies, into one."""
     return packed({"method": TOGETHER}, [np.frombuffer(one, np.uint8) for one in messages])
 
 
 def unbundled(message: bytes) -> list[bytes] | None:
-    """The messages that one holds; None where it holds none but itself."""
+    """Messages of a bundle; None for a single message."""
     header, arrays = unpacked(message)
     if header.get("method") != TOGETHER:
         return None
@@ -39,13 +39,13 @@ def unbundled(message: bytes) -> list[bytes] | None:
 
 
 def adds(message: bytes) -> bool:
-    """Returns whether answers to a message are sums of integers, which may be added anywhere."""
+    """Returns whether replies to a message are sums of integers, which may be added anywhere."""
     given = header_of(message).get("given")
     return isinstance(given, dict) and bool(given.get("adds"))
 
 
 def added_up(found: Sequence[bytes]) -> list[bytes]:
-    """The answers of several parts, each an array or None: the sum in the first, then zeros."""
+    """Replies of several parts, each an array or None: the sum in the first, then zeros."""
     arrays: list[list[Any]] = [unpacked(one)[1] for one in found]
     there = [place for place, one in enumerate(arrays) if one and one[0] is not None]
     if len(there) < 2:
@@ -60,25 +60,28 @@ def added_up(found: Sequence[bytes]) -> list[bytes]:
 def answers(
     rows: PartRows, messages: Sequence[bytes], threads: int, alone: Callable[[bytes], bytes]
 ) -> list[bytes]:
-    """The answer to each message. alone: answers one that has no rows in common with others."""
-    found: dict[int, bytes] = {}
+    """Reply to each message.
+
+    alone: handles a message that shares no rows with others.
+    """
+    replies: dict[int, bytes] = {}
     alike: dict[str, list[int]] = {}
-    asked = [unpacked(message) for message in messages]
-    for place, (header, arrays) in enumerate(asked):
+    requests = [unpacked(message) for message in messages]
+    for place, (header, arrays) in enumerate(requests):
         if header["method"] == "gradient" and header["settings"]["stride"] == 1:
             there = [one is not None for one in arrays]
             alike.setdefault(json.dumps([header, there]), []).append(place)
     for places in alike.values():
-        summed = gradients(rows, [asked[place] for place in places], threads)
-        found.update(zip(places, summed, strict=True))
+        summed = gradients(rows, [requests[place] for place in places], threads)
+        replies.update(zip(places, summed, strict=True))
     for place in range(len(messages)):
-        if place not in found:
-            found[place] = alone(messages[place])
-    return [found[place] for place in range(len(messages))]
+        if place not in replies:
+            replies[place] = alone(messages[place])
+    return [replies[place] for place in range(len(messages))]
 
 
 def gradients(rows: PartRows, asked: Sequence[tuple[Any, Any]], threads: int) -> list[bytes]:
-    """`Pass.gradient` for each of several weights, of messages that are alike but for arrays."""
+    """`Pass.gradient` for each of several messages that differ only in their arrays."""
     mine = pass_of(rows, asked[0][0], asked[0][1], threads)
     if mine is None:
         return [packed({})] * len(asked)

@@ -1,4 +1,4 @@
-"""Fits along a path of L1 penalties, one per group of a pass (`native/paths/api.h` says which)."""
+"""Fits along a path of L1 penalties, one per group of a pass (`native/paths/api.h`)."""
 
 import ctypes
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from tuskml.kernels.structures import KERNELS
 SQUARED, LOGISTIC = KERNELS.constants("TK_PATH_", "SQUARED LOGISTIC")
 Bools = NDArray[np.bool_]
 LEFT_OUT, TRAINED_ON, HELD_OUT = KERNELS.constants("TK_", "LEFT_OUT TRAINED_ON HELD_OUT")
-"""What becomes of a stretch of rows in a fold."""
+"""Roles of a stretch of rows in a fold."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of fits of paths; the fields of `tk_path_spec` by their names there.
+    """Options of fits of paths; the fields of `tk_path_spec` by their names there.
 
     penalties: falling values of lambda, or None: `length` values from the largest one at which a
-    weight is not 0, of which the last one is `ratio` times the first. folds: how often rows are
-    held out, each of as many stretches of them once unless `roles` are given: (folds, stretches),
-    of each stretch one of LEFT_OUT, TRAINED_ON and HELD_OUT.
+    weight is not 0 down to `ratio` times it. folds: number of splits into training and held-out
+    rows; each fold holds out one of as many stretches unless `roles` are given: (folds,
+    stretches), each LEFT_OUT, TRAINED_ON or HELD_OUT.
     """
 
     loss: int
@@ -44,8 +44,10 @@ class Rules:
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of one path that are not 0: of penalty k those from start[k] to start[k + 1],
-    as numbers of features, which rise, and values."""
+    """Nonzero weights of one path.
+
+    Those of penalty k are start[k] to start[k + 1], as feature numbers, which rise, and values.
+    """
 
     start: NDArray[np.int64]
     feature: NDArray[np.int32]
@@ -68,14 +70,14 @@ def fit(
     stretch: NDArray[np.int32] | None = None,
     shares: Floats | None = None,
 ) -> tuple[NDArray[np.void], list[Weights]]:
-    """The points (`POINT`, (G, length)) and the weights of each group's path.
+    """Fits each group; returns points (`POINT`, (G, length)) and weights of its path.
 
-    free: (G, d), not 0 for features without a penalty; memory: the account that copies of rows
+    free: (G, d), nonzero for features without a penalty; memory: the account that copies of rows
     are charged to, 0 for the heap; block: (G, d), features of a group with equal numbers are
-    penalised together, None: each on its own; stretch: of each row that of `Rules`, one group
-    behind the other, None: by chance; shares: (G, 3), alpha and 1 - alpha of each group, and
-    the alpha that the largest lambda is found by, None: as the rules have it. Raises Interrupted,
-    MemoryError and TuskError.
+    penalised together, None: each on its own; stretch: the stretch of each row, groups
+    concatenated, None: by chance; shares: (G, 3), alpha and 1 - alpha of each group, and the alpha
+    that determines the largest lambda, None: as in the rules. Raises Interrupted, MemoryError and
+    TuskError.
     """
     penalties = None if rules.penalties is None else np.array(rules.penalties)
     spec = _spec(rules, free, block)
@@ -87,8 +89,8 @@ def fit(
     setattr(spec, "lambda", pointer(penalties))
     points = np.zeros((rows.n_groups, rules.length), POINT)
     handle = ctypes.c_void_p()
-    given = rows.struct, spec, memory or None, pointer(points), ctypes.addressof(handle)
-    check_code(library().tk_paths_new(*given))
+    arguments = rows.struct, spec, memory or None, pointer(points), ctypes.addressof(handle)
+    check_code(library().tk_paths_new(*arguments))
     try:
         return points, [_weights(handle, g, points[g]) for g in range(rows.n_groups)]
     finally:
@@ -121,6 +123,6 @@ def _spec(rules: Rules, free: NDArray[np.uint8] | None, block: NDArray[np.int32]
 
 def _weights(handle: ctypes.c_void_p, group: int, points: NDArray[np.void]) -> Weights:
     start = np.concatenate([[0], np.cumsum(points["n_weights"])])
-    found = Weights(start, np.empty(start[-1], np.int32), np.empty(start[-1]))
-    library().tk_paths_copy(handle, group, pointer(found.feature), pointer(found.value))
-    return found
+    weights = Weights(start, np.empty(start[-1], np.int32), np.empty(start[-1]))
+    library().tk_paths_copy(handle, group, pointer(weights.feature), pointer(weights.value))
+    return weights

@@ -1,4 +1,4 @@
-"""What models keep of their paths, as JSON."""
+"""Paths as models store them, as JSON."""
 
 import ctypes
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ def kept_paths(
     threads: int,
     ids: NDArray[np.int64] | None = None,
 ) -> tuple[str, ...]:
-    """One text per group: numbers by penalty, and by penalty the places, from 1 on, of weights
-    that are not 0 and these. Numbers that JSON lacks are null.
+    """One JSON text per group.
 
-    points: (G, length), POINT; chosen: (G,), the places of the penalties that models have, from 0
-    on; ids: of the features, (d,), where these are numbers of ids.
+    It has numbers by penalty, and by penalty the indices, from 1 on, and values of nonzero
+    weights. Numbers that JSON lacks are null. points: (G, length), POINT; chosen: (G,), indices of
+    the models' penalties, from 0 on; ids: of the features, (d,), if these are numbers of ids.
     """
     points = np.ascontiguousarray(points)
     places = np.ascontiguousarray(chosen, np.int64)
@@ -30,10 +30,10 @@ def kept_paths(
     feature = number.astype(np.int64) if ids is None else ids[number]
     value = np.concatenate([one.value for one in weights])
     handle = ctypes.c_void_p()
-    given = Chosen(
+    choice = Chosen(
         *points.shape, pointer(points), pointer(places), pointer(feature), pointer(value)
     )
-    check_code(library().tk_path_texts_new(given, threads, ctypes.addressof(handle)))
+    check_code(library().tk_path_texts_new(choice, threads, ctypes.addressof(handle)))
     try:
         return tuple(_text(handle, group) for group in range(len(points)))
     finally:

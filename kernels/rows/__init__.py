@@ -1,1 +1,1 @@
-"""Copies of rows: side by side, with other ids, or with names made numbers."""
+"""Copies of rows: gathered, with other ids, or with names replaced by numbers."""

@@ -1,4 +1,4 @@
-"""Rows dealt to folds and slices of folds, and sets of these without a copy of a row."""
+"""Rows dealt to folds and slices of folds, and sets of these without copying rows."""
 
 import ctypes
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from tuskml.kernels.rows.structures import Dealing
 from tuskml.kernels.structures import GROUP
 
 BY_CHANCE, BY_VALUE, BY_ORDER = 0, 1, 2
-"""What decides the fold of a row: `tk_deal_by`."""
+"""Criteria for the fold of a row: `tk_deal_by`."""
 
 
 class Cells:
@@ -34,19 +34,20 @@ class Cells:
         library().tk_unlink(pointer(self.cells), self.cells.size)
 
     def linked(self, folds: Iterable[int], slices: int | None = None) -> NDArray[np.void]:
-        """The groups, (G,), with the rows of some folds alone, and of these the first slices.
+        """The groups, (G,), with the rows of some folds, restricted to the first slices.
 
-        They are valid until the next call, and empty where a group has no such row.
+        They are valid until the next call, and empty if a group has no such row.
         """
         return self._linked(self._chosen(folds, slices))
 
     def linked_apart(
         self, kept: Iterable[int], held: Iterable[int], slices: int | None = None
     ) -> tuple[NDArray[np.void], NDArray[np.void], NDArray[np.void]]:
-        """The groups with the rows of both, with those of folds that are kept, of these the first
-        slices, and with those of later folds that are held out, all at a time.
+        """Three sets of groups at a time: rows of both kinds of folds, of kept ones, and of
+        held-out ones.
 
-        Those that are kept end by their number of rows.
+        Of the kept folds only the first slices count, and held-out folds are later ones. Kept rows
+        are a prefix, so they end by their number.
         """
         first, later = self._chosen(kept, slices), self._chosen(held, None)
         whole = self._linked(first | later)
@@ -58,8 +59,9 @@ class Cells:
     def _ends(
         cells: NDArray[np.void], chosen: NDArray[np.bool_], whole: NDArray[np.void]
     ) -> NDArray[np.void]:
-        """Groups that begin with the first of the chosen cells that has a row, and end by their
-        number of rows."""
+        """Groups that begin with the first nonempty chosen cell, and end by their number of
+        rows.
+        """
         out, n_rows = whole.copy(), cells["n_rows"] * chosen
         begin = cells["head"][np.arange(len(cells)), (n_rows > 0).argmax(axis=1)]
         out["n_rows"] = n_rows.sum(axis=1)
@@ -73,20 +75,20 @@ class Cells:
 
     def _linked(self, chosen: NDArray[np.uint8]) -> NDArray[np.void]:
         out = np.zeros(len(self.cells), GROUP)
-        given = len(out), chosen.size
-        library().tk_link(pointer(self.cells), *given, pointer(chosen), pointer(out))
+        sizes = len(out), chosen.size
+        library().tk_link(pointer(self.cells), *sizes, pointer(chosen), pointer(out))
         return out
 
     def marks(self, group: int, folds: Iterable[int]) -> NDArray[np.float64]:
         """The numbers FOLDS of a group's rows of some folds, which the copies have kept."""
-        found = []
+        marks = []
         for cell in self.cells.reshape(len(self.cells), self.folds, -1)[
             group, list(folds)
         ].ravel():
             out = np.empty(int(cell["n_rows"]))
             library().tk_marks(pointer(np.array([cell])), pointer(out))
-            found.append(out)
-        return np.concatenate(found)
+            marks.append(out)
+        return np.concatenate(marks)
 
     def in_common(
         self, sets: Sequence[Sequence[int]], slices: int | None = None
@@ -94,7 +96,7 @@ class Cells:
         """The groups with the rows of each of several sets of folds, (G, S), all at a time.
 
         Like `linked` they are valid until the next call, and neighbours have rows in common. None
-        unless the folds of each set follow each other, the first one after the last.
+        unless the folds of each set are consecutive, cyclically.
         """
         first = [first_of_run(one, self.folds) for one in sets]
         if None in first:
@@ -109,13 +111,13 @@ class Cells:
             turned = np.roll(heads, -(first[s] or 0), axis=1).reshape(len(cells), -1)
             out["head"][:, s] = turned[np.arange(len(cells)), (turned > 0).argmax(axis=1)]
             out["n_rows"][:, s] = used[:, list(one)].sum(axis=(1, 2))
-        given = len(self.cells), self.folds * self.slices, pointer(chosen)
-        library().tk_ring(pointer(self.cells), *given)
+        arguments = len(self.cells), self.folds * self.slices, pointer(chosen)
+        library().tk_ring(pointer(self.cells), *arguments)
         return out
 
 
 def first_of_run(folds: Sequence[int], of: int) -> int | None:
-    """The fold from which on some folds follow each other, after the last of all the first one."""
+    """First fold of a cyclically consecutive run of folds, or None."""
     chosen = set(folds)
     begins = [fold for fold in chosen if (fold - 1) % of not in chosen]
     if len(begins) > 1 or not chosen:
@@ -124,13 +126,13 @@ def first_of_run(folds: Sequence[int], of: int) -> int | None:
 
 
 class How(TypedDict, total=False):
-    """The way in which rows are dealt to folds, if not by chance.
+    """Options of dealing.
 
-    slices: of each fold, 1 unless given; by_label: whether the rows of each label are dealt
-    evenly; by: BY_VALUE where rows of an equal number FOLDS belong in one fold, BY_ORDER where
-    this number is the order of folds; held: of two folds about how many rows the second one has,
-    by group; gap: by order, rows of such a distance to a later fold, or less, have cells of their
-    own, as `tk_dealing` says; keeps_marks: whether the copies have FOLDS.
+    slices: of each fold, by default 1; by_label: whether the rows of each label are dealt evenly;
+    by: BY_VALUE if rows of an equal number FOLDS belong in one fold, BY_ORDER if this number is
+    the order of folds; held: for two folds the approximate number of rows of the second one, by
+    group; gap: by order, rows within this distance of a later fold have cells of their own, as
+    `tk_dealing` says; keeps_marks: whether the copies have FOLDS.
     """
 
     slices: int
@@ -142,7 +144,7 @@ class How(TypedDict, total=False):
 
 
 class _Dealing:
-    """The same as kernels take it, with the arrays that it points to."""
+    """The options as a structure for kernels, with the arrays that it points to."""
 
     def __init__(self, forms: Sequence[NDArray[np.void]], folds: int, seed: int, how: How) -> None:
         self.forms, held, gap = forms, how.get("held"), how.get("gap")
@@ -175,15 +177,15 @@ def deal(
 ) -> Cells:
     """Copies the rows of groups (GROUP) into cells, by the content of rows and a seed alone.
 
-    memory: address of the account that the copies are charged to. Where there are several forms of
-    the same groups, with the same rows in the same order, `groups` are all of them, and the first
-    one is dealt: the rows of each are dealt alike. Raises MemoryError and Interrupted.
+    memory: address of the account that the copies are charged to. With several forms of the same
+    groups, with the same rows in the same order, `groups` are all of them: the first one
+    determines the cells of all. Raises MemoryError and Interrupted.
     """
     forms = [groups] if isinstance(groups, np.ndarray) else groups
-    kept = [np.ascontiguousarray(form) for form in forms]
-    how = _Dealing(kept, folds, seed, given)
-    cells = np.zeros((len(kept[0]), how.stretches * how.struct.slices), GROUP)
-    rows = Pass(kept[0], 0, None, None, True, threads, cancel_mark=cancel_mark())
+    contiguous = [np.ascontiguousarray(form) for form in forms]
+    how = _Dealing(contiguous, folds, seed, given)
+    cells = np.zeros((len(contiguous[0]), how.stretches * how.struct.slices), GROUP)
+    rows = Pass(contiguous[0], 0, None, None, True, threads, cancel_mark=cancel_mark())
     check_code(
         library().tk_deal(rows.struct, how.struct, memory, pointer(cells)), "a copy of the rows"
     )
@@ -193,7 +195,7 @@ def deal(
 def stretches_of(
     groups: NDArray[np.void], folds: int, *, seed: int = 0, threads: int = 1, **given: Unpack[How]
 ) -> NDArray[np.int32]:
-    """The stretch to which `deal` deals each row, one group behind the other, in their order."""
+    """Stretch to which `deal` deals each row, groups concatenated, in order."""
     how = _Dealing([np.ascontiguousarray(groups)], folds, seed, given)
     out = np.empty(int(groups["n_rows"].sum()), np.int32)
     rows = Pass(how.forms[0], 0, None, None, True, threads, cancel_mark=cancel_mark())

@@ -1,8 +1,8 @@
-"""Counts of the columns of rows with names that lie in several places.
+"""Counts of the columns of rows with names that lie in several parts.
 
-Each place counts its own rows, and the sums say everywhere what the rows become: which levels a
+Each part counts its own rows, and the sums determine the preparation everywhere: which levels a
 category has, what fills gaps, which combinations and words have a feature. So a group in parts is
-prepared as one in a single place, but for the last digits of means.
+prepared like one on a single worker, up to the last digits of means.
 """
 
 import ctypes
@@ -34,9 +34,9 @@ from tuskml.kernels.rows.prepare import (
 from tuskml.kernels.rows.structures import Preparing
 
 OWN = ("threads", "cancel_mark", "census", "known", "n_known")
-"""Fields of `Preparing` that are a place's own, or told in another way."""
+"""Fields of `Preparing` that are specific to a part, or sent separately."""
 LISTS = ("classes", "categories", "words", "interactions")
-"""Fields that are several names, whose number is the field n_ and the name."""
+"""Fields that are lists of names; their lengths are the fields with prefix n_."""
 OTHER_COLUMNS = (
     "columns of a group have other names or types in another file, expected the same everywhere"
 )
@@ -57,14 +57,14 @@ class Census:
         library().tk_census_free(self.handle)
 
     def add(self, counts: bytes) -> None:
-        """Adds those of another place. DataError where they are of other columns."""
+        """Adds the counts of another part. Raises DataError if its columns differ."""
         code = library().tk_census_add(self.handle, counts, len(counts))
         if code == REFUSED:
             raise DataError(OTHER_COLUMNS)
         check_code(code)
 
     def data(self) -> bytes:
-        """The counts, for another place."""
+        """The counts as bytes, for another part."""
         n = library().tk_census_bytes(self.handle, None, 0)
         held = ctypes.create_string_buffer(max(n, 0))
         if n < 0 or library().tk_census_bytes(self.handle, held, n) < 0:
@@ -73,9 +73,9 @@ class Census:
 
 
 def counted(group: NDArray[np.void], how: Preparing, known: bytes) -> bytes:
-    """The counts of a group (1,) with rows; nothing where it has none.
+    """Counts the columns of a group (1,) with rows; empty if it has none.
 
-    known: nothing, or those of all places, for a second round that counts combinations.
+    known: empty, or the counts of all parts, for a second round that counts combinations.
     """
     if not group["parts"].any():
         return b""
@@ -84,8 +84,8 @@ def counted(group: NDArray[np.void], how: Preparing, known: bytes) -> bytes:
     with Census() as mine, Census() as every:
         if known:
             every.add(known)
-        asked = with_census(how, every if known else None)
-        code = library().tk_census_count(mine.handle, pointer(group), asked, error)
+        options = with_census(how, every if known else None)
+        code = library().tk_census_count(mine.handle, pointer(group), options, error)
         if code == REFUSED:
             raise DataError(error.value.decode(errors="replace"))
         check_code(code)
@@ -93,7 +93,7 @@ def counted(group: NDArray[np.void], how: Preparing, known: bytes) -> bytes:
 
 
 def summed(counts: Sequence[bytes]) -> bytes:
-    """The counts of all places, added in their order; nothing where no place has rows."""
+    """Sum of the counts of all parts, in order; empty if no part has rows."""
     there = [one for one in counts if one]
     if not there:
         return b""
@@ -107,7 +107,7 @@ def summed(counts: Sequence[bytes]) -> bytes:
 def in_parts(
     groups: NDArray[np.void], how: Preparing, memory: int, counts: bytes
 ) -> Iterator[Prepared]:
-    """Copies of the rows of a part, as the counts of all parts have it (`prepare`)."""
+    """Copies of the rows of a part, prepared by the counts of all parts (`prepare`)."""
     with Census() as census:
         census.add(counts)
         prepared = prepare(groups, with_census(how, census), memory)
@@ -116,78 +116,80 @@ def in_parts(
 
 
 def with_census(how: Preparing, census: Census | None) -> Preparing:
-    """The same with the counts of all places; both have to stay for as long as it is used."""
+    """Options with the counts of all parts; both must outlive the result."""
     how = Preparing.from_buffer_copy(how)
     how.census = None if census is None else census.handle
     return how
 
 
 def as_json(how: Preparing) -> dict[str, Any]:
-    """What all places have in common, for `from_json`."""
-    given = {name: getattr(how, name) for name, *_ in how._fields_ if name not in OWN}
-    given = {key: one.decode() if isinstance(one, bytes) else one for key, one in given.items()}
-    given |= {name: listed(how, name, given[f"n_{name}"]) for name in LISTS}
-    return given | {"known": [astuple(one) for one in known_in(how)]}
+    """The options common to all parts, for `from_json`."""
+    fields = {name: getattr(how, name) for name, *_ in how._fields_ if name not in OWN}
+    fields = {key: one.decode() if isinstance(one, bytes) else one for key, one in fields.items()}
+    fields |= {name: listed(how, name, fields[f"n_{name}"]) for name in LISTS}
+    return fields | {"known": [astuple(one) for one in known_in(how)]}
 
 
 def listed(how: Preparing, name: str, n: int) -> str | None:
-    """The names of a list, each with a character of code 0 behind it."""
+    """Names of a list, each followed by a character of code 0."""
     at = ctypes.c_void_p.from_buffer(how, getattr(Preparing, name).offset).value
     if at is None:
         return None
-    found = []
+    levels = []
     for _ in range(n):
-        found.append(ctypes.string_at(at).decode())
-        at += len(found[-1].encode()) + 1
-    return "".join(f"{one}\0" for one in found)
+        levels.append(ctypes.string_at(at).decode())
+        at += len(levels[-1].encode()) + 1
+    return "".join(f"{one}\0" for one in levels)
 
 
 def from_json(given: Mapping[str, Any], threads: int, cancel_mark: int) -> Preparing:
-    """The same at a place, which has a given number of threads."""
+    """The options at a part, which has `threads` threads."""
     fields: dict[str, Any] = {
         key: one.encode() if isinstance(one, str) else one for key, one in given.items()
     }
-    told: list[Any] = given["known"]
-    known = [KnownLevels(name, tuple(levels), gaps) for name, levels, gaps in told]
+    entries: list[Any] = given["known"]
+    known = [KnownLevels(name, tuple(levels), gaps) for name, levels, gaps in entries]
     fields |= {"n_known": len(known), "known": known_levels(known)}
     return Preparing(**fields, threads=threads, cancel_mark=cancel_mark)
 
 
 KEPT = (NAMES, JSON, CLASSES, LEVELS, UNLIKE)
-"""The texts that travel."""
+"""The texts that are sent."""
 
 
 class Told:
-    """What `Prepared` has of a group: texts, and where its categories lie; all places agree."""
+    """Texts of `Prepared` about a group, and the features of its categories; equal in all
+    parts.
+    """
 
     def __init__(self, texts: Sequence[bytes], categories: Sequence[tuple[int, int]]) -> None:
         self._texts, self._categories = texts, tuple(categories)
 
     @staticmethod
     def arrays(prepared: Prepared) -> list[NDArray[Any]]:
-        """As arrays, for `of_arrays`."""
+        """Serialises as arrays, for `of_arrays`."""
         texts = [prepared.text(which, 0).encode() for which in KEPT]
         numbers = np.array(prepared.categories(0), np.int64).reshape(-1, 2)
         return [*(np.frombuffer(text, np.uint8) for text in texts), numbers]
 
     @classmethod
     def of_arrays(cls, arrays: Sequence[Any]) -> Self:
-        """Makes a census from arrays."""
+        """Restores from arrays."""
         *texts, numbers = arrays
         return cls([one.tobytes() for one in texts], [tuple(pair) for pair in numbers.tolist()])
 
     def text(self, which: int, group: int) -> str:
-        """As `Prepared.text`."""
+        """See `Prepared.text`."""
         return self._texts[KEPT.index(which)].decode()
 
     def texts(self, which: int, group: int) -> tuple[str, ...]:
-        """As `Prepared.texts`."""
+        """See `Prepared.texts`."""
         return tuple(self.text(which, group).split("\0")[:-1])
 
     def categories(self, group: int) -> tuple[tuple[int, int], ...]:
-        """As `Prepared.categories`."""
+        """See `Prepared.categories`."""
         return self._categories
 
     def levels(self) -> tuple[bytes, ...] | None:
-        """As `Prepared.levels`."""
+        """See `Prepared.levels`."""
         return (self._texts[LEVELS],) if self._texts[LEVELS] else None

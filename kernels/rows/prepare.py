@@ -23,29 +23,30 @@ NAMES, JSON, CLASSES, LEVELS, MARKS, UNLIKE = range(6)
 
 
 class Texts(Protocol):
-    """What is known of groups that were prepared."""
+    """Texts about prepared groups."""
 
     def text(self, which: int, group: int) -> str:
         """A text of a group, "" if it has none; names end with a character of code 0 each."""
         ...
 
     def texts(self, which: int, group: int) -> tuple[str, ...]:
-        """The names in such a text."""
+        """Splits a text into names."""
         ...
 
     def levels(self) -> tuple[bytes, ...] | None:
-        """Of each group a byte for each feature, 1 where values are numbers of levels; None: none
-        of any group."""
+        """For each group a byte per feature, 1 if values are numbers of levels; None if no group
+        has any.
+        """
         ...
 
     def categories(self, group: int) -> tuple[tuple[int, int], ...]:
-        """The first feature of each category of a group, and how many features it has."""
+        """First feature of each category of a group, and its number of features."""
         ...
 
 
 @dataclass(frozen=True)
 class KnownLevels:
-    """Levels of a category that have numbers before its rows are looked at: 0 for the first one.
+    """Levels of a category with fixed numbers, from 0 on, before its rows are read.
 
     column: the name of the feature; missing: whether NULLs have a number too, even if none occurs.
     """
@@ -56,27 +57,27 @@ class KnownLevels:
 
 
 def known_levels(all_known: Sequence[KnownLevels]) -> "ctypes.Array[Known] | None":
-    """They as the kernel reads them; None for none."""
-    found = []
+    """Levels as an array of C structures; None if there are none."""
+    levels = []
     for one in all_known:
         texts = [level.encode() for level in one.levels]
         ends = (INT64 * len(texts))(*accumulate(map(len, texts)))
         text = b"".join(texts)
-        found.append(Known(one.column.encode(), text, ends, len(texts), int(one.missing)))
-    return (Known * len(found))(*found) if found else None
+        levels.append(Known(one.column.encode(), text, ends, len(texts), int(one.missing)))
+    return (Known * len(levels))(*levels) if levels else None
 
 
 def known_in(how: Preparing) -> list[KnownLevels]:
-    """The levels that `known_levels` told the kernel of."""
-    found = []
+    """The inverse of `known_levels`."""
+    result = []
     for one in how.known[: how.n_known]:
         ends = one.ends[: one.n]
         at = ctypes.c_void_p.from_buffer(one, Known.text.offset).value or 0
         text = ctypes.string_at(at, ends[-1] if ends else 0)
         begins = [0, *ends[:-1]]
         levels = [text[a:b].decode() for a, b in zip(begins, ends, strict=False)]
-        found.append(KnownLevels(one.column.decode(), tuple(levels), bool(one.missing)))
-    return found
+        result.append(KnownLevels(one.column.decode(), tuple(levels), bool(one.missing)))
+    return result
 
 
 @dataclass
@@ -100,8 +101,9 @@ class Prepared:
         return ctypes.string_at(at.value or 0, size).decode() if size else ""
 
     def levels(self) -> tuple[bytes, ...] | None:
-        """Of each group a byte for each feature, 1 where values are numbers of levels; None: none
-        of any group."""
+        """For each group a byte per feature, 1 if values are numbers of levels; None if no group
+        has any.
+        """
         texts = [self.text(LEVELS, group) for group in range(len(self.groups))]
         if not any(texts):
             return None
@@ -109,11 +111,11 @@ class Prepared:
         return tuple(text.encode() or bytes(n) for text, n in zip(texts, width, strict=True))
 
     def texts(self, which: int, group: int) -> tuple[str, ...]:
-        """The names in such a text."""
+        """Splits a text into names."""
         return tuple(self.text(which, group).split("\0")[:-1])
 
     def categories(self, group: int) -> tuple[tuple[int, int], ...]:
-        """The first feature of each category of a group, and how many features it has."""
+        """First feature of each category of a group, and its number of features."""
         n = ctypes.c_int64()
         at = library().tk_prepared_categories(self.handle, group, ctypes.byref(n))
         numbers = (ctypes.c_int32 * (2 * n.value)).from_address(at) if n.value else ()
@@ -121,7 +123,7 @@ class Prepared:
 
 
 def prepare(groups: NDArray[np.void], how: Preparing, memory: int) -> Prepared:
-    """Expands groups whose rows have names or whose labels are text.
+    """Expands groups whose rows have names or text labels.
 
     memory: address of the account that the copies are charged to. Raises DataError, MemoryError,
     TuskError and Interrupted.
@@ -129,9 +131,15 @@ def prepare(groups: NDArray[np.void], how: Preparing, memory: int) -> Prepared:
     copies = np.zeros(len(groups), GROUP)
     handle = ctypes.c_void_p()
     error = ctypes.create_string_buffer(ERROR_SIZE)
-    given = np.ascontiguousarray(groups)
+    contiguous = np.ascontiguousarray(groups)
     code = library().tk_prepare(
-        pointer(given), len(given), how, memory, pointer(copies), ctypes.byref(handle), error
+        pointer(contiguous),
+        len(contiguous),
+        how,
+        memory,
+        pointer(copies),
+        ctypes.byref(handle),
+        error,
     )
     if code == REFUSED:
         raise DataError(error.value.decode(errors="replace"))

@@ -18,7 +18,7 @@ from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import GROUP
 
 LEAST_WIDTH = 512
-"""Up to this many features models may have standard errors, and renumbering is not worth it."""
+"""Up to this width models may have standard errors, and renumbering is not worth it."""
 SHARE = 4
 """Rows are worth a copy from this ratio of features to features that occur."""
 
@@ -27,10 +27,10 @@ Ids = NDArray[np.int32]
 
 @dataclass
 class Renumbered:
-    """Groups (kernels.GROUP), some of them replaced by copies. A context, which frees the copies.
+    """Groups (kernels.GROUP), some of them replaced by copies. A context manager that frees these.
 
     ids: by group, the original ids of the copy's features, ascending. listed: the number of
-    coefficients in the models made so far, which are lists up to the largest id.
+    coefficients in the models so far, which are lists up to the largest id.
     """
 
     groups: NDArray[np.void]
@@ -48,45 +48,45 @@ class Renumbered:
 def renumbered(
     groups: NDArray[np.void], memory: int, mark: int, hashes: bool = False
 ) -> Renumbered:
-    """The groups. Those with few of many ids are copies, charged to the account `memory`.
+    """Renumbers groups that have few but large ids, in copies charged to the account `memory`.
 
-    mark: a `cancel_count`; hashes: whether their rows have hashes of what they were, by which rows
-    are held out. Raises MemoryError, TuskError and Interrupted.
+    mark: a `cancel_count`; hashes: whether the copies have hashes of the original rows, by which
+    rows are held out. Raises MemoryError, TuskError and Interrupted.
     """
     wide = np.flatnonzero((groups["kind"] >= 2) & (groups["dim"] > LEAST_WIDTH))
     if not len(wide) or not memory:
         return Renumbered(groups, {}, np.zeros(0, GROUP))
-    found = Renumbered(groups.copy(), {}, np.zeros(len(wide), GROUP))
+    result = Renumbered(groups.copy(), {}, np.zeros(len(wide), GROUP))
     try:
         for number, place in enumerate(wide.tolist()):
-            _renumber(found, place, memory, mark, number, hashes)
+            _renumber(result, place, memory, mark, number, hashes)
     except BaseException:
-        found.__exit__()
+        result.__exit__()
         raise
-    return found
+    return result
 
 
 @contextmanager
 def renumbered_alike(
     parts: NDArray[np.void], ids: dict[int, Ids], memory: int, mark: int
 ) -> Iterator[NDArray[np.void]]:
-    """Some rows of groups with the ids of the groups' copies, until the context ends.
+    """Renumbers some rows of groups like the groups' copies, until the context ends.
 
     parts: by group, some of its rows; ids: by group, the ids of its copy; memory, mark: as in
     `renumbered`.
     """
-    found, copies = parts.copy(), np.zeros(len(ids), GROUP)
+    result, copies = parts.copy(), np.zeros(len(ids), GROUP)
     try:
         for number, (place, own) in enumerate(ids.items()):
-            _copy(found[place : place + 1], own, memory, mark, copies[number : number + 1])
-            found[place] = copies[number]
-        yield found
+            _copy(result[place : place + 1], own, memory, mark, copies[number : number + 1])
+            result[place] = copies[number]
+        yield result
     finally:
         library().tk_free_groups(pointer(copies), len(copies))
 
 
 def few_occur(groups: NDArray[np.void], memory: int, mark: int) -> list[int]:
-    """Places of the sparse groups that are worth a copy whose ids are numbered anew."""
+    """Indices of the sparse groups that are worth a renumbered copy."""
     wide = np.flatnonzero((groups["kind"] >= 2) & (groups["dim"] > LEAST_WIDTH)).tolist()
     return [
         place
@@ -96,7 +96,7 @@ def few_occur(groups: NDArray[np.void], memory: int, mark: int) -> list[int]:
 
 
 def n_trained(group: NDArray[np.void], memory: int, mark: int) -> int:
-    """Counts the features of one sparse group, GROUP (1,), once its ids are numbered anew.
+    """Number of features of one sparse group, GROUP (1,), after renumbering.
 
     memory, mark: as in `renumbered`.
     """
@@ -108,10 +108,17 @@ def n_trained(group: NDArray[np.void], memory: int, mark: int) -> int:
 
 
 def _ids(group: NDArray[np.void], memory: int, mark: int) -> Ids:
-    """The ids that occur in a group, GROUP (1,), ascending, charged to the account."""
+    """Distinct ids of a group, GROUP (1,), ascending, charged to the account."""
     handle, at, n = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int64()
-    given = pointer(group), memory, mark, ctypes.byref(handle), ctypes.byref(at), ctypes.byref(n)
-    check_code(library().tk_ids_that_occur(*given))
+    arguments = (
+        pointer(group),
+        memory,
+        mark,
+        ctypes.byref(handle),
+        ctypes.byref(at),
+        ctypes.byref(n),
+    )
+    check_code(library().tk_ids_that_occur(*arguments))
     return held(handle, at.value or 0, n.value, np.int32) if at.value else np.zeros(0, np.int32)
 
 
@@ -136,6 +143,6 @@ def _copy(
     copy: NDArray[np.void],
     hashes: bool = False,
 ) -> None:
-    """Makes `copy` the rows of a group, both GROUP (1,), whose ids are numbered anew."""
-    given = memory, mark, pointer(ids), len(ids), int(hashes), pointer(copy)
-    check_code(library().tk_renumber(pointer(group), *given), "a copy of the rows")
+    """Makes `copy` the renumbered rows of a group, both GROUP (1,)."""
+    arguments = memory, mark, pointer(ids), len(ids), int(hashes), pointer(copy)
+    check_code(library().tk_renumber(pointer(group), *arguments), "a copy of the rows")

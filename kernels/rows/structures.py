@@ -1,4 +1,4 @@
-"""The structures of the kernels that copy rows, as `native/rows/api.h` has them."""
+"""C structures of the kernels that copy rows, with the fields of `native/rows/api.h`."""
 
 import ctypes
 
@@ -7,7 +7,7 @@ from tuskml.kernels.structures import KERNELS
 TEXTS = dict.fromkeys(
     ("classes", "categories", "words", "interactions", "cluster", "fold"), ctypes.c_char_p
 )
-"""The fields of `tk_preparing` that are lists of names."""
+"""Fields of `tk_preparing` that are lists of names."""
 
 
 @KERNELS.structure(
@@ -17,24 +17,24 @@ TEXTS = dict.fromkeys(
     ends=ctypes.POINTER(ctypes.c_int64),
 )
 class Known(ctypes.Structure):
-    """`tk_known_levels`."""
+    """The C structure `tk_known_levels`."""
 
 
 @KERNELS.structure("tk_preparing", **TEXTS, known=ctypes.POINTER(Known))
 class Preparing(ctypes.Structure):
-    """`tk_preparing`."""
+    """The C structure `tk_preparing`."""
 
 
 @KERNELS.structure("tk_dealing")
 class Dealing(ctypes.Structure):
-    """`tk_dealing`."""
+    """The C structure `tk_dealing`."""
 
 
 @KERNELS.structure("tk_parted")
 class Parted(ctypes.Structure):
-    """`tk_parted`."""
+    """The C structure `tk_parted`."""
 
 
 @KERNELS.structure("tk_words")
 class Words(ctypes.Structure):
-    """`tk_words`."""
+    """The C structure `tk_words`."""

@@ -19,14 +19,14 @@ from tuskml.kernels.passes import GROUP
 Ids = NDArray[np.int64]
 NO_IDS: Ids = np.zeros(0, np.int64)
 MOST_NUMBERS = 2**31 - 2
-"""Ids that may occur in one group."""
+"""Largest number of distinct ids in one group."""
 
 
 @dataclass
 class Numbered:
-    """A copy of one group, GROUP (1,), whose ids are places in `ids`. A context, which frees it.
+    """A copy of one group, GROUP (1,), whose ids are indices into `ids`.
 
-    ids: int64, ascending.
+    A context manager that frees it. ids: int64, ascending.
     """
 
     groups: NDArray[np.void]
@@ -42,20 +42,20 @@ class Numbered:
 def numbered(
     group: NDArray[np.void], more: Ids, memory: int, mark: int, hashes: bool = False
 ) -> Numbered:
-    """A copy of one sparse group, GROUP (1,), charged to the account `memory`.
+    """Copies one sparse group, GROUP (1,), charged to the account `memory`.
 
-    more: int64 ids that have numbers too; mark: a `cancel_count`; hashes: as in
-    `renumber.renumbered`. Raises DataError where more than MOST_NUMBERS ids occur, MemoryError,
+    more: further int64 ids that get numbers; mark: a `cancel_count`; hashes: as in
+    `renumber.renumbered`. Raises DataError if there are more than MOST_NUMBERS ids, MemoryError,
     TuskError and Interrupted.
     """
     lib, more = library(), np.ascontiguousarray(more, np.int64)
     handle, at, n = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int64(len(more))
-    found = ctypes.byref(handle), ctypes.byref(at), ctypes.byref(n)
-    check_code(lib.tk_vocabulary(pointer(group), pointer(more), memory, mark, *found))
+    outputs = ctypes.byref(handle), ctypes.byref(at), ctypes.byref(n)
+    check_code(lib.tk_vocabulary(pointer(group), pointer(more), memory, mark, *outputs))
     ids = held(handle, at.value, n.value, np.int64) if at.value else NO_IDS
     if n.value > MOST_NUMBERS:
         raise DataError(f"{n.value} feature ids occur in a group, expected at most {MOST_NUMBERS}")
     copy = np.zeros(1, GROUP)
-    given = memory, mark, pointer(ids), n, int(hashes), pointer(copy)
-    check_code(lib.tk_number(pointer(group), *given), "a copy of the rows")
+    arguments = memory, mark, pointer(ids), n, int(hashes), pointer(copy)
+    check_code(lib.tk_number(pointer(group), *arguments), "a copy of the rows")
     return Numbered(copy, ids)

@@ -1,4 +1,4 @@
-"""Documents of words: their ids become places among the sorted words of their group."""
+"""Documents of words: their ids become indices of the sorted words of their group."""
 
 import ctypes
 from dataclasses import dataclass
@@ -11,13 +11,15 @@ from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.rows.structures import Words
 
 Texts = tuple[bytes, NDArray[np.int64]]
-"""Words one behind the other in UTF-8, and where each begins, (n + 1,) int64."""
+"""Words concatenated in UTF-8, and the offset of each, (n + 1,) int64."""
 
 
 @dataclass
 class Numbered:
-    """The words of groups, by place; None of a group whose ids are not words. A context, which
-    frees them."""
+    """Words of groups, by index; None for a group whose ids are not words.
+
+    A context manager that frees them.
+    """
 
     groups: list[Any]
 
@@ -30,7 +32,7 @@ class Numbered:
         self.groups = []
 
     def texts(self, place: int) -> Texts | None:
-        """The words of a group in the order of their ids, which is that of their bytes."""
+        """Words of a group in the order of their ids, which is that of their bytes."""
         words = self.groups[place]
         if words is None:
             return None
@@ -42,33 +44,34 @@ class Numbered:
 def has_words(groups: NDArray[np.void]) -> bool:
     """Returns whether the rows of some of the groups (kernels.GROUP) are documents of words."""
     lib = library()
-    given = np.ascontiguousarray(groups)
-    first = pointer(given) or 0
-    size = given.dtype.itemsize
+    contiguous = np.ascontiguousarray(groups)
+    first = pointer(contiguous) or 0
+    size = contiguous.dtype.itemsize
     return any(
-        lib.tk_has_words(first + place * size) for place in np.flatnonzero(given["parts"]).tolist()
+        lib.tk_has_words(first + place * size)
+        for place in np.flatnonzero(contiguous["parts"]).tolist()
     )
 
 
 def numbered(groups: NDArray[np.void], memory: int, mark: int) -> Numbered:
-    """Numbers the words of each group, whose rows are changed where they lie.
+    """Numbers the words of each group; overwrites the ids in its rows.
 
     memory: address of the account that the words are charged to; mark: a `cancel_count`. Raises
     MemoryError, TuskError and Interrupted.
     """
     lib = library()
-    given = np.ascontiguousarray(groups)
-    first, size = pointer(given) or 0, given.dtype.itemsize
-    found = Numbered([None] * len(given))
+    contiguous = np.ascontiguousarray(groups)
+    first, size = pointer(contiguous) or 0, contiguous.dtype.itemsize
+    result = Numbered([None] * len(contiguous))
     try:
-        for place in range(len(given)):
+        for place in range(len(contiguous)):
             at = first + place * size
             if not lib.tk_has_words(at):
                 continue
             words = Words()
             check_code(lib.tk_number_words(at, memory, mark, ctypes.byref(words)))
-            found.groups[place] = words
+            result.groups[place] = words
     except BaseException:
-        found.__exit__()
+        result.__exit__()
         raise
-    return found
+    return result

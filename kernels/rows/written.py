@@ -1,4 +1,4 @@
-"""Rows of NumPy arrays as the packers would have left them, for trainings without a database."""
+"""Rows of NumPy arrays in the packers' format, for trainings without a database."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ LINE = 64
 
 @dataclass(frozen=True)
 class Written:
-    """Rows in cells, as `Cells` has them, and the memory in which they lie."""
+    """Rows in cells, as in `Cells`, and their memory."""
 
     cells: Cells
     memory: NDArray[np.uint8]
@@ -25,9 +25,9 @@ class Written:
 def written(
     x: Floats, y: Floats, group: NDArray[np.intp], fold: NDArray[np.intp], shape: tuple[int, int]
 ) -> Written:
-    """Copies rows x (n, d), y (n,) to cells: of each of G groups, F folds; shape: (G, F).
+    """Copies rows x (n, d), y (n,) to cells of G groups and F folds; shape: (G, F).
 
-    The order of rows in a cell is theirs in x.
+    The rows of a cell keep their order in x.
     """
     n_groups, folds = shape
     cell = group * folds + fold
@@ -50,7 +50,7 @@ def written(
 
 
 def _write(to: NDArray[np.uint8], x: Floats, y: Floats) -> None:
-    """One segment without room for more rows."""
+    """Writes one segment without room for more rows."""
     header = np.zeros(1, SEGMENT)
     header["n_rows"] = header["cap_rows"] = len(y)
     bytes_of = [np.ascontiguousarray(part).view(np.uint8).ravel() for part in (header, y, x)]

@@ -1,1 +1,1 @@
-"""Models whose weights live in a store: their rows in chunks, and their training."""
+"""Models whose weights are in a store: their rows in chunks, and their training."""

@@ -1,4 +1,4 @@
-"""Rows cut into chunks, and their feature ids replaced by places in the payloads of a store.
+"""Rows cut into chunks, with feature ids replaced by indices into payloads of a store.
 
 See `kernels/native/stored/chunks.hpp`. The mapping is that of Qin, Torres, Rusu, VLDB 2017,
 section 6, done once a training instead of once an epoch.
@@ -25,9 +25,9 @@ Sizes = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 
 CHUNK_TOO_LARGE, BAD_PLACE = 18, 19
 FRAME_BYTES = 128
-"""Of a payload beside its weights."""
+"""Bytes of a payload besides its weights."""
 NUMBER_BYTES = 12
-"""Of memory for each entry of a chunk that is numbered; 8, and bitmaps of a fixed size."""
+"""Bytes per entry of a chunk that is numbered; 8, and bitmaps of a fixed size."""
 
 
 _MORE = "do not fit into a worker's share of the cache: raise option 'cache' or use fewer threads"
@@ -35,11 +35,14 @@ ONE_ROW, ONE_KEY = f"the weights of one row {_MORE}", f"the weights under one ke
 
 
 MAP_BYTES = 32
-"""Of memory for each entry of a chunk that is mapped: ids, keys, slots, and what finds them."""
+"""Bytes per entry of a chunk that is mapped: ids, keys, slots, and lookup tables."""
 
 
 class ChunkTooLarge(TuskError):
-    """The payloads of a chunk do not fit into the share of one worker; `chunk` is its number."""
+    """The payloads of a chunk do not fit into the share of one worker.
+
+    chunk: its number.
+    """
 
     def __init__(self, message: str, chunk: int) -> None:
         super().__init__(message)
@@ -48,19 +51,19 @@ class ChunkTooLarge(TuskError):
 
 @dataclass(frozen=True)
 class Few:
-    """A `locate` for `Chunks.map` that gets the ids of a given number of chunks at once."""
+    """A `locate` for `Chunks.map` that gets the ids of several chunks at once."""
 
     locate: Locate
     at_once: int
 
     def __call__(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """As it does."""
+        """Calls `locate`."""
         return self.locate(ids)
 
     @classmethod
     def within(cls, memory: int, locate: Locate, rows: Pass, rows_per_chunk: int) -> "Few":
-        """A `locate` for as many chunks as take a given number of bytes, about; one at least, two
-        per thread at most.
+        """A `locate` for as many chunks as take about `memory` bytes; at least one, at most two
+        per thread.
         """
         n_rows = max(1, int(rows.groups["n_rows"].sum()))
         entries = rows.nonzeros() * min(rows_per_chunk, n_rows) // n_rows
@@ -69,11 +72,11 @@ class Few:
 
 @dataclass(frozen=True)
 class Chunk:
-    """A chunk's rows row .. row + rows - 1 of the group, and its payloads.
+    """Rows row .. row + rows - 1 of the group, and their payloads.
 
     keys: shape (k,), distinct, rising; widths: shape (k,), weights in each payload; weights: their
-    sum; features: distinct ones; shift: 2^shift weights in a page of its table; wide: it is one
-    row whose payloads do not fit together, and is trained by parts.
+    sum; features: number of distinct ones; shift: 2^shift weights in a page of its table; wide: it
+    is one row whose payloads do not fit together, and is trained by parts.
     """
 
     row: int
@@ -88,9 +91,9 @@ class Chunk:
 
 
 class Chunks:
-    """The rows of one sparse group, with places in payloads instead of feature ids.
+    """The rows of one sparse group, with indices into payloads instead of feature ids.
 
-    To be closed, or used as a context, before the rows are freed.
+    Close it, or use it as a context manager, before the rows are freed.
     """
 
     def __init__(self, rows: Pass, cut: structures.Cut) -> None:
@@ -115,15 +118,15 @@ class Chunks:
         """Cuts the rows and overwrites their feature ids, in place and for good.
 
         locate, sizes: as in `partitioner.IndexMap`: keys, int64, and slots, int32, of ids; widths
-        of keys; each distinct id and key of a chunk is asked for once. most_bytes: of the payloads
-        of one chunk, weight_size bytes per weight (4 or 8) and FRAME_BYTES per payload; chunks
-        of rows_per_chunk rows with more are cut again, and one row with more is trained by parts.
-        shift: pages of 2^shift weights in the
-        tables through which weights are found; -1: what is best for each chunk. `locate.at_once`,
-        if there is such, is how many chunks' ids it is asked for in one call (`Few`).
+        of keys; each distinct id and key of a chunk is passed once. most_bytes: of the payloads of
+        one chunk, weight_size bytes per weight (4 or 8) and FRAME_BYTES per payload; chunks of
+        rows_per_chunk rows with more are cut again, and one row with more is trained by parts.
+        shift: pages of 2^shift weights in the tables through which weights are found; -1: the best
+        for each chunk. `locate.at_once`, if present, is the number of chunks whose ids are passed
+        in one call (`Few`).
 
-        ChunkTooLarge where one payload takes more than most_bytes. After any error the rows
-        are of no more use.
+        Raises ChunkTooLarge if one payload takes more than most_bytes. After any error the rows
+        are unusable.
         """
         cut = structures.Cut(
             rows_per_chunk,
@@ -151,17 +154,17 @@ class Chunks:
         return cls(rows, structures.Cut(rows_per_chunk, 1 << 60, 0, 4, -1, threads, mark))
 
     def numbered(self) -> Iterator[NDArray[np.int32]]:
-        """Overwrites the ids of chunk after chunk by their ranks; the distinct ids of each, int32
-        of shape (n,), rising, good until the next.
+        """Overwrites the ids of each chunk by their ranks; yields its distinct ids.
 
-        Takes NUMBER_BYTES of memory for each entry of the largest chunk.
+        int32 of shape (n,), rising, valid until the next. Takes NUMBER_BYTES of memory for each
+        entry of the largest chunk.
         """
         most = max((chunk.entries for chunk in self), default=0)
         scratch, ids = pages.empty(most, np.uint32), pages.empty(most, np.int32)
         n = ctypes.c_int64()
         for number in range(len(self)):
-            given = self._handle, number, pointer(scratch), pointer(ids), ctypes.byref(n)
-            check_code(library().tk_chunk_number(*given))
+            arguments = self._handle, number, pointer(scratch), pointer(ids), ctypes.byref(n)
+            check_code(library().tk_chunk_number(*arguments))
             yield ids[: n.value]
 
     def replace(self, number: int, table: NDArray[np.int32]) -> None:
@@ -169,13 +172,13 @@ class Chunks:
         library().tk_chunk_replace(self._handle, self._checked(number), pointer(table))
 
     def put(self, number: int, width: int) -> None:
-        """A chunk's entries are places in a payload of a given number of weights; its key is its
+        """Makes a chunk's entries indices into a payload of `width` weights; its key is its
         number.
         """
         check_code(library().tk_chunk_put(self._handle, self._checked(number), number, width))
 
     def _map_some(self, locate: Locate, sizes: Sizes, limit: int) -> bool:
-        """Maps up to `limit` chunks; False: all were mapped before."""
+        """Maps up to `limit` chunks; returns False if all were mapped before."""
         lib, n = library(), ctypes.c_int64()
         check_code(lib.tk_chunks_ids(self._handle, limit, ctypes.byref(n)))
         if n.value < 0:
@@ -201,14 +204,16 @@ class Chunks:
         return True
 
     def split(self, number: int) -> None:
-        """Halves a chunk for which the store has no room; the numbers behind it go up by one."""
+        """Halves a chunk for which the store has no room; increments the numbers of later
+        chunks.
+        """
         code = library().tk_chunks_split(self._handle, self._checked(number))
         if code == CHUNK_TOO_LARGE:
             raise ChunkTooLarge(ONE_ROW, number)
         check_code(code)
 
     def close(self) -> None:
-        """Forgets the chunks."""
+        """Frees the chunks."""
         library().tk_chunks_free(self._handle)
         self._handle = ctypes.c_void_p()
 
@@ -241,7 +246,7 @@ class Chunks:
     def keys(self, which: "NDArray[np.int64] | None" = None) -> tuple[Keys, Widths]:
         """All distinct keys, rising, of some chunks or all, and their widths; both (k,)."""
         keys, widths = np.zeros(0, np.uint64), np.zeros(0, np.uint32)
-        waiting: list[Chunk] = []  # merged when they are as many as those before, so seldom
+        waiting: list[Chunk] = []  # merged when they are as many as those before, so rarely
         for number in range(len(self)) if which is None else which:
             waiting.append(self[int(number)])
             if sum(len(chunk.keys) for chunk in waiting) > len(keys):
@@ -251,7 +256,7 @@ class Chunks:
 
 
 def _merged(keys: Keys, widths: Widths, chunks: list[Chunk]) -> tuple[Keys, Widths]:
-    """The distinct keys of chunks and those given, rising, with their widths."""
+    """Merges distinct keys of chunks with those given, rising, with their widths."""
     all_keys = np.concatenate([keys, *(chunk.keys for chunk in chunks)])
     all_widths = np.concatenate([widths, *(chunk.widths for chunk in chunks)])
     distinct, first = np.unique(all_keys, return_index=True)
@@ -267,6 +272,6 @@ def checked_widths(widths: ArrayLike, n: int) -> NDArray[np.int64]:
 
 
 def _copied(address: int | None, n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """n items of memory that is not Python's."""
+    """Copies n items of memory that is not Python's."""
     data = ctypes.string_at(address, n * dtype.itemsize) if n and address else b""
     return np.frombuffer(data, dtype)

@@ -1,7 +1,7 @@
 """A sample of a group's sparse rows, as a small group of its own in plain memory.
 
-Its features are those that occur in it, numbered anew, and its rows lie spread over those of the
-group. So it depends on the rows alone: not on how their weights are stored, nor on a cache.
+Its features are those that occur in it, renumbered, and its rows are spread over those of the
+group. So it depends on the rows alone: not on the storage of their weights, nor on a cache.
 """
 
 from dataclasses import dataclass, replace
@@ -18,15 +18,18 @@ from tuskml.kernels.structures import GROUP, SEGMENT, WEIGHTS
 TOGETHER = 64
 """Neighbouring rows that are taken together."""
 PLACED = 1 << 16
-"""Entries whose ids are looked for at once."""
+"""Entries whose ids are looked up at once."""
 PIECES = 4
 """Chunks of the sample for each thread."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """rows: one group; n_features: those that occur; square: the mean square of its values; whole:
-    whether it has all rows; memory: where the rows lie."""
+    """A sample.
+
+    rows: one group; n_features: number that occur; square: the mean square of its values; whole:
+    whether it has all rows; memory: storage of the rows.
+    """
 
     rows: Pass
     n_features: int
@@ -39,7 +42,9 @@ class Sample:
         return int(self.rows.groups["n_rows"][0])
 
     def mapped(self, several: int) -> Chunks:
-        """The rows in chunks, whose features have neighbouring weights under one key; once."""
+        """The rows in chunks, whose features have neighbouring weights under one key; call it
+        once.
+        """
         width = np.array([max(1, self.n_features) * several], np.int64)
         return Chunks.map(
             self.rows,
@@ -50,13 +55,14 @@ class Sample:
         )
 
     def frames(self, several: int) -> ScratchFrames:
-        """Their weights."""
+        """Frames for their weights."""
         return ScratchFrames([0], [max(1, self.n_features) * several])
 
 
 def sample_of(rows: Pass, most_rows: int, most_entries: int) -> tuple[Sample, NDArray[np.int64]]:
-    """About a given number of rows and entries of the one group of a pass, or all if it has
-    fewer; and the ids of its features, (n_features,), rising.
+    """Samples about `most_rows` rows and `most_entries` entries of the one group of a pass.
+
+    Takes all if it has fewer. Returns also the ids of its features, (n_features,), rising.
     """
     group, entries = rows.groups[0], rows.nonzeros()
     n = int(group["n_rows"])
@@ -132,7 +138,7 @@ def _written(
     labels: NDArray[np.generic],
     weights: NDArray[np.generic] | None,
 ) -> NDArray[np.uint8]:
-    """One segment, as the packers leave them (`udas/rowblock/rowblock.h`)."""
+    """Writes one segment in the packers' format (`udas/rowblock/rowblock.h`)."""
     header = np.zeros(1, SEGMENT)
     header["n_rows"] = header["cap_rows"] = len(labels)
     header["nnz"] = header["cap_nnz"] = len(ids)

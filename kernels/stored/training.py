@@ -57,21 +57,21 @@ class ScratchFrames:
 
     @property
     def access(self) -> int:
-        """Address of the tusk_frame_access; good until `close`."""
+        """Address of the tusk_frame_access; valid until `close`."""
         return int(library().tk_scratch_access(self._handle))
 
     def reset(self) -> None:
-        """All weights and stamps become 0."""
+        """Resets all weights and stamps to 0."""
         library().tk_scratch_reset(self._handle)
 
     def weights(self, i: int) -> NDArray[Any]:
-        """A view of the stored numbers of the i-th key, shape (width,); good until `close`."""
+        """A view of the stored numbers of the i-th key, shape (width,); valid until `close`."""
         frame = self._frame(i)
         size = frame.width * self._dtype.itemsize
         return np.frombuffer((ctypes.c_char * size).from_address(frame.weights), self._dtype)
 
     def stamp(self, i: int) -> float:
-        """The time to which the i-th payload was brought."""
+        """Time up to which the i-th payload has been updated."""
         return float(self._frame(i).stamp)
 
     def _frame(self, i: int) -> structures.Frame:
@@ -92,12 +92,12 @@ class ScratchFrames:
 
 @dataclass(frozen=True)
 class Model:
-    """What a stored model has besides its payloads.
+    """State of a stored model besides its payloads.
 
-    time: sum of the lengths of all steps, which with a payload's stamp tells what penalties it
-    still has to take; 0 for payloads of plain weights with stamp 0. scale: weights are scale times
-    the stored numbers, where a payload is up to date; it follows from time and l2. intercepts: of
-    several classes, in place of the one.
+    time: sum of the lengths of all steps, which with a payload's stamp determines its pending
+    penalties; 0 for payloads of plain weights with stamp 0. scale: weights are scale times the
+    stored numbers of an up-to-date payload; it follows from time and l2. intercepts: of several
+    classes, in place of the single one.
     """
 
     intercept: float = 0.0
@@ -108,7 +108,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Result:
-    """The model after a pass, and what the pass did.
+    """The model after a pass, and its statistics.
 
     loss: sum over the rows; keys: payloads acquired; the times, in ns, are summed over the
     workers.
@@ -125,7 +125,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Sums:
-    """Over all weights: squares, absolute values, and how many are not 0."""
+    """Sums over all weights: squares, absolute values, and number of nonzeros."""
 
     squares: float
     absolute: float
@@ -134,15 +134,15 @@ class Sums:
 
 @dataclass(frozen=True)
 class Training:
-    """A model in training: its rows, where its payloads are, and its options.
+    """A model in training: its rows, access to its payloads, and its options.
 
     access: address of a tusk_frame_access. The objective is mean(loss) + l2/2 |w|^2 + l1 |w|_1;
-    the intercept has no penalty. l1 and l2 must stay what they are until a `settle` with fold.
-    step, power, seed, shuffle and batch_size: as in `kernels.Epoch`. together: all workers train
-    one chunk, chunk after chunk in their order, as payloads of `kvstore.working.routes` need it.
-    threads: of epochs, 0: those of the rows. classes: several, of one group, whose weights of a
-    feature lie side by side: an entry's place is that of the first. The model has an intercept for
-    each; that of the first class stays, and so do its weights where there is no penalty.
+    the intercept has no penalty. l1 and l2 must not change until a `settle` with fold. step,
+    power, seed, shuffle and batch_size: as in `kernels.Epoch`. together: all workers train one
+    chunk, chunk after chunk in order, as payloads of `kvstore.working.routes` need it. threads: of
+    epochs, 0: those of the rows. classes: several, of one group, whose weights of a feature are
+    adjacent: an entry's index is that of the first. The model has an intercept for each; that of
+    the first class is fixed, and so are its weights without a penalty.
     """
 
     chunks: Chunks
@@ -160,26 +160,26 @@ class Training:
     classes: Softmax | None = field(default=None, compare=False)
 
     def of(self, which: ArrayLike, access: int, step: float) -> "Training":
-        """The same for some chunks, by number, with other frames."""
+        """A training on some chunks, by number, with other frames."""
         chosen = np.ascontiguousarray(which, np.int64)
         return replace(self, which=chosen, access=access, step=step, together=False)
 
     def on(self, chunks: Chunks, access: int) -> "Training":
-        """The same of other rows, with other frames."""
+        """A training on other rows, with other frames."""
         return replace(self, chunks=chunks, access=access, which=None, together=False)
 
     def at(self, step: float) -> "Training":
-        """The same with another step."""
+        """A training with another step."""
         return replace(self, step=step)
 
     def epoch(self, model: Model, epochs_done: float = 0.0) -> Result:
-        """One epoch of the rows' threads; loss is each row's before its own update."""
+        """Runs one epoch on the rows' threads; loss is each row's before its own update."""
         with self._job(model, epochs_done) as job:
             self._run(job, library().tk_stored_epoch)
             return _result(job)
 
     def loss(self, model: Model) -> Result:
-        """The losses of all rows; the store's payloads stay as they are."""
+        """Computes the losses of all rows; does not change the store's payloads."""
         with self._job(model) as job:
             self._run(job, library().tk_stored_loss)
             return _result(job)
@@ -192,11 +192,11 @@ class Training:
         most_bytes: int,
         fold: bool = False,
     ) -> tuple[Model, Sums]:
-        """Brings payloads up to date: each takes the penalties that wait for it.
+        """Applies the pending penalties of each payload.
 
-        keys: rising, shape (k,), all that were ever acquired; widths: shape (k,); most_bytes: what
-        a worker acquires at once. fold: payloads are left with plain weights and stamp 0, the
-        model with time 0 and scale 1; where that fails, the payloads are of no more use.
+        keys: rising, shape (k,), all that were ever acquired; widths: shape (k,); most_bytes:
+        limit on what a worker acquires at once. fold: leaves payloads with plain weights and stamp
+        0, the model with time 0 and scale 1; if that fails, the payloads are unusable.
         """
         keys, widths = np.ascontiguousarray(keys), np.ascontiguousarray(widths)
         with self._job(model) as job:
@@ -214,7 +214,7 @@ class Training:
 
     @contextmanager
     def _job(self, model: Model, epochs_done: float = 0.0) -> Iterator[structures.Stored]:
-        """The struct; what it points into lives as long as the context."""
+        """The C structure; its pointers are valid until the context ends."""
         rows, opened = (
             structures.Pass.from_buffer_copy(self.chunks.rows.struct),
             self.chunks.rows.open,

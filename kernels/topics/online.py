@@ -17,9 +17,10 @@ from tuskml.kernels.topics.structures import ABOUT, OnlineSpec
 
 @dataclass(frozen=True)
 class Steps:
-    """The steps of lambda. batch: documents of a step; its size is (offset + t)^-decay at step t.
-    A document is done when its gamma changes by less than `tolerance`, the mean over topics, or
-    after `most` updates.
+    """Options of the steps of lambda.
+
+    batch: documents of a step; its size is (offset + t)^-decay at step t. A document is done when
+    its gamma changes by less than `tolerance`, the mean over topics, or after `most` updates.
     """
 
     batch: int
@@ -30,9 +31,9 @@ class Steps:
 
 
 class Online:
-    """The topics of the documents of G groups, as `Sampler` has them, by online variational Bayes.
+    """Topics of the documents of G groups, like `Sampler`, by online variational Bayes.
 
-    A context, which frees them. Raises DataError, Interrupted, MemoryError and TuskError.
+    A context manager that frees them. Raises DataError, Interrupted, MemoryError and TuskError.
     """
 
     def __init__(
@@ -66,7 +67,9 @@ class Online:
         check_code(code)
 
     def pass_over(self, rows: Pass, passes: int = 1) -> None:
-        """Reads all documents so often, batch by batch. OutOfTime at the deadline of the pass."""
+        """Reads all documents `passes` times, batch by batch. Raises OutOfTime at the deadline of
+        the pass.
+        """
         for _ in range(passes):
             check_code(library().tk_online_pass(self._handle, rows.struct))
 
@@ -90,9 +93,9 @@ class Online:
         return out
 
     def set_topic_words(self, group: int, values: Floats) -> None:
-        """Begins with these lambda, (K, dim), in the place of those that were drawn."""
-        given = np.array(values)
-        library().tk_online_lambda(self._handle, group, 1, pointer(given))
+        """Replaces the random initial lambda by these values, (K, dim)."""
+        copy = np.array(values)
+        library().tk_online_lambda(self._handle, group, 1, pointer(copy))
 
     def close(self) -> None:
         """Frees the tokens."""

@@ -20,13 +20,14 @@ BAD_COUNT, TOO_MANY_TOKENS, LARGE_COUNTS = 1, 2, 3
 REFUSED = 6
 
 Words = tuple[bytes, NDArray[np.int64]]
-"""Words in the order of their ids: their text in UTF-8, and where each begins, (V + 1,)."""
+"""Words in the order of their ids: concatenated UTF-8, and the offset of each, (V + 1,)."""
 
 
 @dataclass(frozen=True)
 class Prior:
-    """K topics, and the parameters of the Dirichlet distributions of a document's topics (alpha)
-    and of a topic's words (beta)."""
+    """Number of topics K, and the parameters of the Dirichlet distributions of a document's topics
+    (alpha) and of a topic's words (beta).
+    """
 
     topics: int
     alpha: float
@@ -35,9 +36,11 @@ class Prior:
 
 @dataclass(frozen=True)
 class Cut:
-    """The way in which documents are read. parts: number that they are dealt to; window: how many
-    tokens are drawn before the next ones are read; 0: as the number of tokens suggests. spends:
-    nobody reads the rows again, so those of large groups give their memory back.
+    """Order of the sampler's reads.
+
+    parts: number that documents are dealt to; window: number of tokens drawn before the next ones
+    are read; 0: by the number of tokens. spends: the rows are not read again, so the memory of
+    large groups is freed.
     """
 
     parts: int = 0
@@ -49,10 +52,10 @@ BY_SIZE = Cut()
 
 
 class Sampler:
-    """The topics of the documents of G groups: sparse rows, whose values are counts of words.
+    """Topics of the documents of G groups: sparse rows, whose values are counts of words.
 
-    words: of each group, None where its features are ids; none at all: all are. memory: the
-    account that tokens and counts are charged to. A context, which frees them. Raises DataError,
+    words: of each group, None if its features are ids; empty: all are ids. memory: the account
+    that tokens and counts are charged to. A context manager that frees them. Raises DataError,
     Interrupted, MemoryError and TuskError.
     """
 
@@ -84,7 +87,7 @@ class Sampler:
         check_code(code)
 
     def sweep(self, rows: Pass, sweeps: int) -> None:
-        """Draws the topic of each token a given number of times. OutOfTime at the deadline of the
+        """Draws the topic of each token `sweeps` times. Raises OutOfTime at the deadline of the
         pass.
         """
         check_code(library().tk_topics_sweep(self._handle, rows.struct, sweeps))
@@ -96,7 +99,7 @@ class Sampler:
         return out
 
     def optimize(self, rows: Pass, steps: int = 5) -> None:
-        """Moves alpha to what suits the topics of the tokens, of each topic by itself."""
+        """Optimizes alpha, one number per topic, for the topics of the tokens."""
         check_code(library().tk_topics_optimize(self._handle, rows.struct, steps))
 
     def blob(self, group: int) -> NDArray[np.uint8]:
@@ -108,15 +111,16 @@ class Sampler:
     def tokens(
         self, group: int
     ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint16]]:
-        """Returns where each document begins, (documents + 1,), and word and topic of each token.
+        """Returns the offset of each document, (documents + 1,), and word and topic of each token.
+
         Words have their numbers in the model.
         """
         about = self.about[group]
         start = np.empty(about["documents"] + 1, np.int64)
         word = np.empty(about["tokens"], np.uint32)
         topic = np.empty(about["tokens"], np.uint16)
-        given = pointer(start), pointer(word), pointer(topic)
-        library().tk_topics_copy(self._handle, group, *given)
+        arguments = pointer(start), pointer(word), pointer(topic)
+        library().tk_topics_copy(self._handle, group, *arguments)
         return start, word, topic
 
     def close(self) -> None:
@@ -145,7 +149,7 @@ def addresses(words: Sequence[Words | None]) -> NDArray[np.void]:
 
 
 def refusal(about: NDArray[np.void]) -> str:
-    """One sentence on the first group whose counts are not those of words."""
+    """A sentence on the first group whose counts are not counts of words."""
     one = about[np.flatnonzero(about["fault"])[0]]
     if one["fault"] == TOO_MANY_TOKENS:
         return (

@@ -1,20 +1,20 @@
-"""The structures of topics of documents, with the fields of `native/topics/api.h`."""
+"""C structures of topics of documents, with the fields of `native/topics/api.h`."""
 
 import ctypes
 
 from tuskml.kernels.structures import KERNELS
 
 ABOUT = KERNELS.dtype("tk_topics_about")
-"""`tk_topics_about`."""
+"""Dtype of the C structure `tk_topics_about`."""
 WORDS = KERNELS.dtype("tk_topic_words")
-"""`tk_topic_words`."""
+"""Dtype of the C structure `tk_topic_words`."""
 
 
 @KERNELS.structure("tk_topics_spec")
 class Spec(ctypes.Structure):
-    """`tk_topics_spec`."""
+    """The C structure `tk_topics_spec`."""
 
 
 @KERNELS.structure("tk_online_spec")
 class OnlineSpec(ctypes.Structure):
-    """`tk_online_spec`."""
+    """The C structure `tk_online_spec`."""

@@ -18,26 +18,28 @@ SQUARED, LOGISTIC, POISSON, QUANTILE, HUBER, SOFTMAX, GINI = KERNELS.constants(
 )
 """Losses, `tk_objective`."""
 MOST_BINS = KERNELS.constant("TK_MOST_BINS")
-"""Bins per feature, at most."""
+"""Largest number of bins per feature."""
 MOST_LEVEL = KERNELS.constant("TK_MOST_LEVEL")
 """The greatest number of a level, `TK_MOST_LEVEL`."""
 
 
 def are_levels(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Returns whether the numbers of each row (n, k) are levels of categories or missing, (n,)."""
+    """Returns for each row of numbers (n, k) whether all are levels of categories or missing,
+    (n,).
+    """
     levels = (values >= 0) & (values <= MOST_LEVEL) & (values == np.floor(values))
     return np.asarray((levels | np.isnan(values)).all(axis=1))
 
 
 BY_LEVEL = KERNELS.constant("TK_BY_LEVEL")
-"""Of a node's `missing`: a set of levels goes left, `TK_BY_LEVEL`."""
+"""Flag in a node's `missing`: a set of levels goes left, `TK_BY_LEVEL`."""
 REFUSED = KERNELS.constant("TK_REFUSED")
 """`TK_REFUSED`."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules by which trees grow; the fields of `tk_boost` by their names there."""
+    """Options of growing trees; the fields of `tk_boost` by their names there."""
 
     objective: int
     trees: int
@@ -70,15 +72,15 @@ class Rules:
 
 @dataclass(frozen=True)
 class Forest:
-    """The trees of one group. With K > 2 classes, tree i is of class i % K, otherwise K is 1.
+    """The trees of one group.
 
-    base: (K,) the margins before the first tree; base_loss: the mean training loss there; start:
-    (trees + 1,) int64, the first node of each tree; nodes: NODE of shape (nodes,), a
-    tree's in preorder; gain: (nodes,) float32, 0 at leaves; rows: (nodes,) int64, rows that reach
-    a node; loss, held: mean loss of training and held-out rows after each iteration; sets: (sets,)
-    the levels that splits by level send left, as `tk_forest_arrays` has them. numbers: all of this
-    as `tk_forests_numbers` writes it, where it was asked for; then nodes, gain, rows and sets are
-    empty.
+    With K > 2 classes, tree i is of class i % K, otherwise K is 1. base: (K,) the margins before
+    the first tree; base_loss: the mean training loss there; start: (trees + 1,) int64, the first
+    node of each tree; nodes: NODE of shape (nodes,), a tree's in preorder; gain: (nodes,) float32,
+    0 at leaves; rows: (nodes,) int64, rows that reach a node; loss, held: mean loss of training
+    and held-out rows after each iteration; sets: (sets,) levels that splits by level send left, as
+    in `tk_forest_arrays`. numbers: all of this as `tk_forests_numbers` writes it, on request; then
+    nodes, gain, rows and sets are empty.
     """
 
     base: Floats
@@ -110,12 +112,12 @@ class Forest:
 
 @dataclass(frozen=True)
 class Targets:
-    """What trees of some groups are grown for, beside the rules.
+    """Inputs of boosting besides the rules.
 
-    classes: (G, K) labels of more than two classes, rising; monotone: (d,) int8, 1 where margins
-    must rise with a feature, -1 where they must fall; categorical: (G, d) uint8, 1 where values
-    are levels of a category; started: trees of before, from whose margins boosting goes on and
-    which the result lacks; bounds: of bins, shared by all groups, as `tk_boost` has them.
+    classes: (G, K) labels of more than two classes, rising; monotone: (d,) int8, 1 if margins must
+    rise with a feature, -1 if they must fall; categorical: (G, d) uint8, 1 if values are levels of
+    a category; started: earlier trees, from whose margins boosting goes on and which the result
+    lacks; bounds: of bins, shared by all groups, as in `tk_boost`.
     """
 
     classes: Floats | None = None
@@ -140,11 +142,11 @@ def boosted(
     targets: Targets = ONE_MARGIN,
     as_numbers: bool = False,
 ) -> list[Forest]:
-    """The trees of each group of dense rows.
+    """Grows the trees of each group of dense rows.
 
     memory: the account that is charged, 0 for the heap; held: held-out rows of the same groups;
-    as_numbers: trees are wanted as the numbers of models alone. Raises Interrupted, MemoryError,
-    TuskError, and DataError for a category's values that are no levels.
+    as_numbers: return trees as the numbers of models only. Raises Interrupted, MemoryError,
+    TuskError, and DataError for a category's values that are not levels.
     """
     before = None if targets.started is None else started_of(targets.started)
     boost = boost_of(rules, targets, held, before)
@@ -170,25 +172,25 @@ def boosted(
 
 
 def least_child_rows(n: int) -> int:
-    """The least rows of a leaf in a group of n rows, unless an option says so."""
+    """Default of the least rows of a leaf in a group of n rows."""
     return int(library().tk_child_rows(n))
 
 
 def least_bin_rows(n: int) -> int:
-    """The same of a bin."""
+    """Default of the least rows of a bin in a group of n rows."""
     return int(library().tk_bin_rows(n))
 
 
 def kept_iterations(base_loss: float, loss: Floats, held: Floats | None) -> int:
-    """Returns the number of iterations to keep, as `tk_kept_iterations` has it."""
-    given = pointer(loss), pointer(held), len(loss)
-    return int(library().tk_kept_iterations(base_loss, *given))
+    """Returns the number of iterations to keep, as in `tk_kept_iterations`."""
+    arguments = pointer(loss), pointer(held), len(loss)
+    return int(library().tk_kept_iterations(base_loss, *arguments))
 
 
 def boost_of(
     rules: Rules, targets: Targets, held: Pass | None = None, before: Started | None = None
 ) -> Boost:
-    """The structure that kernels read; it is valid while what it is made of is."""
+    """The structure that kernels read; valid while its inputs live."""
     return Boost(
         **{name: getattr(rules, name) for name in Rules.__dataclass_fields__},
         held=None if held is None else address_of(held.groups),
@@ -205,7 +207,7 @@ def boost_of(
 def _numbers(
     handle: ctypes.c_void_p, about: NDArray[np.void], dims: NDArray[np.void], outputs: int
 ) -> list[Floats]:
-    """The trees of each group as numbers, which lie one behind the other in one array."""
+    """Numbers of the trees of each group, as views of one array."""
     bases = outputs if outputs > 1 else 0
     sizes = 3 + bases + about["trees"] + 6 * about["nodes"] + about["sets"]
     ends = np.cumsum(sizes * ((about["trees"] > 0) | (bases > 0))).tolist()
@@ -221,7 +223,7 @@ def _numbers(
 
 
 def started_of(forest: Forest) -> Started:
-    """The trees as the kernels read them, in the memory of the forest."""
+    """The trees as a C structure with pointers into the forest."""
     arrays = map(pointer, (forest.start, forest.nodes, forest.sets))
     return Started(pointer(forest.base), forest.trees, *arrays)
 
@@ -232,9 +234,9 @@ def _without_nodes(
     shape: tuple[int, bool],
     numbers: list[Floats],
 ) -> list[Forest]:
-    """Forests whose trees are numbers, one behind the other in arrays of all groups.
+    """Forests whose trees are numbers, concatenated in arrays of all groups.
 
-    shape: how many outputs, and whether rows were held out.
+    shape: number of outputs, and whether rows were held out.
     """
     n, outputs = len(about), shape[0]
     ends = np.cumsum(np.stack([about["trees"] + 1, about["grown"]]), axis=1)
@@ -244,9 +246,9 @@ def _without_nodes(
     was_held = (shape[1] & ~np.isnan(about["held_loss"])).tolist()
     forests, tree, loss = [], 0, 0
     for g, (next_tree, next_loss) in enumerate(ends.T.tolist()):
-        kept = at[3] + 8 * loss if was_held[g] else None
+        kept_losses = at[3] + 8 * loss if was_held[g] else None
         arrays = at[0] + 8 * outputs * g, at[1] + 8 * tree, None, None, None, at[2] + 8 * loss
-        library().tk_forests_copy(handle, g, ForestArrays(*arrays, kept, None))
+        library().tk_forests_copy(handle, g, ForestArrays(*arrays, kept_losses, None))
         forests.append(
             Forest(
                 bases[g],
@@ -267,7 +269,7 @@ def _without_nodes(
 def _forest(
     handle: ctypes.c_void_p, group: int, shape: tuple[int, bool], about: np.void
 ) -> Forest:
-    """A copy of one group's trees; shape: how many outputs, and whether rows were held out."""
+    """Copies one group's trees; shape: number of outputs, and whether rows were held out."""
     outputs, held = shape
     trees, grown, n, sets = (int(about[name]) for name in ("trees", "grown", "nodes", "sets"))
     forest = Forest(
@@ -282,11 +284,17 @@ def _forest(
         np.empty(sets),
     )
     nodes = map(pointer, (forest.nodes, forest.gain, forest.rows))
-    kept = pointer(forest.held) if len(forest.held) else None
-    arrays = pointer(forest.base), pointer(forest.start), *nodes, pointer(forest.loss), kept
+    pointer_held = pointer(forest.held) if len(forest.held) else None
+    arrays = (
+        pointer(forest.base),
+        pointer(forest.start),
+        *nodes,
+        pointer(forest.loss),
+        pointer_held,
+    )
     library().tk_forests_copy(handle, group, ForestArrays(*arrays, pointer(forest.sets)))
     return forest
 
 
 NO_NODES, NO_GAINS, NO_ROWS = np.empty(0, NODE), np.empty(0, np.float32), np.empty(0, np.int64)
-"""Of forests whose trees are numbers."""
+"""Placeholders of forests whose trees are numbers."""

@@ -1,4 +1,4 @@
-"""Large groups of trees, and how they give the memory of their features back."""
+"""Memory of large groups of trees that is freed early."""
 
 from tuskml.kernels.library import library
 from tuskml.kernels.passes import Pass
@@ -8,7 +8,7 @@ LARGE = 1 << 21
 
 
 def spend(rows: Pass) -> None:
-    """Gives back the memory of the features of large groups, which nobody reads again.
+    """Frees the memory of the features of large groups, which are not read again.
 
     Labels and weights stay. Smaller groups share pages, so theirs stay too.
     """

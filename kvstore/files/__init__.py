@@ -1,1 +1,1 @@
-"""Files that exist completely or not at all, and locks on directories."""
+"""Files that are written atomically, and locks on directories."""

@@ -1,4 +1,4 @@
-"""Files that exist completely or not at all, and records: small files with a kind and a checksum.
+"""Atomically written files, and records: small files with a kind and a checksum.
 
 A record is, little-endian: 8 bytes "TUSKREC" and the version 1; uint32 CRC-32C of all after it;
 uint32 length of a JSON object; the object; an attachment of bytes up to the end.
@@ -25,22 +25,22 @@ LARGEST_RECORD = 1 << 30
 DIRECTORY_MODE, FILE_MODE = 0o700, 0o600
 CHUNK = 1 << 22
 TEMPORARY = ".new-"
-"""How the names of files begin that are not whole yet."""
+"""Prefix of the names of incomplete files."""
 Record = dict[str, Any]
 
 
 def failed(doing: str, error: OSError) -> StoreError:
-    """What the operating system refused, in one sentence, and its SQLSTATE."""
+    """A StoreError for an OSError, in one sentence, with its SQLSTATE."""
     where = f" {error.filename}" if error.filename else ""
-    found = StoreError(f"{doing}{where} failed: {error.strerror or error}")
+    store_error = StoreError(f"{doing}{where} failed: {error.strerror or error}")
     if number := refused_by_system(error):
-        found.sqlstate = OF_SYSTEM[number][0]
-    return found
+        store_error.sqlstate = OF_SYSTEM[number][0]
+    return store_error
 
 
 @contextmanager
 def reporting(doing: str) -> Iterator[None]:
-    """Turns the operating system's refusals into StoreErrors."""
+    """Turns OSErrors into StoreErrors."""
     try:
         yield
     except OSError as error:
@@ -48,7 +48,7 @@ def reporting(doing: str) -> Iterator[None]:
 
 
 def sync_directory(path: Path) -> None:
-    """Names in the directory survive a loss of power from here on."""
+    """Makes the directory's entries survive a loss of power."""
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -57,7 +57,7 @@ def sync_directory(path: Path) -> None:
 
 
 def make_directory(path: Path) -> Path:
-    """The directory, for its owner only; it may be there, but not as a link."""
+    """Creates the directory for its owner only; an existing one is fine unless it is a link."""
     try:
         path.mkdir(mode=DIRECTORY_MODE)
     except FileExistsError:
@@ -69,7 +69,7 @@ def make_directory(path: Path) -> Path:
 
 
 def remove_tree(path: Path) -> None:
-    """Removes a file, or a directory and all below it, whatever others remove at the same time."""
+    """Removes a file or a directory tree, even while others remove parts of it."""
     try:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, onerror=_unless_gone)
@@ -86,7 +86,7 @@ def _unless_gone(_: object, __: str, raised: Any) -> None:
 
 
 def open_plain(path: Path) -> BinaryIO:
-    """A file for reading; not through a link, and nothing but a plain file."""
+    """Opens a plain file for reading; rejects links and anything else."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -102,18 +102,20 @@ def open_plain(path: Path) -> BinaryIO:
 
 
 def temporary(beside: Path) -> Path:
-    """A new name in the same directory; those that start like it are nobody's after a crash."""
+    """A new name in the same directory; after a crash the collector removes files with its
+    prefix.
+    """
     return beside.parent / f"{TEMPORARY}{secrets.token_hex(8)}"
 
 
 def create(path: Path) -> BinaryIO:
-    """A file for writing that was not there before, for its owner only."""
+    """Creates a new file for writing, for its owner only."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     return os.fdopen(os.open(path, flags, FILE_MODE), "wb")
 
 
 def write_record(path: Path, record: Record, attachment: bytes = b"") -> None:
-    """Puts a record in place of what was there: after a crash it is the old one or the new one."""
+    """Replaces a record atomically: after a crash the file has the old record or the new one."""
     text = json.dumps(record, sort_keys=True, allow_nan=False).encode()
     body = struct.pack("<I", len(text)) + text + attachment
     new = temporary(path)
@@ -130,7 +132,9 @@ def write_record(path: Path, record: Record, attachment: bytes = b"") -> None:
 
 
 def read_record(path: Path, kind: str) -> tuple[Record, bytes]:
-    """The record and its attachment. StoreError if it is missing, damaged, or of another kind."""
+    """Reads a record and its attachment. Raises StoreError if it is missing, damaged, or of
+    another kind.
+    """
     with open_plain(path) as file:
         if os.fstat(file.fileno()).st_size > LARGEST_RECORD:
             raise StoreError(f"{path} is too large for a record")
@@ -149,7 +153,7 @@ def read_record(path: Path, kind: str) -> tuple[Record, bytes]:
 
 
 def parse(text: bytes, path: Path) -> Record:
-    """A JSON object; StoreError for anything else."""
+    """Parses a JSON object. Raises StoreError for anything else."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -160,7 +164,7 @@ def parse(text: bytes, path: Path) -> Record:
 
 
 def checked_metadata(metadata: "Record | None", limit: int = 1 << 24) -> Record:
-    """A copy of a JSON object, as it will be read back; StoreError if it is none."""
+    """Copies a JSON object by a round trip through text. Raises StoreError if it is invalid."""
     try:
         text = json.dumps(metadata or {}, allow_nan=False)
         value = json.loads(text)
@@ -172,7 +176,7 @@ def checked_metadata(metadata: "Record | None", limit: int = 1 << 24) -> Record:
 
 
 def file_crc(path: Path, sync: bool = False) -> tuple[int, int]:
-    """CRC-32C and size of a file, after putting it on the disk if `sync`."""
+    """CRC-32C and size of a file, after an fsync if `sync`."""
     crc = size = 0
     with open_plain(path) as file:
         if sync:
@@ -183,7 +187,7 @@ def file_crc(path: Path, sync: bool = False) -> tuple[int, int]:
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file, or of all files below a directory, linked ones once."""
+    """Bytes of a file, or of all files below a directory; linked files count once."""
     if path.is_symlink() or not path.is_dir():
         try:
             return path.lstat().st_size
@@ -194,7 +198,7 @@ def size_of(path: Path) -> int:
         for name in names:
             try:
                 status = os.lstat(os.path.join(folder, name))
-            except FileNotFoundError:  # a running store removes files as it likes
+            except FileNotFoundError:  # a running store may remove files at any time
                 continue
             seen[status.st_dev, status.st_ino] = status.st_size
     return sum(seen.values())

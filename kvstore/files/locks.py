@@ -1,8 +1,8 @@
-"""Locks that processes hold on directories, gone with the process however it ends.
+"""Locks of processes on directories, released with the process however it ends.
 
-LevelDB's own lock is lost without a word when a second open fails in the same process, and then
-two processes write the same files. So this one is taken before LevelDB is called: `flock` on a
-file of its own, whose text is the owner's pid.
+LevelDB's own lock is lost silently when a second open fails in the same process, and then two
+processes write the same files. So this one is taken before LevelDB is called: `flock` on a
+separate file, whose text is the owner's pid.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ from tuskml.errors import StoreError
 from tuskml.kvstore.files.files import FILE_MODE
 
 PATIENCE = 30.0
-"""Seconds to wait for a lock that is held for moments only."""
+"""Seconds to wait for a lock that is held briefly."""
 PAUSE = 0.01
 
 _Inode = tuple[int, int]
@@ -26,7 +26,7 @@ _guard = threading.RLock()
 
 
 def _forget_in_child() -> None:
-    """A forked child shares its parent's locks: it lets go of them without unlocking."""
+    """Closes inherited locks in a forked child without unlocking the parent's."""
     for handle in _held.values():
         os.close(handle)
     _held.clear()
@@ -43,13 +43,13 @@ os.register_at_fork(
 class Lock:
     """An exclusive lock, held until `release` or the end of the process.
 
-    The process's own table refuses a second lock too, since flock over NFS would grant it.
+    The process's own table also rejects a second lock, since flock over NFS would grant it.
     """
 
     def __init__(self, path: Path, create: bool = True) -> None:
-        """Takes the lock; StoreError, which names the owner's pid, if it is held already.
+        """Takes the lock. Raises StoreError, with the owner's pid, if it is held already.
 
-        create: make the file where it is missing; else that is a FileNotFoundError.
+        create: create the file if it is missing; otherwise that is a FileNotFoundError.
         """
         self.path = path
         with _guard:
@@ -64,7 +64,7 @@ class Lock:
         self._pid = os.getpid()
 
     def release(self) -> None:
-        """Lets go; a second time, or in a forked child, it does nothing."""
+        """Releases the lock; no effect the second time, or in a forked child."""
         with _guard:
             if self._pid == os.getpid() and self._inode in _held:
                 os.close(_held.pop(self._inode))
@@ -83,9 +83,9 @@ def _inode_of(handle: int) -> _Inode:
 
 
 def _write_pid(handle: int) -> None:
-    """The owner's pid, which only informs: a full disk must not keep the collector out.
+    """Writes the owner's pid, for information only: a full disk must not block the collector.
 
-    Whatever fails, the lock is held, and no other process's pid is left in the file.
+    If writing fails, the lock is held, and no other process's pid is left in the file.
     """
     os.ftruncate(handle, 0)
     with suppress(OSError):
@@ -93,7 +93,7 @@ def _write_pid(handle: int) -> None:
 
 
 def _acquire(path: Path, create: bool) -> int:
-    """A locked descriptor. Looks a few times: `owner_of` holds a lock for an instant."""
+    """Locks a descriptor. Retries a few times: `owner_of` holds a lock for an instant."""
     owner = "another process"
     for trial in range(4):
         handle, kept = _open(path, create), False
@@ -119,7 +119,7 @@ def _open(path: Path, create: bool) -> int:
 
 
 def is_at(handle: int, path: Path) -> bool:
-    """Returns whether the open file still has this name."""
+    """Returns whether the open file still has this path."""
     try:
         return os.path.samestat(os.fstat(handle), os.lstat(path))
     except FileNotFoundError:
@@ -127,16 +127,14 @@ def is_at(handle: int, path: Path) -> bool:
 
 
 def _owner(handle: int) -> str:
-    """Names the process that holds the lock on an open file."""
+    """Describes the process that holds the lock on an open file."""
     text = os.pread(handle, 20, 0)
     return f"process {int(text)}" if text.isdigit() else "another process"
 
 
 @contextmanager
 def unowned(path: Path) -> Iterator[bool]:
-    """Returns whether no living process has locked this file or directory; nobody can until the
-    end.
-    """
+    """Yields whether no living process locks this path; it stays so until the context ends."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -154,7 +152,7 @@ def unowned(path: Path) -> Iterator[bool]:
 
 
 def owner_of(path: Path) -> int | None:
-    """The pid that holds a lock, 0 if it is not known yet, None if no process holds it."""
+    """Pid of the lock's holder, 0 if it is not known yet, None if no process holds it."""
     try:
         handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -174,7 +172,7 @@ _waits = threading.local()
 
 @contextmanager
 def interruptible(check: Callable[[], None]) -> Iterator[None]:
-    """Within it this thread's waits for locks call `check` often, which may raise to end them."""
+    """Makes this thread's waits for locks call `check` often, which may raise to end them."""
     before = getattr(_waits, "check", None)
     _waits.check = check
     try:
@@ -184,7 +182,7 @@ def interruptible(check: Callable[[], None]) -> Iterator[None]:
 
 
 def raise_if_interrupted() -> None:
-    """What `interruptible` was given says; nothing outside of it."""
+    """Calls the check of `interruptible`; no effect outside of it."""
     check = getattr(_waits, "check", None)
     if check is not None:
         check()
@@ -192,7 +190,7 @@ def raise_if_interrupted() -> None:
 
 @contextmanager
 def waiting(path: Path, patience: float = PATIENCE) -> Iterator[None]:
-    """A lock that others hold for moments: waits for it, unless it is cancelled."""
+    """Waits for a lock that others hold briefly, unless it is cancelled."""
     end = time.monotonic() + patience
     while True:
         raise_if_interrupted()

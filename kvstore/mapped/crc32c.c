@@ -39,7 +39,7 @@ static uint32_t by_table(uint32_t crc, const uint8_t *at, size_t n) {
 #if defined(__x86_64__)
 #define STRETCH 1024 /* bytes of one of three neighbouring stretches */
 
-/* What STRETCH further zero bytes make of a CRC: the sum of what they make of its bytes. */
+/* A CRC after STRETCH further zero bytes: the sum of the table entries of its bytes. */
 static uint32_t shift[4][256];
 static pthread_once_t shifts = PTHREAD_ONCE_INIT;
 

@@ -1,4 +1,4 @@
-/* Where stores and other files of the user lie by default. */
+/* Default directories of stores and other files of the user. */
 #ifndef TUSK_DEFAULT_ROOT_H
 #define TUSK_DEFAULT_ROOT_H
 

@@ -119,7 +119,7 @@ static bool is_wanted(const char *file, const char *digits) {
            span(file, DIGEST, "abcdef") == DIGEST && strcmp(file + DIGEST, SUFFIX) == 0;
 }
 
-/* Finds the name of the file whose digest begins as the reference says. Takes ownership of the
+/* Finds the name of the file whose digest has the reference's prefix. Takes ownership of the
  * directory. */
 static bool find(int folder, const store_reference *r, char *file, sealed_error *e) {
     DIR *list = fdopendir(folder);

@@ -66,7 +66,7 @@ static uintptr_t check_block(sealed_file *f, const sealed_entry *entry, sealed_e
 
 /* --- finding --- */
 
-/* The block that was read last, which is often also the next one. */
+/* The last block read, which is often also the next one. */
 typedef struct cursor {
     uint64_t block;
     uintptr_t data; /* as in sealed_file.blocks */

@@ -6,7 +6,7 @@
 
 #include "reference.h"
 
-/* A file in the cache, and how many hold it. */
+/* A file in the cache, and its reference count. */
 typedef struct holding {
     sealed_file *file;
     char *root;

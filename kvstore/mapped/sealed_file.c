@@ -15,7 +15,8 @@ _Static_assert(sizeof(sealed_header) == 32 && sizeof(sealed_entry) == 24 &&
                    sizeof(sealed_footer) == 128,
                "as it lies in the file");
 
-#define BLOCK_MEMORY (1 << 18) /* a block's bytes, and what the kernel maps around them */
+#define BLOCK_MEMORY \
+    (1 << 18) /* a block's bytes, and the pages that the kernel maps around them */
 
 /* Truncates a text at a whole UTF-8 character. */
 static void cut(char *text, size_t end) {

@@ -63,7 +63,7 @@ bool sealed_file_index(const sealed_file *f, const uint8_t **bytes, uint64_t *le
 /* Whether the file has not been written, removed or renamed since it was opened. */
 bool sealed_file_same(const sealed_file *f);
 void sealed_file_limit(sealed_file *f, int64_t memory);
-/* Unmaps what was read; the data stays in the page cache. */
+/* Unmaps the pages that were read; their data stays in the page cache. */
 void sealed_file_let_go(sealed_file *f);
 
 /* out[i] = weight of feature ids[i]; 0 for negative ids and features never seen. _native: float

@@ -1,4 +1,4 @@
-/* What the two halves of the reader share. */
+/* Declarations shared by the two halves of the reader. */
 #ifndef TUSK_SEALED_PARTS_H
 #define TUSK_SEALED_PARTS_H
 
@@ -14,9 +14,9 @@ struct sealed_file {
     sealed_footer footer;
     uint32_t shift, weight_size;
     const sealed_entry *entries;
-    /* For each entry, the address of its block once it was checked, with PAIRS in the lowest
-     * bit; 0: not read yet, or released since. Threads read and write it at any time: every
-     * value they can see leads to the same bytes. */
+    /* For each entry, the address of its checked block, with PAIRS in the lowest bit; 0: not
+     * read yet, or released since. Threads read and write it at any time: every value they can
+     * see leads to the same bytes. */
     uintptr_t *blocks;
     int64_t touched; /* blocks read since the file was last released */
     int64_t room;    /* number of blocks that may be mapped */

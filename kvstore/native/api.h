@@ -1,12 +1,9 @@
-/* The store's native half: plain C, called from Python with the GIL released.
- *
- * A weight is a float (size 4) or a double (size 8); a store has one size. A partition is the
- * array of weights under one key. `starts`, of shape (n + 1), says where each of n partitions
- * begins in an array of all of them: partition i is values[starts[i] .. starts[i + 1]).
- *
- * Functions that can fail return a ks_code and write one sentence into error, which has
- * KS_ERROR bytes. ks_get, ks_put, ks_add and scans may all run at the same time on one store.
- */
+/* The store's native half: plain C, called from Python with the GIL released. A weight is a
+ * float (size 4) or a double (size 8); a store has one size. A partition is the array of
+ * weights under one key. `starts`, of shape (n + 1), has the offset of each of n partitions in
+ * an array of all of them: partition i is values[starts[i] .. starts[i + 1]). Functions that
+ * can fail return a ks_code and write one sentence into error, which has KS_ERROR bytes.
+ * ks_get, ks_put, ks_add and scans may all run at the same time on one store. */
 #ifndef TUSK_KVSTORE_API_H
 #define TUSK_KVSTORE_API_H
 
@@ -41,7 +38,7 @@ typedef struct ks_options {
 } ks_options;
 
 typedef struct ks_counters { /* since the store was opened */
-    int64_t requests;        /* keys asked for by ks_get, and by ks_add before it writes */
+    int64_t requests;        /* keys requested by ks_get, and by ks_add before it writes */
     int64_t found;           /* those of them that were found */
     int64_t writes;          /* keys written */
     int64_t batches;         /* write batches */
@@ -60,8 +57,7 @@ KS_API void ks_count(ks_store *store, ks_counters *counters);
  * if a partition's number of weights differs from what starts says. */
 KS_API int ks_get(ks_store *store, const uint64_t *keys, int64_t n, const int64_t *starts,
                   void *out, uint8_t *found, char *error);
-/* Writes partitions in one batch: after a crash, all are there or none. sync: they are on the
- * disk when it returns. */
+/* Writes partitions in one atomic batch. sync: flush to the disk before returning. */
 KS_API int ks_put(ks_store *store, const uint64_t *keys, int64_t n, const int64_t *starts,
                   const void *values, int sync, char *error);
 /* Updates of n partitions: adds deltas[j] to weight slots[j] of partition i for j in entries[i]
@@ -80,7 +76,7 @@ typedef struct ks_updates {
 KS_API int ks_add(ks_store *store, const ks_updates *updates, char *error);
 /* Everything written before is on the disk when it returns. */
 KS_API int ks_sync(ks_store *store, char *error);
-/* LevelDB's own text about itself, such as "leveldb.stats"; free it with ks_free. NULL if there
+/* A property of LevelDB as text, such as "leveldb.stats"; free it with ks_free. NULL if there
  * is none. */
 KS_API char *ks_property(ks_store *store, const char *name);
 KS_API void ks_free(char *text);
@@ -101,7 +97,7 @@ KS_API void ks_scan_close(ks_scan *scan);
 
 /* --- frames (frames.h) --- */
 typedef struct ks_frame_counters { /* since the frames were opened */
-    int64_t wanted;                /* keys asked for: hits + pushed + requests */
+    int64_t wanted;                /* keys requested: hits + pushed + requests */
     int64_t hits;                  /* in memory, or being read by another worker */
     int64_t pushed;                /* read by another worker and delivered before this one asked */
     int64_t requests;              /* read from LevelDB */
@@ -115,9 +111,9 @@ typedef struct ks_frame_counters { /* since the frames were opened */
     int64_t waiting; /* for payloads that other workers read */
 } ks_frame_counters;
 
-/* Workers are 0 .. workers - 1. pushes: whether they deliver what they read to those that expect
- * it. all_bytes: of the frames of all keys that will be requested, or 0 if unknown. If all fit in
- * memory, one call may request all of them. */
+/* Workers are 0 .. workers - 1. pushes: whether they deliver payloads that they read to those
+ * that expect them. all_bytes: of the frames of all keys that will be requested, or 0 if
+ * unknown. If all fit in memory, one call may request all of them. */
 typedef struct ks_sharing {
     int32_t workers, pushes;
     int64_t all_bytes;
@@ -139,12 +135,12 @@ KS_API int ks_frames_flush(tusk_frames *frames, char *error);
 /* Keeps workers out until resume, so that the store can be closed. KS_FAILED if a worker is
  * inside. */
 KS_API int ks_frames_pause(tusk_frames *frames, char *error);
-/* Lets workers in again. store: the store that is open now, or NULL; then whatever needs it
- * fails. */
+/* Lets workers in again. store: the store that is open now, or NULL; then calls that need it
+ * fail. */
 KS_API void ks_frames_resume(tusk_frames *frames, ks_store *store);
 KS_API void ks_frames_count(tusk_frames *frames, ks_frame_counters *counters);
 KS_API void ks_frames_access(tusk_frames *frames, tusk_frame_access *out);
-/* As in tusk_frame_access. */
+/* See tusk_frame_access. */
 KS_API int ks_acquire(tusk_frames *frames, int32_t worker, const uint64_t *keys,
                       const uint32_t *widths, int64_t n, tusk_frame **out,
                       int (*cancelled)(void *), void *argument, char *error);
@@ -174,7 +170,7 @@ KS_API int ks_sealed_gather(sealed_file *file, const int64_t *ids, int64_t n, vo
 KS_API int ks_sealed_items(sealed_file *file, uint64_t first, uint64_t last, int64_t *ids,
                            void *weights, int64_t *n, char *error);
 
-/* Where stores lie by default, an absolute path (../mapped/default_root.h). */
+/* Default directory of stores, an absolute path (../mapped/default_root.h). */
 KS_API int ks_default_root(char *path, int64_t size);
 
 /* CRC-32C (Castagnoli) of bytes, continuing from the CRC of the preceding bytes; start with 0. */

@@ -18,14 +18,14 @@ extern "C" {
 
 typedef struct tusk_frame {
     void *weights;  /* float or double, aligned to 64 bytes; threads may write it together */
-    double stamp;   /* the trainer's own; travels with the payload, 0 at first */
+    double stamp;   /* for the trainer's use; travels with the payload, 0 at first */
     uint32_t width; /* weights */
 } tusk_frame;
 
 enum tusk_acquired {
     TUSK_ACQUIRED = 0,
     TUSK_STORE_FAILED = 1,  /* a sentence is in error */
-    TUSK_STORE_CORRUPT = 2, /* the same */
+    TUSK_STORE_CORRUPT = 2, /* as above */
     TUSK_STORE_NO_MEMORY = 3,
     TUSK_CHUNK_TOO_LARGE = 4, /* the frames of one chunk do not fit into a worker's share */
     TUSK_ACQUIRE_CANCELLED = 5
@@ -49,9 +49,9 @@ typedef struct tusk_frame_access {
     /* changed: whether the weights or the stamps of these frames were written to. */
     void (*release)(tusk_frames *frames, int32_t worker, tusk_frame *const *held, int64_t n,
                     int changed);
-    /* Says which keys a worker will acquire next, distinct and ascending, so that workers that
-     * read them deliver them to it. The keys must stay where they are until its next call. n = 0
-     * takes it back. NULL if nothing is delivered. */
+    /* Announces the keys that a worker will acquire next, distinct and ascending, so that
+     * workers that read them deliver them to it. The keys must stay in place until its next
+     * call. n = 0 cancels the announcement. NULL if frames are not delivered. */
     void (*expect)(tusk_frames *frames, int32_t worker, const uint64_t *keys, int64_t n);
     /* The n parts of the k-th frame that a worker holds: pieces of its weights with stamps of
      * their own, which replace the frame's. NULL if each frame has one stamp. */

@@ -1,1 +1,1 @@
-"""All stores below one directory: names, versions, checks, export, and what can be removed."""
+"""All stores below one directory: names, versions, checks, export, and garbage collection."""

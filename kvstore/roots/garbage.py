@@ -1,4 +1,4 @@
-"""What nobody uses any more: how it is found and removed."""
+"""Garbage collection of stores."""
 
 import os
 import time
@@ -22,7 +22,10 @@ DAY = 86_400.0
 
 @dataclass(frozen=True)
 class Removed:
-    """Something that was removed, or would be. why: one of a few fixed texts; size: in bytes."""
+    """A removed item, or one that would be.
+
+    why: one of a few fixed texts; size: in bytes.
+    """
 
     path: Path
     why: str
@@ -31,12 +34,12 @@ class Removed:
 
 @dataclass(frozen=True)
 class Rules:
-    """What may go.
+    """Rules of a collection.
 
-    older_than: seconds; sealed files and working stores that are younger stay. keep: versions of
-    each lineage to keep besides the one that lives, the newest; None keeps all. trainings: how
-    many of the newest trainings keep their versions, whatever their lineage; None: all. spare:
-    references of models, which stay. only: what may go at all, None for whatever is found.
+    older_than: seconds; younger sealed files and working stores stay. keep: newest versions of
+    each lineage to keep in addition to the live one; None keeps all. trainings: number of the
+    newest trainings whose versions stay, whatever their lineage; None: all. spare: references of
+    models, which stay. only: items that may be removed, None for all.
     """
 
     older_than: float = DAY
@@ -53,9 +56,9 @@ class Rules:
 
     @property
     def spared(self) -> set[str]:
-        """The first 16 digits of the digests of the models to spare."""
-        found = (Reference.parse(text).digest for text in self.spare)
-        return {digest for digest in found if digest is not None}
+        """First 16 digits of the digests of the spared models."""
+        digests = (Reference.parse(text).digest for text in self.spare)
+        return {digest for digest in digests if digest is not None}
 
 
 def collect(
@@ -85,7 +88,7 @@ def collect(
 
 def _remove_all(found: Iterator[leftovers.Leftover], rules: Rules, dry_run: bool) -> list[Removed]:
     removed = []
-    for path, why in found:  # what it found is locked until the next is asked for
+    for path, why in found:  # each item is locked until the next is requested
         if rules.only is None or path in rules.only:
             removed.append(Removed(path, why, size_of(path)))
             if not dry_run:
@@ -94,15 +97,16 @@ def _remove_all(found: Iterator[leftovers.Leftover], rules: Rules, dry_run: bool
 
 
 def _found_in(folder: Path, rules: Rules) -> Iterator[leftovers.Leftover]:
-    """Collects what one store, whose lock is held, has left. A damaged record of a version stops
-    it: it may name any of the files.
+    """Yields the garbage of one store, whose lock is held.
+
+    A damaged record of a version stops it: it may name any of the files.
     """
     known = [versions.read(folder, number) for number in versions.numbers(folder)]
     current = None
     if os.path.lexists(folder / versions.CURRENT):
         current = versions.read(folder, None)
     elif known and (rules.keep is not None or rules.trainings is not None):
-        versions.read(folder, None)  # says that the pointer is missing
+        versions.read(folder, None)  # raises if the pointer is missing
     gone = _forgotten(known, current, rules)
     if rules.only is not None:
         gone = {n: why for n, why in gone.items() if folder / "versions" / str(n) in rules.only}
@@ -110,11 +114,11 @@ def _found_in(folder: Path, rules: Rules) -> Iterator[leftovers.Leftover]:
         yield folder / "versions" / str(number), why
     if gone:
         sync_directory(folder / "versions")
-    kept = {each.digest for each in known if each.number not in gone}
+    digests = {each.digest for each in known if each.number not in gone}
     if current is not None:
-        kept.add(current.digest)
+        digests.add(current.digest)
     before = time.time() - rules.older_than
-    yield from _sealed_files(folder, kept, before, rules.spared)
+    yield from _sealed_files(folder, digests, before, rules.spared)
     yield from leftovers.in_store(folder)
     yield from _old_working_stores(folder, before)
 
@@ -123,7 +127,7 @@ def _found_in(folder: Path, rules: Rules) -> Iterator[leftovers.Leftover]:
 
 
 def _forgotten(known: list[Version], current: Version | None, rules: Rules) -> dict[int, str]:
-    """Why, of the versions that the rules do not keep, by number."""
+    """Reasons to forget versions that the rules do not keep, by number."""
     alive = current.number if current else 0
     recorded = [each for each in known if each.origin is not None]
     dropped: dict[int, str] = {}
@@ -146,28 +150,30 @@ def _training(version: Version) -> str:
 
 
 def lineages(known: list[Version]) -> list[list[Version]]:
-    """Versions that take each other's place, rising; each list has one that lives.
+    """Groups versions that replace each other, rising; each group has one live version.
 
-    Where a training never made more than one, all versions of the name are one lineage. Where one
-    statement trained several groups under the name, nobody knows which group a later version is
-    of: then only a warm start continues a lineage.
+    If no training made more than one, all versions of the name are one lineage. If one statement
+    trained several groups under the name, the group of a later version is unknown: then only a
+    warm start continues a lineage.
     """
     times = Counter(_training(each) for each in known)
     origins = [each.origin for each in known if each.origin is not None]
     grouped = max(times.values(), default=0) > 1 or any(each.ordinal > 1 for each in origins)
     if not grouped:
         return [known] if known else []
-    found: dict[int, list[Version]] = {}
+    by_lineage: dict[int, list[Version]] = {}
     for each, origin in zip(known, origins, strict=True):
-        found.setdefault(origin.lineage, []).append(each)
-    return list(found.values())
+        by_lineage.setdefault(origin.lineage, []).append(each)
+    return list(by_lineage.values())
 
 
 def _superseded(lineage: list[Version], current: int, keep: int) -> list[Version]:
-    """All but the one that lives, the current or else the newest, and that many of the newest."""
+    """Versions that may go: all but the live one (current or else newest) and the `keep`
+    newest.
+    """
     others = [each for each in lineage if each.number != current]
-    kept = keep if len(others) < len(lineage) else keep + 1
-    return others[: max(0, len(others) - kept)]
+    n_kept = keep if len(others) < len(lineage) else keep + 1
+    return others[: max(0, len(others) - n_kept)]
 
 
 # --- files ---
@@ -190,14 +196,14 @@ def _old_working_stores(folder: Path, before: float) -> Iterator[leftovers.Lefto
         try:
             lock = Lock(path / working.LOCK, create=False)
         except (StoreError, FileNotFoundError, NotADirectoryError):
-            continue  # it is trained in, or was removed meanwhile
+            continue  # it is in use, or was removed meanwhile
         with lock:
             if _changed(path / working.CHECKPOINTS) < before:
                 yield path, "its owner is gone and it is old"
 
 
 def _changed(path: Path) -> float:
-    """When a file was last written, or a checkpoint last made; never, once it is gone."""
+    """Time of the last write of a file, or of the last checkpoint; infinite once it is removed."""
     try:
         return path.lstat().st_mtime
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a root holds, and whether it is sound."""
+"""Listing and verification of the stores of a root."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -25,22 +25,24 @@ def list_stores(root: StoreRoot, name: str | None = None) -> list[Facts]:
     name, working, owner (a pid, 0 unknown, None nobody), checkpoint (its number or None), size.
     What cannot be read has `error` instead.
     """
-    found: list[Facts] = []
+    facts: list[Facts] = []
     for part, each in stores_of(root, name):
-        found += _versions(part, each)
-        found += _working(part, each)
-    return found
+        facts += _versions(part, each)
+        facts += _working(part, each)
+    return facts
 
 
 def stores_of(root: StoreRoot, name: str | None) -> list[tuple[StoreRoot, str]]:
     """All stores of a root and of the owners' roots below it, or those of one name.
 
-    UnknownStore if nobody has one of that name.
+    Raises UnknownStore if no store has that name.
     """
-    found = [(part, each) for part in root.parts() for each in part.names()]
+    stores = [(part, each) for part in root.parts() for each in part.names()]
     if name is None:
-        return found
-    return [each for each in found if each[1] == name] or [(root, folder_of(root.path, name).name)]
+        return stores
+    return [each for each in stores if each[1] == name] or [
+        (root, folder_of(root.path, name).name)
+    ]
 
 
 def _versions(root: StoreRoot, name: str) -> Iterator[Facts]:
@@ -82,10 +84,11 @@ def _checkpoint_of(path: Path) -> checkpoints.Checkpoint | None:
 
 
 def verify_stores(root: StoreRoot, name: str | None = None) -> Iterator[Facts]:
-    """Reads every byte of one name's models or of all: a dict each with name, what, ok, error.
+    """Verifies all bytes of the models of one name or of all; yields dicts with name, what, ok,
+    error.
 
     what: a version's reference, a working store's checkpoint, or the pointer to the current
-    version. Checkpoints of stores that are open are left out.
+    version. Checkpoints of open stores are skipped.
     """
     for part, each in stores_of(root, name):
         yield from _verify(part, each)

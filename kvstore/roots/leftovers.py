@@ -1,4 +1,4 @@
-"""What processes that were killed left in a store, and nobody will use again."""
+"""Files of killed processes that no process will use again."""
 
 import os
 from collections.abc import Iterator
@@ -11,27 +11,27 @@ from tuskml.kvstore.working import working
 from tuskml.kvstore.working.probe import PREFIX
 
 Leftover = tuple[Path, str]
-"""What it is, and why it serves nobody."""
+"""A path and the reason why it is of no use."""
 
 
 def in_root(root: Path) -> Iterator[Leftover]:
-    """Measurements that ended halfway."""
+    """Yields unfinished measurements."""
     for path in _entries(root):
         if path.name.startswith(PREFIX):
-            with unowned(path) as nobodys:
-                if nobodys:
+            with unowned(path) as unlocked:
+                if unlocked:
                     yield path, "a measurement that ended halfway"
 
 
 def in_store(folder: Path) -> Iterator[Leftover]:
-    """Finds leftovers of one store, whose lock the caller holds, so that no record changes."""
+    """Yields leftovers of one store, whose lock the caller holds, so that no record changes."""
     for path in [*_entries(folder), *_entries(folder / "versions")]:
         if path.name.startswith(TEMPORARY):
             yield path, "a record that was written halfway"
     for path in _entries(folder / "sealed"):
         if path.name.startswith(TEMPORARY):
-            with unowned(path) as nobodys:
-                if nobodys:
+            with unowned(path) as unlocked:
+                if unlocked:
                     yield path, "a seal that ended halfway"
     yield from _in_work(folder / "work")
 
@@ -44,9 +44,10 @@ def _in_work(work: Path) -> Iterator[Leftover]:
             try:
                 lock = Lock(path / working.LOCK)
             except (StoreError, FileNotFoundError, NotADirectoryError):
-                continue  # somebody trains in it, or it is gone by now
+                continue  # it is in use, or removed by now
             with lock:
-                if not has_checkpoint(path):  # its owner may have made one before it let go
+                # its owner may have made a checkpoint just before unlocking
+                if not has_checkpoint(path):
                     yield path, "its owner is gone and it has no checkpoint"
 
 
@@ -58,12 +59,13 @@ def has_checkpoint(path: Path) -> bool:
 def _entries(folder: Path) -> list[Path]:
     try:
         return sorted(Path(entry.path) for entry in os.scandir(folder))
-    except (FileNotFoundError, NotADirectoryError):  # running trainings remove what they like
+    # running trainings may remove files at any time
+    except (FileNotFoundError, NotADirectoryError):
         return []
 
 
 def sweep(root: Path, folder: Path) -> None:
-    """Removes all of them, of the root and of one store, whose lock the caller holds."""
+    """Removes all leftovers of the root and of one store, whose lock the caller holds."""
     for leftovers in (in_root(root), in_store(folder)):
-        for path, _ in leftovers:  # each is locked until the next is asked for
+        for path, _ in leftovers:  # each is locked until the next is requested
             remove_tree(path)

@@ -1,4 +1,4 @@
-"""Names of stores, and the directory that each has below the root."""
+"""Names of stores, and their directories below the root."""
 
 import ctypes
 import os
@@ -22,10 +22,10 @@ SUBFOLDERS = ("sealed", "versions", "work")
 
 @dataclass(frozen=True)
 class Reference:
-    """A model as people and models name it: `ads`, `ads@3` or `ads@3:1f2e3d4c5b6a7988`.
+    """A reference to a model: `ads`, `ads@3` or `ads@3:1f2e3d4c5b6a7988`.
 
-    number: None for the current version; digest: the first 16 hexadecimal digits of the content's
-    SHA-256, None for whatever has that number.
+    number: None for the current version; digest: first 16 hexadecimal digits of the content's
+    SHA-256, None for any content.
     """
 
     name: str
@@ -34,14 +34,14 @@ class Reference:
 
     @classmethod
     def parse(cls, text: "str | Reference") -> "Reference":
-        """StoreError for a text that is no reference."""
+        """Parses a reference. Raises StoreError for invalid text."""
         if isinstance(text, Reference):
             return text
-        found = REFERENCE.fullmatch(text)
-        if not found:
+        match = REFERENCE.fullmatch(text)
+        if not match:
             raise StoreError(f"a model of a store is NAME or NAME@VERSION, got {text[:100]!r}")
-        number = found["number"]
-        return cls(checked_name(found["name"]), int(number) if number else None, found["digest"])
+        number = match["number"]
+        return cls(checked_name(match["name"]), int(number) if number else None, match["digest"])
 
     def __str__(self) -> str:
         number = "" if self.number is None else f"@{self.number}"
@@ -49,7 +49,7 @@ class Reference:
 
 
 def checked_name(name: str) -> str:
-    """The name; StoreError if it is none."""
+    """Validates a name. Raises StoreError."""
     if not NAME.fullmatch(name):
         raise StoreError(
             "a store's name has 1 to 63 letters, digits and _ . -, not starting with . or -, "
@@ -67,7 +67,7 @@ def default_root() -> Path:
 
 
 def expanded(given: Path | str) -> Path:
-    """A root as it is given, with the home directory in place of ~; StoreError if it is none."""
+    """Expands the home directory in the path of a root. Raises StoreError if there is none."""
     text = os.fspath(given)
     if not text or "\0" in text:
         raise StoreError(f"a stores' root is the path of a directory, got {text[:100]!r}")
@@ -78,7 +78,10 @@ def expanded(given: Path | str) -> Path:
 
 
 def make_root(given: Path | str | None) -> Path:
-    """The root's real path, made if it is not there; given: may begin with ~."""
+    """Creates the root if it is missing; returns its real path.
+
+    given: may begin with ~.
+    """
     path = expanded(given) if given is not None else default_root()
     with reporting("opening the stores' root"):
         if not path.is_dir():
@@ -91,7 +94,7 @@ def make_root(given: Path | str | None) -> Path:
 
 
 def folder_of(root: Path, name: str, create: bool = False) -> Path:
-    """The directory of a store, never outside the root; StoreError if there is none."""
+    """Directory of a store, always inside the root. Raises StoreError if it is missing."""
     path = root / checked_name(name)
     with reporting("opening a store"):
         if create:
@@ -107,7 +110,7 @@ def folder_of(root: Path, name: str, create: bool = False) -> Path:
 
 
 def names_in(root: Path) -> list[str]:
-    """All stores of a root, by name."""
+    """Sorted names of all stores of a root."""
     with reporting("listing the stores"):
-        found = [path for path in root.iterdir() if path.is_dir() and not path.is_symlink()]
-    return sorted(path.name for path in found if NAME.fullmatch(path.name))
+        folders = [path for path in root.iterdir() if path.is_dir() and not path.is_symlink()]
+    return sorted(path.name for path in folders if NAME.fullmatch(path.name))

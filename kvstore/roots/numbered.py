@@ -1,6 +1,6 @@
-"""A root as a training sees it whose features are numbers of ids: places in a list of them.
+"""A root whose trainings use feature numbers: indices into a list of ids.
 
-Working stores have numbers; sealed models have ids, so that no reader knows of the numbers.
+Working stores have numbers; sealed models have ids, so that readers need not know the numbers.
 """
 
 import zlib
@@ -29,9 +29,9 @@ MOST_ID = 2**63 - 1
 
 
 class NumberedSealed:
-    """A sealed model by numbers: `weights`, `items`, `dimension` and `metadata` of `SealedModel`.
+    """A sealed model addressed by numbers, with `weights`, `items`, `dimension` and `metadata`.
 
-    `items` is of all ids, which are among the numbers.
+    `items` yields all weights, whose ids are all among the numbers.
     """
 
     def __init__(self, sealed: SealedModel, ids: Ids) -> None:
@@ -44,7 +44,7 @@ class NumberedSealed:
         return self._sealed.weights(self._ids[np.asarray(numbers, np.int64)])
 
     def items(self) -> Iterator[tuple[Ids, Weights]]:
-        """(numbers, weights), rising."""
+        """Yields (numbers, weights), rising."""
         for ids, weights in self._sealed.items():
             yield np.searchsorted(self._ids, ids), weights
 
@@ -56,7 +56,10 @@ class NumberedSealed:
 
 
 class NumberedRoot(StoreRoot):
-    """ids: int64, ascending; feature k of a training is ids[k] in what is published and opened."""
+    """A root with numbered features.
+
+    ids: int64, ascending; feature k of a training is ids[k] in published and opened models.
+    """
 
     def __init__(self, root: StoreRoot, ids: Ids) -> None:
         super().__init__(root.path, root.training)
@@ -82,12 +85,12 @@ class NumberedRoot(StoreRoot):
         warm_start: "str | Reference | None" = None,
         buffers: int = 0,
     ) -> ModelStore:
-        """As of `StoreRoot`; the store remembers which ids these are."""
+        """Like `StoreRoot.create`; the store records the ids."""
         facts = (metadata or {}) | {"ids": self._checksum()}
         return super().create(name, index, dtype, memory, facts, warm_start, buffers)
 
     def resume(self, name: str, memory: int = 2 * LEAST_MEMORY, buffers: int = 0) -> ModelStore:
-        """As of `StoreRoot`; StoreError where the training was of other ids."""
+        """Like `StoreRoot.resume`. Raises StoreError if the training had other ids."""
         store = super().resume(name, memory, buffers)
         if store.metadata.get("ids") != self._checksum():
             store.close()
@@ -105,7 +108,7 @@ class NumberedRoot(StoreRoot):
         continues: "str | Reference | None" = None,
         pairs: "Pairs | None" = None,
     ) -> Version:
-        """As of `StoreRoot`."""
+        """Like `StoreRoot.publish`, with ids in place of numbers."""
         folder, index = store.path.parent.parent, IndexMap.by_rule(BLOCK).to_bytes()
         width = self._width(store.several)
         named = self._named(pairs_of(store) if pairs is None else pairs, store.several)
@@ -121,12 +124,12 @@ class NumberedRoot(StoreRoot):
         continues: "str | Reference | None" = None,
         several: int = 1,
     ) -> Version:
-        """As of `StoreRoot`; DataError where the numbers of the last feature go beyond 2^63."""
+        """Like `StoreRoot.publish_pairs`. Raises DataError if ids of weights reach 2^63."""
         width, named = self._width(several), self._named(pairs, several)
         return super().publish_pairs(name, named, dtype, width, metadata, continues)
 
     def _width(self, several: int) -> int:
-        """Above the ids of all weights, that many of a feature and of the intercept."""
+        """Exclusive bound of the ids of weights, `several` for each feature and the intercept."""
         if several > 1 and (self.dimension + 1) * several > MOST_ID:
             raise DataError(
                 f"the largest feature id is {self.dimension - 1}, expected at most "
@@ -135,7 +138,7 @@ class NumberedRoot(StoreRoot):
         return self.dimension if several == 1 else (self.dimension + 1) * several
 
     def partitioning(self, reference: str) -> IndexMap:
-        """As of `StoreRoot`, of the frequent features that have numbers."""
+        """Like `StoreRoot.partitioning`, with the frequent features that have numbers."""
         index = super().partitioning(reference)
         places = np.minimum(np.searchsorted(self._ids, index.features), len(self._ids) - 1)
         here = self._ids[places] == index.features
@@ -143,15 +146,17 @@ class NumberedRoot(StoreRoot):
         return IndexMap(places[here], keys, index.blocks)
 
     def version(self, reference: "str | Reference") -> Version:
-        """With the dimension of the numbers."""
+        """Like `StoreRoot.version`, with the number of features as its dimension."""
         return replace(super().version(reference), dimension=len(self._ids))
 
     def open(self, reference: "str | Reference") -> Any:
-        """As of `StoreRoot`, by numbers."""
+        """Like `StoreRoot.open`, addressed by numbers."""
         return NumberedSealed(self._root.open(reference), self._ids)
 
     def _named(self, pairs: Pairs, several: int) -> Iterator[tuple[Ids, Weights]]:
-        """Renames pairs by id; of several weights per feature, the intercept's come first."""
+        """Replaces numbers by ids; with several weights per feature, the intercept's come
+        first.
+        """
         with ended(pairs):
             for numbers, weights in pairs:
                 if several == 1:

@@ -1,4 +1,4 @@
-"""Partitionings kept under a name in a root, for trainings to come.
+"""Named partitionings in a root for later trainings.
 
 They are records with a checksum (`files.write_record`) in a folder whose name no store can have:
 `.partitionings/NAME/VERSION`, the index map their attachment. A version never changes.
@@ -22,15 +22,15 @@ Facts = dict[str, Any]
 
 
 class UnknownPartitioning(StoreError):
-    """A name, or a version of it, that is not there."""
+    """No partitioning has this name, or this version of it."""
 
     sqlstate = "42704"
 
 
 def keep_partitioning(root: Path, name: str, index: IndexMap, facts: Facts) -> str:
-    """Writes the next version of a name, and returns it as NAME@VERSION.
+    """Writes the next version of a name; returns NAME@VERSION.
 
-    facts: plain values that `list_partitionings` shows.
+    facts: plain values that `list_partitionings` returns.
     """
     with reporting("keeping a partitioning"):
         folder = make_directory(make_directory(root / FOLDER) / checked_name(name))
@@ -43,9 +43,9 @@ def keep_partitioning(root: Path, name: str, index: IndexMap, facts: Facts) -> s
 
 
 def read_partitioning(root: Path, text: str) -> IndexMap:
-    """The index map of NAME, its newest version, or of NAME@VERSION.
+    """Reads the index map of NAME, newest version, or of NAME@VERSION.
 
-    UnknownPartitioning, which names the nearest one, or StoreError where it is damaged.
+    Raises UnknownPartitioning with the nearest name, or StoreError if it is damaged.
     """
     name, number = parsed(text)
     folder = root / FOLDER / name
@@ -65,29 +65,31 @@ def read_partitioning(root: Path, text: str) -> IndexMap:
 
 
 def list_partitionings(root: Path, name: str | None = None) -> list[Facts]:
-    """A dict for each version: partitioning, version, created, size in bytes, and the facts of
-    `keep_partitioning`; of what cannot be read `error` instead. Of one name or all.
+    """Lists versions of one name or all as dicts.
+
+    Keys: partitioning, version, created, size in bytes, and the facts of `keep_partitioning`;
+    `error` in their place if it cannot be read.
     """
-    found: list[Facts] = []
+    listed: list[Facts] = []
     for each in [checked_name(name)] if name is not None else _names(root):
         for number in _numbers(root / FOLDER / each):
             path, facts = root / FOLDER / each / str(number), {"partitioning": each}
             try:
                 record, _ = read_record(path, KIND)
             except StoreError as error:
-                found.append(facts | {"version": number, "error": str(error)})
+                listed.append(facts | {"version": number, "error": str(error)})
                 continue
-            told = {"version": number, "created": record["created"]}
-            found.append(facts | told | {"size": os.path.getsize(path)} | record["facts"])
-    return found
+            entry = {"version": number, "created": record["created"]}
+            listed.append(facts | entry | {"size": os.path.getsize(path)} | record["facts"])
+    return listed
 
 
 def parsed(text: str) -> tuple[str, int | None]:
-    """Name and version of a text; StoreError for one that is neither."""
-    found = REFERENCE.fullmatch(text)
-    if not found:
+    """Parses name and version. Raises StoreError."""
+    match = REFERENCE.fullmatch(text)
+    if not match:
         raise StoreError(f"a partitioning is NAME or NAME@VERSION, got {text[:100]!r}")
-    return checked_name(found["name"]), int(found["number"]) if found["number"] else None
+    return checked_name(match["name"]), int(match["number"]) if match["number"] else None
 
 
 def _numbers(folder: Path) -> list[int]:

@@ -1,4 +1,4 @@
-"""All stores of a machine's user or a database: names, versions, working stores."""
+"""All stores of a user or a database: names, versions, working stores."""
 
 import secrets
 from collections.abc import Iterable, Iterator
@@ -26,21 +26,22 @@ from tuskml.kvstore.working.working import ModelStore
 from tuskml.partitioner import IndexMap
 
 BLOCK = 1024
-"""Weights in a block of a sealed model that has no layout of its own."""
+"""Weights per block of a sealed model without a layout of its own."""
 
 
 class StoreRoot:
-    """The directory below which all stores lie, each under its name.
+    """The directory of all stores, each under its name.
 
     A name has versions, finished models that any process reads, and working stores, one for each
     training that runs or was interrupted.
     """
 
     def __init__(self, path: "Path | str | None" = None, training: str | None = None) -> None:
-        """path: else the environment's TUSKML_STORE_ROOT, else the user's data folder.
+        """Opens or creates the root.
 
-        training: what the versions that are published here have in common: they are models of
-        different groups of one statement. None: each is a training of its own.
+        path: else the environment's TUSKML_STORE_ROOT, else the user's data folder. training:
+        identifier shared by versions published here that are models of different groups of one
+        statement. None: each is a training of its own.
         """
         self.path = make_root(path)
         self.training = training
@@ -57,11 +58,11 @@ class StoreRoot:
         warm_start: "str | Reference | None" = None,
         buffers: int = 0,
     ) -> ModelStore:
-        """A new working store for a training of the model of this name.
+        """Creates a working store for a training of the model of this name.
 
-        memory, metadata, buffers: as of `ModelStore.create`.
-        warm_start: a finished model whose weights it begins with, of any index map and dtype;
-        its last checkpoint has number 1 then. What killed trainings of this name left goes now.
+        memory, metadata, buffers: as for `ModelStore.create`. warm_start: a finished model whose
+        weights initialise it, of any index map and dtype; its last checkpoint has number 1 then.
+        Leftovers of killed trainings of this name are removed.
         """
         source = self.open(warm_start) if warm_start is not None else None
         folder = folder_of(self.path, name, create=True)
@@ -89,9 +90,10 @@ class StoreRoot:
             return sorted(p for p in (folder / "work").iterdir() if not p.name.startswith("."))
 
     def resume(self, name: str, memory: int = 2 * LEAST_MEMORY, buffers: int = 0) -> ModelStore:
-        """The newest working store that no process has open and that has a checkpoint, at that.
+        """Resumes the newest closed working store that has a checkpoint, at that checkpoint.
 
-        StoreError if there is none: the first reason is given. NothingToResume without any.
+        Raises StoreError with the first reason if none can be resumed, NothingToResume if there is
+        none.
         """
         reasons = []
         for path in reversed(self.working(name)):
@@ -125,7 +127,7 @@ class StoreRoot:
         folder = store.path.parent.parent
         if folder.parent != self.path:
             raise StoreError(f"{store.path} is not a working store of {self.path}")
-        index = store.index.without_live().to_bytes()  # a reader looks for ids in the blocks
+        index = store.index.without_live().to_bytes()  # readers look ids up in the blocks
         if store.several > 1:
             index = IndexMap.by_rule(BLOCK).to_bytes()
         pairs = pairs_of(store) if pairs is None else pairs
@@ -152,7 +154,7 @@ class StoreRoot:
     def publish_weights(
         self, name: str, weights: Weights, metadata: "Record | None" = None
     ) -> Version:
-        """Seals an array of weights, that of feature i at place i."""
+        """Seals an array of weights; weights[i] is that of feature i."""
         return self.publish_pairs(name, _chunks(weights), weights.dtype, len(weights), metadata)
 
     def _seal(
@@ -168,58 +170,65 @@ class StoreRoot:
         before = self._number_in(folder, continues)
         with (
             reporting("sealing a model"),
-            sealing(folder / "sealed", pairs, dtype, dimension, index, metadata) as made,
+            sealing(folder / "sealed", pairs, dtype, dimension, index, metadata) as written,
         ):
-            return versions.publish(folder, made, self.training, before)
+            return versions.publish(folder, written, self.training, before)
 
     def _number_in(self, folder: Path, reference: "str | Reference | None") -> int | None:
-        """Says which version of this very store it is; None for another's, or one that is gone."""
+        """Number of the referenced version in this very store; None for another store's, or a
+        removed one.
+        """
         if reference is None:
             return None
         try:
-            home, found = self._find(reference)
+            home, version = self._find(reference)
         except StoreError:
             return None
-        return found.number if home == folder else None
+        return version.number if home == folder else None
 
     def partitioning(self, reference: str) -> IndexMap:
-        """The index map that `partition_model` kept as NAME or NAME@VERSION."""
+        """Reads the index map that `partition_model` kept as NAME or NAME@VERSION."""
         return read_partitioning(self.path, reference)
 
     # --- finished models ---
 
     def version(self, reference: "str | Reference") -> Version:
-        """What `ads`, `ads@3` or `ads@3:DIGEST` stands for; StoreError if nothing, or another."""
+        """Resolves `ads`, `ads@3` or `ads@3:DIGEST`. Raises StoreError if it is missing or
+        another.
+        """
         return self._find(reference)[1]
 
     def _find(self, reference: "str | Reference") -> tuple[Path, Version]:
-        """The store's directory, and the version: of this root, else of another that may be read
-        (`access.other_roots`)."""
+        """Directory and version of a reference: in this root, else in another readable one
+        (`access.other_roots`).
+        """
         wanted = Reference.parse(reference)
         try:
             return _version_in(self.path, wanted)
         except UnknownStore:
-            found = _among(access.other_roots(self.path, wanted.name), wanted)
-            if found is None:
+            version = _among(access.other_roots(self.path, wanted.name), wanted)
+            if version is None:
                 raise
-            return found
+            return version
 
     def open(self, reference: "str | Reference") -> SealedModel:
-        """A finished model, mapped. It stays readable when another becomes current or it goes."""
-        folder, found = self._find(reference)
-        model = SealedModel(found.path(folder), found.digest)
-        if model.dimension != found.dimension:
-            raise StoreError(f"{model.path} is not the model that version {found.number} names")
+        """Maps a finished model. It stays readable when another becomes current or it is
+        removed.
+        """
+        folder, version = self._find(reference)
+        model = SealedModel(version.path(folder), version.digest)
+        if model.dimension != version.dimension:
+            raise StoreError(f"{model.path} is not the model that version {version.number} names")
         return model
 
     def parts(self) -> "list[StoreRoot]":
-        """This root, and those that single owners have below it."""
+        """This root and the roots of single owners below it."""
         with reporting("listing the stores"):
             below = access.owned_roots(self.path)
         return [self, *(StoreRoot(path, self.training) for path in below)]
 
     def names(self) -> list[str]:
-        """All names, sorted."""
+        """Sorted names of all stores."""
         return names_in(self.path)
 
     def versions(self, name: str) -> list[int]:
@@ -229,7 +238,7 @@ class StoreRoot:
             return versions.numbers(folder)
 
     def make_current(self, reference: "str | Reference") -> Version:
-        """Lets the name stand for an older version again, or heals a damaged pointer."""
+        """Makes an older version the current one, or repairs a damaged pointer."""
         wanted = Reference.parse(reference)
         folder = folder_of(self.path, wanted.name)
         if wanted.number is None:
@@ -237,12 +246,14 @@ class StoreRoot:
         return versions.make_current(folder, _version_in(self.path, wanted)[1].number)
 
     def drop(self, reference: "str | Reference") -> None:
-        """Forgets a version, which must not be the current one; `collect` frees its space."""
-        folder, found = _version_in(self.path, Reference.parse(reference))
-        versions.drop(folder, found.number)
+        """Removes a version, which must not be the current one; `collect` frees its space."""
+        folder, version = _version_in(self.path, Reference.parse(reference))
+        versions.drop(folder, version.number)
 
     def owner(self, working: Path) -> int | None:
-        """The pid that has a working store open, 0 if unknown, None if no process has."""
+        """Pid of the process that has a working store open, 0 if unknown, None if there is
+        none.
+        """
         with reporting("looking at a lock"):
             return owner_of(working / "lock")
 
@@ -251,32 +262,32 @@ class StoreRoot:
 
 
 def _version_in(root: Path, wanted: Reference) -> tuple[Path, Version]:
-    """The directory of a store of this very root, and the version."""
+    """Directory of a store of this very root, and the version."""
     folder = folder_of(root, wanted.name)
     with reporting("reading a version"):
-        found = versions.read(folder, wanted.number)
-    if wanted.digest is not None and not found.digest.startswith(wanted.digest):
-        raise StoreError(f"{wanted} is gone: version {found.number} is another model now")
-    return folder, found
+        version = versions.read(folder, wanted.number)
+    if wanted.digest is not None and not version.digest.startswith(wanted.digest):
+        raise StoreError(f"{wanted} is gone: version {version.number} is another model now")
+    return folder, version
 
 
 def _among(roots: list[Path], wanted: Reference) -> tuple[Path, Version] | None:
-    """The one version of these roots that is meant; None where none has it."""
-    found, failed = [], None
+    """Finds the version in these roots; None if no root has it."""
+    matches, failed = [], None
     for root in roots:
         try:
-            found.append(_version_in(root, wanted))
+            matches.append(_version_in(root, wanted))
         except StoreError as error:
             failed = error
-    if failed and not found:
+    if failed and not matches:
         raise failed
-    if len({version.digest for _, version in found}) > 1:
-        owners = ", ".join(sorted(str(version.owner) for _, version in found))
+    if len({version.digest for _, version in matches}) > 1:
+        owners = ", ".join(sorted(str(version.owner) for _, version in matches))
         raise StoreError(
             f"{wanted} stands for several models, of {owners}: name it as the model value does, "
             "NAME@VERSION:DIGEST"
         )
-    return found[0] if found else None
+    return matches[0] if matches else None
 
 
 def _chunks(weights: Weights) -> Iterator[tuple[Ids, Weights]]:

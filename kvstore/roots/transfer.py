@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def export_model(root: StoreRoot, reference: "str | Reference", path: Path) -> Version:
-    """Writes a model to PATH.npz or PATH.jsonl; the file appears when it is whole."""
+    """Writes a model to PATH.npz or PATH.jsonl atomically."""
     write = _by_suffix(path, {".npz": _write_npz, ".jsonl": _write_lines})
     version = root.version(reference)
     new = temporary(path)
@@ -48,7 +48,7 @@ def export_model(root: StoreRoot, reference: "str | Reference", path: Path) -> V
 
 
 def import_model(root: StoreRoot, name: str, path: Path) -> Version:
-    """Seals the model of a file that `export_model` wrote as the next version of a name."""
+    """Seals a model from a file of `export_model` as the next version of a name."""
     read = _by_suffix(path, {".npz": _import_npz, ".jsonl": _import_lines})
     with reporting("importing"):
         return read(root, name, path)
@@ -104,7 +104,7 @@ def _import_npz(root: StoreRoot, name: str, path: Path) -> Version:
 def _array_header(
     file: IO[bytes], expected: "np.dtype[Any] | None"
 ) -> tuple[int, "np.dtype[Any]"]:
-    """Length and dtype of an array of one dimension."""
+    """Reads length and dtype of an array of one dimension."""
     version = np.lib.format.read_magic(file)
     if version != (1, 0):
         raise ValueError(f"arrays have format {version}, expected (1, 0)")
@@ -130,7 +130,8 @@ def _read_pairs(
         m = min(CHUNK, n - start)
         ids, weights = first.read(m * 8), second.read(m * dtype.itemsize)
         yield np.frombuffer(ids, np.int64, m), np.frombuffer(weights, dtype, m)
-    if first.read(1) or second.read(1):  # to the end, where the archive's checksums are compared
+    # read to the end, where the archive's checksums are verified
+    if first.read(1) or second.read(1):
         raise ValueError("an array is longer than it says")
 
 

@@ -37,11 +37,11 @@ CURRENT, LOCK = "current", "lock"
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a version comes from.
+    """Origin of a version.
 
-    training: the same text for all models of one statement, of which each is another group's;
-    lineage: the number of the first of the versions that continue each other by warm starts;
-    ordinal: how many versions of this training had been published under the name, this one too.
+    training: identifier shared by all models of one statement, each of another group; lineage:
+    number of the first of the versions that continue each other by warm starts; ordinal: number of
+    versions of this training published under the name, including this one.
     """
 
     training: str
@@ -51,9 +51,10 @@ class Origin:
 
 @dataclass(frozen=True)
 class Version:
-    """A version of a store's model. created: seconds since 1970; digest: SHA-256 in hex.
+    """A version of a store's model.
 
-    origin, owner: None where the record is of format 1, which did not say.
+    created: seconds since 1970; digest: SHA-256 in hex. origin, owner: None for a record of format
+    1, which lacks them.
     """
 
     name: str
@@ -68,25 +69,25 @@ class Version:
 
     @property
     def reference(self) -> str:
-        """What a model value keeps: it names this content and no other, for ever."""
+        """Permanent reference to exactly this content, as model values store it."""
         return str(Reference(self.name, self.number, self.digest[:16]))
 
     def path(self, folder: Path) -> Path:
-        """Returns its file, below the store's directory."""
+        """Path of its file below the store's directory."""
         return folder / "sealed" / (self.digest + SUFFIX)
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """The store's versions and its list of working stores, for the context alone."""
+    """Locks the store's versions and its list of working stores until the context ends."""
     with ExitStack() as stack:
-        with reporting("locking a store"):  # what fails inside is not the lock's
+        with reporting("locking a store"):  # errors inside the context are not the lock's
             stack.enter_context(waiting(folder / LOCK))
         yield
 
 
 def numbers(folder: Path) -> list[int]:
-    """The versions there are, rising; none while another process makes the store."""
+    """Numbers of existing versions, rising; empty while another process creates the store."""
     try:
         names = os.listdir(folder / "versions")
     except FileNotFoundError:
@@ -95,7 +96,9 @@ def numbers(folder: Path) -> list[int]:
 
 
 def read(folder: Path, number: int | None) -> Version:
-    """A version by its number, None for the current; StoreError if its record is damaged."""
+    """Reads a version by number, None for the current. Raises StoreError if its record is
+    damaged.
+    """
     if number is None:
         path = folder / CURRENT
         if not os.path.lexists(path):
@@ -104,18 +107,18 @@ def read(folder: Path, number: int | None) -> Version:
         path = folder / "versions" / str(number)
         if not os.path.lexists(path):
             raise StoreError(f"the store {folder.name!r} has no version {number}")
-    found = _read(path)
-    if found.name != folder.name or number not in (None, found.number):
-        raise StoreError(f"{path} is of another model, {found.reference}")
-    return found
+    version = _read(path)
+    if version.name != folder.name or number not in (None, version.number):
+        raise StoreError(f"{path} is of another model, {version.reference}")
+    return version
 
 
 def _without_current(folder: Path) -> str:
-    found = numbers(folder)
-    if not found:
+    known = numbers(folder)
+    if not known:
         return f"the store {folder.name!r} has no finished model yet"
     return (
-        f"{folder / CURRENT} is missing: name one of the versions {', '.join(map(str, found))}, "
+        f"{folder / CURRENT} is missing: name one of the versions {', '.join(map(str, known))}, "
         "or train again"
     )
 
@@ -134,7 +137,7 @@ def _read(path: Path) -> Version:
 
 
 def _record(version: Version) -> Record:
-    """What `_read` reads; a version of format 1 keeps that format."""
+    """The inverse of `_read`; a version of format 1 keeps that format."""
     facts: dict[str, Any] = {
         name: value for name, value in vars(version).items() if name not in ("origin", "owner")
     }
@@ -148,10 +151,10 @@ def _record(version: Version) -> Record:
 def publish(
     folder: Path, made: Sealed, training: str | None = None, continues: int | None = None
 ) -> Version:
-    """Gives a sealed file its name and makes it the current version; durable when it returns.
+    """Renames a sealed file into place and makes it the current version; durable on return.
 
-    training: what made it, None for one of its own; continues: the version that its training
-    began with, so that it is of the same lineage.
+    training: identifier of the training, None for a separate one; continues: the version that its
+    training started from, whose lineage it joins.
     """
     with locked(folder), reporting("publishing a model"):
         number = _next_number(folder)
@@ -175,7 +178,7 @@ def publish(
 
 
 def _origin(folder: Path, number: int, training: str, continues: int | None) -> Origin:
-    """The last version's record says how many there were of this training."""
+    """Origin of the next version; the last version's record counts those of this training."""
     lineage, ordinal = number, 1
     if continues is not None and os.path.lexists(folder / "versions" / str(continues)):
         before = read(folder, continues).origin
@@ -188,7 +191,7 @@ def _origin(folder: Path, number: int, training: str, continues: int | None) -> 
 
 
 def _next_number(folder: Path) -> int:
-    """Above all there ever were, if the current one's record can be read."""
+    """Number above all earlier ones, as far as the current version's record can be read."""
     known = numbers(folder)
     if os.path.lexists(folder / CURRENT):
         known.append(read(folder, None).number)
@@ -196,7 +199,7 @@ def _next_number(folder: Path) -> int:
 
 
 def make_current(folder: Path, number: int) -> Version:
-    """Lets the pointer name another version; it heals a pointer that is missing or damaged."""
+    """Makes a version the current one; repairs a missing or damaged pointer."""
     with locked(folder), reporting("changing the current version"):
         version = read(folder, number)
         write_record(folder / CURRENT, _record(version))
@@ -204,7 +207,7 @@ def make_current(folder: Path, number: int) -> Version:
 
 
 def drop(folder: Path, number: int) -> None:
-    """Forgets a version that is not the current one; the collector removes its file."""
+    """Removes a version that is not the current one; the collector removes its file."""
     with locked(folder), reporting("dropping a version"):
         version = read(folder, number)
         if read(folder, None).number == version.number:

@@ -1,1 +1,1 @@
-"""Sealed models: immutable files, written here and mapped by those who predict."""
+"""Sealed models: immutable files, written here and mapped by readers."""

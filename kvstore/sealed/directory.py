@@ -1,4 +1,4 @@
-"""The directory of a sealed file while that is written: in a file, as it grows with the model."""
+"""Directory entries of a sealed file during writing, in a file as they grow with the model."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,29 +10,29 @@ from tuskml.kvstore.native import ENTRY, Array, crc32c
 from tuskml.kvstore.working.records import Records
 
 WINDOW = 1 << 12
-"""Entries that are in memory at once: those of 2^24 features."""
+"""Entries in memory at once: those of 2^24 features."""
 LEAST_DIRECT = 4096
 
 
 class Out(Protocol):
-    """What is written to."""
+    """A writable stream."""
 
     def write(self, data: bytes) -> None:
-        """All of it."""
+        """Writes all of the data."""
 
 
 class Entries:
-    """Entries of the blocks that have weights, by rising number; to be closed."""
+    """Entries of the blocks that have weights, by rising number. Close it after use."""
 
     def __init__(self, folder: Path) -> None:
-        """folder: where the file will be, should there be more entries than WINDOW."""
+        """folder: directory for a temporary file if there are more than WINDOW entries."""
         self._folder, self._last, self._n = folder, -1, 0
         self._few: list[Array] = []
         self._waiting = 0
         self._file: Records | None = None
 
     def append(self, entries: Array) -> None:
-        """Takes the next ones, ENTRY of shape (n,)."""
+        """Appends entries, ENTRY of shape (n,)."""
         self._few.append(entries.copy())
         self._waiting += len(entries)
         self._n, self._last = self._n + len(entries), int(entries["block"][-1])
@@ -42,8 +42,10 @@ class Entries:
             self._few, self._waiting = [], 0
 
     def put(self, out: Out) -> tuple[int, bool, int]:
-        """Writes the directory: how many entries it has, whether entry i is of block i, and the
-        CRC of all. If so, it has entries for empty blocks too.
+        """Writes the directory.
+
+        Returns the number of entries, whether entry i is of block i, and the CRC of all. If so,
+        empty blocks have entries too.
         """
         direct = self._last + 1 <= 4 * self._n + LEAST_DIRECT
         crc = n = 0
@@ -54,7 +56,7 @@ class Entries:
         return n, direct, crc
 
     def close(self) -> None:
-        """Forgets the file."""
+        """Closes and removes the temporary file."""
         if self._file is not None:
             self._file.file.close()
 

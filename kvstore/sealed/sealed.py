@@ -16,7 +16,7 @@ from tuskml.kvstore.native import ERROR_BYTES, OK, Ids, SealedAbout, Weights, ad
 from tuskml.partitioner import IndexMap
 
 MEMORY = 1 << 28
-_AFTER_DIGEST = 40  # bytes of the footer: the digest and what follows it
+_AFTER_DIGEST = 40  # bytes of the footer from the digest on
 
 
 class SealedModel:
@@ -57,9 +57,9 @@ class SealedModel:
             raise
 
     def weights(self, ids: ArrayLike) -> Weights:
-        """Weights of features, of the shape of ids; 0 for ids below 0 or from dimension on.
+        """Weights of features, in the shape of ids; 0 for ids below 0 or from dimension on.
 
-        StoreError if a block that holds one of them is damaged.
+        Raises StoreError if a block with one of them is damaged.
         """
         features = np.asarray(ids, np.int64, order="C")
         out = np.empty(features.shape, self.dtype)
@@ -67,7 +67,7 @@ class SealedModel:
         return out
 
     def items(self, weights: int = 1 << 18) -> Iterator[tuple[Ids, Weights]]:
-        """(ids, weights) of all that is not 0, by rising id, about that many at a time."""
+        """Yields (ids, weights) of nonzero weights by rising id, about `weights` at a time."""
         shift, end = self._about.shift, self._about.n_entries
         step = max(1, weights >> shift)
         capacity = step << shift
@@ -80,7 +80,7 @@ class SealedModel:
                 yield ids[: n.value], values[: n.value]
 
     def verify(self) -> None:
-        """Reads the whole file; StoreError unless each byte is as it was sealed."""
+        """Reads the whole file. Raises StoreError if any byte has changed."""
         sha = hashlib.sha256()
         self._require_open()
         data = (ctypes.c_char * (self.size - _AFTER_DIGEST)).from_address(self._about.bytes or 0)
@@ -95,7 +95,7 @@ class SealedModel:
 
     @property
     def index(self) -> IndexMap:
-        """The index map of the store it was trained in, less the live features."""
+        """Index map of the store in which it was trained, without the live features."""
         start, length = ctypes.c_void_p(), ctypes.c_uint64()
         self._call("index", self._file, ctypes.byref(start), ctypes.byref(length))
         try:
@@ -105,11 +105,11 @@ class SealedModel:
 
     @property
     def size(self) -> int:
-        """Bytes of the file."""
+        """Size of the file in bytes."""
         return int(self._about.size)
 
     def close(self) -> None:
-        """Lets go of the mapping."""
+        """Unmaps the file."""
         file, self._file = self._file, ctypes.c_void_p()
         if file:
             native.library().ks_sealed_close(file)
@@ -132,7 +132,7 @@ class SealedModel:
             raise StoreError(f"the sealed model {self.path} is closed")
 
     def _call(self, name: str, *arguments: object, opened: bool = False) -> None:
-        """Calls the reader; StoreError with its sentence if it refuses."""
+        """Calls the reader. Raises StoreError with its sentence on failure."""
         if not opened:
             self._require_open()
         error = ctypes.create_string_buffer(ERROR_BYTES)

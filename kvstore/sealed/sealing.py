@@ -37,9 +37,9 @@ from tuskml.kvstore.sealed.directory import Entries
 
 VERSION = 1
 SHIFT = 12
-"""4,096 features per block: 16 KiB of float32 are a page fault or a few."""
+"""log2 of features per block; 4,096 as float32 are 16 KiB, a page fault or a few."""
 HEADER = struct.Struct("<8s5I")
-FOOTER = struct.Struct("<8s8Q4I")  # then SHA-256 (32 bytes), 0 (4 bytes), CRC of the footer
+FOOTER = struct.Struct("<8s8Q4I")  # followed by SHA-256 (32 bytes), 0 (4 bytes), CRC of the footer
 FOOTER_SIZE = FOOTER.size + 32 + 8
 HEADER_SIZE = HEADER.size + 4
 SUFFIX = ".tusk"
@@ -50,7 +50,7 @@ Pairs = Iterable[tuple[Ids, Weights]]
 
 @dataclass(frozen=True)
 class Sealed:
-    """A file on the disk that has no name yet."""
+    """A complete file without its final name."""
 
     path: Path
     digest: str
@@ -61,8 +61,10 @@ class Sealed:
 
 @contextmanager
 def ended(pairs: Pairs) -> Iterator[None]:
-    """Ends a generator however the context ends: one that waits at a `yield` keeps what it holds,
-    such as the gate of a store, for as long as an error's traceback refers to it.
+    """Closes a generator when the context ends.
+
+    One that waits at a `yield` keeps its resources, such as the gate of a store, for as long as an
+    error's traceback refers to it.
     """
     try:
         yield
@@ -89,16 +91,18 @@ def sealing(
     path = temporary(folder / "sealed")
     try:
         with _create_locked(path) as file:
-            made = _write(file, path, pairs, dtype, dimension, index, checked_metadata(metadata))
+            written = _write(
+                file, path, pairs, dtype, dimension, index, checked_metadata(metadata)
+            )
             file.flush()
             os.fsync(file.fileno())
-            yield made
+            yield written
     finally:
         path.unlink(missing_ok=True)
 
 
 def _create_locked(path: Path) -> BinaryIO:
-    """A new file, locked; again where a collector came between and took it for a leftover."""
+    """Creates and locks a file; retries if a collector removed it before the lock."""
     while True:
         file = create(path)
         try:
@@ -147,7 +151,7 @@ def _write(
 
 
 class _Hashed:
-    """A file and the SHA-256 of what was written."""
+    """A file with the SHA-256 of the bytes written so far."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self.sha, self.size = file, hashlib.sha256(), 0
@@ -159,7 +163,7 @@ class _Hashed:
 
 
 class _Blocks:
-    """Turns rising pairs into blocks; the last, which more may follow into, is kept back."""
+    """Splits rising pairs into blocks; keeps the last one, which may be incomplete."""
 
     def __init__(self, out: _Hashed, dtype: "np.dtype[np.generic]", entries: Entries) -> None:
         self.out, self.dtype, self._entries = out, dtype, entries
@@ -169,7 +173,7 @@ class _Blocks:
         out.write(head + struct.pack("<I", crc32c(head)))
 
     def add(self, ids: Ids, weights: Weights) -> None:
-        """Takes the next pairs."""
+        """Appends pairs."""
         stored = weights.view(f"u{self.dtype.itemsize}") != 0
         ids, weights = ids[stored], weights[stored]
         if not len(ids):
@@ -182,11 +186,11 @@ class _Blocks:
         self._seal(int(np.searchsorted(self._ids, ids[-1] >> SHIFT << SHIFT)))
 
     def finish(self) -> None:
-        """Writes what was kept back."""
+        """Writes the remaining pairs."""
         self._seal(len(self._ids))
 
     def _seal(self, count: int) -> None:
-        """Writes the blocks of the first `count` pairs, CHUNK or a few more at a time."""
+        """Writes the blocks of the first `count` pairs, about CHUNK at a time."""
         while count:
             n = count
             if n > CHUNK:  # up to the end of a block

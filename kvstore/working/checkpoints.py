@@ -31,7 +31,7 @@ _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EML
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a store goes back to: number, from 1; the metadata given; weights as they were."""
+    """A checkpoint: its number, from 1 on, and the metadata given with it."""
 
     number: int
     metadata: Record
@@ -41,7 +41,7 @@ class Checkpoint:
 
 
 def latest(folder: Path, store: str) -> Checkpoint | None:
-    """The newest checkpoint of the store so named; StoreError if its record is damaged."""
+    """Newest checkpoint of the named store. Raises StoreError if its record is damaged."""
     numbers = [int(path.name) for path in folder.iterdir() if path.name.isdigit()]
     if not numbers:
         return None
@@ -56,7 +56,7 @@ def latest(folder: Path, store: str) -> Checkpoint | None:
 def write(
     folder: Path, store: str, database: Path, metadata: Record, before: Checkpoint | None
 ) -> Checkpoint:
-    """Makes a checkpoint of a closed database durable, then removes those before it."""
+    """Makes a checkpoint of a closed database durable, then removes the older ones."""
     number = before.number + 1 if before else 1
     new = folder / f".new-{secrets.token_hex(8)}"
     new.mkdir(mode=0o700)
@@ -75,7 +75,7 @@ def write(
 
 
 def restore(checkpoint: Checkpoint, database: Path) -> None:
-    """Puts the checkpoint in place of the database; StoreError if any of its bytes changed."""
+    """Replaces the database by the checkpoint. Raises StoreError if any of its bytes changed."""
     verify(checkpoint)
     if database.exists() or database.is_symlink():
         shutil.rmtree(database)
@@ -86,7 +86,7 @@ def restore(checkpoint: Checkpoint, database: Path) -> None:
 
 
 def verify(checkpoint: Checkpoint) -> None:
-    """StoreError unless each file has the size and the CRC that the record says."""
+    """Raises StoreError unless each file has the recorded size and CRC."""
     for name, expected in checkpoint.files.items():
         path = checkpoint.path / name
         if Path(name).name != name or file_crc(path) != expected:
@@ -94,7 +94,7 @@ def verify(checkpoint: Checkpoint) -> None:
 
 
 def remove_others(folder: Path, number: int) -> None:
-    """Removes older checkpoints and what a crash left of one."""
+    """Removes older checkpoints and remains of incomplete ones."""
     for path in folder.iterdir():
         if path.name != str(number):
             shutil.rmtree(path, ignore_errors=True)
@@ -103,7 +103,7 @@ def remove_others(folder: Path, number: int) -> None:
 def _link_all(
     database: Path, folder: Path, known: dict[str, tuple[int, int]]
 ) -> dict[str, tuple[int, int]]:
-    """Links a closed database's files, each on the disk; tables are read once in their life."""
+    """Links a closed database's files, each after an fsync; tables are read only once."""
     files = {}
     for name in live_files(database):
         source = database / name
@@ -114,7 +114,7 @@ def _link_all(
 
 
 def _link(source: Path, target: Path) -> None:
-    """A link, or a copy where the file system has no links."""
+    """Links, or copies if the file system has no links."""
     try:
         os.link(source, target, follow_symlinks=False)
     except OSError as error:

@@ -25,24 +25,27 @@ from tuskml.kvstore.working import forks
 MEBIBYTE = 1 << 20
 LEAST_MEMORY = 128 * MEBIBYTE
 LARGEST_PARTITION = MEBIBYTE
-"""Bytes of weights under one key at most."""
-BATCH_KEYS, BATCH_BYTES = 1 << 15, 2 * MEBIBYTE  # a native call: tens of milliseconds
+"""Largest size of the weights under one key, in bytes."""
+BATCH_KEYS, BATCH_BYTES = 1 << 15, 2 * MEBIBYTE  # limits of a native call: tens of milliseconds
 BLOOM_BITS, BLOCK_SIZE = 10, 4096
 BUFFERS_SHARE, MOST_BUFFERS = 8, 32 * MEBIBYTE
-"""LevelDB's buffers get an eighth of a cache, and so much at most."""
+"""Share of a cache for LevelDB's buffers, as a divisor, and their largest size in bytes."""
 NO_SPACE = os.strerror(errno.ENOSPC)
 BATCHES = 8
-"""A write batch has an eighth of the buffers at most, so two memtables can exceed their size by a
-quarter of them."""
-_FEWEST_TABLES, _OTHER_FILES = 64, 10  # LevelDB's own floor, and what it counts apart
+"""A write batch has at most this fraction of the buffers, so two memtables can exceed their size
+by a quarter of them.
+"""
+# LevelDB's minimum, and the number of files that it counts separately
+_FEWEST_TABLES, _OTHER_FILES = 64, 10
 
 
 @dataclass(frozen=True)
 class Counters:
-    """What a store did since it was opened; sizes in bytes of payloads with their headers.
+    """Counts of operations since the store was opened; sizes in bytes of payloads with their
+    headers.
 
-    requests: keys asked for, by `add` too; found: of them, those that were there; writes: keys
-    written; batches: write batches.
+    requests: keys requested, also by `add`; found: those that existed; writes: keys written;
+    batches: write batches.
     """
 
     requests: int = 0
@@ -61,7 +64,7 @@ def _numbers(counters: Counters) -> list[int]:
 
 
 def buffers_of(cache: int) -> int:
-    """Bytes of a cache that LevelDB's memtables and block cache get; the rest is for frames."""
+    """Bytes of a cache for LevelDB's memtables and block cache; the rest is for frames."""
     return min(cache // BUFFERS_SHARE, MOST_BUFFERS)
 
 
@@ -93,7 +96,7 @@ def options(memory: int, weight_size: int, create: bool, buffers: int = 0) -> na
 class Database:
     """A LevelDB directory. Keys are int64 of at least 0; no lock is taken here.
 
-    Threads may call get, put, add and scan at the same time; close only when none does.
+    Threads may call get, put, add and scan concurrently, but not close.
     """
 
     def __init__(
@@ -104,9 +107,10 @@ class Database:
         create: bool,
         buffers: int = 0,
     ) -> None:
-        """Opens or creates it; a directory that is not there, or is, is a StoreError.
+        """Opens or creates it. Raises StoreError if the directory is missing, or exists,
+        respectively.
 
-        memory, buffers: as of `options`.
+        memory, buffers: as for `options`.
         """
         forks.use()
         self.path, self.dtype = path, dtype
@@ -119,14 +123,15 @@ class Database:
         self._check(self._native.ks_open(name, ctypes.byref(settings), opened, error), error)
 
     def close(self) -> None:
-        """Waits for a running compaction and lets go of all files. A second time does nothing."""
-        if self._store and not forks.lost():  # there it would wait for a thread that is not
+        """Waits for a running compaction and closes all files. No effect the second time."""
+        # in a fork it would wait for a thread that does not exist
+        if self._store and not forks.lost():
             self._native.ks_close(self._store)
         self._store = ctypes.c_void_p()
 
     @property
     def handle(self) -> ctypes.c_void_p:
-        """The `ks_store`; null once it is closed."""
+        """Handle of the `ks_store`; null after `close`."""
         return self._store
 
     def get(self, keys: Ids, starts: Ids, out: Weights, found: Array | None = None) -> None:
@@ -141,7 +146,7 @@ class Database:
                 error.code = self._native.ks_get(self._store, *places, flags, error.text)
 
     def put(self, keys: Ids, starts: Ids, values: Weights, sync: bool = False) -> None:
-        """Writes partitions, laid out as in `get`; a slice of 2 MiB at most whole or not."""
+        """Writes partitions, laid out as in `get`; each slice of up to 2 MiB is atomic."""
         for a, b in _slices(starts, self._batch // self.dtype.itemsize):
             places = address(keys[a:]), b - a, address(starts[a:]), address(values)
             with self._reporting() as error:
@@ -162,7 +167,7 @@ class Database:
                 error.code = self._native.ks_add(self._store, ctypes.byref(updates), error.text)
 
     def sync(self) -> None:
-        """All that was written is on the disk when it returns."""
+        """Flushes all writes to the disk."""
         with self._reporting() as error:
             error.code = self._native.ks_sync(self._store, error.text)
 
@@ -199,7 +204,7 @@ class Database:
 
     @property
     def counters(self) -> Counters:
-        """What was done since it was opened."""
+        """Counts of operations since it was opened."""
         if not self._store or forks.lost():
             return Counters()
         numbers = (ctypes.c_int64 * 6)()
@@ -207,7 +212,9 @@ class Database:
         return Counters(*numbers)
 
     def property(self, name: str) -> str:
-        """LevelDB's own word, such as "stats" or "approximate-memory-usage"; "" for none."""
+        """Value of a LevelDB property, such as "stats" or "approximate-memory-usage"; "" if
+        unknown.
+        """
         forks.use()
         text = self._native.ks_property(self._store, f"leveldb.{name}".encode())
         if not text:
@@ -232,7 +239,7 @@ class Database:
 
 
 def raise_error(path: Path, code: int, text: "ctypes.Array[ctypes.c_char]") -> NoReturn:
-    """What a native call on the store of this path answered, as an exception."""
+    """Raises the error of a native call on the store of this path."""
     reason = text.value.decode(errors="replace")
     if code == NO_MEMORY:
         raise MemoryError(reason)
@@ -249,17 +256,16 @@ def raise_error(path: Path, code: int, text: "ctypes.Array[ctypes.c_char]") -> N
 
 
 class _Error:
-    """Where a native call leaves its code and its sentence."""
+    """Code and message of a native call."""
 
     def __init__(self) -> None:
         self.code, self.text = 0, ctypes.create_string_buffer(ERROR_BYTES)
 
 
 def _slices(starts: Ids, weights: int) -> Iterator[tuple[int, int]]:
-    """Ranges of partitions of a given number of weights, so that Python handles signals often;
-    each of one at least.
+    """Splits partitions into ranges of about `weights` weights, at least one partition each.
 
-    What `locks.interruptible` was given is asked before each.
+    Python handles signals between them, and the check of `locks.interruptible` runs before each.
     """
     n, a = len(starts) - 1, 0
     while a < n:

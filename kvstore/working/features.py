@@ -1,4 +1,4 @@
-"""A working store's weights by feature id, and back: between partitions and sealed files."""
+"""Conversion of a working store's weights between partitions and feature ids."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -26,7 +26,7 @@ def pairs_of(store: ModelStore) -> Iterator[Pair]:
         return
     frequent = of_weights(store.index.features, store.several)
     known = store.weights(frequent)
-    done = 0  # frequent features that have had their turn
+    done = 0  # number of frequent features already yielded
     with closing(store.scan(store.index.n_partitions)) as scan:
         for keys, starts, values in scan:
             ids, weights = _rare(store, keys, starts, values)
@@ -39,8 +39,9 @@ def pairs_of(store: ModelStore) -> Iterator[Pair]:
 
 
 def _in_windows(store: ModelStore, live: LiveFeatures) -> Iterator[Pair]:
-    """The pairs of features that do not lie by rising id: looked up, many at a time, since each
-    time most blocks of several features are read.
+    """Yields the pairs of features that are not stored by rising id.
+
+    They are looked up many at a time, since each lookup reads most blocks of several features.
     """
     window = max(1, WINDOW // store.several)
     for first in range(0, len(live), window):
@@ -52,7 +53,7 @@ def _in_windows(store: ModelStore, live: LiveFeatures) -> Iterator[Pair]:
 
 
 def of_weights(features: Ids, several: int) -> Ids:
-    """The ids of the weights of features that have several each, (n * several,)."""
+    """Ids of the weights of features with several each, (n * several,)."""
     if several == 1:
         return features
     ids: Ids = (features[:, None] * several + np.arange(several)).ravel()
@@ -60,12 +61,12 @@ def of_weights(features: Ids, several: int) -> Ids:
 
 
 def _not_zero(weights: Weights) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """Places of the weights whose bits are not all 0: -0.0 and NaN are weights too."""
+    """Indices of the weights whose bits are not all 0: -0.0 and NaN count as weights."""
     return np.flatnonzero(weights.view(f"u{weights.dtype.itemsize}"))
 
 
 def _rare(store: ModelStore, keys: Ids, starts: Ids, values: Weights) -> Pair:
-    """The pairs of blocks' payloads, less slots of features that do not live there."""
+    """Pairs of blocks' payloads, without slots of features stored elsewhere."""
     index: IndexMap = store.index
     first, begin, end = index.blocks.spans_of(keys - index.n_partitions)
     places = _not_zero(values)

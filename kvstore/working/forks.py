@@ -1,6 +1,7 @@
-"""LevelDB in a forked process: its threads stayed with the parent; whoever waits for them hangs.
+"""LevelDB in a forked process.
 
-It starts one thread for all databases of a process, once, and believes in it ever after.
+Its background thread stays in the parent, so a child that waits for it hangs. LevelDB starts one
+thread for all databases of a process, once, and never checks that it still exists.
 """
 
 import os
@@ -25,7 +26,7 @@ def lost() -> bool:
 
 
 def use() -> None:
-    """Before LevelDB is used. Raises StoreError where its threads are not."""
+    """Records the use of LevelDB. Raises StoreError in a fork without LevelDB's thread."""
     if _lost.is_set():
         raise StoreError(
             "this process was forked from one that had opened a store, whose threads it does not "

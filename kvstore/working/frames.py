@@ -1,9 +1,10 @@
 """Payloads in memory, shared by the workers of one training (`native/frames.h`).
 
-Kernels take the frames of a chunk's keys, train in place, and let go: get, merge and put of Qin,
-Torres, Rusu (VLDB 2017, section 6) with the merge in memory. What one worker reads is there at
-once for all others that ask for it: a shared cache. The paper's push-based sharing (section 4.2)
-is an option: then workers say what they will ask for next, and who reads it delivers it to them.
+Kernels acquire the frames of a chunk's keys, train in place, and release them: get, merge and put
+of Qin, Torres, Rusu (VLDB 2017, section 6) with the merge in memory. A payload that one worker
+reads is immediately available to all others: a shared cache. The paper's push-based sharing
+(section 4.2) is an option: workers announce their next keys, and the worker that reads one of them
+delivers it.
 """
 
 import ctypes
@@ -63,7 +64,7 @@ class Held:
     """
 
     def __init__(self, worker: int, keys: Ids, pointers: Array, dtype: "np.dtype[np.generic]"):
-        """Called by `Frames.acquire`."""
+        """Called by `Frames.acquire` only."""
         self.worker, self.keys, self.pointers = worker, keys, pointers
         self._frames = [native.Frame.from_address(int(at)) for at in pointers]
         self.weights: list[Weights] = [
@@ -75,7 +76,7 @@ class Held:
 
     @property
     def stamps(self) -> list[float]:
-        """The trainer's own number of each frame, 0 at first."""
+        """The trainer's number for each frame, initially 0."""
         return [frame.stamp for frame in self._frames]
 
     @stamps.setter
@@ -85,7 +86,7 @@ class Held:
 
 
 def _asked(cancelled: "Callable[[], bool]") -> "Callable[[int | None], int]":
-    """Asks whether to cancel, for C, which no exception can reach: an error cancels."""
+    """Wraps a cancellation check for C; an exception counts as cancelled, as C cannot raise it."""
 
     def ask(_: int | None) -> int:
         try:
@@ -114,7 +115,7 @@ class Frames:
         sharing: native.Sharing,
         keep_stamps: bool,
     ) -> None:
-        """Called by `ModelStore.frames`."""
+        """Called by `ModelStore.frames` only."""
         workers = int(sharing.workers)
         if memory < LEAST_FRAME_MEMORY:
             raise StoreError(f"frames need {LEAST_FRAME_MEMORY} bytes of memory, got {memory}")
@@ -125,9 +126,9 @@ class Frames:
         self._pausing, self._counting = threading.Lock(), threading.Lock()
         self._frames, error = ctypes.c_void_p(), _error()
         self._sharers = 1 if 0 < sharing.all_bytes <= frame_share(memory, 1) else workers
-        given = database.handle, memory, ctypes.byref(sharing), keep_stamps
+        arguments = database.handle, memory, ctypes.byref(sharing), keep_stamps
         opened = ctypes.byref(self._frames)
-        self._check(self._native.ks_frames_open(*given, opened, error), error)
+        self._check(self._native.ks_frames_open(*arguments, opened, error), error)
         self._access = native.FrameAccess()
         self._native.ks_frames_access(self._frames, ctypes.byref(self._access))
         self._last = FrameCounters()
@@ -137,24 +138,24 @@ class Frames:
 
     @property
     def access(self) -> int:
-        """Address of a tusk_frame_access, which lives as long as this object is open."""
+        """Address of a tusk_frame_access, valid until this object is closed."""
         self._check_open()
         return ctypes.addressof(self._access)
 
     @property
     def share(self) -> int:
-        """Bytes that the frames of one `acquire` may take: memory over workers, nearly, or nearly
-        all of it where that holds all frames there will be.
+        """Bytes of frames per `acquire`: about memory / workers, or all of it if all frames
+        fit.
         """
         return frame_share(self.memory, self._sharers)
 
     def bytes_of(self, width: int) -> int:
-        """Bytes that a frame of a given number of weights takes of a share."""
+        """Bytes of a worker's share that a frame of `width` weights takes."""
         return frame_bytes(width, self.dtype.itemsize)
 
     @property
     def counters(self) -> FrameCounters:
-        """What was done so far."""
+        """Counts of operations so far."""
         with self._counting:
             return self._last if self.closed else self._count()
 
@@ -176,45 +177,46 @@ class Frames:
         wanted = as_keys(keys)
         sizes = np.broadcast_to(np.asarray(widths, np.uint32), wanted.shape).copy()
         pointers, error = np.zeros(len(wanted), np.uintp), _error()
-        asked = native.CANCEL(_asked(cancelled)) if cancelled else None
+        callback = native.CANCEL(_asked(cancelled)) if cancelled else None
         places = address(wanted), address(sizes), len(wanted), address(pointers)
-        code = self._native.ks_acquire(self._frames, worker, *places, asked, None, error)
+        code = self._native.ks_acquire(self._frames, worker, *places, callback, None, error)
         self._check(code, error)
         return Held(worker, wanted, pointers, self.dtype)
 
     def release(self, held: Held, changed: bool = False) -> None:
-        """Lets go; changed: weights or stamps were written to."""
+        """Releases the frames; changed: whether weights or stamps were written."""
         self._check_open()
         pointers, held.pointers = held.pointers, held.pointers[:0]
         place = address(pointers), len(pointers)
         self._native.ks_release(self._frames, held.worker, *place, changed)
 
     def expect(self, keys: ArrayLike, worker: int = 0) -> None:
-        """Says which rising keys a worker acquires next: who reads them delivers them to it."""
+        """Announces the next rising keys of a worker, so that other readers deliver them to it."""
         self._check_open()
         if not 0 <= worker < self.workers:
             raise StoreError(f"workers are 0 to {self.workers - 1}, got {worker}")
         wanted = as_keys(keys)
         self._native.ks_expect(self._frames, worker, address(wanted), len(wanted))
-        self._expected[worker] = wanted  # where they are looked up
+        self._expected[worker] = wanted  # kept alive: the keys are looked up there
 
     # --- its life ---
 
     def flush(self) -> None:
         """Writes all changed frames to LevelDB, by rising key; they stay in memory.
 
-        They are safe after `ModelStore.checkpoint`. StoreError if a worker holds frames, or
-        LevelDB fails: what was not written is kept, and written the next time.
+        They are safe after `ModelStore.checkpoint`. Raises StoreError if a worker holds frames, or
+        LevelDB fails: the rest is kept, and written the next time.
         """
         self._check_open()
         with self._gate.shared():
             self.write()
 
     def close(self, flush: bool = True) -> None:
-        """Frees the memory, changed frames written first or dropped. Twice does nothing.
+        """Frees the memory after writing changed frames, or dropping them. No effect the second
+        time.
 
-        No thread may be about to acquire. StoreError if a worker holds frames, or if they cannot
-        be written: they are open still then.
+        No thread may be about to acquire. Raises StoreError, and stays open, if a worker holds
+        frames or if they cannot be written.
         """
         with self._gate.shared():
             if flush and not self.closed:
@@ -223,7 +225,7 @@ class Frames:
 
     @property
     def closed(self) -> bool:
-        """Returns whether the memory is gone."""
+        """Returns whether the memory has been freed."""
         return not self._frames
 
     def __enter__(self) -> "Frames":
@@ -232,7 +234,7 @@ class Frames:
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
             self.close()
-        else:  # a worker that holds frames still says less than why it stopped
+        else:  # a worker's own error is more helpful than that it still holds frames
             with suppress(StoreError):
                 self.close(flush=False)
 
@@ -242,13 +244,15 @@ class Frames:
     # --- for the store, which holds the gate ---
 
     def write(self) -> None:
-        """`flush`."""
+        """Writes changed frames; called by the store, which holds the gate."""
         with self.paused():
             pass
 
     @contextmanager
     def paused(self) -> Iterator[Callable[[Database], None]]:
-        """All is written and workers wait until the end; given is how to name a new database."""
+        """Writes all frames and blocks workers until the end; yields a setter of a new
+        database.
+        """
         with self._pausing:
             if self.closed:
                 yield self._attach
@@ -262,7 +266,7 @@ class Frames:
                 self._native.ks_frames_resume(self._frames, self._database.handle)
 
     def drop(self) -> None:
-        """Frees the memory; what was not written is lost. In a forked process it does nothing."""
+        """Frees the memory without writing. No effect in a forked process."""
         if forks.lost():
             return
         with self._pausing:
@@ -299,12 +303,12 @@ class Frames:
 
 
 def frame_share(memory: int, workers: int) -> int:
-    """Bytes that the frames of one `acquire` may take where `Frames` have so much memory."""
+    """Bytes of frames per `acquire` if `Frames` have `memory` bytes."""
     return int(native.library().ks_frames_share(memory, workers))
 
 
 def frame_bytes(width: int, weight_size: int) -> int:
-    """Bytes that a frame of a given number of weights of 4 or 8 bytes takes of a share."""
+    """Bytes of a worker's share that a frame of `width` weights of 4 or 8 bytes takes."""
     return int(native.library().ks_frame_bytes(width, weight_size))
 
 

@@ -1,4 +1,4 @@
-"""A lock for many users at a time, or for one alone."""
+"""A reentrant readers-writer lock."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -9,16 +9,16 @@ from tuskml.kvstore.files.locks import PAUSE, raise_if_interrupted
 
 
 class Gate:
-    """Shared passage for batches, exclusive passage for what closes the database under them."""
+    """Shared access for batches, exclusive access for operations that close the database."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._users: list[int] = []  # threads, each as often as it is inside
+        self._users: list[int] = []  # threads inside, each as often as it has entered
         self._closed = False
 
     @contextmanager
     def shared(self) -> Iterator[None]:
-        """Waits while somebody is alone inside."""
+        """Waits while another thread has exclusive access."""
         user = threading.get_ident()
         with self._changed:
             self._wait(lambda: not self._closed)
@@ -32,9 +32,9 @@ class Gate:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Waits until nobody is inside, and keeps others out.
+        """Waits until no thread is inside, and keeps others out.
 
-        StoreError where this very thread is inside, which would wait for itself.
+        Raises StoreError if this very thread is inside, which would be a deadlock.
         """
         with self._changed:
             if threading.get_ident() in self._users:
@@ -55,7 +55,7 @@ class Gate:
                 self._changed.notify_all()
 
     def _wait(self, ready: Callable[[], bool]) -> None:
-        """Waits until it is ready, or the thread is cancelled (`locks.interruptible`)."""
+        """Waits until `ready` returns true, or the thread is cancelled (`locks.interruptible`)."""
         while not ready():
             raise_if_interrupted()
             self._changed.wait(PAUSE)

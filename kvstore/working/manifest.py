@@ -1,9 +1,9 @@
-"""Which files a closed LevelDB database consists of.
+"""The files of a closed LevelDB database.
 
-Besides them there may be files that a compaction wrote when the database was closed. Their numbers
-are not taken: LevelDB gives them again, and writes over what is there. So they must not be linked
-into a checkpoint. LevelDB's `doc/log_format.md` describes the records of a MANIFEST,
-`db/version_edit.cc` what is in them.
+The directory may also have files of a compaction that was running at the close. Their numbers are
+not reserved: LevelDB reuses them and overwrites the files. So they must not be linked into a
+checkpoint. LevelDB's `doc/log_format.md` describes the records of a MANIFEST, `db/version_edit.cc`
+their contents.
 """
 
 import struct
@@ -29,7 +29,9 @@ COMPARATOR, LOG, NEXT_FILE, LAST_SEQUENCE, COMPACT, DELETED, ADDED, PREVIOUS_LOG
 
 
 def live_files(database: Path) -> list[str]:
-    """Names of the files that opening the database reads; StoreError if they do not say."""
+    """Names of the files that opening the database reads. Raises StoreError if they are
+    unknown.
+    """
     current = (database / "CURRENT").read_bytes()
     name = current.decode(errors="replace").strip()
     if not name.startswith("MANIFEST-") or "/" in name:
@@ -86,12 +88,12 @@ def _masked(crc: int) -> int:
 
 
 def _edits(record: bytes) -> Iterator[tuple[int, int]]:
-    """(tag, number) of what a record says; of files their numbers."""
+    """Yields (tag, number) of a record; for files their numbers."""
     place = 0
     while place < len(record):
         tag, place = _number(record, place)
         if tag in (COMPACT, DELETED, ADDED):
-            _, place = _number(record, place)  # the level
+            _, place = _number(record, place)  # skip the level
         if tag in (COMPARATOR, COMPACT):
             place = _skip_text(record, place)
         elif tag in (LOG, NEXT_FILE, LAST_SEQUENCE, PREVIOUS_LOG, DELETED, ADDED):
@@ -100,12 +102,12 @@ def _edits(record: bytes) -> Iterator[tuple[int, int]]:
         else:
             raise ValueError(f"a record has the unknown tag {tag}")
         if tag == ADDED:
-            _, place = _number(record, place)  # the size
+            _, place = _number(record, place)  # skip the size
             place = _skip_text(record, _skip_text(record, place))
 
 
 def _number(record: bytes, place: int) -> tuple[int, int]:
-    """A number of seven bits a byte, lowest first, and the place after it."""
+    """Decodes a base-128 number, lowest bits first; returns it and the index after it."""
     number = shift = 0
     while record[place] & 0x80:
         number |= (record[place] & 0x7F) << shift

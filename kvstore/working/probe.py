@@ -1,4 +1,4 @@
-"""What a request of a store costs on this machine's disk, for the partitioner."""
+"""Measured cost of a store's requests on this machine's disk, for the partitioner."""
 
 import fcntl
 import os
@@ -37,7 +37,7 @@ def measure_store(
 
 @contextmanager
 def _directory(folder: Path) -> Iterator[Path]:
-    """A new directory, locked while it is used: what a killed process leaves is nobody's."""
+    """A new locked directory; the collector removes that of a killed process."""
     handle = -1
     while handle < 0:
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=folder))
@@ -50,7 +50,9 @@ def _directory(folder: Path) -> Iterator[Path]:
 
 
 def _locked(path: Path) -> int:
-    """A descriptor that holds the directory; -1 if a collector was faster."""
+    """Opens and locks the directory; returns the descriptor, -1 if a collector removed it
+    first.
+    """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

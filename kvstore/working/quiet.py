@@ -1,4 +1,4 @@
-"""Threads that read ahead while another works: they take no signals.
+"""Read-ahead threads that block all signals.
 
 In a server's process signals are for the server's own thread alone, whose handlers may jump.
 """
@@ -12,24 +12,24 @@ from functools import cache
 from typing import Any
 
 MASK_BYTES = 128
-"""Of a sigset_t in Linux; other systems have smaller ones."""
+"""Bytes of a sigset_t in Linux; other systems have smaller ones."""
 
 
 class QuietThreads(ThreadPoolExecutor):
     """An executor whose threads have all signals blocked."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
-        """As of `ThreadPoolExecutor`; what it starts inherits the mask of this thread."""
+        """Like `ThreadPoolExecutor.submit`; started threads inherit this thread's signal mask."""
         with signals_blocked():
             return super().submit(fn, *args, **kwargs)
 
 
 @contextmanager
 def signals_blocked() -> Iterator[None]:
-    """This thread takes no signals meanwhile.
+    """Blocks all signals of this thread until the context ends.
 
-    By pthread_sigmask(3) itself: Python's makes an enum of each signal of a mask, in 0.2 ms. The
-    GIL is kept, or the thread that is given work would have it before the caller goes on.
+    It calls pthread_sigmask(3) itself: Python's makes an enum of each signal of a mask, in 0.2 ms.
+    The GIL is kept, or the thread that gets work would have it before the caller goes on.
     """
     before = ctypes.create_string_buffer(MASK_BYTES)
     _set_mask(_every(), before)

@@ -1,4 +1,4 @@
-"""Arrays in files, for what a training keeps that grows with the number of features."""
+"""Arrays in files, for state of a training that grows with the number of features."""
 
 import ctypes
 import os
@@ -21,25 +21,25 @@ Array = NDArray[Any]
 Item = TypeVar("Item")
 Read = TypeVar("Read")
 REQUESTS = 8
-"""Runs of a file that are read or written at the same time: a disk does so in the time of one."""
+"""Concurrent requests of a file: a disk serves them in the time of one."""
 
 
 WINDOW = 1 << 18
-"""Items that are read at once where the whole would take too much memory."""
+"""Items that are read at once if the whole would take too much memory."""
 
 
 def unnamed(folder: Path) -> IO[bytes]:
-    """A file that is gone when it is closed, however the process ends.
+    """A file that is removed when it is closed, however the process ends.
 
-    Who reads it asks for all that he needs next; what the system reads ahead would be too much.
+    The kernel's read-ahead is off: readers request everything that they need next.
     """
-    made: IO[bytes] = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
-    os.posix_fadvise(made.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
-    return made
+    file: IO[bytes] = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
+    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+    return file
 
 
 def ahead(read: Callable[[Item], Read], items: Iterable[Item], threads: int = 1) -> Iterator[Read]:
-    """Yields read(item) of each, in order; `threads` threads read the next ones meanwhile."""
+    """Yields read(item) of each item in order; `threads` threads prefetch the next ones."""
     with QuietThreads(threads) as pool:
         coming: deque[Future[Read]] = deque()
         for item in items:
@@ -51,21 +51,21 @@ def ahead(read: Callable[[Item], Read], items: Iterable[Item], threads: int = 1)
 
 
 def give_back() -> None:
-    """Returns freed memory to the system, so that it counts no longer (glibc's malloc_trim)."""
+    """Returns freed memory to the system, so that it is not counted (glibc's malloc_trim)."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
 
 
 class Records:
-    """An array in a file that is gone when it is closed: items at a place, or all after it."""
+    """An array in a file that is removed when it is closed."""
 
     def __init__(self, folder: Path, dtype: DTypeLike) -> None:
         self.folder, self.dtype, self.count = folder, np.dtype(dtype), 0
         self.file: IO[bytes] = unnamed(folder)
 
     def write(self, at: int, items: Array) -> None:
-        """Puts items at place `at`."""
+        """Writes items from index `at` on."""
         view = np.ascontiguousarray(items, self.dtype).reshape(-1).view(np.uint8).data
         at *= self.dtype.itemsize
         while view:
@@ -73,20 +73,24 @@ class Records:
             view, at = view[n:], at + n
 
     def append(self, items: Array) -> None:
-        """Puts items behind those that were appended before."""
+        """Appends items after all those appended before."""
         self.write(self.count, items)
         self.count += len(items)
 
     def read(self, at: int, n: int, out: Array | None = None) -> Array:
-        """n items from place `at`; out: where to put them."""
+        """Reads n items from index `at` on.
+
+        out: array to read into.
+        """
         out = pages.empty(n, self.dtype) if out is None else out
         self._fill(out, at)
         return out
 
     def windows(self, at: int, n: int) -> Iterator[Array]:
-        """n items from place `at`, WINDOW at a time, good until the next; a thread reads ahead.
+        """Yields n items from index `at` on, WINDOW at a time, each valid until the next.
 
-        It allocates nothing, as memory that a thread frees stays with the process.
+        A thread reads ahead. It allocates nothing, as memory that a thread frees stays with the
+        process.
         """
         buffers = pages.empty((2, min(WINDOW, n)), self.dtype)
 
@@ -107,16 +111,16 @@ class Records:
             view, place = view[done:], place + done
 
     def read_runs(self, at: Ids, lengths: Ids, out: Array | None = None) -> Array:
-        """lengths[k] items from each place at[k], one run after the other, (sum of lengths,).
+        """Reads lengths[k] items from each index at[k], concatenated, (sum of lengths,).
 
-        out: where to put them.
+        out: array to read into.
         """
         out = pages.empty(int(lengths.sum()), self.dtype) if out is None else out
         self._move(out, at, lengths, writes=False)
         return out
 
     def write_runs(self, at: Ids, lengths: Ids, items: Array) -> None:
-        """Puts items at these places, a run after the other."""
+        """Writes concatenated runs of lengths[k] items to each index at[k]."""
         self._move(np.ascontiguousarray(items, self.dtype), at, lengths, writes=True)
 
     def _move(self, items: Array, at: Ids, lengths: Ids, writes: bool) -> None:

@@ -1,4 +1,4 @@
-"""Which weights travel from which chunk of rows to which, as `native/routes/api.h` wants it."""
+"""Plan of the weights that travel between chunks of rows, for `native/routes/api.h`."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,15 +15,17 @@ Counts = NDArray[np.uint32]
 Array = NDArray[np.int32]
 PAGE = 4096
 BUFFERS = 4
-"""Regions in memory: the chunk in hand, the next, what is written, and its order."""
+"""Regions in memory: the current chunk, the next, the one being written, and its order."""
 MOST_BEHIND = 256 << 10
-"""Bytes per chunk at most that are gathered before they are written."""
+"""Largest number of bytes per chunk that are gathered before they are written."""
 CHUNK_BYTES = 256
-"""Of memory for each chunk, here and in `native/routes`."""
+"""Bytes of memory per chunk, here and in `native/routes`."""
 PIECES, PIECE_KEYS = 16, 1 << 16
-"""Of a region between passes, at least; the key of piece p of chunk j is j * 2^16 + p."""
+"""Least number of pieces of a region between passes; the key of piece p of chunk j is j * 2^16 +
+p.
+"""
 PARTS, WEIGHT_BYTES = 4, 4
-"""Rows of links for each chunk, and bytes of a weight."""
+"""Rows of links per chunk, and bytes of a weight."""
 
 
 @dataclass(frozen=True)
@@ -55,17 +57,17 @@ class RoutePlan:
 
     @property
     def n_chunks(self) -> int:
-        """Chunks of rows."""
+        """Number of chunks of rows."""
         return len(self.first) - 1
 
     @property
     def rests(self) -> Ids:
-        """Weights that rest with each chunk between passes, (C,)."""
+        """Number of weights that rest with each chunk between passes, (C,)."""
         return np.diff(self.first) - self.resting
 
     @property
     def places(self) -> Ids:
-        """Weights that each region has room for, (C,)."""
+        """Number of weights in each region, (C,)."""
         return np.diff(self.region) // self.weight_size
 
     @property
@@ -75,17 +77,17 @@ class RoutePlan:
 
     @property
     def piece(self) -> int:
-        """Weights that are handed out together between passes, at most."""
+        """Largest number of weights acquired together between passes."""
         return piece_of(int(self.places.max()), self.weight_size)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that a training takes: buffers, and what is kept by chunk."""
+        """Bytes of memory of a training: buffers, and state by chunk."""
         return BUFFERS * self.largest + (CHUNK_BYTES + self.behind) * self.n_chunks
 
     @property
     def runs(self) -> int:
-        """Writes of an epoch, about: each region is written from some place on, then up to it."""
+        """Approximate number of writes of an epoch: each region is written as two runs."""
         if not self.behind:
             return self.far_buckets
         return min(self.far_buckets, 2 * self.n_chunks + self.bytes_of_an_epoch // self.behind)
@@ -96,16 +98,20 @@ class RoutePlan:
         return int(self.first[-1]) * self.weight_size
 
     def takes(self, chunk: int) -> tuple[Counts, Counts]:
-        """Weights that it takes over from each chunk, and their first places in its region."""
+        """Number of weights taken over from each chunk, and their first indices in the chunk's
+        region.
+        """
         return self._pair(chunk, 0)
 
     def gives(self, chunk: int) -> tuple[Counts, Counts]:
-        """Weights that it gives to each chunk, and their first places in that one's region."""
+        """Number of weights given to each chunk, and their first indices in that chunk's
+        region.
+        """
         return self._pair(chunk, 2)
 
     def keys_at_rest(self) -> tuple[NDArray[np.uint64], Counts]:
-        """The pieces that hold each weight once between passes, rising, and their widths, which
-        count weights singly.
+        """Pieces that hold each weight once between passes, rising, and their widths in single
+        weights.
         """
         left = self.places - self.resting
         pieces = -(-left // self.piece)
@@ -117,17 +123,17 @@ class RoutePlan:
 
     def _pair(self, chunk: int, part: int) -> tuple[Counts, Counts]:
         n = self.n_chunks
-        found = self.links.read((chunk * PARTS + part) * n, 2 * n)
-        return found[:n], found[n:]
+        values = self.links.read((chunk * PARTS + part) * n, 2 * n)
+        return values[:n], values[n:]
 
 
 def planned(
     n: int, takes: Iterable[Counts], folder: Path, memory: int, several: int = 1
 ) -> RoutePlan:
-    """The plan for n chunks; several: float32 weights of a feature.
+    """Plans the routes of n chunks; several: float32 weights per feature.
 
-    takes: for each chunk the weights that it takes over from each, uint32 of shape (n,); memory:
-    bytes, about.
+    takes: for each chunk the numbers of weights taken over from each, uint32 of shape (n,);
+    memory: approximate bytes.
     """
     links, weight_size = Records(folder, "u4"), WEIGHT_BYTES * several
     counted = np.zeros((n, 5), np.int64)
@@ -163,17 +169,16 @@ def planned(
 
 
 def gathered(n: int, memory: int, largest: int) -> int:
-    """Bytes that are gathered for each of n chunks: whole pages in what nothing else needs.
+    """Bytes gathered for each of n chunks: whole pages of otherwise unused memory.
 
-    largest: bytes of the largest region. 0 where there is less than a page for each.
+    largest: bytes of the largest region. 0 if there is less than a page for each.
     """
     left = memory - BUFFERS * largest - CHUNK_BYTES * n
     return max(0, min(MOST_BEHIND, left // max(1, n) // PAGE * PAGE))
 
 
 def ranks(chunks: NDArray[np.uint16], first: Counts) -> NDArray[np.int32]:
-    """Counts for each chunk number how often it came before, beyond first[number]; int32 of shape
-    (n,).
+    """Counts earlier occurrences of each chunk number, starting at first[number]; int32 (n,).
 
     first: uint32 of shape (C,), C above all numbers.
     """
@@ -184,10 +189,10 @@ def ranks(chunks: NDArray[np.uint16], first: Counts) -> NDArray[np.int32]:
 
 
 def ordered(around: Counts, takes: Counts, gives: Counts) -> tuple[Array, Array]:
-    """Places of a chunk's weights in its region, and these in the order in which they go on.
+    """Indices of a chunk's weights in its region, and the same in the order of departure.
 
-    around: as of `Range`; takes: where the buckets of the region begin; gives: where those
-    that go on do, among all of the chunk.
+    around: as in `Range`; takes: offsets of the region's buckets; gives: offsets of the departing
+    buckets among all of the chunk.
     """
     places, going = pages.empty((2, len(around)), np.int32)
     copies = takes.astype(np.uint32), gives.astype(np.uint32)
@@ -208,11 +213,11 @@ def resting(
     region: NDArray[np.float32],
     out: NDArray[np.float32],
 ) -> int:
-    """Puts the weights that rest in a chunk's region into `out`, by rising id; how many.
+    """Copies the weights that stay with a chunk to `out`, by rising id, and returns their number.
 
-    around: as of `Range`, or the next ones of it; takes: uint32, where the buckets begin in
-    `region`, at first: they count on. region: from the first weight that rests; out: float32,
-    with room for one more.
+    around: chunks before and after each weight, as from `Range`; takes: uint32 (C,), first indices
+    of the buckets in `region`, which are advanced; region: the chunk's region from the first
+    weight that stays; out: float32, with room for one weight more.
     """
     n: int = native.library().ks_route_resting(
         native.address(around),
@@ -226,7 +231,7 @@ def resting(
 
 
 def piece_of(places: int, weight_size: int = 4) -> int:
-    """Weights of a piece, where the largest region has a given number of places."""
+    """Number of weights of a piece if the largest region has `places` weights."""
     return max(1, PAGE // weight_size, -(-places // PIECES))
 
 
@@ -235,7 +240,7 @@ def _ends(sizes: Ids) -> Ids:
 
 
 def _transpose(links: Records, n: int, memory: int) -> None:
-    """Writes what each chunk gives, a slab of chunks at a time."""
+    """Writes the outgoing buckets of each chunk, a slab of chunks at a time."""
     wide = max(1, min(n, memory // (32 * n)))
     for first in range(0, n, wide):
         some = min(wide, n - first)

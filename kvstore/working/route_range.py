@@ -1,4 +1,4 @@
-"""The pairs of a chunk of rows and a feature, for a range of ids: where their weights travel."""
+"""Pairs of a chunk of rows and a feature in a range of ids, and the routes of their weights."""
 
 import ctypes
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from tuskml.kvstore.native import Ids, address
 Counts = NDArray[np.uint32]
 Array = NDArray[np.int32]
 LINKED_AT_ONCE = 1 << 15
-"""Ids in a table that stays in the cache of a core."""
+"""Ids in a table that stays in a core's cache."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Range:
     width: int
 
     def linked(self, around: Counts) -> None:
-        """Finds `around`, by a table of the ids."""
+        """Computes `around` with a table of the ids."""
         table = np.empty((min(self.width, LINKED_AT_ONCE), 3), np.uint32)
         next_ = np.empty(len(self.lengths), np.int64)
         native.library().ks_route_linked(
@@ -44,7 +44,7 @@ class Range:
         )
 
     def sorted(self, around: Counts, scratch: NDArray[np.uint64]) -> None:
-        """Finds `around` by a sort, for ids that are far between; scratch: of shape (n,)."""
+        """Computes `around` by a sort, for sparse ids; scratch: of shape (n,)."""
         ends = np.cumsum(self.lengths)
         scratch[:] = self.ids
         scratch <<= np.uint64(16)
@@ -52,18 +52,20 @@ class Range:
             scratch[int(ends[j] - self.lengths[j]) : int(ends[j])] |= np.uint64(j)
         scratch.sort()  # by id, then by chunk
         next_ = ends - self.lengths
-        given = address(scratch), len(scratch), address(next_), address(around)
-        native.library().ks_route_neighbours(*given)
+        arguments = address(scratch), len(scratch), address(next_), address(around)
+        native.library().ks_route_neighbours(*arguments)
 
     def tally(self, around: Counts, takes: Counts) -> None:
-        """Adds to takes, (C, C), how many weights each chunk takes over from each."""
+        """Adds the number of weights that each chunk takes over from each to takes, (C, C)."""
         native.library().ks_route_tally(
             ctypes.byref(self._native()), address(around), address(takes)
         )
 
     def resting(self, around: Counts) -> tuple[Array, Counts]:
-        """The ids of the features that rest with their chunk between passes, chunk after chunk,
-        and how many these are of each, (C,). They take the place of all ids.
+        """Ids of the features that rest with their chunk between passes, by chunk, and counts
+        (C,).
+
+        They overwrite all ids.
         """
         counts = np.empty(len(self.lengths), np.uint32)
         n = native.library().ks_route_rests(
@@ -72,17 +74,19 @@ class Range:
         return self.ids[:n], counts
 
     def by_id(self, weights: NDArray[Any], most: int) -> Iterator[tuple[Ids, NDArray[np.float32]]]:
-        """(ids, weights) of those that are not 0, by rising id; weights: 4 bytes each, shape (n,).
+        """Yields (ids, weights) of nonzero weights by rising id, as arrays that share blocks of
+        ids.
 
-        At most that many together, and LINKED_AT_ONCE. Blocks of a given number of ids are whole.
+        weights: 4 bytes each, shape (n,). At most `most` + LINKED_AT_ONCE pairs at a time, of
+        whole blocks of LINKED_AT_ONCE ids.
         """
         ends = np.cumsum(self.lengths)
         next_ = np.stack([ends - self.lengths, ends])
         table, room = np.empty(LINKED_AT_ONCE, np.uint32), most + LINKED_AT_ONCE
-        ids, found = np.empty(room, np.int64), np.empty(room, np.float32)
-        given = self._native()
+        ids, values = np.empty(room, np.int64), np.empty(room, np.float32)
+        range_ = self._native()
         rest = native.Rest(
-            ctypes.addressof(given),
+            ctypes.addressof(range_),
             address(weights),
             address(next_),
             address(table),
@@ -90,8 +94,8 @@ class Range:
             room,
         )
         by_id = native.library().ks_route_by_id
-        while n := by_id(ctypes.byref(rest), address(ids), address(found)):
-            yield ids[:n].copy(), found[:n].copy()
+        while n := by_id(ctypes.byref(rest), address(ids), address(values)):
+            yield ids[:n].copy(), values[:n].copy()
 
     def _native(self) -> native.Range:
         ids, lengths = address(self.ids), address(self.lengths)

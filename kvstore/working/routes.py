@@ -1,8 +1,8 @@
-"""Payloads that travel between chunks of rows: weights that memory does not hold, in a file.
+"""Payloads that travel between chunks of rows: weights that exceed memory, in a file.
 
-See `native/routes/api.h`. Kernels take a chunk's weights, train them in place and let go, as with
-`Frames`; but chunks come in a fixed order, so that each weight is sent straight to the next chunk
-that needs it. What an epoch reads and writes is each chunk's weights once, in long runs.
+See `native/routes/api.h`. Kernels acquire a chunk's weights, train them in place and release them,
+as with `Frames`; but chunks come in a fixed order, so that each weight is sent straight to the
+next chunk that needs it. An epoch reads and writes each chunk's weights once, in long runs.
 """
 
 import ctypes
@@ -26,10 +26,10 @@ from tuskml.kvstore.working.route_plan import RoutePlan
 
 
 class Routes:
-    """The weights of a plan, all 0 at first; to be closed. A pass visits all chunks in order.
+    """The weights of a plan, initially 0. Close it after use. A pass visits all chunks in order.
 
-    moves: a file of int32, for each chunk the places of its weights in its region, in the order of
-    the chunks to which they go and of their ids; folder: where the file of weights will be.
+    moves: a file of int32, for each chunk the indices of its weights in its region, by destination
+    chunk and then id; folder: directory for the file of weights.
     """
 
     def __init__(self, plan: RoutePlan, moves: IO[bytes], folder: Path) -> None:
@@ -40,7 +40,7 @@ class Routes:
         self._last = FrameCounters()
         try:
             os.ftruncate(self._file.fileno(), int(plan.region[-1]))
-            given = native.RoutePlan(
+            plan_structure = native.RoutePlan(
                 plan.n_chunks,
                 plan.weight_size,
                 address(plan.region),
@@ -52,10 +52,12 @@ class Routes:
                 plan.behind,
                 plan.several,
             )
-            self._keep = given, moves
+            self._keep = plan_structure, moves
             error = ctypes.create_string_buffer(ERROR_BYTES)
             opened = ctypes.byref(self._handle)
-            self._check(self._native.ks_routes_open(ctypes.byref(given), opened, error), error)
+            self._check(
+                self._native.ks_routes_open(ctypes.byref(plan_structure), opened, error), error
+            )
         except BaseException:
             self._file.close()
             raise
@@ -64,16 +66,14 @@ class Routes:
 
     @property
     def access(self) -> int:
-        """Address of a tusk_frame_access, which lives as long as this object is open."""
+        """Address of a tusk_frame_access, valid until this object is closed."""
         if not self._handle:
             raise StoreError("the weights of this training are closed")
         return ctypes.addressof(self._access)
 
     @property
     def counters(self) -> FrameCounters:
-        """What was done so far, in buckets: hits never left memory, requests were read; written
-        are runs.
-        """
+        """Counts in buckets: hits never left memory, requests were read; written counts runs."""
         if self._handle:
             numbers = (ctypes.c_int64 * 10)()
             self._native.ks_routes_count(self._handle, numbers)
@@ -94,17 +94,20 @@ class Routes:
 
     @contextmanager
     def at_rest(self, fold: bool = False) -> Iterator[None]:
-        """Between passes: each weight lies in the file, in the region of the first chunk that has
-        it, and its pieces (`RoutePlan.keys_at_rest`) may be acquired in any order; fold: stamps
-        become 0.
+        """Brings weights to rest between passes.
+
+        Each weight is in the file, in the region of the first chunk that has it, and its pieces
+        (`RoutePlan.keys_at_rest`) may be acquired in any order; fold: stamps become 0.
         """
         self._rest(True, False)
         yield
         self._rest(False, fold)
 
     def read(self, chunk: int, place: int = 0, out: NDArray[np.uint8] | None = None) -> Weights:
-        """A chunk's region from some place on, at rest, shape (places,), or (places, several)
-        where features have several weights; out: bytes, where to put it.
+        """Reads a chunk's region at rest, from index `place` on.
+
+        Shape (places,), or (places, several) if features have several weights; out: bytes to read
+        into.
         """
         begin, end = (int(at) for at in self.plan.region[chunk : chunk + 2])
         begin += place * self.plan.weight_size
@@ -129,8 +132,9 @@ class Routes:
             view, at = view[n:], at + n
 
     def close(self) -> None:
-        """Frees memory and file. Twice does nothing."""
-        if self._handle and not forks.lost():  # there it would wait for a thread that is not
+        """Frees memory and file. No effect the second time."""
+        # in a fork it would wait for a thread that does not exist
+        if self._handle and not forks.lost():
             with suppress(StoreError):
                 self._last = self.counters
             self._native.ks_routes_close(self._handle)

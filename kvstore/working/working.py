@@ -35,7 +35,7 @@ from tuskml.partitioner import IndexMap
 KIND = "working store"
 RECORD, LOCK, DATABASE, CHECKPOINTS = "store", "lock", "database", "checkpoints"
 GONE = ".gone-"
-"""How the name of a store begins that is being removed."""
+"""Prefix of the name of a store that is being removed."""
 
 
 class ModelStore:
@@ -55,7 +55,9 @@ class ModelStore:
     """
 
     def __init__(self, path: Path, lock: Lock, record: Record, index: IndexMap) -> None:
-        """Sets everything of an open store but its database; called by `create` and `resume`."""
+        """Sets all attributes of an open store but its database; called by `create` and
+        `resume`.
+        """
         self.path, self.index = path, index
         self.dtype = model_dtype(record["dtype"])
         self.metadata: Record = record["metadata"]
@@ -78,10 +80,11 @@ class ModelStore:
         metadata: "Record | None" = None,
         buffers: int = 0,
     ) -> "ModelStore":
-        """An empty store in a directory that was not there.
+        """Creates an empty store in a new directory.
 
-        memory: bytes that LevelDB may use; metadata: a JSON object to find in `metadata` again, in
-        it "several", weights of a feature; buffers: memory of LevelDB's own, 0: a share of it.
+        memory: bytes that LevelDB may use; metadata: a JSON object, kept in `metadata`, whose
+        "several" is the number of weights per feature; buffers: bytes of LevelDB's buffers, 0: a
+        share of memory.
         """
         path = Path(path)
         record = {
@@ -111,10 +114,10 @@ class ModelStore:
     def resume(
         cls, path: "Path | str", memory: int = 2 * LEAST_MEMORY, buffers: int = 0
     ) -> "ModelStore":
-        """The store as its last checkpoint left it.
+        """Opens the store as its last checkpoint left it.
 
-        StoreError: it is open already (the owner's pid is named), has no checkpoint, is damaged,
-        or was written by another version.
+        Raises StoreError if it is open already (the owner's pid is named), has no checkpoint, is
+        damaged, or was written by another version.
         """
         path = Path(path)
         if path.is_symlink() or not path.is_dir():
@@ -140,10 +143,10 @@ class ModelStore:
     # --- partitions ---
 
     def get(self, keys: ArrayLike, out: Weights | None = None) -> Weights:
-        """Partitions of one width, of shape (n, width).
+        """Reads partitions of one width, of shape (n, width).
 
-        keys: (n,), in any order (near keys in one call are faster, and cost one look at a block
-        of a table); out: written into if given.
+        keys: (n,), in any order (near keys in one call are faster, as they share blocks of a
+        table); out: written into if given.
         """
         wanted = as_keys(keys)
         sizes = self.sizes(wanted)
@@ -159,7 +162,7 @@ class ModelStore:
         return out
 
     def get_ragged(self, keys: ArrayLike, found: Array | None = None) -> tuple[Weights, Ids]:
-        """Partitions of any widths: values, and starts of shape (n + 1,).
+        """Reads partitions of any widths: values, and starts of shape (n + 1,).
 
         Partition i is values[starts[i]:starts[i + 1]]. found: bool, (n,), receives which keys were
         ever written.
@@ -174,7 +177,7 @@ class ModelStore:
         return values, starts
 
     def put(self, keys: ArrayLike, values: ArrayLike) -> None:
-        """Replaces partitions: values of all of them one after the other, or (n, width)."""
+        """Replaces partitions; values: concatenated, or (n, width)."""
         wanted = as_keys(keys)
         starts = self._starts(wanted)
         weights = as_weights(values, self.dtype)
@@ -208,17 +211,17 @@ class ModelStore:
     # --- features ---
 
     def sizes(self, keys: ArrayLike) -> Ids:
-        """Weights under keys, int64 of shape (n,)."""
+        """Number of weights of each key, int64 of shape (n,)."""
         return self.index.sizes(keys) * self.several
 
     def weights(self, ids: ArrayLike) -> Weights:
-        """Weights of features, of the shape of ids; each key is read once."""
+        """Reads weights of features, in the shape of ids; each key is read once."""
         features = np.asarray(ids, np.int64)
         keys, slots = located(self.index, features.ravel(), self.several)
         distinct, at = np.unique(keys, return_inverse=True)
         values, starts = self.get_ragged(distinct)
-        found: Weights = values[starts[at] + slots].reshape(features.shape)
-        return found
+        weights: Weights = values[starts[at] + slots].reshape(features.shape)
+        return weights
 
     def add_weights(self, ids: ArrayLike, deltas: ArrayLike) -> None:
         """Adds to the weights of features, both of shape (n,); repeated features add up."""
@@ -231,10 +234,11 @@ class ModelStore:
         self.add(distinct, first, slots[order], weights[order])
 
     def scan(self, first: int = 0) -> Generator[tuple[Ids, Ids, Weights], None, None]:
-        """(keys, starts, values) of what was written, by rising key from `first` on, in parts.
+        """Yields (keys, starts, values) of written partitions, by rising key from `first` on, in
+        parts.
 
-        Of the moment when the scan begins. Checkpoints wait for its end, so that whoever may fail
-        on the way closes it.
+        It sees the store as of its start. Checkpoints wait for its end, so close it after an
+        error.
         """
         most = max(1 << 18, LARGEST_PARTITION // self.dtype.itemsize)
         with self._using() as database:
@@ -250,32 +254,32 @@ class ModelStore:
         all_bytes: int = 0,
         pushes: bool = False,
     ) -> Frames:
-        """Payloads in a given number of bytes of memory, for kernels and their workers; one at a
-        time.
+        """Opens payloads in `memory` bytes for kernels and their workers; one at a time.
 
-        memory: beside LevelDB's own, LEAST_FRAME_MEMORY at least; keep_stamps: a frame's stamp
-        comes back with its payload, for 16 to 50 bytes per key beyond memory; else it is 0 then;
-        all_bytes: of the frames of all keys that will be asked for (`frame_bytes`), where known;
+        memory: in addition to LevelDB's, at least LEAST_FRAME_MEMORY; keep_stamps: a frame's stamp
+        comes back with its payload, for 16 to 50 bytes per key beyond memory, else it is 0 then;
+        all_bytes: of the frames of all keys that will be requested (`frame_bytes`), if known;
         pushes: workers deliver what they read to those that expect it.
         """
         with self._using() as database:
             if self._frames is not None and not self._frames.closed:
                 raise StoreError(f"the store {self.path} has open frames: close them first")
             sharing = native.Sharing(workers, pushes, all_bytes)
-            given = memory, sharing, keep_stamps
-            self._frames = Frames(self.path, database, self._gate, *given)
+            arguments = memory, sharing, keep_stamps
+            self._frames = Frames(self.path, database, self._gate, *arguments)
         return self._frames
 
     # --- its life ---
 
     def checkpoint(self, metadata: "Record | None" = None) -> Checkpoint:
-        """Makes the weights safe as they are, and forgets the checkpoint before.
+        """Makes the current weights durable, and removes the previous checkpoint.
 
         metadata: a JSON object, such as the epoch and the seed's state. Other threads' batches
-        wait; frames are written first, and while a worker holds some it is a StoreError. After any
-        crash `resume` gives this state or the one before. The disk holds the model twice at most.
+        wait; frames are written first. Raises StoreError while a worker holds some. After any
+        crash `resume` restores this state or the one before. The disk holds the model twice at
+        most.
         """
-        kept = checked_metadata(metadata)
+        facts = checked_metadata(metadata)
         self._check_process()
         with self._gate.alone(), reporting("writing a checkpoint"):
             database = self._opened()
@@ -287,7 +291,7 @@ class ModelStore:
                         self.path / CHECKPOINTS,
                         self._name,
                         database.path,
-                        kept,
+                        facts,
                         self.last_checkpoint,
                     )
                 finally:
@@ -297,9 +301,9 @@ class ModelStore:
         return self.last_checkpoint
 
     def rewind(self) -> Checkpoint:
-        """Puts the weights back to the last checkpoint; StoreError if there is none.
+        """Restores the weights of the last checkpoint. Raises StoreError if there is none.
 
-        Open frames are dropped, and a worker that holds some is a StoreError.
+        Drops open frames; raises StoreError if a worker holds some.
         """
         self._check_process()
         last = self.last_checkpoint
@@ -316,9 +320,9 @@ class ModelStore:
         return last
 
     def close(self) -> None:
-        """Lets others open it. What came after the last checkpoint is lost. Twice does nothing.
+        """Closes the store. Changes since the last checkpoint are lost. No effect the second time.
 
-        Open frames are dropped; StoreError if a worker holds some.
+        Drops open frames; raises StoreError if a worker holds some.
         """
         if os.getpid() != self._pid:
             return
@@ -332,7 +336,7 @@ class ModelStore:
         with self._gate.alone(), reporting("removing a store"):
             self._shut(for_good=True)
             try:
-                # Nobody meets a store of which a part is gone: others look for other names.
+                # Renamed first, so that other processes never see a partly removed store.
                 gone = self.path.with_name(f"{GONE}{secrets.token_hex(8)}")
                 os.rename(self.path, gone)
                 remove_tree(gone)
@@ -342,13 +346,13 @@ class ModelStore:
 
     @property
     def counters(self) -> Counters:
-        """What was done since the store was created or resumed."""
+        """Counts of operations since the store was created or resumed."""
         now = self._database.counters if self._database else Counters()
         return self._past + now
 
     @property
     def memory_in_use(self) -> int:
-        """Bytes in LevelDB's memtables and block cache; mapped tables are not among them."""
+        """Bytes in LevelDB's memtables and block cache, without mapped tables."""
         with self._using() as database:
             return int(database.property("approximate-memory-usage") or 0)
 

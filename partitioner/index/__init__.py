@@ -1,1 +1,1 @@
-"""The index map: where each feature lives, for frequent features, blocks and live ones."""
+"""The index map from features to keys and slots, with blocks and live features."""

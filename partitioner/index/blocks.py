@@ -17,7 +17,7 @@ from tuskml.errors import DataError, OptionError
 from tuskml.partitioner.native import Ids
 
 LARGEST = 65_536
-"""Features in a block at most: 256 KiB as float32."""
+"""Largest number of features in a block: 256 KiB as float32."""
 ID_BITS = 62
 
 
@@ -44,11 +44,13 @@ class Blocks:
 
     @classmethod
     def of(cls, size: int) -> "Blocks":
-        """One size for all."""
+        """Blocks of one size for all ids."""
         return cls((0,), (size,))
 
     def ending(self, start: int, size: int) -> "Blocks":
-        """These below `start`, a power of two, and blocks of one size from there on."""
+        """Keeps these blocks below `start`, a power of two, and adds blocks of `size` from there
+        on.
+        """
         width = start.bit_length()
         before = [(w, s) for w, s in zip(self.widths, self.sizes, strict=True) if w < width]
         widths, sizes = zip(*before, strict=True)
@@ -56,53 +58,53 @@ class Blocks:
 
     @cached_property
     def starts(self) -> list[int]:
-        """The first id of each range."""
+        """First id of each range."""
         return [1 << width >> 1 for width in self.widths]
 
     @cached_property
     def first(self) -> list[int]:
-        """The first block of each range, and the number of blocks of all ranges."""
+        """First block of each range, and the number of blocks of all ranges."""
         ends = [*self.starts[1:], 1 << ID_BITS]
-        found = [0]
+        starts = [0]
         for start, end, size in zip(self.starts, ends, self.sizes, strict=True):
-            found.append(found[-1] + -(-(end - start) // size))
-        return found
+            starts.append(starts[-1] + -(-(end - start) // size))
+        return starts
 
     @property
     def count(self) -> int:
-        """Blocks in all."""
+        """Number of blocks."""
         return self.first[-1]
 
     def count_of(self, n: int) -> int:
-        """Blocks of the ids below n."""
+        """Number of blocks with ids below n."""
         if not n:
             return 0
         start, first, size = self.range_of_width((n - 1).bit_length())
         return first + (n - 1 - start) // size + 1
 
     def range_of_width(self, width: int) -> tuple[int, int, int]:
-        """Start, first block and block size of the range of ids with a given number of bits."""
+        """Start, first block and block size of the range of ids with `width` bits."""
         r = bisect_right(self.widths, width) - 1
         return self.starts[r], self.first[r], self.sizes[r]
 
     def sizes_of(self, blocks: Ids) -> Ids:
-        """Slots of blocks, int64 of their shape."""
+        """Number of slots of each block, int64 of the shape of `blocks`."""
         ranges = np.searchsorted(self.first[:-1], blocks, side="right") - 1
         return np.array(self.sizes, np.int64)[ranges]
 
     def spans_of(self, blocks: Ids) -> tuple[Ids, Ids, Ids]:
-        """Returns each block's first feature, and the start and the end of its range; all (n,)."""
+        """Returns the first feature of each block, and start and end of its range; all (n,)."""
         ranges = np.searchsorted(self.first[:-1], blocks, side="right") - 1
         begin, size = np.array(self.starts, np.int64)[ranges], np.array(self.sizes)[ranges]
         end = np.array([*self.starts[1:], 1 << ID_BITS], np.int64)[ranges]
         return begin + (blocks - np.array(self.first, np.int64)[ranges]) * size, begin, end
 
     def features_of(self, block: int) -> Ids:
-        """The id of each slot of a block, int64 of shape (size,); -1 in slots past the range."""
+        """Id of each slot of a block, int64 of shape (size,); -1 in slots beyond the range."""
         one = np.array([block], np.int64)
         start, _, end = self.spans_of(one)
-        found = start + np.arange(self.sizes_of(one)[0], dtype=np.int64)
-        return np.where(found < end, found, -1)
+        features = start + np.arange(self.sizes_of(one)[0], dtype=np.int64)
+        return np.where(features < end, features, -1)
 
     def __str__(self) -> str:
         if self.sizes == (1,):

@@ -52,7 +52,7 @@ def encode(
 
 
 def _magic_of(live: LiveFeatures | None) -> bytes:
-    """The version that live features need; an order within no features takes no bytes."""
+    """Version for the live features; an order of no features takes no bytes."""
     if live is None:
         return MAGIC
     within = None if live.order is None else live.order.within
@@ -60,13 +60,13 @@ def _magic_of(live: LiveFeatures | None) -> bytes:
 
 
 def decode(data: bytes) -> tuple[Ids, Ids, Blocks, LiveFeatures | None]:
-    """What `encode` was given; DataError for anything else."""
+    """Decodes the result of `encode`. Raises DataError for anything else."""
     magic = data[: len(MAGIC)]
     if not magic.startswith(MAGIC[:-1]):
         raise DataError("these bytes are no index map")
     if magic not in (MAGIC, LIVE_MAGIC, WITHIN_MAGIC):
-        found = data[7:8].hex() or "none"
-        raise DataError(f"the index map has version {found}, expected 01, 02 or 03")
+        version = data[7:8].hex() or "none"
+        raise DataError(f"the index map has version {version}, expected 01, 02 or 03")
     body = data[HEADER.size :]
     if len(body) < LENGTHS.size or zlib.crc32(body) != HEADER.unpack_from(data)[1]:
         raise DataError("the index map is damaged: its checksum is wrong")
@@ -81,7 +81,7 @@ def decode(data: bytes) -> tuple[Ids, Ids, Blocks, LiveFeatures | None]:
     gaps = np.frombuffer(body, f"<u{gap}", n, ranges)
     keys = np.frombuffer(body, f"<u{key}", n, ranges + n * gap)
     live = LiveFeatures.from_bytes(body[end:]) if magic != MAGIC else None
-    if magic != _magic_of(live):  # the checksum is of what follows it
+    if magic != _magic_of(live):  # the checksum covers all bytes after it
         raise DataError("the index map is damaged: its version does not fit its content")
     return np.cumsum(gaps, dtype=np.int64), keys.astype(np.int64), Blocks(widths, sizes), live
 
@@ -90,6 +90,6 @@ WIDTHS = (1, 2, 4, 8)
 
 
 def _width(numbers: np.ndarray[tuple[int, ...], np.dtype[np.uint64]]) -> int:
-    """Bytes that hold the largest."""
+    """Number of bytes that hold the largest number."""
     most = int(numbers.max()) if len(numbers) else 0
     return next(width for width in WIDTHS if most < 1 << 8 * width)

@@ -66,13 +66,13 @@ class IndexMap:
 
     @classmethod
     def by_rule(cls, blocks: "Blocks | int" = 1) -> "IndexMap":
-        """No frequent features: only blocks; blocks of 1 the paper's KV: a key per feature."""
+        """A map without frequent features; blocks of 1 are the paper's KV: a key per feature."""
         return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), blocks)
 
     def locate(self, ids: ArrayLike) -> tuple[Ids, Slots]:
-        """Keys, int64, and slots, int32, of features; all of shape (n,). About 10 ns a feature.
+        """Keys, int64, and slots, int32, of features; all of shape (n,). About 10 ns per feature.
 
-        DataError for one that is not among the live features.
+        Raises DataError for a feature that is not live.
         """
         wanted = self.number(as_ids(ids))
         keys, slots = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.int32)
@@ -89,18 +89,20 @@ class IndexMap:
         return keys, slots
 
     def sizes(self, keys: ArrayLike) -> Ids:
-        """Slots of the payloads under keys, int64 of shape (n,)."""
+        """Number of slots of the payload of each key, int64 of shape (n,)."""
         wanted = np.asarray(keys, np.int64)
         frequent = wanted < self.n_partitions
         blocks = np.where(frequent, 0, wanted - self.n_partitions)
         sizes = self.blocks.sizes_of(blocks)
-        if self.live is not None:  # the last block ends with them
+        if self.live is not None:  # the last block ends with the live features
             sizes = np.minimum(sizes, self.live.space - self.blocks.spans_of(blocks)[0])
         sizes[frequent] = self._counts[wanted[frequent]]
         return sizes
 
     def number(self, ids: Ids) -> Ids:
-        """What stands for features in the rule: their numbers among the live ones, or they."""
+        """Numbers of features in the rule: indices among the live features, or the ids
+        themselves.
+        """
         if self.live is None:
             return ids
         numbers = self.live.number(ids)
@@ -112,57 +114,56 @@ class IndexMap:
         return numbers
 
     def named(self, numbers: Ids) -> Ids:
-        """The features for which numbers stand; -1 where an order leaves them out."""
+        """Features of numbers; -1 if an order has none there."""
         return numbers if self.live is None else self.live.ids(numbers)
 
     @property
     def n_keys(self) -> int:
-        """Keys that there may be: 0 .. n_keys - 1."""
+        """Number of possible keys: 0 .. n_keys - 1."""
         if self.live is None:
             return self.n_partitions + self.blocks.count
         return self.n_partitions + self.blocks.count_of(self.live.space)
 
     def widths(self) -> tuple[Ids, Ids]:
-        """The sizes that keys have and how many have each, where the keys are not too many: of
-        live features.
-        """
+        """Distinct sizes of keys and the number of keys of each; for maps of live features."""
         sizes, counts = np.unique(self._counts, return_counts=True)
-        found = dict(zip(sizes.tolist(), counts.tolist(), strict=True))
+        widths = dict(zip(sizes.tolist(), counts.tolist(), strict=True))
         n = 0 if self.live is None else self.live.space
         ends = [*self.blocks.starts[1:], n]
         for start, end, size in zip(self.blocks.starts, ends, self.blocks.sizes, strict=True):
             blocks = -(-(min(end, n) - start) // size) if start < n else 0
-            found[size] = found.get(size, 0) + blocks
-        return np.array(list(found), np.int64), np.array(list(found.values()), np.int64)
+            widths[size] = widths.get(size, 0) + blocks
+        return np.array(list(widths), np.int64), np.array(list(widths.values()), np.int64)
 
     def without_live(self) -> "IndexMap":
-        """The same, with blocks of all ids."""
+        """The same map with blocks of all ids."""
         return IndexMap(self.features, self.partition, self.blocks)
 
     def features_of(self, key: int) -> Ids:
-        """The feature of each slot of a key, int64 of shape (size,).
+        """Feature of each slot of a key, int64 of shape (size,).
 
-        -1 is in slots of a block whose feature is frequent and so has another key.
+        -1 in slots of a block whose feature is frequent and so has another key.
         """
         if not 0 <= key < self.n_keys:
             raise DataError(f"a key must be from 0 to {self.n_keys - 1}, got {key}")
         if key < self.n_partitions:
             begin = int(self._counts[:key].sum())
             return self.features[self._order[begin : begin + self._counts[key]]]
-        found = self.blocks.features_of(key - self.n_partitions)[: int(self.sizes([key])[0])]
-        rare = (found >= 0) & ~np.isin(found, self.numbers)
-        found[rare], found[~rare] = self.named(found[rare]), -1
-        return found
+        features = self.blocks.features_of(key - self.n_partitions)[: int(self.sizes([key])[0])]
+        rare = (features >= 0) & ~np.isin(features, self.numbers)
+        features[rare], features[~rare] = self.named(features[rare]), -1
+        return features
 
     def to_bytes(self) -> bytes:
-        """The map as bytes, with version and checksum: three to eight bytes a frequent feature,
-        and what the live ones take.
+        """Serialises the map with version and checksum.
+
+        It takes three to eight bytes per frequent feature, and those of the live features.
         """
         return index_bytes.encode(self.features, self.partition, self.blocks, self.live)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "IndexMap":
-        """The map that `to_bytes` gave; DataError where a byte differs or the version does."""
+        """Restores the map from `to_bytes`. Raises DataError if a byte or the version differs."""
         return cls(*index_bytes.decode(data))
 
     def __eq__(self, other: object) -> bool:
@@ -179,11 +180,11 @@ class IndexMap:
 
     @cached_property
     def _counts(self) -> Ids:
-        """Features of each partition, shape (P,)."""
+        """Number of features of each partition, shape (P,)."""
         return np.bincount(self.partition, minlength=self.n_partitions).astype(np.int64)
 
     def _slots_of(self) -> Slots:
-        """The slot of each frequent feature: its rank by id within its partition."""
+        """Slot of each frequent feature: its rank by id within its partition."""
         first = np.cumsum(self._counts) - self._counts
         slots = np.empty(len(self.features), np.int32)
         slots[self._order] = np.arange(len(self.features)) - np.repeat(first, self._counts)
@@ -191,7 +192,7 @@ class IndexMap:
 
     @cached_property
     def _table(self) -> tuple[NDArray[Any], int]:
-        """The hash table of tp_locate, at most a quarter full so that searches are short."""
+        """Hash table of tp_locate, at most a quarter full so that searches are short."""
         bits = max(1, (4 * len(self.features)).bit_length())
         table = np.empty(1 << bits, native.PLACE)
         arrays: Sequence[NDArray[Any]] = (self.numbers, self.partition, self._slots)
@@ -201,7 +202,7 @@ class IndexMap:
 
     @cached_property
     def _ranges(self) -> NDArray[Any]:
-        """The range of features with 0 .. 63 bits, for tp_locate."""
+        """Range of features with 0 .. 63 bits, for tp_locate."""
         rule, ranges = self.blocks, np.zeros(64, native.RANGE)
         at = np.searchsorted(rule.widths, np.arange(64), side="right") - 1
         ranges["start"], ranges["size"] = np.array(rule.starts)[at], np.array(rule.sizes)[at]

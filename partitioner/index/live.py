@@ -24,19 +24,20 @@ from tuskml.partitioner.rows import as_ids
 
 Part = NDArray[np.int32]
 MOST_IDS = 1 << 31
-"""Ids of rows are int32."""
+"""Exclusive limit of ids; rows have int32 ids."""
 WINDOW = 1 << 27
-"""Ids that are looked for in one pass over the rows, by 16 MiB of bits."""
+"""Ids that are collected in one pass over the rows, in 16 MiB of bits."""
 PAGE_BITS = 16
 _BITMAP_FROM, _BITMAP_LENGTH = 2048, 128 + (1 << PAGE_BITS) // 16
 _HEAD = struct.Struct("<3Q")
 
 
 class LiveFeatures:
-    """A set of feature ids below 2^31. It never changes; `number` and `ids` are its two ways.
+    """A set of feature ids below 2^31.
 
-    counts: int32 of shape (pages,), features of each 65,536 ids; data: as `native/api.h` says;
-    order: what is put in place of numbers by rising id, if anything.
+    It is immutable; `number` and `ids` convert in both directions. counts: int32 of shape
+    (pages,), features of each 65,536 ids; data: as in `native/api.h`; order: replaces numbers by
+    rising id, if given.
     """
 
     def __init__(
@@ -84,13 +85,13 @@ class LiveFeatures:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory."""
+        """Size in bytes."""
         order = 0 if self.order is None else self.order.nbytes
         return self._pages.nbytes + self._data.nbytes + order
 
     @property
     def space(self) -> int:
-        """All numbers are below it."""
+        """Exclusive upper bound of all numbers."""
         return len(self) if self.order is None else self.order.space
 
     def by_groups(self, groups: Iterable[Iterable[Part]]) -> "LiveFeatures":
@@ -109,38 +110,38 @@ class LiveFeatures:
         return LiveFeatures(counts, self._data, self.order.ordered(within))
 
     def number(self, ids: ArrayLike) -> Ids:
-        """A number for each id, int64 of shape (n,); -1: it is none of the features.
+        """Number of each id, int64 of shape (n,); -1 for ids that are not live.
 
-        How many of the features lie below it; or as the order says.
+        It is the number of live features below the id, or as the order says.
         """
         ranks = self._ranks(as_ids(ids))
         return ranks if self.order is None else self.order.number(ranks)
 
     def ids(self, numbers: ArrayLike) -> Ids:
-        """The ids of numbers, int64 of shape (n,); -1 for one that no feature has."""
+        """Ids of numbers, int64 of shape (n,); -1 for a number without a feature."""
         wanted = as_ids(numbers)
         if len(wanted) and wanted.max() >= self.space:
             raise DataError(f"there are {len(self)} features, no number {wanted.max()}")
         if self.order is None:
             return self.by_rank(wanted)
         ranks = self.order.features(wanted)
-        found = ranks >= 0  # there may be no feature at all
-        ranks[found] = self.by_rank(ranks[found])
+        present = ranks >= 0  # the set may be empty
+        ranks[present] = self.by_rank(ranks[present])
         return ranks
 
     def by_rank(self, ranks: Ids) -> Ids:
-        """The ids that have that many of the features below them."""
+        """Ids by rank among the live features."""
         return self._look_up("tp_live_ids", ranks)
 
     def _ranks(self, ids: Ids) -> Ids:
         return self._look_up("tp_live_number", ids)
 
     def _look_up(self, function: str, wanted: Ids) -> Ids:
-        found = np.empty(len(wanted), np.int64)
+        ranks = np.empty(len(wanted), np.int64)
         set_ = self._pages.ctypes.data, len(self._pages), self._data.ctypes.data
         call = getattr(native.library(), function)
-        call(*set_, wanted.ctypes.data, len(wanted), found.ctypes.data)
-        return found
+        call(*set_, wanted.ctypes.data, len(wanted), ranks.ctypes.data)
+        return ranks
 
     def to_bytes(self) -> bytes:
         """Little-endian: uint64, pages; uint64, length of the data; uint64, groups of rows, 0 for
@@ -157,7 +158,7 @@ class LiveFeatures:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "LiveFeatures":
-        """What `to_bytes` gave, from bytes whose checksum was right."""
+        """Restores the result of `to_bytes`, whose checksum the caller has verified."""
         if len(data) < _HEAD.size:
             raise DataError("an index map has too few bytes for its features")
         n_pages, length, n_groups = _HEAD.unpack_from(data)

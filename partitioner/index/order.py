@@ -1,13 +1,15 @@
-"""Live features in the order of the rows that ask for them: which is what makes blocks of them.
+"""Order of live features by the groups of rows that use them, so that blocks are useful.
 
-Rows are visited in chunks, and of data with a heavy tail most features occur in the rows of one
-chunk only. Where their ids say nothing about that, a block of neighbours has some of every chunk:
-each chunk asks for nearly all blocks, and where memory does not hold them all are read and written
-by every chunk. So features that one group of rows has for itself lie together, and are read and
-written once an epoch; those that several groups have lie before them, in blocks that stay in
-memory. It is the aim of Qin, Torres, Rusu (VLDB 2017, section 5), that what is used together lies
-together, for features that are too rare for the affinities of a sample of rows. Features that
-several groups have can be put into an order of their own, `within`, such as that by affinity.
+Rows are visited in chunks, and in data with a heavy tail most features occur in the rows of one
+chunk only. If their ids do not reflect that, a block of neighbours has features of every chunk:
+each chunk requests nearly all blocks, and if memory does not hold them all, every chunk reads and
+writes them.
+
+So features that occur in one group of rows only are contiguous, and are read and written once an
+epoch; those of several groups precede them, in blocks that stay in memory. It is the aim of Qin,
+Torres, Rusu (VLDB 2017, section 5), that features used together are stored together, for features
+that are too rare for the affinities of a sample of rows. Features of several groups can have their
+own order, `within`, such as that by affinity.
 """
 
 from collections.abc import Iterable
@@ -59,12 +61,15 @@ class Order:
             raise DataError(f"{len(within)} numbers cannot order {self.n_shared} shared features")
 
     def ordered(self, within: Slots) -> "Order":
-        """The same groups, and features that several have in the order `within`."""
+        """Copies with the order `within` of features of several groups."""
         return Order(self.codes, self.n_groups, within)
 
     @classmethod
     def of(cls, n: int, groups: Iterable[Iterable[Ids]]) -> "Order":
-        """groups: of each group of rows the features that it has, int64, in parts."""
+        """Builds an order.
+
+        groups: for each group of rows the features that it has, int64, in parts.
+        """
         codes, n_groups = np.full(n, UNSEEN, np.uint8), 0
         for parts in groups:
             n_groups += 1
@@ -77,7 +82,7 @@ class Order:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory."""
+        """Size in bytes."""
         within = 0 if self.within is None else self.within.nbytes
         return self.codes.nbytes + self._counts.nbytes + within
 
@@ -87,36 +92,36 @@ class Order:
         return int(-(-self.lengths[1:-1].max() // self.block) * self.block)
 
     def number(self, features: Ids) -> Ids:
-        """The numbers of features; -1 stays."""
-        found = np.array(features, np.int64)
+        """Numbers of the features; -1 stays -1."""
+        numbers = np.array(features, np.int64)
         table = self.codes.ctypes.data, self.n_codes, self._counts.ctypes.data
-        where = self._first.ctypes.data, found.ctypes.data, len(found)
+        where = self._first.ctypes.data, numbers.ctypes.data, len(numbers)
         native.library().tp_order_number(*table, *where)
         if self.within is not None:
-            shared = (found >= 0) & (found < self.n_shared)
-            found[shared] = self.within[found[shared]]
-        return found
+            shared = (numbers >= 0) & (numbers < self.n_shared)
+            numbers[shared] = self.within[numbers[shared]]
+        return numbers
 
     def features(self, numbers: Ids) -> Ids:
-        """The features of numbers below `space`; -1 for those between groups, which nobody has."""
-        found = np.array(numbers, np.int64)
+        """Features of numbers below `space`; -1 for the gaps between groups."""
+        features_ = np.array(numbers, np.int64)
         if self.within is not None:
-            shared = (found >= 0) & (found < self.n_shared)
-            found[shared] = self._without[found[shared]]
+            shared = (features_ >= 0) & (features_ < self.n_shared)
+            features_[shared] = self._without[features_[shared]]
         table = self.codes.ctypes.data, len(self.codes), self.n_codes, self._counts.ctypes.data
-        where = self._first.ctypes.data, found.ctypes.data, len(found)
+        where = self._first.ctypes.data, features_.ctypes.data, len(features_)
         native.library().tp_order_feature(*table, *where)
-        return found
+        return features_
 
     @cached_property
     def _without(self) -> Slots:
         """The inverse of `within`."""
         assert self.within is not None
-        found = np.full(self.n_shared, -1, np.int32)
-        if len(found) and not 0 <= self.within.min() <= self.within.max() < len(found):
+        shared = np.full(self.n_shared, -1, np.int32)
+        if len(shared) and not 0 <= self.within.min() <= self.within.max() < len(shared):
             raise DataError("an order of features names numbers that there are not")
-        found[self.within] = np.arange(self.n_shared, dtype=np.int32)
-        return found
+        shared[self.within] = np.arange(self.n_shared, dtype=np.int32)
+        return shared
 
     def _block(self) -> int:
         mean = int(self.lengths[1:-1].sum()) // self.n_groups // BLOCKS_A_GROUP

@@ -82,9 +82,8 @@ TP_API int64_t tp_requests(const int32_t *rows, const int64_t *features, int64_t
 
 /* --- features that occur (live.cpp) --- */
 
-/* A page of 2^16 ids: the number of its first feature, how many features it has, and where they
- * lie in the data, which is uint16: 128 counts and 65,536 bits if is_bitmap, otherwise `count`
- * ids. */
+/* A page of 2^16 ids: the number of its first feature, its number of features, and the offset
+ * of its data, which is uint16: 128 counts and 65,536 bits if is_bitmap, otherwise `count` ids. */
 typedef struct tp_page {
     int64_t first, offset;
     int32_t count, is_bitmap;
@@ -107,8 +106,8 @@ TP_API void tp_live_ids(const tp_page *pages, int64_t n_pages, const uint16_t *d
 
 /* --- features by groups of rows (order.cpp) --- */
 
-/* One code per feature, 255 at first: that of the group that has the feature, or 0 if several
- * groups have it. */
+/* Sets one code per feature, 255 at first: that of the group that has the feature, or 0 if
+ * several groups have it. */
 TP_API void tp_order_mark(uint8_t *codes, const int64_t *features, int64_t n, uint8_t code);
 /* Counts the features of each code up to the end of each 4,096: shape (rows, n_codes), at least
  * one row. */
@@ -122,10 +121,10 @@ TP_API void tp_order_feature(const uint8_t *codes, int64_t n_features, int32_t n
                              const int64_t *counts, const int64_t *first, int64_t *numbers,
                              int64_t n);
 
-/* --- rare features by the rows that hold them (related.hpp) --- */
+/* --- rare features by the rows that contain them (related.hpp) --- */
 
-/* What is known of a feature: min-hashes of its rows, the sum of hashes of its rows, which tells
- * other sets of rows apart, and how many entries it has. */
+/* Sketch of a feature: min-hashes of its rows, the sum of hashes of its rows, which
+ * distinguishes sets of rows, and its number of entries. */
 typedef struct tp_related {
     uint32_t sketch[4];
     uint32_t sum;
@@ -135,14 +134,14 @@ typedef struct tp_related {
 
 typedef struct tp_clusters tp_clusters;
 
-/* n features, below 2^31, that no row has yet. */
+/* Initialises n features, below 2^31, without rows. */
 TP_API void tp_related_new(tp_related *related, int64_t n);
 /* Adds rows first_row .. first_row + n_rows - 1. Row r has features[starts[r] .. starts[r + 1]);
  * those outside 0 .. n - 1 are ignored. chunk_rows rows are visited together. */
 TP_API void tp_related_add(tp_related *related, int64_t n, const int64_t *starts,
                            const int64_t *features, int64_t n_rows, int64_t first_row,
                            int64_t chunk_rows);
-/* Sorting, in two steps so that it can be interrupted: into 256 bins, whose ends it gives; then
+/* Sorts in two steps so that it can be interrupted: into 256 bins, whose ends it returns; then
  * each of the bins first .. last - 1. */
 TP_API void tp_related_bins(tp_related *related, int64_t n, int64_t *ends);
 TP_API void tp_related_sort(tp_related *related, const int64_t *ends, int32_t first, int32_t last,

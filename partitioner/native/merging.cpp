@@ -153,8 +153,7 @@ Merging::Added Merging::added(int32_t first, int32_t second) const {
     if (2 * static_cast<int64_t>(less.words.size()) < sample_.words()) {
         return less;
     }
-    Added whole{
-        less.to, std::vector<Word>(sample_.words()), {}}; // no index: one word after the other
+    Added whole{less.to, std::vector<Word>(sample_.words()), {}}; // no index: consecutive words
     for (size_t k = 0; k < less.words.size(); ++k) {
         whole.words[less.index[k]] = less.words[k];
     }

@@ -46,21 +46,21 @@ private:
         double saved = 0; // at least what any of them saves
         int32_t partner = 0;
         uint32_t stamp = 0;
-        bool bound = false; // the partner is gone: no more than a bound
+        bool bound = false; // the partner was merged away: only a bound
     };
     struct Entry {
         double saved;
         int32_t partition;
-        uint32_t stamp; // valid while it is the partition's own
+        uint32_t stamp; // valid while it equals the partition's stamp
         bool operator<(const Entry &other) const {
             return saved != other.saved ? saved < other.saved : partition > other.partition;
         }
     };
-    // What a union adds to one of its halves, as a bitset of rows.
+    // The rows that a union adds to one of its halves, as a bitset.
     struct Added {
-        int32_t to; // the half that it is added to
+        int32_t to; // the half that the rows are added to
         std::vector<Word> words;
-        std::vector<int32_t> index; // where the words lie; empty: one after the other
+        std::vector<int32_t> index; // index of each word; empty: consecutive words
     };
 
     const int32_t *row_of(int32_t i) const { return triangle_.data() + offsets_[i]; }
@@ -78,11 +78,11 @@ private:
     Sample sample_;
     int32_t n_;
     double seek_, unit_;
-    std::vector<int32_t> rows_;     // (n,) n_i; 0 for those that are gone
-    std::vector<int32_t> size_;     // (n,) s_i; 0 for those that are gone
+    std::vector<int32_t> rows_;     // (n,) n_i; 0 for partitions merged away
+    std::vector<int32_t> size_;     // (n,) s_i; 0 for partitions merged away
     std::vector<int32_t> alive_;    // rising
-    std::vector<int64_t> offsets_;  // of row i of the triangle, less i
-    std::vector<int32_t> triangle_; // unused, then n_ij for i < j; 0 where one is gone
+    std::vector<int64_t> offsets_;  // offset of row i of the triangle, minus i
+    std::vector<int32_t> triangle_; // unused, then n_ij for i < j; 0 for partitions merged away
     std::vector<Best> best_;
     std::priority_queue<Entry> heap_;
 };

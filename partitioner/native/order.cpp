@@ -19,7 +19,7 @@ int64_t count_equal(const uint8_t *codes, int64_t n, uint8_t code) {
     for (; k + 16 <= n; k += 16) {
         Bytes some;
         __builtin_memcpy(&some, codes + k, sizeof some);
-        counts -= reinterpret_cast<Bytes>(some == code); // all bits where they are equal
+        counts -= reinterpret_cast<Bytes>(some == code); // all bits set where they are equal
     }
     for (int place = 0; place < 16; ++place) {
         count += counts[place];
@@ -72,7 +72,7 @@ void tp_order_feature(const uint8_t *codes, int64_t n_features, int32_t n_codes,
         const int64_t number = numbers[k];
         const int64_t *above = std::upper_bound(first, first + n_codes, number);
         const auto code = static_cast<uint8_t>(above - first - 1);
-        int64_t left = number - first[code]; // of this code, to pass
+        int64_t left = number - first[code]; // number of features with this code still to pass
         if (rows == 0 || left >= counts[(rows - 1) * n_codes + code]) {
             numbers[k] = -1;
             continue;

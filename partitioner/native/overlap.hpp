@@ -14,7 +14,7 @@ struct OverlapKernels {
     int64_t (*sparse)(const Word *words, const int32_t *index, int64_t n, const Word *b);
 };
 
-// Chosen once, at the first call.
+// Selected once, at the first call.
 const OverlapKernels &overlap_kernels();
 
 } // namespace tusk

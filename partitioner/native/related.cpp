@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t AHEAD = 16; // entries that are prefetched
 constexpr int64_t SLICE = 64; // clusters of a bucket that are compared with each other
-constexpr int BIN_BITS = 8;   // of the first min-hash, by which sorting begins
+constexpr int BIN_BITS = 8;   // leading bits of the first min-hash, by which sorting begins
 
 uint64_t mixed(uint64_t x) { // the finalizer of SplitMix64
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -47,7 +47,7 @@ int agreement(const Cluster &a, const Cluster &b) {
     return found;
 }
 
-// What a feature was sorted by, the chunks first.
+// Sort key of a feature, with the chunks first.
 std::array<uint32_t, SKETCHES + 2> place_key(const Cluster &c) {
     return {c.sketch[0] >> ROW_BITS,
             c.sketch[1] >> ROW_BITS,
@@ -80,7 +80,7 @@ Clusters::Clusters(const tp_related *related, int64_t n, double seek, double uni
     });
 }
 
-// Features of the same rows.
+// Collects features of the same rows into clusters.
 void Clusters::collect(int64_t n) {
     for (int64_t k = 0; k < n; k++) {
         const tp_related &one = related_[k];
@@ -135,7 +135,8 @@ void Clusters::merge_bucket(int32_t *begin, int32_t *end) {
     }
 }
 
-// C_i + C_j - C_ij of the paper, n_ij from the sketches; 0 where they must not be merged.
+// The reduction C_i + C_j - C_ij of the paper, n_ij from the sketches; 0 if they must not be
+// merged.
 double Clusters::saved(const Cluster &a, const Cluster &b) const {
     const int agree = agreement(a, b);
     if (agree < AGREE || (int64_t)a.size + b.size > most_)
@@ -159,7 +160,7 @@ void Clusters::join(Cluster &into, int32_t number) {
 
 namespace {
 
-// What is placed as a whole: a cluster, or the features of the same rows.
+// Unit of placement: a cluster, or the features of the same rows.
 struct Unit {
     const Cluster *cluster;
     bool whole;
@@ -180,8 +181,8 @@ std::vector<Unit> units_of(const std::vector<Cluster> &all, const std::vector<in
     return units;
 }
 
-// Gives out numbers, unit by unit. The rest of a block that the next unit would cross takes single
-// features; where there are none left, the last unit is broken up for it.
+// Assigns numbers, unit by unit. The rest of a block that the next unit would cross takes single
+// features; if there are none left, the last unit is broken up for it.
 class Placing {
 public:
     Placing(const tp_related *related, const std::vector<Cluster> &all, std::vector<Unit> units,

@@ -26,13 +26,14 @@
 namespace tusk {
 
 constexpr int SKETCHES = 4, AGREE = 3;
-constexpr int ROW_BITS = 20; // of a min-hash; the rest is of the chunk, so chunks come first
+constexpr int ROW_BITS = 20; // bits for rows in a min-hash; the rest is for the chunk, so chunks
+                             // come first
 
 struct Cluster {
     std::array<uint32_t, SKETCHES> sketch;
-    double rows;        // that hold any of it, estimated
-    int64_t begin;      // of its first features in the sorted array
-    int32_t own, size;  // features there, and with those of the clusters that joined it
+    double rows;        // estimated number of rows that contain any of its features
+    int64_t begin;      // index of its first features in the sorted array
+    int32_t own, size;  // number of features there, and in total with the clusters that joined it
     int32_t next, last; // clusters that joined it, as a list; -1: none
 };
 
@@ -55,7 +56,7 @@ private:
     double seek_, unit_;
     int32_t most_;
     std::vector<Cluster> all_;
-    std::vector<int32_t> heads_; // clusters that joined no other, in the order of their places
+    std::vector<int32_t> heads_; // clusters that joined no other, in order of placement
 };
 
 } // namespace tusk

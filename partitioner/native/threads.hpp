@@ -7,7 +7,7 @@
 
 namespace tusk {
 
-extern const tusk_pool *pool; // NULL until Python gives it: the caller's thread does everything
+extern const tusk_pool *pool; // NULL until Python sets it: the caller's thread does all work
 
 // Calls body(i), which must not throw, for i = begin .. end - 1 on `threads` threads, including
 // the caller's.

@@ -26,7 +26,7 @@ Kind = Literal[
     "piece_gather",
 ]
 OPERATIONS: tuple[Kind, ...] = ("all_reduce", "all_to_all", "all_gather", "broadcast")
-"""What programs ask for; the other kinds occur inside an all-reduce."""
+"""Operations of programs; the other kinds occur inside an all-reduce only."""
 ADDING: tuple[Kind, ...] = ("all_reduce", "reduce", "reduce_scatter")
 
 
@@ -34,9 +34,9 @@ ADDING: tuple[Kind, ...] = ("all_reduce", "reduce", "reduce_scatter")
 class Motif:
     """Transfers that are started together and not interrupted.
 
-    members: the workers that take part, ascending; low, high: fractions of the payload; root: of
-    `reduce` and `broadcast`; first, stop: a member sends to those that follow it in the circle of
-    members at these distances.
+    members: the participating workers, ascending; low, high: fractions of the payload; root: of
+    `reduce` and `broadcast`; first, stop: each member sends to the members at these distances
+    after it in the circle.
     """
 
     kind: Kind
@@ -48,24 +48,24 @@ class Motif:
     stop: int = -1
 
     def distances(self) -> range:
-        """At which a member's partners are."""
+        """Distances in the circle of members from a member to its partners."""
         return range(self.first, len(self.members) if self.stop < 0 else self.stop)
 
     def piece(self, place: int) -> tuple[Fraction, Fraction]:
-        """The part of the payload that the member at a place owns."""
+        """The part of the payload that the member at an index owns, as two fractions."""
         return part(self.low, self.high, place, len(self.members))
 
 
 @dataclass(frozen=True)
 class Then:
-    """One after the other."""
+    """Sequential execution."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
 class Beside:
-    """In any order, or at the same time."""
+    """Execution in any order, or at the same time."""
 
     parts: tuple[Expression, ...]
 
@@ -74,20 +74,20 @@ Expression = Motif | Then | Beside
 
 
 def part(low: Fraction, high: Fraction, place: int, count: int) -> tuple[Fraction, Fraction]:
-    """The bounds of one of `count` equal parts."""
+    """Bounds of part `place` of `count` equal parts of [low, high)."""
     size = high - low
     return low + size * place / count, low + size * (place + 1) / count
 
 
 def mapped(expression: Expression, change: Callable[[Motif], Expression]) -> Expression:
-    """The expression with each motif replaced."""
+    """Copies the expression with `change` applied to each motif."""
     if isinstance(expression, Motif):
         return change(expression)
     return type(expression)(tuple(mapped(each, change) for each in expression.parts))
 
 
 def leaves(expression: Expression) -> Iterator[Motif]:
-    """Its motifs, in an order in which they may be executed one by one."""
+    """Motifs of the expression, in an order in which they may be executed one by one."""
     if isinstance(expression, Motif):
         yield expression
     else:
@@ -101,10 +101,10 @@ def _counted(count: int, what: str) -> None:
 
 
 def segmented(expression: Expression, count: int) -> Expression:
-    """Each of `count` parts exchanges an equal share of the payload.
+    """Divides the payload into `count` equal parts that are exchanged separately.
 
-    The bounds of all motifs are moved together into the part's share, so a sequence is segmented
-    as a whole: the pieces that one motif leaves are those with which the next one begins.
+    The bounds of all motifs are scaled together into each part, so a sequence is segmented as a
+    whole: each motif starts from the pieces that the one before it produced.
     """
     _counted(count, "the number of segments")
     if count == 1:
@@ -128,7 +128,7 @@ def segmented(expression: Expression, count: int) -> Expression:
 
 
 def splined(expression: Expression, count: int) -> Expression:
-    """Each motif as `count` motifs with fewer partners.
+    """Divides each motif into `count` motifs with fewer partners.
 
     Motifs that add stay whole, as a sum needs all its terms: `scattered`, `treed` and `hosted`
     divide their patterns.
@@ -147,15 +147,16 @@ def splined(expression: Expression, count: int) -> Expression:
 
 
 def scattered(motif: Motif) -> Expression:
-    """An all-reduce as reduce-scatter, then all-gather of the pieces."""
+    """Composes an all-reduce of a reduce-scatter and an all-gather."""
     return Then((replace(motif, kind="reduce_scatter"), replace(motif, kind="piece_gather")))
 
 
 def treed(motif: Motif, arity: int = 2, per_host: int = 1) -> Expression:
-    """An all-reduce as reduces to the first of each block, an all-reduce of these, broadcasts.
+    """Composes an all-reduce of reduces to the first worker of each block, all-reduces and
+    broadcasts.
 
-    arity: the workers of a block, a power of two. The first blocks are the hosts where these have
-    another number of workers: so additions happen in the order of `added`.
+    arity: workers per block, a power of two. The first blocks are the hosts if these have another
+    number of workers, so additions happen in the order of `added`.
     """
     if arity < 2 or arity & (arity - 1):
         raise ValueError(f"the arity is {arity}, expected a power of two")
@@ -179,8 +180,12 @@ def _rooted(motif: Motif, kind: Kind, members: tuple[int, ...]) -> Motif:
 
 
 def hosted(motif: Motif, per_host: int) -> Expression:
-    """An all-reduce as reduce-scatters inside hosts, all-reduces between hosts of the workers at
-    the same place, and all-gathers inside hosts. Each host must have `per_host` members."""
+    """Composes an all-reduce of a reduce-scatter per host, all-reduces between hosts, and an
+    all-gather.
+
+    Workers with the same index in their hosts all-reduce with each other. Each host must have
+    `per_host` members.
+    """
     members = motif.members
     if len(members) % per_host:
         raise ValueError(f"{len(members)} workers are not hosts of {per_host} workers each")

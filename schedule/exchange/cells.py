@@ -1,8 +1,7 @@
-"""What motifs do with memory: what a worker sends, and what it does with what it receives.
+"""Memory of motifs: what a worker sends, and what it does with the parts that it receives.
 
-The same functions serve workers in memory and workers behind sockets. Sums are exact in the sense
-that their bits do not depend on the plan: `added` has one order of additions, and each composition
-of an all-reduce follows it.
+The same functions serve workers in memory and workers on sockets. The bits of a sum do not depend
+on the plan: `added` has one order of additions, and each composition of an all-reduce follows it.
 """
 
 from __future__ import annotations
@@ -20,8 +19,9 @@ from tuskml.schedule.exchange.algebra import Expression, Kind, Motif, leaves
 
 Array = NDArray[Any]
 SUM = -1
-"""The number of the one cell of an all-reduce; other cells have the number of the worker that
-wrote them."""
+"""Index of the only cell of an all-reduce; other cells have the index of the worker that wrote
+them.
+"""
 
 
 class Message(NamedTuple):
@@ -33,8 +33,11 @@ class Message(NamedTuple):
 
 @dataclass
 class Cells:
-    """A worker's memory of one operation. mine: payloads that it sends, by destination, or alike
-    for all under SUM; held: flat payloads that it has or receives, and their shapes."""
+    """A worker's memory of one operation.
+
+    mine: payloads to send, by destination, or one for all under SUM; held: flat payloads that it
+    has or receives, and their shapes.
+    """
 
     kind: Kind
     rank: int
@@ -44,27 +47,29 @@ class Cells:
     shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def place(self, cell: int, message: Message, low: Fraction, high: Fraction) -> None:
-        """Keeps a received part."""
+        """Stores a received part."""
         if cell not in self.held:
             size = int(np.prod(message.shape, dtype=np.int64))
             self.shapes[cell] = message.shape
-            # Of two links' threads that come at once, both fill the memory of the first.
+            # The threads of two links may arrive together; both then fill the first one's memory.
             self.held.setdefault(cell, np.empty(size, message.data.dtype))
         flat = self.held[cell]
         flat[slice_of(flat, low, high)] = message.data
 
     def result(self, workers: int) -> Any:
-        """An array of all-reduce and broadcast, a list by worker of the others."""
+        """The result: an array for all-reduce and broadcast, else a list with an array per
+        worker.
+        """
         if self.kind in ("all_reduce", "broadcast"):
             return self.held[SUM].reshape(self.shapes[SUM])
         return [self.held[one].reshape(self.shapes[one]) for one in range(workers)]
 
 
 def cells(kind: Kind, rank: int, payload: Any, per_host: int = 1, root: int = 0) -> Cells:
-    """The memory of an operation that begins.
+    """Allocates the memory of an operation.
 
-    payload: an array, or of `all_to_all` a list with an array for each worker; None where another
-    worker is the root of a broadcast. An all-reduce is added in a copy.
+    payload: an array, or for `all_to_all` a list with an array for each worker; None if another
+    worker is the root of a broadcast. An all-reduce adds into a copy.
     """
     new = Cells(kind, rank, per_host)
     if kind == "all_to_all":
@@ -81,19 +86,19 @@ def cells(kind: Kind, rank: int, payload: Any, per_host: int = 1, root: int = 0)
 
 
 def slice_of(flat: Array, low: Fraction, high: Fraction) -> slice:
-    """The places of a part."""
+    """Slice of a flat array for a part of the payload."""
     return slice(int(low * flat.size), int(high * flat.size))
 
 
 def added(terms: Mapping[int, Array], per_host: int) -> Array:
-    """The sum of what workers have: of a host's workers by pairs, then of hosts by pairs."""
+    """Adds the workers' arrays: those of a host by pairs, then those of hosts by pairs."""
     order = sorted(terms)
     hosts = groupby(order, key=lambda rank: rank // per_host)
     return _paired([_paired([terms[rank] for rank in ranks]) for _, ranks in hosts])
 
 
 def _paired(terms: Sequence[Array]) -> Array:
-    """Neighbours are added until one is left."""
+    """Adds neighbours until one array is left."""
     while len(terms) > 1:
         pairs = [terms[k : k + 2] for k in range(0, len(terms), 2)]
         terms = [np.add(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
@@ -101,7 +106,7 @@ def _paired(terms: Sequence[Array]) -> Array:
 
 
 def destinations(motif: Motif, rank: int) -> list[int]:
-    """The workers to which a motif sends from this one."""
+    """Workers to which this worker sends in a motif."""
     members = motif.members
     if rank not in members:
         return []
@@ -115,12 +120,12 @@ def destinations(motif: Motif, rank: int) -> list[int]:
 
 
 def sources(motif: Motif, rank: int) -> list[int]:
-    """The workers from which a motif receives."""
+    """Workers from which this worker receives in a motif."""
     return [each for each in motif.members if rank in destinations(motif, each)]
 
 
 def bounds(motif: Motif, source: int, to: int) -> tuple[Fraction, Fraction]:
-    """The part of the payload that a motif sends from one worker to another."""
+    """The part of the payload that a motif sends from one worker to another, as two fractions."""
     if motif.kind == "reduce_scatter":
         return motif.piece(motif.members.index(to))
     if motif.kind == "piece_gather":
@@ -129,7 +134,7 @@ def bounds(motif: Motif, source: int, to: int) -> tuple[Fraction, Fraction]:
 
 
 def outgoing(motif: Motif, memory: Cells, to: int) -> Message:
-    """What this worker sends; the data is a view of its memory."""
+    """The message of this worker to another one; its data is a view of the memory."""
     low, high = bounds(motif, memory.rank, to)
     if memory.kind == "all_to_all":
         flat, shape = memory.mine[to], memory.shapes[-2 - to]
@@ -140,7 +145,7 @@ def outgoing(motif: Motif, memory: Cells, to: int) -> Message:
 
 
 def absorb(motif: Motif, memory: Cells, got: Mapping[int, Message]) -> None:
-    """What this worker does once all messages of a motif are there."""
+    """Applies a motif to this worker's memory once all of its messages have arrived."""
     rank = memory.rank
     if rank not in motif.members:
         return
@@ -161,7 +166,7 @@ def absorb(motif: Motif, memory: Cells, got: Mapping[int, Message]) -> None:
 
 
 def in_memory(expression: Expression, memories: Sequence[Cells]) -> list[Any]:
-    """The results of all workers, each motif after the other, without a network."""
+    """Executes each motif in turn without a network; returns the results of all workers."""
     for motif in leaves(expression):
         sent = {
             (memory.rank, to): _copied(outgoing(motif, memory, to))
@@ -176,11 +181,11 @@ def in_memory(expression: Expression, memories: Sequence[Cells]) -> list[Any]:
 
 
 def _copied(message: Message) -> Message:
-    # As on a network: what the sender does later must not change what was sent.
+    # Copied as on a network: later changes of the sender must not change the message.
     return Message(message.data.copy(), message.shape)
 
 
 def bytes_of(payload: Array | Iterable[Array]) -> int:
-    """Returns the bytes that a worker brings to an operation."""
+    """Returns the number of bytes that a worker contributes to an operation."""
     arrays = [payload] if isinstance(payload, np.ndarray) else list(payload)
     return sum(each.nbytes for each in arrays)

@@ -1,4 +1,4 @@
-"""What a training computes and exchanges in each iteration, and what waits for what."""
+"""Computations and exchanges of an iteration, and the dependencies between them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Operation:
-    """A computation of a given number of seconds, or an exchange where it has a kind.
+    """A computation that takes given seconds, or an exchange if it has a kind.
 
-    size: bytes of an exchange that each worker brings; after, after_previous: operations of the
-    same iteration and of the one before whose results it needs; submitted: operations of the one
-    before after which a program that runs in its own order asks for it.
+    size: bytes that each worker contributes to an exchange; after, after_previous: operations of
+    the same iteration and of the previous one whose results it needs; submitted: operations of the
+    previous iteration after which a program in its own order submits it.
     """
 
     name: str
@@ -52,16 +52,16 @@ class Dag:
 
     @cached_property
     def exchanges(self) -> tuple[int, ...]:
-        """Places of the exchanges."""
+        """Indices of the exchanges."""
         return tuple(k for k, each in enumerate(self.operations) if each.kind)
 
     @cached_property
     def computed(self) -> float:
-        """Seconds of the computations of an iteration."""
+        """Seconds of all computations of an iteration."""
         return sum(each.seconds for each in self.operations if not each.kind)
 
     def before(self, prefetched: bool) -> list[list[tuple[int, int]]]:
-        """For each operation what it waits for: (place, iterations before)."""
+        """Dependencies of each operation as (index, iterations back)."""
         return [
             [(need, 0) for need in self.needs[k]]
             + [(need, 1) for need in self.lagged[k]]
@@ -70,10 +70,13 @@ class Dag:
         ]
 
     def exchanged_before(self, place: int) -> list[tuple[int, int]]:
-        """The exchanges for which an operation waits, directly or behind computations: with the
-        iterations before. What is more than two before has ended: an exchange starts at most one
-        iteration early, and another at most one late."""
-        found: set[tuple[int, int]] = set()
+        """Exchanges on which an operation depends, directly or through computations, as in
+        `before`.
+
+        Those more than two iterations back have ended: an exchange starts at most one iteration
+        early, and another at most one late.
+        """
+        pairs: set[tuple[int, int]] = set()
         waits, open_ = self.before(True), [(place, 0)]
         seen = set(open_)
         while open_:
@@ -84,6 +87,6 @@ class Dag:
                     continue
                 seen.add(one)
                 if self.operations[need].kind:
-                    found.add(one)
+                    pairs.add(one)
                 open_.append(one)
-        return sorted(found)
+        return sorted(pairs)

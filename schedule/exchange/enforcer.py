@@ -20,7 +20,10 @@ from tuskml.schedule.exchange.sockets import Links
 
 
 class Step(NamedTuple):
-    """A motif of a sequence. motifs: how many the operation has; link: on which it travels."""
+    """A motif of a sequence.
+
+    motifs: number of motifs of its operation; link: the link that carries it.
+    """
 
     name: str
     iteration: int
@@ -54,7 +57,7 @@ class Enforcer:
             thread.start()
 
     def extend(self, steps: Iterable[Step]) -> None:
-        """More of the sequence."""
+        """Appends steps to the sequence."""
         with self.news:
             for each in steps:
                 self.left.setdefault((each.name, each.iteration), each.motifs)
@@ -62,14 +65,17 @@ class Enforcer:
             self.news.notify_all()
 
     def submit(self, name: str, iteration: int, memory: Cells) -> None:
-        """An operation may begin."""
+        """Allows an operation to begin."""
         with self.news:
             self.memories[name, iteration] = memory
             self.news.notify_all()
 
     def completed(self, name: str, iteration: int, patience: float) -> Cells:
-        """The memory of an operation that has ended. The error of a link where one failed,
-        TimeoutError where it has not ended after a given number of seconds."""
+        """Waits for an operation and returns its memory.
+
+        Raises the error of a link if one failed, TimeoutError if the operation has not ended after
+        `patience` seconds.
+        """
         one = name, iteration
         with self.news:
             if not self.news.wait_for(
@@ -82,13 +88,13 @@ class Enforcer:
             return self.memories[one]
 
     def forget(self, before: int) -> None:
-        """Drops what iterations before this one held."""
+        """Drops the memory of iterations before this one."""
         with self.news:
             for one in [each for each in self.left if each[1] < before and not self.left[each]]:
                 del self.left[one], self.memories[one]
 
     def follow(self, line: deque[Step]) -> None:
-        """A link's motifs, one after the other."""
+        """Executes a link's motifs one after the other."""
         try:
             while (step := self.next(line)) is not None:
                 memory = self.submitted(step)
@@ -97,20 +103,20 @@ class Enforcer:
                 with self.news:
                     self.left[step.name, step.iteration] -= 1
                     self.news.notify_all()
-        except Exception as error:  # whatever it is, who waits for a result must see it
+        except Exception as error:  # any error must reach whoever waits for a result
             with self.news:
                 self.failure = self.failure or error
                 self.news.notify_all()
             self.links.give_up(self.epoch)
 
     def next(self, line: deque[Step]) -> Step | None:
-        """The next motif of a link, None at the end."""
+        """Takes the next motif of a link; None at the end."""
         with self.news:
             self.news.wait_for(lambda: line or self.stopped or self.failure is not None)
             return line.popleft() if line and self.failure is None else None
 
     def submitted(self, step: Step) -> Cells:
-        """The memory of an operation once it has been submitted."""
+        """Waits until an operation has been submitted; returns its memory."""
         one, began = (step.name, step.iteration), time.monotonic()
         with self.news:
             self.news.wait_for(
@@ -124,7 +130,7 @@ class Enforcer:
             return self.memories[one]
 
     def stop(self) -> None:
-        """Ends the threads: after their motifs, or at once where the epoch is given up."""
+        """Ends the threads: after their motifs, or at once if the epoch is given up."""
         with self.news:
             self.stopped = True
             self.news.notify_all()

@@ -1,11 +1,11 @@
-"""Iterations of a training on one stream for computations and one for each channel.
+"""Simulation of training iterations on one stream for computations and one for each channel.
 
-One simulation serves the optimizer, which asks for few iterations, and the comparison with other
-orders, which asks for many. A stream does one thing at a time. What becomes ready is ordered by a
-key; a plan is enforced instead: a stream begins the next of its sequence, or waits for it.
+It serves the optimizer, which simulates few iterations, and the comparison with other orders,
+which simulates many. A stream executes one task at a time. Ready tasks are ordered by a key, or by
+an enforced plan, where a stream waits for the next task of its sequence.
 
-`research/kingpin/events.py` is another simulation: its tasks wait for one gate each and go to
-any idle worker. Here an operation waits for several, and streams differ.
+`research/kingpin/events.py` is another simulation: its tasks wait for one gate each and go to any
+idle worker. Here an operation waits for several, and streams differ.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ from tuskml.schedule.exchange.network import Network
 from tuskml.schedule.exchange.plan import Option, Strand, strands
 
 Key = Callable[[float, int, int], tuple[float, ...]]
-"""Of the time when an exchange became ready, its place and its iteration: the least goes first."""
+"""Priority by the time when an exchange became ready, its index and its iteration; least first."""
 COMPUTE = 0
 
 
 @dataclass(frozen=True)
 class Rules:
-    """key: how ready motifs are ordered; sequence: instead, which motif follows which, as (place,
-    motif, iteration); single: whether all channels are one stream; prefetched: whether exchanges
-    may begin before the program would ask for them."""
+    """Rules of a simulation.
+
+    key: order of ready motifs; sequence: instead, the order of all motifs, as (index, motif,
+    iteration); single: whether all channels are one stream; prefetched: whether exchanges may
+    begin before the program would submit them.
+    """
 
     key: Key = lambda ready, place, iteration: (ready, iteration, place)
     sequence: Sequence[tuple[int, int, int]] = ()
@@ -37,8 +40,11 @@ class Rules:
 
 @dataclass
 class Ran:
-    """starts: of motifs (place, motif, iteration); ends: of operations (iteration, place);
-    computed: when the last computation of each iteration ended."""
+    """Times of a run.
+
+    starts: of motifs (index, motif, iteration); ends: of operations (iteration, index); computed:
+    end of the last computation of each iteration.
+    """
 
     starts: dict[tuple[int, int, int], float] = field(default_factory=dict)
     ends: dict[tuple[int, int], float] = field(default_factory=dict)
@@ -46,12 +52,17 @@ class Ran:
     makespan: float = 0.0
 
     def period(self, skipped: int) -> float:
-        """Seconds of an iteration, without the first ones and the last one's rest."""
+        """Mean seconds of an iteration without the first `skipped` ones and the tail of the
+        last.
+        """
         return (self.computed[-1] - self.computed[skipped]) / (len(self.computed) - 1 - skipped)
 
 
 class Streams:
-    """A run of some iterations. stretch: factors of computations, by iteration and place."""
+    """Simulates some iterations.
+
+    stretch: factors of computations, by iteration and index.
+    """
 
     def __init__(
         self,
@@ -87,7 +98,7 @@ class Streams:
         return 1 if self.rules.single else 1 + self.strands[place][motif].channel
 
     def run(self) -> Ran:
-        """Runs all operations in order. RuntimeError where a sequence stands still."""
+        """Runs all operations in order. Raises RuntimeError if a sequence can never go on."""
         before = self.dag.before(self.rules.prefetched)
         for place, needs in enumerate(before):
             for need, lag in needs:
@@ -101,7 +112,7 @@ class Streams:
         self.begin(0.0)
         while self.events:
             now = self.events[0][0]
-            # All that ends now has ended before anything begins.
+            # All events at this time are processed before anything begins.
             while self.events and self.events[0][0] == now:
                 _, stream, place, iteration = heapq.heappop(self.events)
                 self.busy[stream] = False
@@ -112,7 +123,9 @@ class Streams:
         return self.ran
 
     def open(self, iteration: int, place: int, now: float) -> None:
-        """Nothing is missing: the motifs of an exchange, or a computation, are ready."""
+        """Queues the motifs of an exchange, or a computation, whose dependencies have all
+        ended.
+        """
         if place not in self.strands:
             heapq.heappush(self.ready[COMPUTE], ((now, iteration), place, 0, iteration))
             return
@@ -123,15 +136,15 @@ class Streams:
             heapq.heappush(self.ready[stream], (key, place, motif, iteration))
 
     def begin(self, now: float) -> None:
-        """Idle streams begin what is next."""
+        """Starts the next task of each idle stream."""
         for stream, busy in enumerate(self.busy):
             if busy or not self.ready[stream]:
                 continue
             if stream == COMPUTE or not self.rules.sequence:
                 _, place, motif, iteration = heapq.heappop(self.ready[stream])
             else:
-                found = self.line[stream] and self.line[stream][-1]
-                if not found or (found[2], found[0]) not in self.left:
+                latest = self.line[stream] and self.line[stream][-1]
+                if not latest or (latest[2], latest[0]) not in self.left:
                     continue
                 place, motif, iteration = self.line[stream].pop()
             self.busy[stream] = True
@@ -147,7 +160,7 @@ class Streams:
         return self.dag.operations[place].seconds * factor
 
     def finish(self, iteration: int, place: int, now: float) -> None:
-        """A motif or a computation has ended."""
+        """Records the end of a motif or a computation."""
         self.ran.makespan = now
         if place in self.strands:
             self.left[iteration, place] -= 1

@@ -1,8 +1,8 @@
-"""What the parts of an exchange take on a network of hosts: the model of costs.
+"""Cost model of exchanges on a network of hosts.
 
-A channel is a way between workers that shares nothing with other channels: NVLink inside a host
+A channel is a route between workers that shares nothing with other channels: NVLink inside a host
 and RDMA between hosts is one, PCIe and TCP over the host's own network another. All workers take
-part in each exchange and are alike, so a part's time is that of any one of them.
+part in each exchange and are alike, so the time of a part is that of any one of them.
 
 Source: K. Mahajan, PhD thesis, 2021, sections 4.2.3, 4.4.3 and 4.6.6.
 """
@@ -16,14 +16,19 @@ from functools import cached_property
 
 SPLINES = (1, 2, 4)
 SEGMENTS = (1, 2, 4, 8, 16)
-"""Numbers that oracles try; searches leave out the last, which makes many motifs for little."""
+"""Numbers of segments that oracles try; searches leave out the last: too many motifs for the
+gain.
+"""
 
 
 @dataclass(frozen=True)
 class Channel:
-    """inside, outside: bytes a second of one worker, within and between hosts; latency: seconds
-    of a transfer besides its bytes; incast: the part by which a transfer with all others at the
-    same time is longer than one with few."""
+    """Rates of a channel.
+
+    inside, outside: bytes per second of one worker, within and between hosts; latency: seconds of
+    a transfer besides its bytes; incast: relative extra time of a transfer with all others at once
+    over one with few.
+    """
 
     inside: float
     outside: float
@@ -33,7 +38,10 @@ class Channel:
 
 @dataclass(frozen=True)
 class Network:
-    """launch: seconds of each motif besides its transfers."""
+    """Workers and the channels between them.
+
+    launch: seconds of each motif besides its transfers.
+    """
 
     hosts: int
     per_host: int
@@ -48,28 +56,33 @@ class Network:
 
     @cached_property
     def workers(self) -> int:
-        """Number of workers of all hosts."""
+        """Number of workers on all hosts."""
         return self.hosts * self.per_host
 
     def seconds(self, kind: str, size: float, pattern: str, channel: int) -> float:
-        """A motif's; size: bytes that each worker brings to it, of an all-gather and a broadcast
-        those that each has at the end; pattern: a name in PATTERNS."""
+        """Seconds of a motif.
+
+        size: bytes that each worker contributes, for an all-gather and a broadcast those that each
+        has at the end; pattern: a name in PATTERNS.
+        """
         return self.launch + PATTERNS[pattern](self, size, self.channels[channel])
 
     def links(self, inside: float, outside: float, channel: Channel) -> float:
-        """Seconds until a worker has sent these bytes to its own and to other hosts."""
+        """Seconds until a worker has sent these bytes inside its host and to other hosts."""
         return max(inside / channel.inside, outside / channel.outside)
 
 
 def _scattered(net: Network, size: float, channel: Channel) -> float:
-    """Reduce-scatter and all-gather of all workers."""
+    """Seconds of a reduce-scatter and an all-gather of all workers."""
     n, h = net.workers, net.per_host
     sent = 2 * size / n
     return net.links(sent * (h - 1), sent * (n - h), channel) + 2 * (n - 1) * channel.latency
 
 
 def _hosted(net: Network, size: float, channel: Channel) -> float:
-    """Reduce-scatter inside hosts, all-reduce between them, all-gather inside."""
+    """Seconds of a reduce-scatter per host, an all-reduce between hosts, and an all-gather per
+    host.
+    """
     hosts, h = net.hosts, net.per_host
     inside = 2 * size * (h - 1) / h
     outside = 2 * size / h * (hosts - 1) / hosts
@@ -78,7 +91,7 @@ def _hosted(net: Network, size: float, channel: Channel) -> float:
 
 
 def _treed(net: Network, size: float, channel: Channel) -> float:
-    """Reduces and broadcasts along a binary tree, of hosts and inside them."""
+    """Seconds of reduces and broadcasts along a binary tree of hosts and inside them."""
     inside, outside = _levels(net.per_host), _levels(net.hosts)
     bytes_ = 2 * size * (inside / channel.inside + outside / channel.outside)
     return bytes_ + 2 * (inside + outside) * channel.latency
@@ -89,7 +102,7 @@ def _levels(count: int) -> int:
 
 
 def _alltoall(splines: int) -> Callable[[Network, float, Channel], float]:
-    """All-to-all in one of a given number of patterns: size is what one pattern sends."""
+    """Cost function of one of `splines` patterns of an all-to-all; size: bytes in one pattern."""
 
     def seconds(net: Network, size: float, channel: Channel) -> float:
         n, h = net.workers, net.per_host
@@ -104,13 +117,13 @@ def _alltoall(splines: int) -> Callable[[Network, float, Channel], float]:
 
 
 def _circled(net: Network, size: float, channel: Channel) -> float:
-    """An all-gather around a circle of workers."""
+    """Seconds of an all-gather around a circle of workers."""
     n = net.workers
     return size * (n - 1) / n / channel.outside + (n - 1) * channel.latency
 
 
 def _branched(net: Network, size: float, channel: Channel) -> float:
-    """A broadcast along a binary tree."""
+    """Seconds of a broadcast along a binary tree."""
     return _treed(net, size, channel) / 2
 
 
@@ -132,5 +145,5 @@ CHOICES = {
 
 
 def splines_of(pattern: str) -> int:
-    """Returns the number of motifs that a pattern makes of each segment."""
+    """Returns the number of motifs per segment of a pattern."""
     return int(pattern.removeprefix("splined")) if pattern.startswith("splined") else 1

@@ -19,7 +19,7 @@ Order = tuple[tuple[str, int, int], ...]
 
 
 class Scheduled(NamedTuple):
-    """cost: seconds until the two iterations have ended."""
+    """An order and its cost: the seconds until both iterations have ended."""
 
     cost: float
     ran: Ran
@@ -28,9 +28,9 @@ class Scheduled(NamedTuple):
 def opt_sched(
     dag: Dag, net: Network, chosen: Mapping[str, Option], leads: Mapping[str, float] | None = None
 ) -> Scheduled:
-    """Whenever a channel is free, the ready motif with the longest path behind it goes first.
+    """Orders motifs: a free channel takes the ready motif with the longest critical path.
 
-    leads: seconds by which an exchange's path counts as longer than it is.
+    leads: seconds added to the critical path of an exchange.
     """
     path = critical_paths(dag, net, chosen)
     for name, lead in (leads or {}).items():
@@ -46,7 +46,7 @@ def opt_sched(
 
 
 def critical_paths(dag: Dag, net: Network, chosen: Mapping[str, Option]) -> list[list[float]]:
-    """Seconds from the begin of an operation to the end of all that waits for it, (2, n)."""
+    """Seconds from the start of each operation to the end of all that depends on it, (2, n)."""
     count = len(dag.operations)
     own = [
         alone(net, one.kind, one.size, chosen[one.name]) if one.kind else one.seconds
@@ -65,11 +65,11 @@ def critical_paths(dag: Dag, net: Network, chosen: Mapping[str, Option]) -> list
 
 
 def cyclic(dag: Dag, net: Network, chosen: Mapping[str, Option], ran: Ran) -> Order:
-    """The order that repeats: of the motifs of the second iteration, by their starts.
+    """The order to repeat: the motifs of the second iteration by their start times.
 
-    A motif that started before its iteration did is asked for one iteration ahead (1), and one
-    that started after its end is left to the next (-1). Orders that contradict the operations are
-    replaced by one of a single iteration.
+    A motif that started before its iteration is requested one iteration ahead (1), and one that
+    started after its end is left to the next (-1). Orders that contradict the dependencies are
+    replaced by an order of a single iteration.
     """
     begin, end = ran.computed
     period = max(end - begin, 1e-12)
@@ -85,7 +85,7 @@ def cyclic(dag: Dag, net: Network, chosen: Mapping[str, Option], ran: Ran) -> Or
 
 
 def legal(dag: Dag, order: Sequence[tuple[str, int, int]]) -> bool:
-    """Returns whether no motif is before one for which it waits, so that no worker waits for
+    """Returns whether no motif precedes one on which it depends, so that no worker waits for
     ever.
     """
     first: dict[int, tuple[int, int]] = {}
@@ -115,7 +115,7 @@ def plain(dag: Dag, net: Network, chosen: Mapping[str, Option]) -> Order:
 
 
 def sequence(dag: Dag, order: Order, iterations: int) -> list[tuple[int, int, int]]:
-    """The order of many iterations, (place, motif, iteration)."""
+    """Unrolls the order over many iterations as (index, motif, iteration)."""
     return list(_unrolled(dag, order, iterations))
 
 

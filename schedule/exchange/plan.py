@@ -1,4 +1,4 @@
-"""How operations are exchanged: an option for each, its motifs, and a plan of all of them."""
+"""Plans of exchanges: an option for each operation, its motifs, and their order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from tuskml.schedule.exchange.network import CHOICES, SEGMENTS, Network, splines
 
 @dataclass(frozen=True)
 class Option:
-    """An option for one operation; channels: those over which its motifs are spread."""
+    """How one operation is exchanged.
+
+    channels: those over which its motifs are spread.
+    """
 
     pattern: str
     segments: int = 1
@@ -22,7 +25,10 @@ class Option:
 
 
 class Strand(NamedTuple):
-    """A motif with its channel. seconds: what the model of costs says."""
+    """A motif with its channel.
+
+    seconds: estimate of the cost model.
+    """
 
     segment: int
     spline: int
@@ -32,21 +38,21 @@ class Strand(NamedTuple):
 
 @lru_cache(65_536)
 def strands(net: Network, kind: str, size: float, option: Option) -> tuple[Strand, ...]:
-    """The motifs of an operation, each on the channel where it ends first."""
+    """Assigns each motif of an operation to the channel where it ends first."""
     splines = splines_of(option.pattern)
     count = option.segments * splines
     took = {c: net.seconds(kind, size / count, option.pattern, c) for c in option.channels}
     ends = dict.fromkeys(option.channels, 0.0)
-    made = []
+    chains = []
     for place in range(count):
         channel = min(ends, key=lambda c: ends[c] + took[c])
         ends[channel] += took[channel]
-        made.append(Strand(place // splines, place % splines, channel, took[channel]))
-    return tuple(made)
+        chains.append(Strand(place // splines, place % splines, channel, took[channel]))
+    return tuple(chains)
 
 
 def alone(net: Network, kind: str, size: float, option: Option) -> float:
-    """Seconds of an operation that has its channels for itself."""
+    """Seconds of an operation without others on its channels."""
     totals = dict.fromkeys(option.channels, 0.0)
     for each in strands(net, kind, size, option):
         totals[each.channel] += each.seconds
@@ -55,7 +61,10 @@ def alone(net: Network, kind: str, size: float, option: Option) -> float:
 
 @lru_cache(256)
 def options(net: Network, kind: str, together: bool = True) -> tuple[Option, ...]:
-    """The options that a search tries; together: also those that use several channels at once."""
+    """Options that a search tries.
+
+    together: include those that use several channels at once.
+    """
     every = range(len(net.channels))
     most = len(every) if together else 1
     sets = [some for count in range(1, most + 1) for some in combinations(every, count)]
@@ -68,16 +77,19 @@ def options(net: Network, kind: str, together: bool = True) -> tuple[Option, ...
 
 
 def greedy(net: Network, kind: str, size: float, together: bool = False) -> Option:
-    """The option that is fastest alone: whole and on one channel, or any that there is."""
+    """The option that is fastest alone: whole and on one channel if there is one."""
     some = [each for each in options(net, kind, together) if together or each.segments == 1]
     return min(some, key=lambda each: alone(net, kind, size, each))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """options: by operation; order: (operation, motif, iteration ahead) in the sequence in which
+    """A plan of all operations.
+
+    options: by operation; order: (operation, motif, iterations ahead) in the sequence in which
     every worker starts them; version: 0 is the plain order; channels: of each motif of an
-    operation."""
+    operation.
+    """
 
     options: Mapping[str, Option] = field(default_factory=dict)
     order: tuple[tuple[str, int, int], ...] = ()
@@ -85,19 +97,19 @@ class Plan:
     channels: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def text(self) -> str:
-        """As JSON: equal plans have equal texts."""
+        """Serialises the plan as JSON; equal plans have equal texts."""
         chosen = {name: asdict(option) for name, option in sorted(self.options.items())}
         return json.dumps([self.version, chosen, self.order, dict(self.channels)], sort_keys=True)
 
 
 def read(text: str) -> Plan:
-    """The plan of a text. ValueError where it is none."""
+    """Parses a plan. Raises ValueError if the text is not one."""
     try:
         version, chosen, order, spread = json.loads(text)
-        made = {name: _option(each) for name, each in chosen.items()}
+        options_by_name = {name: _option(each) for name, each in chosen.items()}
         channels = {name: tuple(map(int, some)) for name, some in spread.items()}
         steps = tuple((str(n), int(m), int(i)) for n, m, i in order)
-        return Plan(made, steps, int(version), channels)
+        return Plan(options_by_name, steps, int(version), channels)
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"the text is not a plan: {error}") from None
 

@@ -19,20 +19,23 @@ from tuskml.schedule.exchange.ordering import Order, cyclic, opt_sched, sequence
 from tuskml.schedule.exchange.plan import Option, Plan, greedy, options, strands
 
 LEAST = 100
-"""Proposals for each exchange before the search may stop for want of a gain."""
+"""Proposals per exchange before the search may stop because of too little gain."""
 REHEARSED, SKIPPED = 5, 2
-"""Iterations in which a repeated order is judged, and the first ones that do not count."""
+"""Iterations that are simulated to judge a repeated order, and how many first ones are ignored."""
 NONE: Mapping[str, float] = {}
 Cost = Callable[[Mapping[str, Option], Mapping[str, float]], float]
-"""Of options and leads."""
+"""Seconds of an iteration by options and leads."""
 REACH = 0.3
-"""Standard deviation of a drawn lead, of an iteration."""
+"""Standard deviation of a drawn lead, as a fraction of an iteration."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """budget: seconds; beta: how unlikely worse plans are, per relative loss; proposals: at most
-    that many, so that a search can be repeated exactly."""
+    """Limits of a search.
+
+    budget: seconds; beta: inverse temperature by relative loss; proposals: upper limit, so that a
+    search can be repeated exactly.
+    """
 
     budget: float = 2.0
     beta: float = 100.0
@@ -44,35 +47,42 @@ DEFAULT = Search()
 
 
 class Walk(NamedTuple):
-    """options, leads: the best; cost: theirs; begun: cost of the greedy ones; proposals: tried."""
+    """Result of a walk.
+
+    options, leads: the best; cost: theirs; greedy_cost: that of the greedy options; proposals:
+    number tried.
+    """
 
     options: dict[str, Option]
     leads: dict[str, float]
     cost: float
-    begun: float
+    greedy_cost: float
     proposals: int
 
 
 @dataclass(frozen=True)
-class Found:
-    """cost: estimated seconds of an iteration; begun: those of the greedy options; proposals: how
-    many were tried; seconds: of the search."""
+class SearchResult:
+    """Result of a search.
+
+    cost: estimated seconds of an iteration; greedy_cost: those of the greedy options; proposals:
+    number tried; seconds: duration of the search.
+    """
 
     plan: Plan
     cost: float
-    begun: float
+    greedy_cost: float
     proposals: int
     seconds: float
 
 
-def optimized(dag: Dag, net: Network, search: Search = DEFAULT, version: int = 1) -> Found:
-    """The best plan that a search finds."""
+def optimized(dag: Dag, net: Network, search: Search = DEFAULT, version: int = 1) -> SearchResult:
+    """Searches for the best plan."""
     began = time.monotonic()
     walk = walked(dag, net, lambda some, leads: rehearsed(dag, net, some, leads)[0], search)
     order = rehearsed(dag, net, walk.options, walk.leads)[1]
     took = time.monotonic() - began
     plan = Plan(walk.options, order, version, spread(dag, net, walk.options))
-    return Found(plan, walk.cost, walk.begun, walk.proposals, took)
+    return SearchResult(plan, walk.cost, walk.greedy_cost, walk.proposals, took)
 
 
 def spread(dag: Dag, net: Network, chosen: Mapping[str, Option]) -> dict[str, tuple[int, ...]]:
@@ -89,10 +99,10 @@ def spread(dag: Dag, net: Network, chosen: Mapping[str, Option]) -> dict[str, tu
 def rehearsed(
     dag: Dag, net: Network, chosen: Mapping[str, Option], leads: Mapping[str, float] = NONE
 ) -> tuple[float, Order]:
-    """Seconds of an iteration once the order of opt_sched repeats, and that order.
+    """Simulated seconds of an iteration with the order of opt_sched repeated, and that order.
 
-    The thesis takes the end of the two iterations as their cost. That counts what an iteration
-    leaves to its successor, which costs nothing while iterations follow each other.
+    The thesis uses the end of the two iterations as their cost. That counts the work that an
+    iteration leaves to its successor, which costs nothing while iterations follow each other.
     """
     order = cyclic(dag, net, chosen, opt_sched(dag, net, chosen, leads).ran)
     rules = Rules(sequence=sequence(dag, order, REHEARSED), prefetched=True)
@@ -100,23 +110,23 @@ def rehearsed(
 
 
 def walked(dag: Dag, net: Network, cost: Cost, search: Search, ordered: bool = True) -> Walk:
-    """A walk over options and leads, which begins with the greedy options.
+    """Metropolis-Hastings walk over options and leads from the greedy options on.
 
-    Each step changes one exchange at random: its option, or, where `ordered`, its lead, by which
-    opt_sched takes it for more or less urgent than its critical path says. It stops at the end of
-    the budget, or when the last gain is longer ago than half of the time so far.
+    Each step changes one exchange at random: its option, or, if `ordered`, its lead, by which
+    opt_sched takes it for more or less urgent than its critical path says. The walk stops at the
+    end of the budget, or when the last gain is longer ago than half of the time so far.
     """
     draw = random.Random(search.seed)
     some = [dag.operations[place] for place in dag.exchanges]
     state = {one.name: greedy(net, one.kind, one.size, True) for one in some}, dict(NONE)
     began = gained = time.monotonic()
-    at = begun = cost(*state)
+    at = initial = cost(*state)
     best, least = state, at
     count = 0
     while some and count < search.proposals:
         elapsed = time.monotonic() - began
         stale = time.monotonic() - gained > elapsed / 2
-        # Time is left for a proposal, and for its caller to rehearse the best one once more.
+        # Enough time is left for a proposal, and for the caller to simulate the best one again.
         spent = elapsed + 3 * elapsed / (count + 1) >= search.budget
         if spent or (stale and count >= LEAST * len(some)):
             break
@@ -124,12 +134,12 @@ def walked(dag: Dag, net: Network, cost: Cost, search: Search, ordered: bool = T
         one = draw.choice(some)
         chosen, leads = state
         if ordered and draw.random() < 0.5:
-            leads = leads | {one.name: draw.gauss(0.0, REACH * begun)}
+            leads = leads | {one.name: draw.gauss(0.0, REACH * initial)}
         else:
             chosen = chosen | {one.name: draw.choice(options(net, one.kind))}
         price = cost(chosen, leads)
-        if price <= at or draw.random() < math.exp(search.beta * (at - price) / begun):
+        if price <= at or draw.random() < math.exp(search.beta * (at - price) / initial):
             state, at = (chosen, leads), price
             if at < least:
                 best, least, gained = state, at, time.monotonic()
-    return Walk(*best, least, begun, count)
+    return Walk(*best, least, initial, count)

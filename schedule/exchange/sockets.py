@@ -1,9 +1,10 @@
-"""Motifs over TCP: several links between every two workers, each with a limit of its own.
+"""Motifs over TCP: several links between every two workers, each with its own rate limit.
 
-A thread for each connection reads all that comes and keeps it until it is asked for, so no sender
-waits for a receiver that itself sends: connections cannot stop each other. Every wait has an end.
+A thread for each connection reads all messages and keeps them until they are taken, so no sender
+waits for a receiver that itself sends: connections cannot block each other. Every wait has a
+timeout.
 
-Messages belong to an epoch. A worker that gives one up says so to all others, whose waits in that
+Messages belong to an epoch. A worker that gives one up notifies all others, whose waits in that
 epoch then end at once.
 """
 
@@ -25,10 +26,10 @@ from tuskml.schedule.exchange.cells import Cells, Message, absorb, destinations,
 
 HEAD = struct.Struct("<IQ")
 PIECE = 65_536
-"""Bytes that a link sends at once under its limit."""
+"""Bytes that a rate-limited link sends at once."""
 GIVEN_UP = "given up"
 MOST_HEAD, MOST_BODY = 1 << 16, 1 << 36
-"""Bytes that a message may say it has."""
+"""Largest accepted sizes of a message, in bytes."""
 
 
 class Halted(RuntimeError):
@@ -36,13 +37,13 @@ class Halted(RuntimeError):
 
 
 class Limit:
-    """A link's rate, bytes a second of all that a worker sends over it."""
+    """Rate limit of a link, bytes per second of all that a worker sends over it."""
 
     def __init__(self, rate: float) -> None:
         self.rate, self.free, self.lock = rate, 0.0, threading.Lock()
 
     def wait(self, count: int) -> None:
-        """Until a given number of bytes may be sent."""
+        """Waits until `count` bytes may be sent."""
         if math.isinf(self.rate):
             return
         with self.lock:
@@ -53,9 +54,13 @@ class Limit:
 
 
 class Links:
-    """A worker's connections. peers: by worker and link, connected; rates: of its links, bytes a
-    second, `math.inf` without a limit; timeout: seconds that a message may take to come. Workers
-    say on the last link that they give up an epoch: it should carry no payloads."""
+    """A worker's connections.
+
+    peers: connected sockets by worker and link; rates: of its links, bytes per second, `math.inf`
+    without a limit; timeout: seconds that a message may take to arrive.
+
+    Workers announce on the last link that they give up an epoch: it should carry no payloads.
+    """
 
     def __init__(
         self,
@@ -73,14 +78,14 @@ class Links:
         self.turns = {both: threading.Lock() for both in peers}
         for (peer, link), one in peers.items():
             one.settimeout(None)
-            # For sends alone: a reader waits as long as its connection lives.
+            # A timeout for sends only: a reader waits as long as its connection lives.
             wait = struct.pack("ll", int(timeout), int(timeout % 1 * 1e6))
             one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, wait)
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             threading.Thread(target=self.read, args=(peer, link, one), daemon=True).start()
 
     def read(self, peer: int, link: int, one: socket.socket) -> None:
-        """All that a peer sends over a link, until it ends."""
+        """Reads all messages of a peer over a link until the connection ends."""
         try:
             while True:
                 sizes = HEAD.unpack(_exactly(one, HEAD.size))
@@ -100,7 +105,9 @@ class Links:
                 self.news.notify_all()
 
     def send(self, peer: int, link: int, key: str, message: Message, epoch: int = 0) -> None:
-        """Sends under the link's limit. ConnectionError where the peer takes nothing for long."""
+        """Sends within the link's limit. Raises ConnectionError if the peer does not read in
+        time.
+        """
         data = np.ascontiguousarray(message.data)
         head = json.dumps([epoch, key, data.dtype.str, message.shape]).encode()
         body = memoryview(data.reshape(-1).view(np.uint8).data)
@@ -122,7 +129,7 @@ class Links:
             raise ConnectionError(f"worker {peer} is gone or takes nothing: {error}") from None
 
     def alive(self) -> list[int]:
-        """The links that reach all workers."""
+        """Links that reach all workers."""
         with self.news:
             broken = {link for _, link in self.lost}
         return [link for link in range(len(self.limits)) if link not in broken]
@@ -130,8 +137,11 @@ class Links:
     def take(
         self, peer: int, key: str, link: int, epoch: int = 0, patience: float | None = None
     ) -> Message:
-        """What a peer has sent under a key. TimeoutError where it does not come, ConnectionError
-        where the link is broken, Halted where the epoch has been given up."""
+        """Waits for a peer's message under a key.
+
+        Raises TimeoutError if it does not arrive, ConnectionError if the link is broken, Halted if
+        the epoch has been given up.
+        """
         wait = self.timeout if patience is None else patience
         until = time.monotonic() + wait
         with self.news:
@@ -147,7 +157,7 @@ class Links:
             return self.held.pop((peer, epoch, key))
 
     def give_up(self, epoch: int) -> None:
-        """Ends all waits of an epoch, here and at all workers that are reached."""
+        """Ends all waits of an epoch, here and at all reachable workers."""
         with self.news:
             self.given_up = max(self.given_up, epoch)
             self.held = {one: each for one, each in self.held.items() if one[1] > self.given_up}
@@ -161,7 +171,7 @@ class Links:
     def exchange(
         self, key: str, expression: Expression, memory: Cells, link: int, epoch: int = 0
     ) -> None:
-        """Executes a composition, which all workers do with the same key, on one link."""
+        """Executes a composition on one link; all workers do so with the same key."""
         for number, motif in enumerate(leaves(expression)):
             name = f"{key}/{number}"
             for to in destinations(motif, self.rank):
@@ -171,15 +181,15 @@ class Links:
             absorb(motif, memory, got)
 
     def close(self) -> None:
-        """Ends all connections."""
+        """Closes all connections."""
         for one in self.peers.values():
-            with suppress(OSError):  # the peer was first
+            with suppress(OSError):  # the peer closed it first
                 one.shutdown(socket.SHUT_RDWR)
             one.close()
 
 
 def _exactly(one: socket.socket, count: int) -> bytes:
-    """Receives `count` bytes. ConnectionError where the connection ends before."""
+    """Receives `count` bytes. Raises ConnectionError if the connection ends before."""
     data = bytearray(count)
     view, at = memoryview(data), 0
     while at < count:

@@ -1,4 +1,4 @@
-"""The agent of an app: what it says of itself, and its bid for an offer."""
+"""The agent of an app: its reports and its bids."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,12 +10,15 @@ from tuskml.schedule.fair.valuation import App, Slowdowns
 
 MOST_BUNDLES = 48
 NOTHING = 100.0
-"""Times rho with the least bundle, for an app that would have no workers at all."""
+"""Factor on the rho of the least bundle, for an app that would have no workers."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A bid over nodes: bundles, workers by node of each; rho of each; without: with none."""
+    """A bid over nodes.
+
+    bundles: each the workers by node; rho: of each bundle; without: with none of them.
+    """
 
     bundles: list[Workers]
     rho: list[float]
@@ -30,7 +33,7 @@ def table_of(
     offer: Mapping[str, int],
     held: Mapping[str, int],
 ) -> Table:
-    """Its rho for subsets of the offer, with what it holds besides (equations 3.1 and 3.2)."""
+    """Rho of the app for subsets of the offer with what it holds (equations 3.1 and 3.2)."""
     bundles, rhos = [], []
     for bundle in subsets(offer, app.demand - sum(held.values())):
         both = {node: held.get(node, 0) + bundle.get(node, 0) for node in {*held, *bundle}}
@@ -45,15 +48,14 @@ def table_of(
 
 
 def left_with(app: App, slowdowns: Slowdowns, workers: Mapping[str, int]) -> float:
-    """Seconds until its end with workers by node, or with as many of one node, if that is less."""
+    """Seconds until the app ends, with workers by node or with the best single node."""
     used = [n for n in workers.values() if n]
     alone = app.seconds_left(max(used), slowdowns.of(1, 1))
     return min(alone, app.seconds_left(sum(used), slowdowns.of(len(used), 1)))
 
 
 def subsets(offer: Mapping[str, int], most: int) -> Iterable[Workers]:
-    """Several numbers of workers, each on the nodes from one of them on, or on the fullest
-    ones."""
+    """Subsets for several numbers of workers, on consecutive nodes or on the fullest ones."""
     total = min(most, sum(offer.values()))
     if total < 1:
         return

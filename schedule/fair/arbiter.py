@@ -1,10 +1,10 @@
-"""The arbiter: rounds of auctions among apps that ask from time to time. It calls nobody.
+"""The arbiter: rounds of auctions among apps that poll it.
 
-A round is opened when leases end, or when workers are free that somebody can use. Those that may
-bid see the offer when they next ask, and answer with a table. The round ends when all have, or
-after a time; who has not answered gets what is left over. Until then everyone keeps what it holds.
-An app that does not ask for long is forgotten. All of this is in memory: a new arbiter learns from
-the apps what they hold.
+It never calls an app. A round opens when leases end, or when workers are free that some app can
+use. The selected bidders see the offer when they next poll, and answer with a table. The round
+ends when all have answered, or after a time; bidders without an answer get a share of what is left
+over. Until then every app keeps its workers. An app that stops polling is forgotten. All state is
+in memory: a new arbiter learns from the apps what they hold.
 
 Source: K. Mahajan, PhD thesis, 2021, sections 3.3.3.2 and 3.4.2, pseudocode 3.
 """
@@ -29,13 +29,16 @@ from tuskml.schedule.fair.leases import Leases, Workers, largest, left_over, wit
 from tuskml.schedule.fair.solving import Uses, exactly, greedily
 
 MOST_EXACT = 16
-"""Bidders for which the optimum is computed; beyond, the steps of `greedily`."""
+"""Number of bidders up to which the optimum is computed; above it, `greedily` is used."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """f: the part of apps that does not bid; lease, answer, silent: seconds of a lease, for a bid,
-    and after which an app that does not ask is forgotten."""
+    """Parameters of the auctions.
+
+    f: fraction of apps that does not bid; lease, answer, silent: seconds of a lease, for a bid,
+    and without a poll until an app is forgotten.
+    """
 
     f: float = 0.8
     lease: float = 600.0
@@ -45,9 +48,12 @@ class Rules:
 
 @dataclass
 class Known:
-    """An app: since when, by the arbiter's clock; heard: when it asked last; demand: workers that
-    it can use; service: seconds of workers that it held; crowd: the number of apps, integrated;
-    missed: bids in a row that never came; waits: the round before which it is made no offer."""
+    """State of an app.
+
+    since: its start by the arbiter's clock; heard: its last poll; demand: workers that it can use;
+    service: worker seconds that it held; crowd: integral of the number of apps over time; missed:
+    bids in a row that never came; waits: the round before which it gets no offer.
+    """
 
     since: float
     heard: float
@@ -61,7 +67,7 @@ class Known:
 
 @dataclass
 class Round:
-    """An open auction: what is offered, to whom, what they hold meanwhile, and until when."""
+    """An open auction: the offer, its bidders, what they hold meanwhile, and its deadline."""
 
     number: int
     offer: Workers
@@ -72,9 +78,12 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Said:
-    """The answer to an app: what it holds, and for how many seconds; where it may bid, the offer,
-    the round's number, what it holds besides, its share of all workers, its seconds so far."""
+class Reply:
+    """The answer to an app.
+
+    The workers that it holds, and for how many seconds; for a bidder the offer, the round's
+    number, the workers that it keeps besides, its share of all workers, and its seconds so far.
+    """
 
     held: Workers
     until: float
@@ -86,7 +95,10 @@ class Said:
 
 
 class Arbiter:
-    """clock: seconds; nodes: workers of each node at the moment."""
+    """State of all auctions.
+
+    clock: returns seconds; nodes: returns the current number of workers of each node.
+    """
 
     def __init__(
         self,
@@ -111,11 +123,12 @@ class Arbiter:
         work: float | None = None,
         holds: Mapping[str, int] | None = None,
         age: float = 0.0,
-    ) -> Said:
-        """What an app holds, and whether it may bid. demand: workers that it can use now.
+    ) -> Reply:
+        """Handles an app's poll; returns its workers and, for a bidder, the offer.
 
-        work: seconds of one worker that it says it is, which counts the first time; holds, age:
-        what it holds, and since how many seconds it runs, for an arbiter that does not know it.
+        demand: workers that it can use now; work: worker seconds that it claims, of which the
+        first report counts; holds, age: its workers and its seconds so far, for an arbiter that
+        does not know it.
         """
         now = self.move()
         known = self.apps.get(app)
@@ -123,20 +136,20 @@ class Arbiter:
             mean = age * (len(self.apps) + 1)
             known = self.apps[app] = Known(now - age, now, demand, self.crowd - mean)
             free = self.leases.free(self.nodes())
-            kept = {node: min(n, free.get(node, 0)) for node, n in (holds or {}).items()}
-            if any(kept.values()):
-                self.leases.give(app, without_zeros(kept))
+            holdings = {node: min(n, free.get(node, 0)) for node, n in (holds or {}).items()}
+            if any(holdings.values()):
+                self.leases.give(app, without_zeros(holdings))
         known.heard, known.demand = now, demand
         if known.claim is None and work is not None and math.isfinite(work) and work > 0:
             known.claim = Claim(work)
         self.step(now)
         mine, auction = self.leases.of(app), self.round
-        said = Said(dict(mine), self.leases.until - now)
+        reply = Reply(dict(mine), self.leases.until - now)
         if auction is None or app not in auction.bidders or app in auction.tables:
-            return said
-        return Said(
-            said.held,
-            said.until,
+            return reply
+        return Reply(
+            reply.held,
+            reply.until,
             auction.offer,
             auction.number,
             {} if auction.all_leases else dict(mine),
@@ -145,7 +158,7 @@ class Arbiter:
         )
 
     def bid(self, app: str, number: int, table: Table) -> bool:
-        """A table for an offer; False where it came too late."""
+        """Accepts a table for an offer; returns False if it came too late."""
         now = self.move()
         auction = self.round
         if auction is None or auction.number != number or app not in auction.bidders:
@@ -155,14 +168,14 @@ class Arbiter:
         return True
 
     def leave(self, app: str) -> None:
-        """The app has ended."""
+        """Removes an app that has ended."""
         now = self.move()
         self.apps.pop(app, None)
         self.leases.forget(app)
         self.step(now)
 
     def move(self) -> float:
-        """The clock, and what apps held until now."""
+        """Reads the clock and adds to the service of all apps; returns the time."""
         now = max(self.clock(), self.at)
         for app, known in self.apps.items():
             known.service += (now - self.at) * sum(self.leases.of(app).values())
@@ -171,7 +184,7 @@ class Arbiter:
         return now
 
     def step(self, now: float) -> None:
-        """Ends and opens rounds, and forgets who is silent."""
+        """Ends and opens rounds, and forgets silent apps."""
         last = now - self.rules.silent
         for app in [one for one, known in self.apps.items() if known.heard < last]:
             self.apps.pop(app)
@@ -189,11 +202,11 @@ class Arbiter:
             self.open(now, all_leases=False)
 
     def unmet(self, app: str) -> int:
-        """Workers that an app could use besides those that it holds."""
+        """Workers that an app could use in addition to those that it holds."""
         return max(0, self.apps[app].demand - sum(self.leases.of(app).values()))
 
     def open(self, now: float, all_leases: bool) -> None:
-        """Offers what is free, or everything where leases end."""
+        """Opens an auction of the free workers, or of all workers if leases end."""
         offer = self.leases.free(self.nodes(), self.apps if all_leases else ())
         asking = [app for app in self.apps if all_leases or self.unmet(app)]
         self.rounds += 1
@@ -209,16 +222,16 @@ class Arbiter:
         self.round = Round(self.rounds, offer, all_leases, bidders, now + self.rules.answer)
 
     def share(self, app: str, now: float) -> float:
-        """Workers of a cluster of its own."""
+        """An app's equal share of the cluster, in workers."""
         known = self.apps[app]
         elapsed = now - known.since
         mean = (self.crowd - known.crowd) / elapsed if elapsed > 1.0 else len(self.apps)
         return sum(self.nodes().values()) / max(1.0, mean)
 
     def rank(self, app: str, now: float) -> float:
-        """The rho by which bidders are chosen, from what the app said once and what it received.
+        """Rho for the selection of bidders, from the app's claim and the service that it received.
 
-        Who has not said yet how much work it is has no better claim than a lease of a worker.
+        An app without a claim ranks like one with the work of one lease of a worker.
         """
         known = self.apps[app]
         claim = known.claim or Claim(max(self.rules.lease, known.service))
@@ -227,7 +240,9 @@ class Arbiter:
         return claim.rho(now - known.since, known.service, pace, self.rules.lease)
 
     def close(self, now: float, auction: Round) -> None:
-        """Awards, and what is left over; new leases, or more workers until those at hand end."""
+        """Applies the awards and gives away the rest; new leases, or workers within the current
+        ones.
+        """
         self.round = None
         nodes = dict(self.nodes())
         self.note_silence(auction)
@@ -259,8 +274,9 @@ class Arbiter:
                 known.waits = auction.number + 2 ** min(known.missed, 6)
 
     def awards(self, auction: Round, free: Workers) -> dict[str, Workers]:
-        """What each bidder keeps. A table that is wrong, or asks for more than there is, is
-        none."""
+        """Workers that each bidder keeps. Invalid tables, and those that exceed the offer, count
+        as none.
+        """
         order = sorted(free)
         names, tables, bids = [], [], []
         for app, table in auction.tables.items():
@@ -272,25 +288,25 @@ class Arbiter:
                 names.append(app)
                 tables.append(table)
                 bids.append(Bid(use, np.array(table.rho, float), table.without))
-        found: dict[str, Workers] = {}
+        workers: dict[str, Workers] = {}
         capacity = np.array([free[node] for node in order], np.int64)
         for app, table, award in zip(names, tables, decided(bids, capacity), strict=True):
             if award.bundle >= 0:
                 won = table.bundles[award.bundle]
-                kept = kept_workers(sum(won.values()), award.kept, self.draw)
-                found[app] = largest(won, kept)
-        return found
+                number = kept_workers(sum(won.values()), award.kept, self.draw)
+                workers[app] = largest(won, number)
+        return workers
 
 
 def decided(bids: list[Bid], capacity: Uses) -> list[Award]:
-    """The awards; a bid whose numbers are none gets nothing, and harms no other."""
+    """Runs the auction; a bid with invalid numbers gets nothing and does not affect the others."""
     good = [place for place, bid in enumerate(bids) if is_sound(bid)]
     solver = exactly if len(good) <= MOST_EXACT else greedily
     awards = partial_allocation([bids[place] for place in good], capacity, solver)
-    found = [Award(-1, 0.0)] * len(bids)
+    every_award = [Award(-1, 0.0)] * len(bids)
     for place, award in zip(good, awards, strict=True):
-        found[place] = award
-    return found
+        every_award[place] = award
+    return every_award
 
 
 def is_sound(bid: Bid) -> bool:

@@ -20,18 +20,19 @@ from tuskml.schedule.fair.solving import Bundles, Solver, Uses, Values, exactly
 
 Name = TypeVar("Name", bound=Hashable)
 STAY = 0.03
-"""By which part the rho of an app whose leases end may be smaller than another one's, so that it
-bids before that one: a change costs a restart. Chosen on simulated apps of seeds 100 to 115, among
-0, 0.01, 0.02, 0.03, 0.05 and 0.1."""
+"""Relative difference by which the rho of an app whose leases end may be smaller than another's
+and still precede it, as a change costs a restart. Chosen on simulated apps of seeds 100 to 115,
+among 0, 0.01, 0.02, 0.03, 0.05 and 0.1.
+"""
 
 
 @dataclass(frozen=True)
 class Bid:
     """A valuation table.
 
-    use: of each bundle how much of each good (B, K), such as workers by machine; rho: with the
+    use: amount of each good in each bundle (B, K), such as workers by machine; rho: with the
     bundle until the end (B,); without: rho with none of them, at least as large as all others;
-    size: workers of each bundle (B,), the sum of `use` where it is None.
+    size: workers of each bundle (B,), the sum of `use` if None.
     """
 
     use: Uses
@@ -40,15 +41,18 @@ class Bid:
     size: Uses | None = None
 
     def bundles(self) -> Bundles:
-        """As the solver takes them."""
+        """The bundles in the form of the solver."""
         gain = math.log(self.without) - np.log(self.rho)
         return Bundles(self.use, gain, self.use.sum(axis=1) if self.size is None else self.size)
 
 
 @dataclass(frozen=True)
 class Award:
-    """bundle: the place of the proportionally fair one in the bid, -1 for none; kept: the fraction
-    of it that stays after the hidden payment."""
+    """An award.
+
+    bundle: index of the proportionally fair one in the bid, -1 for none; kept: the fraction of it
+    that remains after the hidden payment.
+    """
 
     bundle: int
     kept: float
@@ -57,7 +61,10 @@ class Award:
 def partial_allocation(
     bids: Sequence[Bid], capacity: Uses, solver: Solver = exactly
 ) -> list[Award]:
-    """The award of each bid. capacity: of each good (K,). ValueError for a bid that is none."""
+    """Computes the award of each bid.
+
+    capacity: of each good (K,). Raises ValueError for an invalid bid.
+    """
     for bid in bids:
         refuse_wrong(bid, len(capacity))
     won = solver([bid.bundles() for bid in bids], capacity)
@@ -68,7 +75,7 @@ def partial_allocation(
 
 
 def refuse_wrong(bid: Bid, goods: int) -> None:
-    """ValueError where numbers are not finite and positive, or do not belong to each other."""
+    """Raises ValueError if numbers are not finite and positive, or shapes disagree."""
     if bid.use.ndim != 2 or bid.use.shape[1] != goods or len(bid.rho) != len(bid.use):
         raise ValueError(f"a bid has bundles of shape {bid.use.shape}, expected (B, {goods})")
     rhos = [*bid.rho.tolist(), bid.without]
@@ -79,7 +86,7 @@ def refuse_wrong(bid: Bid, goods: int) -> None:
 def worst_off(rhos: Mapping[Name, float], f: float) -> list[Name]:
     """Selects the bidders: the share 1 - f with the greatest rho, at least one."""
     several = max(1, math.ceil((1 - f) * len(rhos) - 1e-9))
-    ordered = sorted(rhos, key=lambda name: -rhos[name])  # equal ones as they are given
+    ordered = sorted(rhos, key=lambda name: -rhos[name])  # stable: equal ones keep their order
     return ordered[:several]
 
 

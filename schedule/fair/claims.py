@@ -1,23 +1,26 @@
-"""What an app says of its work, held against what it received.
+"""Claims of apps about their work, checked against the service that they received.
 
-An auction itself is blind to a factor of a whole table. Who may bid is not: the thesis asks apps
-for their rho, and one that overstates it bids in every round. So an app says once how much work it
-is, and the arbiter reckons rho from that, the clock, and the work that it saw done. A claim that
-turns out too small is doubled, so an app gains nothing by it for long; one that is too large ranks
-the app behind.
+An auction itself is blind to a common factor of a table. The selection of bidders is not: the
+thesis asks apps for their rho, and one that overstates it bids in every round. So an app claims
+once how much work it has, and the arbiter computes rho from that, the clock, and the work that it
+saw done. A claim that turns out too small is doubled, so an app gains nothing by it for long; one
+that is too large ranks the app behind.
 """
 
 from dataclasses import dataclass
 
 TOLERANCE = 1.1
-"""By how much an honest estimate may be exceeded."""
+"""Tolerated overrun of an estimate."""
 OVERRUN = 2.0
-"""Of the work that was done, what a claim that was exceeded becomes."""
+"""A claim that was exceeded becomes this multiple of the work that was done."""
 
 
 @dataclass
 class Claim:
-    """work: seconds of one worker that an app says it is; overruns: how often it was more."""
+    """A claim.
+
+    work: worker seconds that an app claims; overruns: number of times it was exceeded.
+    """
 
     work: float
     overruns: int = 0
@@ -29,7 +32,7 @@ class Claim:
             self.overruns += 1
 
     def rho(self, elapsed: float, done: float, ideal_of_one: float, wait: float) -> float:
-        """Finish-time fairness if it waits a given number of seconds, and the rest has its ideal
+        """Finish-time fairness after `wait` more seconds, with the remaining work at its ideal
         pace.
 
         ideal_of_one: seconds that a second of work takes on a cluster of its own.

@@ -1,4 +1,4 @@
-"""How much slower an app is when its workers are on several machines, measured while it runs."""
+"""Measured slowdown of an app whose workers are on several machines."""
 
 from dataclasses import dataclass, field
 from statistics import median
@@ -6,7 +6,7 @@ from statistics import median
 from tuskml.schedule.fair.valuation import Slowdowns
 
 LEAST_SAMPLES = 3
-"""Of either kind, before they are believed."""
+"""Samples of either kind before they are used."""
 KEPT = 64
 
 
@@ -22,19 +22,19 @@ class Profile:
     seen: dict[bool, list[float]] = field(default_factory=lambda: {False: [], True: []})
 
     def note(self, spread: bool, seconds_per_row: float) -> None:
-        """A unit has ended."""
+        """Records a finished unit."""
         mine = self.seen[spread]
         mine.append(seconds_per_row)
         del mine[:-KEPT]
 
     @property
     def pace(self) -> float | None:
-        """Seconds per row on one machine, or wherever it was; None before the first unit."""
-        found = self.seen[False] or self.seen[True]
-        return median(found) if found else None
+        """Seconds per row on one machine, or wherever it ran; None before the first unit."""
+        samples = self.seen[False] or self.seen[True]
+        return median(samples) if samples else None
 
     def slowdowns(self) -> Slowdowns:
-        """S(G), at least 1."""
+        """Slowdowns S(G), at least 1."""
         one, several = self.seen[False], self.seen[True]
         if min(len(one), len(several)) < LEAST_SAMPLES:
             return self.guess

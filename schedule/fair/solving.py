@@ -1,10 +1,11 @@
-"""Winner determination: at most one bundle for each bidder, of as many goods as there are.
+"""Winner determination: at most one bundle for each bidder, within the capacity of each good.
 
-`exactly` asks HiGHS, the solver in SciPy, for the prices of the relaxation, looks at all choices
-that these leave in question, and where these are too many gives the integer program to HiGHS.
+`exactly` gets the prices of the relaxation from HiGHS, the solver in SciPy, and enumerates the
+choices that these leave in question; if these are too many, HiGHS solves the integer program.
+
 `greedily` takes steps along the upper hull of each bidder's bundles, those with the most gain per
 worker first: P. Sinha and A. A. Zoltners, The multiple-choice knapsack problem, Operations
-Research 27, 1979. It is the optimum of the relaxation but for the last steps, which a good that
+Research 27, 1979. It is the optimum of the relaxation except for the last steps, which a good that
 runs out may break.
 """
 
@@ -22,12 +23,15 @@ from scipy.sparse import csr_array, vstack
 Uses = NDArray[np.int64]
 Values = NDArray[np.float64]
 Link = Any
-"""The last bundle that was chosen, and what was chosen before it."""
+"""The last chosen bundle, and the chain of those before it."""
 
 
 class Bundles(NamedTuple):
-    """What a bidder may get: use (B, K) of each good; gain (B,) over getting nothing, of the
-    logarithm of its value; size (B,) workers."""
+    """Bundles of a bidder.
+
+    use: (B, K) of each good; gain: (B,) increase of the logarithm of its value over getting
+    nothing; size: (B,) workers.
+    """
 
     use: Uses
     gain: Values
@@ -36,8 +40,11 @@ class Bundles(NamedTuple):
 
 @dataclass(frozen=True)
 class Won:
-    """chosen: the bundle of each bidder, -1 for none; others: of each bidder the gain of all other
-    bidders if it had not bid, less what they gain as it does; total: gain of all."""
+    """Solution.
+
+    chosen: index of each bidder's bundle, -1 for none; others: for each bidder the gain that all
+    others lose by its presence; total: gain of all.
+    """
 
     chosen: list[int]
     others: list[float]
@@ -51,7 +58,7 @@ class Solver(Protocol):
 
 
 def exactly(bidders: Sequence[Bundles], capacity: Uses) -> Won:
-    """The optimum for all bidders, and for all others of each winner."""
+    """Solves for all bidders, and without each winner in turn."""
     if not sum(len(one.gain) for one in bidders):
         return Won([-1] * len(bidders), [0.0] * len(bidders), 0.0)
     climbed = climbing(bidders)
@@ -76,7 +83,7 @@ def known_without(
     climbed: "Climbed",
     chosen: Sequence[int],
 ) -> list[int]:
-    """A good choice of all but one bidder: by steps from nothing, or on from the optimum."""
+    """A good choice without one bidder, by steps from nothing or from the optimum."""
     steps, uses = climbed
     order = [at for at, step in enumerate(steps) if step.bidder != place]
     afresh, left = [-1] * len(bidders), capacity.tolist()
@@ -90,13 +97,13 @@ def known_without(
 
 
 def gains(bidders: Sequence[Bundles], chosen: Sequence[int], step: "Step") -> bool:
-    """Returns whether a step leads to more than what its bidder has."""
+    """Returns whether a step improves on its bidder's bundle."""
     mine, has = bidders[step.bidder].gain, chosen[step.bidder]
     return has < 0 or bool(mine[step.bundle] > mine[has])
 
 
 def left_of(bidders: Sequence[Bundles], capacity: Uses, chosen: Sequence[int]) -> list[int]:
-    """Returns what a choice leaves of each good."""
+    """Returns the remaining capacity of each good (K,)."""
     pairs = zip(bidders, chosen, strict=True)
     taken = [one.use[bundle] for one, bundle in pairs if bundle >= 0]
     left: list[int] = (capacity - np.sum(taken, axis=0, dtype=np.int64)).tolist()
@@ -106,20 +113,24 @@ def left_of(bidders: Sequence[Bundles], capacity: Uses, chosen: Sequence[int]) -
 def without_one(
     rest: Sequence[Bundles], capacity: Uses, known: Sequence[int], prices: Values
 ) -> list[int]:
-    """The optimum of all but one bidder. Their prices lie near those of all, so a few steps from
-    there find them; only where that leaves too much to look at is the relaxation solved."""
+    """Solves without one bidder.
+
+    The prices lie near those of all, so a few steps from there find them; the relaxation is solved
+    only if that leaves too many choices.
+    """
     if not sum(len(one.gain) for one in rest):
         return [-1] * len(rest)
     near = descended(rest, capacity, prices, total_gain(rest, known))
-    found = looked_at(rest, capacity, known, near, FEW_STATES)
-    if found is not None:
-        return found
+    best = looked_at(rest, capacity, known, near, FEW_STATES)
+    if best is not None:
+        return best
     return best_choice(rest, capacity, known, relaxed_prices(rest, capacity))
 
 
 def descended(bidders: Sequence[Bundles], capacity: Uses, prices: Values, known: float) -> Values:
-    """Prices whose bound is lower, by B. T. Polyak's subgradient steps (Minimization of unsmooth
-    functionals, 1969) towards what is known to be had."""
+    """Lowers the bound by B. T. Polyak's subgradient steps on the prices towards the known gain
+    (Minimization of unsmooth functionals, 1969).
+    """
     use = np.concatenate([np.concatenate([one.use, one.use[:1] * 0]) for one in bidders])
     gain = np.concatenate([np.append(one.gain, 0.0) for one in bidders])
     first = np.cumsum([0] + [len(one.gain) + 1 for one in bidders])
@@ -143,25 +154,27 @@ def descended(bidders: Sequence[Bundles], capacity: Uses, prices: Values, known:
 def best_choice(
     bidders: Sequence[Bundles], capacity: Uses, known: Sequence[int], prices: Values
 ) -> list[int]:
-    """The bundle of each bidder in an optimum; known: a choice that fits; prices: of the goods."""
-    found = looked_at(bidders, capacity, known, prices, MOST_STATES)
-    if found is None:
-        found = program(bidders, capacity, GAP)
-    return max(found, list(known), key=lambda choice: total_gain(bidders, choice))
+    """Index of each bidder's bundle in an optimum.
+
+    known: a feasible choice; prices: of the goods (K,).
+    """
+    best = looked_at(bidders, capacity, known, prices, MOST_STATES)
+    if best is None:
+        best = program(bidders, capacity, GAP)
+    return max(best, list(known), key=lambda choice: total_gain(bidders, choice))
 
 
 def looked_at(
     bidders: Sequence[Bundles], capacity: Uses, known: Sequence[int], prices: Values, most: int
 ) -> list[int] | None:
-    """The optimum, or the known choice where it is not worse by more than the gap; None if there
-    is too much to look at.
+    """Enumerates choices; returns the optimum, or the known choice if it is within the gap.
 
-    Any prices bound what any choice is worth. A bundle that at these prices loses more than the
-    known choice is below the bound is in no optimum.
+    None if there are more than `most` states. Any prices bound the gain of any choice. A bundle
+    that loses more at these prices than the known choice is below the bound is in no optimum.
     """
     worth = [
         np.append(one.gain - one.use @ prices, 0.0) for one in bidders
-    ]  # the last is that of no bundle
+    ]  # the last entry is that of no bundle
     lost = [one.max() - one for one in worth]
     bound = sum(float(one.max()) for one in worth) + float(capacity @ prices)
     slack = bound - total_gain(bidders, known)
@@ -172,7 +185,10 @@ def looked_at(
 
 
 class Option(NamedTuple):
-    """lost: what a bundle is below the bidder's best one at the prices of the relaxation."""
+    """A bundle and its loss.
+
+    lost: gain below the bidder's best bundle at the prices of the relaxation.
+    """
 
     lost: float
     bundle: int
@@ -180,18 +196,18 @@ class Option(NamedTuple):
 
 
 def in_question(bidder: Bundles, lost: Values, slack: float) -> list[Option]:
-    """The bundles that may be in an optimum, and none (-1), those that lose least first."""
+    """Bundles that may be in an optimum, and none (-1), by rising loss."""
     uses = [tuple(row) for row in bidder.use.tolist()] + [(0,) * bidder.use.shape[1]]
     n = len(uses) - 1
     places = np.flatnonzero(lost <= slack).tolist()
-    found = [Option(float(lost[at]), at if at < n else -1, uses[at]) for at in places]
-    return sorted(found)
+    candidates = [Option(float(lost[at]), at if at < n else -1, uses[at]) for at in places]
+    return sorted(candidates)
 
 
 MOST_STATES, FEW_STATES = 20_000, 1_000
-"""That are looked at in all, and where better prices may leave fewer."""
+"""Limits on enumerated states, and on those above which better prices are tried."""
 GAP = 1e-7
-"""Below an optimum, of gain."""
+"""Gain by which a solution may be below the optimum."""
 DESCENTS = 40
 
 
@@ -202,11 +218,11 @@ def searched(
     slack: float,
     most: int,
 ) -> list[int] | None:
-    """The choice that loses least, at most `slack`; None if there is too much to look at.
+    """The choice that loses least, at most `slack`; None if it takes more than `most` states.
 
-    After each bidder there is one state for each capacity that may be left, so alike bidders,
-    which an integer program tries in all orders, make no more work. What the bidders that come
-    cannot use is lost at its price, and no longer part of the state.
+    After each bidder there is one state for each remaining capacity, so alike bidders, which an
+    integer program tries in all orders, cost no more. Capacity that the bidders to come cannot use
+    is lost at its price, and no longer part of the state.
     """
     goods = range(len(capacity))
     wants = [[max(one.use[k] for one in options) for options in bidders] for k in goods]
@@ -233,34 +249,37 @@ def searched(
 
 
 def first_of(pair: tuple[float, Link]) -> float:
-    """What is lost."""
+    """The loss of a state."""
     return pair[0]
 
 
 def chain(link: Link) -> list[int]:
-    """What was chosen, the first bidder's first."""
-    found = []
+    """Chosen bundles, the first bidder's first."""
+    points = []
     while link is not None:
-        found.append(link[0])
+        points.append(link[0])
         link = link[1]
-    return found[::-1]
+    return points[::-1]
 
 
 def clipped(
     left: Sequence[int], useful: Sequence[int], prices: Sequence[float]
 ) -> tuple[float, tuple[int, ...]]:
-    """The price of what nobody can use, and what is left besides."""
+    """Price of the capacity that no further bidder can use, and the rest of the capacity."""
     lost = 0.0
-    kept = []
+    options = []
     for have, most, price in zip(left, useful, prices, strict=True):
         if have > most:
             lost += price * (have - most)
-        kept.append(min(have, most))
-    return lost, tuple(kept)
+        options.append(min(have, most))
+    return lost, tuple(options)
 
 
 def constraints(bidders: Sequence[Bundles], capacity: Uses) -> tuple[csr_array, Values, Values]:
-    """One bundle a bidder, then the goods: the matrix, its right side, and all gains."""
+    """Constraints of the integer program: one bundle a bidder, then the goods.
+
+    Returns the matrix, its right side, and all gains.
+    """
     sizes = [len(one.gain) for one in bidders]
     gain = np.concatenate([one.gain for one in bidders])
     owner, every = np.repeat(np.arange(len(bidders)), sizes), np.arange(len(gain))
@@ -271,22 +290,22 @@ def constraints(bidders: Sequence[Bundles], capacity: Uses) -> tuple[csr_array, 
 
 
 def relaxed_prices(bidders: Sequence[Bundles], capacity: Uses) -> Values:
-    """Returns the price of each good (K,) where parts of bundles may be bought."""
+    """Returns the price of each good (K,) in the linear relaxation."""
     matrix, most, gain = constraints(bidders, capacity)
-    found = linprog(  # type: ignore[call-overload]
+    result = linprog(  # type: ignore[call-overload]
         -gain, A_ub=matrix, b_ub=most, bounds=(0, None), method="highs"
     )
-    prices: Values = np.maximum(0.0, -found.ineqlin.marginals[len(bidders) :])
+    prices: Values = np.maximum(0.0, -result.ineqlin.marginals[len(bidders) :])
     return prices
 
 
 def program(bidders: Sequence[Bundles], capacity: Uses, gap: float) -> list[int]:
-    """The bundle of each bidder, by HiGHS; the sum of gains is the greatest but for the gap."""
+    """Index of each bidder's bundle, by HiGHS, with the greatest gain up to the gap."""
     chosen = [-1] * len(bidders)
     if not sum(len(one.gain) for one in bidders):
         return chosen
     matrix, most, gain = constraints(bidders, capacity)
-    found = milp(
+    result = milp(
         -gain,
         integrality=np.ones(len(gain), np.int64),
         bounds=Bounds(0, 1),
@@ -294,7 +313,7 @@ def program(bidders: Sequence[Bundles], capacity: Uses, gap: float) -> list[int]
         options={"mip_rel_gap": gap},
     )
     first = np.cumsum([0] + [len(one.gain) for one in bidders])
-    for place in np.flatnonzero(np.round(found.x)).tolist() if found.x is not None else []:
+    for place in np.flatnonzero(np.round(result.x)).tolist() if result.x is not None else []:
         bidder = int(np.searchsorted(first, place, side="right")) - 1
         chosen[bidder] = int(place - first[bidder])
     return chosen
@@ -307,7 +326,10 @@ def total_gain(bidders: Sequence[Bundles], chosen: Sequence[int]) -> float:
 
 
 class Step(NamedTuple):
-    """A step from one bundle of a bidder to the next on its hull; density: gain per worker."""
+    """A step from one bundle of a bidder to the next on its hull.
+
+    density: gain per worker.
+    """
 
     density: float
     bidder: int
@@ -315,8 +337,9 @@ class Step(NamedTuple):
 
 
 def greedily(bidders: Sequence[Bundles], capacity: Uses) -> Won:
-    """Solves greedily by steps along hulls. What a bidder costs the others is what they would do
-    with its goods.
+    """Solves greedily by steps along hulls.
+
+    A bidder's cost to the others is what they would gain with its goods.
     """
     steps, uses = climbing(bidders)
     left, chosen = capacity.tolist(), [-1] * len(bidders)
@@ -338,7 +361,7 @@ Climbed = tuple[list[Step], list[list[tuple[int, ...]]]]
 
 
 def climbing(bidders: Sequence[Bundles]) -> Climbed:
-    """All steps, the densest first, and the uses of all bundles."""
+    """All steps by falling density, and the uses of all bundles."""
     steps = [step for place, one in enumerate(bidders) for step in hull(place, one)]
     steps.sort(key=lambda step: (-step.density, step.bidder))
     return steps, [[tuple(row) for row in one.use.tolist()] for one in bidders]
@@ -351,7 +374,9 @@ def climb(
     left: list[int],
     order: Sequence[int],
 ) -> list[int]:
-    """Takes each step that fits; `chosen` and `left` change. The places of those that do not."""
+    """Takes each step that fits; changes `chosen` and `left`. Returns indices of the other
+    steps.
+    """
     skipped = []
     for at in order:
         _, bidder, bundle = steps[at]
@@ -366,7 +391,7 @@ def climb(
 
 
 def hull(place: int, bundles: Bundles) -> list[Step]:
-    """The bidder's steps, of falling gain per worker: the upper hull of gain over size."""
+    """Steps of a bidder by falling gain per worker: the upper hull of gain over size."""
     order = np.lexsort((-bundles.gain, bundles.size)).tolist()
     size, gain = bundles.size.tolist(), bundles.gain.tolist()
     corners: list[tuple[int, float, int]] = [(0, 0.0, -1)]
@@ -376,12 +401,12 @@ def hull(place: int, bundles: Bundles) -> list[Step]:
         while len(corners) > 1 and bent(corners[-2], corners[-1], (size[at], gain[at])):
             corners.pop()
         corners.append((size[at], gain[at], at))
-    found = []
+    points = []
     for (less, low, _), (more, high, at) in pairwise(corners):
-        found.append(Step((high - low) / (more - less), place, at))
-    return found
+        points.append(Step((high - low) / (more - less), place, at))
+    return points
 
 
 def bent(one: tuple[int, float, int], two: tuple[int, float, int], to: tuple[int, float]) -> bool:
-    """Returns whether the corner `two` is below the line from `one` to another."""
+    """Returns whether the corner `two` lies below the line from `one` to `to`."""
     return (two[1] - one[1]) * (to[0] - one[0]) <= (to[1] - one[1]) * (two[0] - one[0])

@@ -1,4 +1,4 @@
-"""What an allocation of workers is worth to an app: rho = T_shared / T_ideal.
+"""Value of an allocation of workers to an app: rho = T_shared / T_ideal.
 
 An app trains one model, or searches for one: then it goes through phases, of which each keeps
 fewer jobs than the one before. A worker is a GPU, or a CPU of a Ray cluster. Seconds of work are
@@ -17,9 +17,9 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Slowdowns:
-    """S(G) of one job by where its workers are: on one machine, in one rack, or in several.
+    """Slowdowns S(G) of one job whose workers are on one machine, in one rack, or in several.
 
-    The defaults are those with which the thesis begins before a job is profiled (footnote 3).
+    The defaults are those of the thesis before a job is profiled (footnote 3).
     """
 
     machine: float = 1.0
@@ -33,7 +33,10 @@ class Slowdowns:
 
 @dataclass(frozen=True)
 class Phase:
-    """jobs: seconds of work of each job that are left; most: workers that one job can use."""
+    """A phase.
+
+    jobs: remaining seconds of work of each job; most: workers that one job can use.
+    """
 
     jobs: tuple[float, ...]
     most: int = 1
@@ -50,12 +53,12 @@ class Phase:
         if workers < 1:
             return math.inf
         if workers < len(self.jobs):
-            return queued(self.jobs, workers)  # a worker a job, so no job is spread
+            return queued(self.jobs, workers)  # one worker per job, so no job is spread
         return slowdown * spread(self.jobs, workers, self.most)
 
 
 def queued(jobs: Sequence[float], workers: int) -> float:
-    """The makespan where jobs wait for each other: the longest job goes to the first free worker.
+    """Makespan with fewer workers than jobs: the longest job goes to the first free worker.
 
     R. L. Graham, Bounds on multiprocessing timing anomalies, 1969 (longest processing time).
     """
@@ -66,7 +69,7 @@ def queued(jobs: Sequence[float], workers: int) -> float:
 
 
 def spread(jobs: Sequence[float], workers: int, most: int) -> float:
-    """The makespan where each job has a worker, and the slowest ones get those that are left."""
+    """Makespan with a worker for each job; further workers go to the slowest jobs."""
     held = [(-seconds, 1, seconds) for seconds in jobs]
     heapq.heapify(held)
     for _ in range(workers - len(jobs)):
@@ -79,9 +82,10 @@ def spread(jobs: Sequence[float], workers: int, most: int) -> float:
 
 @dataclass(frozen=True)
 class App:
-    """What is left of an app, by phases; work: seconds of all of its work, from its begin.
+    """Remaining work of an app, by phases.
 
-    most: workers that it can use at any time of its life, 0 for those of the phases that are left.
+    work: seconds of all of its work since its start; most: workers that it can use at any time, 0
+    for the maximum over the remaining phases.
     """
 
     phases: tuple[Phase, ...]
@@ -100,19 +104,19 @@ class App:
 
     @property
     def left(self) -> float:
-        """Seconds of work that are left."""
+        """Remaining seconds of work."""
         return math.fsum(seconds for phase in self.phases for seconds in phase.jobs)
 
     def seconds_left(self, workers: int, slowdown: float = 1.0) -> float:
-        """With a given number of workers until its end, the sum over phases of equation 3.2."""
+        """Seconds until its end with `workers`: the sum over phases of equation 3.2."""
         return math.fsum(phase.seconds(workers, slowdown) for phase in self.phases)
 
 
 def halving(jobs: Sequence[float], most: int, iterations: Sequence[int]) -> App:
-    """Successive halving: half of the jobs stay in each phase.
+    """An app of successive halving: half of the jobs stay in each phase.
 
-    jobs: seconds of an iteration of each; iterations: of each phase. Which jobs stay is not known
-    before, so those of later phases take the median's seconds, as the thesis estimates them.
+    jobs: seconds of an iteration of each; iterations: of each phase. The jobs that stay are not
+    known before, so those of later phases take the median's seconds, as the thesis estimates them.
     """
     usual, n = median(jobs), len(jobs)
     phases = [Phase(tuple(one * iterations[0] for one in jobs), most)]
@@ -124,15 +128,15 @@ def halving(jobs: Sequence[float], most: int, iterations: Sequence[int]) -> App:
 
 
 def ideal_seconds(work: float, cluster: float, most: float, contention: float) -> float:
-    """T_ideal: all of an app's work on a cluster of its own, of 1 / contention of the workers.
+    """T_ideal: time of all of an app's work on a cluster of 1 / contention of the workers.
 
-    The thesis multiplies the time on the whole cluster by the contention (equation 3.1). This is
-    the same where the app can use the whole cluster. Where it cannot, the thesis' T_ideal is that
-    of less than 1 / contention of the workers, and everyone seems to be treated well; this is not.
+    The thesis multiplies the time on the whole cluster by the contention (equation 3.1). The two
+    are equal if the app can use the whole cluster. If it cannot, the thesis's T_ideal is that of
+    less than 1 / contention of the workers, so all apps seem well treated; this one avoids that.
     """
     return work / min(cluster / max(contention, 1.0), most)
 
 
 def rho(elapsed: float, seconds_left: float, ideal: float) -> float:
-    """T_shared / T_ideal, where the rest takes a given number of seconds."""
+    """T_shared / T_ideal, with `seconds_left` for the remaining work."""
     return (elapsed + seconds_left) / ideal

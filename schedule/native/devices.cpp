@@ -1,5 +1,5 @@
-// Turns at a device: one training at a time has it, and those that wait get it in the order in
-// which they asked.
+// Turns at a device: one training at a time has it, and others wait in the order of their
+// requests.
 #include "training_state.hpp"
 
 namespace tusk {
@@ -17,7 +17,7 @@ bool Training::ask_device(int device) {
     return true;
 }
 
-// Whether the training whose slot has this place, from 1 on, knows of the device.
+// Whether the training in slot `place`, from 1 on, still waits for or has the device.
 bool Training::is_held(int64_t place, int32_t device) const {
     if (place < 1 || place > TUSK_SLOTS)
         return false;
@@ -29,7 +29,7 @@ bool Training::take_device() {
     tusk_slot *mine = slot_.load();
     const int32_t device = mine && is_mine(*mine) ? TUSK_LOAD(mine->device) : 0;
     if (device < 1 || device > TUSK_DEVICES)
-        return true; // the slot was taken away: nobody knows of it
+        return true; // its own slot was removed, so no other training knows its request
     const int64_t place = mine - table_->slots + 1;
     int64_t has = TUSK_LOAD(table_->devices[device - 1]);
     if (has == place)

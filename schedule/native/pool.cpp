@@ -16,8 +16,8 @@ namespace {
 
 thread_local bool on_worker = false;
 
-// One call of run(). Its threads take tasks until none is left. The share of the training that
-// called may change meanwhile: between two tasks helpers leave, and others are called.
+// One call of run(). Its threads take tasks until none is left. The share of the calling training
+// may change meanwhile: between two tasks helpers leave, and others join.
 struct Job {
     tusk_task task;
     void *context;
@@ -46,7 +46,7 @@ struct Job {
         return true;
     }
 
-    int threads; // that the caller asked for
+    int threads; // number that the caller requested
 };
 
 class Pool {
@@ -140,7 +140,7 @@ int run(int64_t n, int32_t threads, tusk_task task, void *context) {
     job.helpers_wanted = (int)std::min<int64_t>(threads, n) - 1;
     if (job.helpers_wanted <= 0) {
         do
-            tusk::threads_of(job.training, 1); // so that it has an entry
+            tusk::threads_of(job.training, 1); // enters the table
         while (job.work());
     } else {
         pool().run(job);

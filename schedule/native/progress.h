@@ -1,6 +1,5 @@
-/* How far a long computation is, for the list of running trainings. Like the pool, it is passed to
- * the libraries that compute (kernels/library.py).
- */
+/* Progress of a long computation, for the list of running trainings. Like the pool, it is
+ * passed to the libraries that compute (kernels/library.py). */
 #ifndef TUSK_PROGRESS_H
 #define TUSK_PROGRESS_H
 
@@ -11,10 +10,10 @@ extern "C" {
 #endif
 
 typedef struct tusk_progress {
-    /* The calling thread's training begins work of so many units on so many of its groups. NULL:
-     * it does not train. */
+    /* The calling thread's training begins `units` units of work on `groups` of its groups.
+     * Returns a handle; NULL if the thread does not train. */
     void *(*begin)(int64_t units, int64_t groups);
-    /* So many units are done, and so many rows were read for them. Any thread may call it. */
+    /* Adds finished units, and the rows read for them. Any thread may call it. */
     void (*done)(void *work, int64_t units, int64_t rows);
     void (*end)(void *work);
 } tusk_progress;

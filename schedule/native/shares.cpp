@@ -16,19 +16,19 @@ namespace tusk {
 
 namespace {
 
-// Of trainings that begin; null: they have no slots. A table stays mapped, as trainings that began
-// before still have slots in it.
+// Table for trainings that begin; null: they have no slots. A table stays mapped, as earlier
+// trainings still have slots in it.
 tusk_table *current = nullptr;
 std::string current_setting;
-std::mutex mutex; // of what is above
+std::mutex mutex; // guards the variables above
 
 thread_local Training own;
-// Another thread's training, a part of which the calling thread trains, and `forks` then.
+// Another thread's training that the calling thread has joined, and the value of `forks` then.
 thread_local Training *joined = nullptr;
 thread_local int joined_forks = 0;
 std::atomic<int> forks{0};
 
-// A child's trainings are its own; slots that it inherits are its parent's.
+// A child starts without a training; slots that it inherits belong to its parent.
 void in_child() {
     forks++;
     new (&mutex) std::mutex;
@@ -80,7 +80,7 @@ int ts_shares_open(void) {
 }
 
 void ts_training_begin(const ts_beginning *given) {
-    if (own.forks != forks.load()) { // a parent's, in a child
+    if (own.forks != forks.load()) { // inherited from the parent process
         own.depth = 0;
         own.inherited();
         own.forks = forks.load();

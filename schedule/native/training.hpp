@@ -6,11 +6,11 @@ namespace tusk {
 
 struct Training;
 
-// The calling thread's; null: it does not train, or nobody shares.
+// The calling thread's training; null if it does not train or sharing is off.
 Training *training_of_thread();
 
-// Threads that the training may have now, itself included; wanted: those that a computation of it
-// asks for.
+// Number of threads that the training may have now, itself included; wanted: number that its
+// computation requests.
 int threads_of(Training *training, int wanted);
 
 } // namespace tusk

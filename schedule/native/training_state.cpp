@@ -9,13 +9,13 @@ namespace tusk {
 
 namespace {
 
-constexpr double YOUNG = 0.02;      // seconds without a slot
-constexpr double LOOK_EVERY = 0.25; // seconds, at slots of processes that ended
+constexpr double YOUNG = 0.02;      // seconds before a training takes a slot
+constexpr double LOOK_EVERY = 0.25; // seconds between checks for slots of ended processes
 
 std::mutex entering;
 std::atomic<int64_t> own_pid{0}, own_began{0}, trainings{0};
 
-// As tusk_table_now, to some milliseconds, in a tenth of the time.
+// Like tusk_table_now, to some milliseconds, in a tenth of the time.
 double coarse_now() {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -103,7 +103,7 @@ void Training::leave() {
     }
 }
 
-// A host whose process numbers mean others than here may have taken the slot away.
+// A container with other process ids may have removed the slot.
 bool Training::is_mine(tusk_slot &slot) const {
     return TUSK_LOAD(slot.pid) == own_pid && TUSK_LOAD(slot.process_began) == own_began &&
            TUSK_LOAD(slot.began) == began;
@@ -129,7 +129,7 @@ void Training::enter(int asked, double time) {
         return;
     }
     tusk_remove_gone(table_);
-    share_ = std::max(1, cores_ / TUSK_SLOTS); // as if all had one
+    share_ = std::max(1, cores_ / TUSK_SLOTS); // as if all slots were in use
 }
 
 void Training::fill(tusk_slot &slot, int asked, double time) {
@@ -154,7 +154,7 @@ void Training::fill(tusk_slot &slot, int asked, double time) {
     tusk_put_text(slot.plan, sizeof slot.plan, plan_);
 }
 
-// Its slot, which it takes now if it is old enough and has none yet.
+// Its slot, taken now if it is old enough and has none yet.
 tusk_slot *Training::slot_of_old(int asked, double time) {
     tusk_slot *mine = slot_.load(std::memory_order_relaxed);
     if (mine || time < enter_at_.load(std::memory_order_relaxed))
@@ -163,7 +163,7 @@ tusk_slot *Training::slot_of_old(int asked, double time) {
     return slot_.load();
 }
 
-// One thread of the training looks, others go on with what they know.
+// One thread of the training updates the share; others continue with the current one.
 void Training::look(double time) {
     std::unique_lock lock(looking_, std::try_to_lock);
     tusk_slot *mine = slot_.load();
@@ -210,7 +210,8 @@ void Training::note_models(int64_t groups) {
 
 void Training::note_step(double part, int64_t of_groups, int64_t more_rows) {
     rows_ += more_rows;
-    if (tusk_slot *slot = slot_of_old(parts, coarse_now())) // few rows ask the pool for nothing
+    if (tusk_slot *slot = slot_of_old(parts, coarse_now())) // trainings on few rows never use the
+                                                            // pool
         TUSK_STORE(slot->rows, rows_);
     if (part >= 0) {
         const double done = (double)done_ + std::min(part, 1.0) * (double)of_groups;

@@ -1,4 +1,4 @@
-// One training of this process: its slot in the table, and the share that it has.
+// One training of this process: its slot in the table, and its share.
 #ifndef TUSK_TRAINING_STATE_HPP
 #define TUSK_TRAINING_STATE_HPP
 
@@ -20,12 +20,12 @@ struct Training {
     std::atomic<int> parts{1}; // threads that train for it at the same time
     double began = 0;
 
-    // Of this process, which another one is after a fork.
+    // The process id has changed, as after a fork.
     static void process_changed();
 
     void begin(const ts_beginning &given, tusk_table *in);
     void leave();
-    // A child's copy of a training of its parent, which keeps the slot.
+    // Marks a child's copy of a training of its parent, which keeps the slot.
     void inherited();
 
     int threads(int of_part);
@@ -35,11 +35,11 @@ struct Training {
     void note_models(int64_t groups);
     void note_step(double part, int64_t of_groups, int64_t more_rows);
 
-    // Asks for a device, from 1 on. Returns whether it is to wait for its turn.
+    // Requests a device, from 1 on. Returns whether the training has to wait for its turn.
     bool ask_device(int device);
-    // Whether it has the device that it asked for, which it takes where it is its turn.
+    // Returns whether it has the requested device, and takes it if it is its turn.
     bool take_device();
-    // Whether another training waits for the device that it has.
+    // Whether another training waits for its device.
     bool device_is_wanted();
     void leave_device();
 
@@ -68,7 +68,7 @@ private:
     std::atomic<int32_t> wanted_{1}, share_{INT_MAX};
     std::atomic<uint64_t> generation_{0};
     std::atomic<double> looked_{0};
-    std::atomic<double> enter_at_{0}; // when a slot is asked for, again where there was none
+    std::atomic<double> enter_at_{0}; // when a slot is requested, again if there was none
     std::mutex looking_;
 };
 

@@ -1,4 +1,4 @@
-// How far one computation of a training is.
+// Progress of one computation of a training.
 #ifndef TUSK_WORK_HPP
 #define TUSK_WORK_HPP
 
@@ -22,14 +22,14 @@ public:
         if (!lock)
             return;
         next_ = time + EVERY;
-        training_.threads(1); // so that it has an entry, though it asks the pool for nothing
+        training_.threads(1); // enters the table, though it does not use the pool
         training_.note_step((double)now / (double)units_, groups_, rows_.exchange(0));
     }
 
     ~Work() { training_.note_step(NAN, groups_, rows_.exchange(0)); }
 
 private:
-    static constexpr double EVERY = 0.02; // seconds, at least, between two times that it is told
+    static constexpr double EVERY = 0.02; // least seconds between two reports
 
     Training &training_;
     int64_t units_, groups_;

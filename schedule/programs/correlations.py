@@ -1,4 +1,4 @@
-"""Which columns of the data depend on each other: correlations, on a sample of rows."""
+"""Correlations between columns of the data, on a sample of rows."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,12 +8,12 @@ Places = NDArray[np.intp]
 
 
 class Correlations:
-    """Correlations between columns of a matrix, computed when they are first asked for.
+    """Correlations between columns of a matrix, computed when first needed.
 
-    x: (n, d), dense; its means are not taken away with `centred` False. rows: of more rows a
-    sample of that many is taken. kept: columns whose correlations with each other stay in memory,
-    kept^2 numbers of 4 bytes; those that were asked for first make room. 0: none stay, which takes
-    less time where few of many columns are asked for at a time.
+    x: (n, d), dense; `centred` False skips the subtraction of means. rows: size of the sample that
+    is taken of more rows. kept: columns whose correlations with each other stay in memory, kept^2
+    numbers of 4 bytes; the oldest make room. 0 keeps none, which is faster if few of many columns
+    are needed at a time.
     """
 
     def __init__(
@@ -34,9 +34,9 @@ class Correlations:
         z /= np.where(norm > 0, norm, 1)
         self.columns, self.n, self.centred = z, z.shape[1], centred
         self.computed = 0
-        """Products of two columns so far."""
+        """Products of two columns computed so far."""
         self.read = 0
-        """Columns that were read for these."""
+        """Columns read for these."""
         self._slot = np.full(self.n, -1, np.intp)
         self._column = np.full(min(kept, self.n), -1, np.intp)
         self._kept = np.zeros((len(self._column), len(self._column)), np.float32)
@@ -47,7 +47,7 @@ class Correlations:
         return np.asarray(np.abs(self.signed(places)))
 
     def signed(self, places: Places) -> NDArray[np.float32]:
-        """The same with their signs."""
+        """Correlations with signs, (k, k), of k different columns."""
         if len(places) > len(self._column):
             self.computed += len(places) ** 2
             self.read += len(places)
@@ -66,14 +66,14 @@ class Correlations:
         self._slot[old[old >= 0]] = -1
         self._column[slots], self._slot[fresh] = fresh, slots
         used = np.flatnonzero(self._column >= 0)
-        found = self.columns[:, fresh].T @ self.columns[:, self._column[used]]
-        self._kept[np.ix_(slots, used)] = found
-        self._kept[np.ix_(used, slots)] = found.T
-        self.computed += found.size
+        products = self.columns[:, fresh].T @ self.columns[:, self._column[used]]
+        self._kept[np.ix_(slots, used)] = products
+        self._kept[np.ix_(used, slots)] = products.T
+        self.computed += products.size
         self.read += len(fresh) + len(used)
 
     def _free(self, n: int, needed: Places) -> Places:
-        """Slots in turn, but for those of columns that are needed now."""
+        """Slots in turn, without those of columns that are needed now."""
         busy = np.zeros(len(self._column), np.bool_)
         held = self._slot[needed]
         busy[held[held >= 0]] = True

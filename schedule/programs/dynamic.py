@@ -15,9 +15,9 @@ from tuskml.schedule.programs.workers import Workers
 class Dynamic:
     """Iterations of `schedule`, one `update` per worker, and `aggregate`.
 
-    depth: how many iterations are on their way at most. With a depth of s, jobs are chosen and
-    updated by a model that lacks the results of at most s - 1 iterations before, which are
-    aggregated in their order; 1: of none.
+    depth: number of iterations in flight at most. With a depth of s, jobs are chosen and updated
+    by a model that lacks the results of at most s - 1 previous iterations, which are aggregated in
+    their order; 1: of none.
     """
 
     iterations: int
@@ -25,15 +25,15 @@ class Dynamic:
     after: After | None = None
 
     def run(self, program: Program, A: Any, D: Any, workers: Workers) -> Finished:
-        """Runs a program from a model on."""
+        """Runs a program, starting from the model A."""
         flying: deque[list[Any]] = deque()
-        done, begun, ended = 0, 0, False
-        while flying or (begun < self.iterations and not ended):
-            if begun < self.iterations and len(flying) < self.depth and not ended:
-                asked = self.ask(program, A, D, workers)
-                begun += 1
-                if asked:
-                    flying.append(asked)
+        done, started, ended = 0, 0, False
+        while flying or (started < self.iterations and not ended):
+            if started < self.iterations and len(flying) < self.depth and not ended:
+                requests = self.ask(program, A, D, workers)
+                started += 1
+                if requests:
+                    flying.append(requests)
                     continue
                 ended = not flying
             if flying:
@@ -44,7 +44,7 @@ class Dynamic:
         return Finished(A, local, done)
 
     def ask(self, program: Program, A: Any, D: Any, workers: Workers) -> list[Any]:
-        """Handles of one iteration's results; none where nothing can be done yet."""
+        """Handles of one iteration's results; empty if no job can start yet."""
         count = workers.count
         expected = f"{count}, one per worker, or none"
         jobs = checked_jobs(program.schedule(A, D), lambda n: n in (0, count), expected)

@@ -12,7 +12,7 @@ from tuskml.schedule.programs.correlations import Correlations
 
 Places = NDArray[np.intp]
 LEAST_EVEN = 0.05
-"""The least share of what is picked that goes through all parameters in turn: each comes again."""
+"""Least share of picks that goes through all parameters in turn, so that each recurs."""
 MEMORY = 0.05
 """The share of all parameters over which the changes of those in turn are averaged."""
 
@@ -48,21 +48,21 @@ class Prioritised:
         self.random = np.random.default_rng(seed)
         self.turn, self.next = self.random.permutation(n), 0
         self.turned = np.zeros(n, np.bool_)
-        """Which of the pending ones were picked in turn, or for the first time."""
+        """Whether each pending one was picked in turn, or for the first time."""
         self.squares, self.count = 0.0, 0.0
-        """Of those: the sums of their squared changes, and how many, of which old ones fade."""
+        """Decaying sums of the squared changes of those, and of their number."""
         self.fresh = self.turn
         """Those that were never picked."""
         self.change = np.zeros(n)
-        """The squares of the last changes."""
+        """Squares of the last changes."""
         self.pending = np.zeros(n, np.bool_)
         self.moved, self.seen = 0.0, np.zeros(n)
-        """The squares of all changes, in all and until each was settled."""
+        """Sums of the squares of all changes: in total, and when each parameter was settled."""
         self.distance: NDArray[np.float64] | None = None
-        """How far each is from moving, as far as it is known."""
+        """Distance of each parameter from moving, as far as it is known."""
 
     def pick(self) -> Places:
-        """Places of parameters, the most urgent first; maybe none while others are pending."""
+        """Indices of parameters, the most urgent first; may be empty while others are pending."""
         n = self._even()
         likely, even = self._draw(n)
         chosen = self._chosen(likely, self.at_once - min(len(even), n), likely[:0])
@@ -81,8 +81,10 @@ class Prioritised:
         change: NDArray[np.float64],
         distance: NDArray[np.float64] | None = None,
     ) -> None:
-        """Notes how much picked parameters have changed, and how much the others have to
-        change, about, before these do again: greater than 0."""
+        """Records the changes of picked parameters.
+
+        distance: changes of the other parameters, roughly, after which these move again; above 0.
+        """
         self.pending[places] = False
         self.change[places] = change**2
         self.moved += float(self.change[places].sum())
@@ -93,13 +95,14 @@ class Prioritised:
             self.distance[places] = distance
         even = self.turned[places]
         self.turned[places] = False
-        kept = max(0.0, 1 - even.sum() / (MEMORY * self.n))
-        self.squares = kept * self.squares + float(self.change[places[even]].sum())
-        self.count = kept * self.count + int(even.sum())
+        share = max(0.0, 1 - even.sum() / (MEMORY * self.n))
+        self.squares = share * self.squares + float(self.change[places[even]].sum())
+        self.count = share * self.count + int(even.sum())
 
     def _draw(self, in_turn: int) -> tuple[Places, Places]:
-        """Candidates by their last change, the most urgent first; and those that were never
-        picked, or that come in turn."""
+        """Candidates by their last change, the most urgent first; and those never picked, or in
+        turn.
+        """
         fresh = self.fresh[: self.candidates]
         n = self.candidates - len(fresh)
         moving = np.flatnonzero(self.change * ~self.pending) if n else fresh[:0]
@@ -121,7 +124,7 @@ class Prioritised:
         return int(self.at_once * max(LEAST_EVEN, share) + self.random.random())
 
     def products(self, places: Places) -> NDArray[np.float32] | None:
-        """Products of k different columns of length 1, (k, k); None: they are not known."""
+        """Products of k different columns of length 1, (k, k); None if not known."""
         if self.columns is None or self.columns.centred:
             return None
         return self.columns.signed(places)
@@ -130,16 +133,17 @@ class Prioritised:
         if self.distance is not None:
             urgent = np.maximum(self.moved - self.seen, 0) / self.distance**2
             urgent[self.pending] = -1
-            found = np.argpartition(urgent, self.n - n)[self.n - n :] if n else self.fresh[:0]
-            found = found[urgent[found] >= 0]
-            return np.asarray(found[np.argsort(-urgent[found], kind="stable")])
-        found = np.take(self.turn, np.arange(self.next, self.next + n), mode="wrap")
+            chosen = np.argpartition(urgent, self.n - n)[self.n - n :] if n else self.fresh[:0]
+            chosen = chosen[urgent[chosen] >= 0]
+            return np.asarray(chosen[np.argsort(-urgent[chosen], kind="stable")])
+        chosen = np.take(self.turn, np.arange(self.next, self.next + n), mode="wrap")
         self.next = (self.next + n) % self.n
-        return found
+        return chosen
 
     def _chosen(self, drawn: Places, most: int, before: Places) -> Places:
-        """At most that many, without an edge to one that comes before, or to a pending one that
-        moved."""
+        """At most `most` candidates without an edge to an earlier one, or to a pending one that
+        moved.
+        """
         if self.columns is None or not len(drawn) or most < 1:
             return drawn[: max(most, 0)]
         pending = np.flatnonzero(self.pending & (self.change > 0))

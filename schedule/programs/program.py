@@ -1,4 +1,4 @@
-"""What a user writes: which parameters are updated, how, and how the results change the model.
+"""The interface of user programs: which parameters are updated, how, and how results are merged.
 
 Source: J. K. Kim, Q. Ho, S. Lee, X. Zheng, W. Dai, G. Gibson and E. Xing, SMPFRAME: A Distributed
 Framework for Scheduled Model Parallel Machine Learning, CMU-PDL-15-103, 2015, section 3.1 and
@@ -14,8 +14,9 @@ from typing import Any
 from tuskml.errors import OperatorError
 
 After = Callable[[int, Any], object]
-"""Called with the number of iterations so far, from 1 on, and the model; what is true ends the
-run."""
+"""Called with the number of iterations so far, from 1 on, and the model; a true result ends the
+run.
+"""
 
 
 class Program(ABC):
@@ -25,16 +26,16 @@ class Program(ABC):
 
     @abstractmethod
     def schedule(self, A: Any, D: Any) -> Sequence[Any]:
-        """The jobs of an iteration: which parameters each updates.
+        """Returns the jobs of an iteration: which parameters each updates.
 
-        The dynamic engine expects one per worker, or none where nothing is left to do before
-        results of other iterations have come. The static engine takes any number of jobs, whose
-        parameters must be disjoint.
+        The dynamic engine expects one per worker, or none if there is nothing to do before the
+        results of other iterations. The static engine takes any number of jobs, whose parameters
+        must be disjoint.
         """
 
     @abstractmethod
     def update(self, p: int, S_p: Any, D_p: Any, A: Any) -> Any:
-        """The result of one job on the data of one worker; A: what `part` returned.
+        """Returns the result of one job on the data of one worker; A: what `part` returned.
 
         It may change D_p, which stays on its worker. In the static engine the result is the new
         state of the job's parameters: the next worker of the ring gets it as A.
@@ -42,13 +43,13 @@ class Program(ABC):
 
     @abstractmethod
     def aggregate(self, R: Sequence[Any], A: Any) -> Any:
-        """The new model; R: the results in the order of the jobs.
+        """Returns the new model; R: the results in the order of the jobs.
 
         It must return a new object and leave A as it is, as workers may still read it.
         """
 
     def part(self, S_p: Any, A: Any) -> Any:
-        """What of the model `update` needs for a job; by default all of it."""
+        """Returns the part of the model that `update` needs for a job; by default all of it."""
         return A
 
     def weight(self, S_p: Any) -> float:
@@ -56,14 +57,15 @@ class Program(ABC):
         return 1.0
 
     def local(self, p: int, D_p: Any) -> Any:
-        """What a worker has at the end that the caller wants; by default nothing."""
+        """Returns a worker's own result at the end of the run; by default None."""
         return None
 
 
 @dataclass(frozen=True)
 class Finished:
-    """What a run gave: the model, what `Program.local` returned on each worker, and how many
-    iterations, or rotations, were done."""
+    """Result of a run: the model, what `Program.local` returned on each worker, and the number of
+    iterations, or rotations.
+    """
 
     model: Any
     local: list[Any]
@@ -71,14 +73,15 @@ class Finished:
 
 
 def checked_jobs(jobs: Any, allowed: Callable[[int], bool], expected: str) -> list[Any]:
-    """What `schedule` returned, as a list. OperatorError where it is none, or has another
-    length."""
+    """The result of `schedule` as a list. Raises OperatorError if it is not one, or has a wrong
+    length.
+    """
     try:
-        found = list(jobs)
+        checked = list(jobs)
     except TypeError:
         raise OperatorError(
             f"schedule returned an object of type {type(jobs).__name__}, expected a list of jobs"
         ) from None
-    if not allowed(len(found)):
-        raise OperatorError(f"schedule returned {len(found)} jobs, expected {expected}")
-    return found
+    if not allowed(len(checked)):
+        raise OperatorError(f"schedule returned {len(checked)} jobs, expected {expected}")
+    return checked

@@ -1,4 +1,4 @@
-"""Which worker has which block when blocks rotate."""
+"""Assignment of blocks to workers for rotations."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -19,10 +19,10 @@ def ranges(n: int, blocks: int) -> list[slice]:
 
 
 def dealt(weights: Sequence[float], workers: int) -> list[list[int]]:
-    """Places of blocks by the worker that begins with them, each list with the heaviest first.
+    """Indices of the blocks with which each worker begins, the heaviest first.
 
-    Each block, from the heaviest on, goes where the least weight is (R. L. Graham, Bounds on
-    multiprocessing timing anomalies, SIAM J. Appl. Math. 1969).
+    Each block, from the heaviest on, goes to the worker with the least weight (R. L. Graham,
+    Bounds on multiprocessing timing anomalies, SIAM J. Appl. Math. 1969).
     """
     held: list[list[int]] = [[] for _ in range(workers)]
     loads = [0.0] * workers

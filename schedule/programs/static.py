@@ -25,7 +25,7 @@ class Static:
     after: After | None = None
 
     def run(self, program: Program, A: Any, D: Any, workers: Workers) -> Finished:
-        """Runs a program from a model on."""
+        """Runs a program, starting from the model A."""
         done = 0
         for done in range(1, self.rotations + 1):
             A = self.rotate(program, A, D, workers)
@@ -35,9 +35,9 @@ class Static:
         return Finished(A, local, done)
 
     def rotate(self, program: Program, A: Any, D: Any, workers: Workers) -> Any:
-        """The model after one rotation."""
-        given = program.schedule(A, D)
-        jobs = checked_jobs(given, lambda n: n > 0, "at least one")
+        """Returns the model after one rotation."""
+        scheduled = program.schedule(A, D)
+        jobs = checked_jobs(scheduled, lambda n: n > 0, "at least one")
         blocks = [program.part(job, A) for job in jobs]
         held = dealt([float(program.weight(job)) for job in jobs], workers.count)
         for step in range(workers.count):

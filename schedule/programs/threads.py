@@ -42,7 +42,7 @@ class Threads:
         return [one.result() for one in handles]
 
     def stop(self) -> None:
-        """Waits for what runs; what waits is not begun."""
+        """Waits for running jobs and cancels pending ones."""
         for pool in self.pools:
             pool.shutdown(wait=False, cancel_futures=True)
         for pool in self.pools:
@@ -62,7 +62,7 @@ def _local(place: "Future[Place]") -> Any:
 
 @contextmanager
 def threads(program: Program, parts: Sequence[Any]) -> Iterator[Threads]:
-    """Workers, which end with the context. Ctrl-C cancels."""
+    """Starts workers, which end with the context. Ctrl-C cancels."""
     with watching_sigint():
         workers = Threads(program, parts)
         try:

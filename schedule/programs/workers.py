@@ -1,5 +1,6 @@
-"""The job executors: workers that hold the data, and answers that are handed on before they are
-there."""
+"""Job executors: workers that hold the data, and handles of results that can be passed on
+early.
+"""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -8,9 +9,9 @@ from tuskml.schedule.programs.program import Program
 
 
 class Place:
-    """One worker: its number, its part of the data, and the program.
+    """One worker: its index, its part of the data, and the program.
 
-    data: the part itself, or a function that makes it of the worker's number.
+    data: the part itself, or a function from the worker's index to it.
     """
 
     def __init__(self, program: Program, p: int, data: Any) -> None:
@@ -18,34 +19,36 @@ class Place:
         self.data = data(p) if callable(data) else data
 
     def update(self, job: Any, part: Any) -> Any:
-        """As `Program.update`."""
+        """Calls `Program.update`."""
         return self.program.update(self.p, job, self.data, part)
 
     def local(self) -> Any:
-        """As `Program.local`."""
+        """Calls `Program.local`."""
         return self.program.local(self.p, self.data)
 
 
 class Workers(Protocol):
-    """The workers of a run, by their numbers from 0 to `count` - 1.
+    """The workers of a run, by their indices from 0 to `count` - 1.
 
-    A handle stands for a value that some worker has or will have. Each worker does what it is
-    asked in the order in which it was asked.
+    A handle stands for a value that some worker has or will have. Each worker executes its jobs in
+    the order of submission.
     """
 
     count: int
 
     def put(self, value: Any) -> Any:
-        """A handle of a value that several workers will read."""
+        """Returns a handle of a value that several workers will read."""
         ...
 
     def update(self, p: int, job: Any, part: Any) -> Any:
-        """Asks worker p, and returns the answer's handle at once; part: a value or a handle,
-        which may be that of an answer of another worker."""
+        """Submits a job to worker p, and returns the result's handle at once.
+
+        part: a value or a handle, also that of a result of another worker.
+        """
         ...
 
     def local(self, p: int) -> Any:
-        """The same for `Program.local`."""
+        """Submits a call of `Program.local` to worker p; returns the result's handle."""
         ...
 
     def get(self, handles: Sequence[Any]) -> list[Any]:

@@ -1,13 +1,13 @@
-"""How long each approach would take, by formulas: sections 3 and 4.6 of the paper.
+"""Estimated duration of each approach by formulas: sections 3 and 4.6 of the paper.
 
 TP, task parallelism: a group is trained by one worker. MTP, model task parallelism: so is a
 configuration of it. DP, data parallelism: all workers train one configuration at a time and wait
 for each other after each pass. GAP, gradient accumulation parallelism: large groups are cut, and
 workers go on with other work until partial sums have come.
 
-Each estimate is (compute + load + network) / p + idle, as in the paper. Where the paper bounds the
-idle time by the largest group, this takes what the schedule leaves: the fullest worker's share
-over the mean. Its weights alpha to delta are 1, since the costs are measured in seconds.
+Each estimate is (compute + load + network) / p + idle, as in the paper. The paper bounds the idle
+time by the largest group; this module takes the excess of the fullest worker's share over the
+mean. Its weights alpha to delta are 1, since the costs are measured in seconds.
 """
 
 import heapq
@@ -22,7 +22,9 @@ from tuskml.schedule.simulation.workload import Costs, Workload, batched
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds: compute, load and network of all workers together, idle of the last one to end."""
+    """Seconds: compute, load and network summed over all workers, and idle time of the last one to
+    end.
+    """
 
     approach: str
     compute: float
@@ -41,12 +43,12 @@ class Estimate:
 
 def estimates(work: Workload, workers: int, costs: Costs) -> list[Estimate]:
     """Estimates TP, MTP, DP and GAP on a number of workers, the shortest first."""
-    found = [make(work, workers, costs) for make in (tp, mtp, dp, gap)]
-    return sorted(found, key=lambda one: one.seconds)
+    values = [make(work, workers, costs) for make in (tp, mtp, dp, gap)]
+    return sorted(values, key=lambda one: one.seconds)
 
 
 def tp(work: Workload, workers: int, costs: Costs) -> Estimate:
-    """Task parallelism by group (GTP)."""
+    """Estimates task parallelism by group (GTP)."""
     each = costs.trained(work, 1, 0, work.configurations) + costs.loaded(work, 1)
     idle = each * unbalanced(work.sizes, workers)
     tasks = costs.task * sum(1 for _ in batched(work, costs, work.configurations))
@@ -55,7 +57,7 @@ def tp(work: Workload, workers: int, costs: Costs) -> Estimate:
 
 
 def mtp(work: Workload, workers: int, costs: Costs) -> Estimate:
-    """Task parallelism by configuration of a group, each of which reads the rows."""
+    """Estimates task parallelism by configuration of a group, each of which reads the rows."""
     s = work.configurations
     load = costs.loaded(work, work.rows) * s
     each = costs.trained(work, 1, 0, 1) + costs.loaded(work, 1)
@@ -65,7 +67,9 @@ def mtp(work: Workload, workers: int, costs: Costs) -> Estimate:
 
 
 def dp(work: Workload, workers: int, costs: Costs) -> Estimate:
-    """Data parallelism: one exchange per pass, configuration and group, for which all wait."""
+    """Estimates data parallelism: one exchange per pass, configuration and group, for which all
+    wait.
+    """
     steps = work.configurations * work.passes * len(work.sizes)
     wait = costs.sync if workers > 1 else 0.0
     network = costs.send * work.model_bytes * steps * (workers - 1)
@@ -78,7 +82,9 @@ def dp(work: Workload, workers: int, costs: Costs) -> Estimate:
 
 
 def gap(work: Workload, workers: int, costs: Costs) -> Estimate:
-    """Grouped learning: the cut groups' partial sums travel while workers train other groups."""
+    """Estimates grouped learning: partial sums of cut groups travel while workers train other
+    groups.
+    """
     shards = evenly(work.sizes, workers)
     pieces = np.bincount(shards["group"], minlength=len(work.sizes))
     exchanged = int(pieces[pieces > 1].sum())
@@ -102,7 +108,7 @@ def computed(work: Workload, costs: Costs) -> float:
 
 
 def unbalanced(sizes: Sizes, workers: int) -> float:
-    """Rows that the fullest worker has over the mean where the largest group comes first."""
+    """Rows of the fullest worker above the mean if the largest group comes first."""
     ends = [0] * workers
     for rows in sizes[heaviest_first(sizes)].tolist():
         heapq.heapreplace(ends, ends[0] + rows)

@@ -1,4 +1,4 @@
-"""What is to be trained, and what things cost on the machines that train it."""
+"""The work of a training over groups, and costs on the machines that do it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from tuskml.schedule.placement import Sizes
 
 @dataclass(frozen=True)
 class Workload:
-    """Notation of the paper's table 1: n_i, s, h and m; row_bytes: of a row in storage.
+    """Notation of the paper's table 1: n_i, s, h and m.
 
-    sizes: rows of each group (G,); configurations: of each group; passes: of a configuration over
-    its rows; model_bytes: of what workers exchange of one configuration, such as a gradient;
-    sequential: whether steps depend on each other, so that a configuration is on one worker at a
-    time; by_parts: how many times as long a pass over parts of a group takes to compute as one
-    over rows in one place.
+    sizes: rows of each group (G,); row_bytes: of a row in storage; configurations: of each group;
+    passes: of a configuration over its rows; model_bytes: bytes of one configuration that workers
+    exchange, such as a gradient; sequential: whether steps depend on each other, so that a
+    configuration is on one worker at a time; by_parts: time of a pass over parts of a group,
+    relative to one over all its rows together.
     """
 
     sizes: Sizes
@@ -33,10 +33,12 @@ class Workload:
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds. row: of a row in a pass of a configuration; byte: of reading a byte of storage;
-    model: of a group's configuration besides its rows; task: of a worker with a task besides what
-    it trains; dispatch: of the process that hands out, per task; sync: until partial sums have
-    been exchanged and added; send: of a byte that workers exchange; start: until workers can work.
+    """Costs in seconds.
+
+    row: of a row in a pass of a configuration; byte: of reading a byte of storage; model: of a
+    group's configuration besides its rows; task: of a worker per task besides its training;
+    dispatch: of the dispatching process, per task; sync: until partial sums have been exchanged
+    and added; send: of a byte that workers exchange; start: until workers can work.
     """
 
     row: float
@@ -49,21 +51,21 @@ class Costs:
     start: float
 
     def trained(self, work: Workload, rows: float, groups: int, configurations: int) -> float:
-        """All passes of some configurations over rows of some groups."""
+        """Seconds of all passes of some configurations over rows of some groups."""
         each = self.row * work.passes * rows + self.model * groups
         return each * configurations
 
     def loaded(self, work: Workload, rows: float) -> float:
-        """Reading rows from storage."""
+        """Seconds to read rows from storage."""
         return self.byte * work.row_bytes * rows
 
 
 BATCH_SECONDS = 0.1
-"""Least work of a task where groups are small."""
+"""Least seconds of work in a task if groups are small."""
 
 
 def batched(work: Workload, costs: Costs, configurations: int) -> Iterator[tuple[int, int]]:
-    """Rows and groups of each task: groups as they come until they are work enough."""
+    """Rows and groups of each task: consecutive groups until the work suffices."""
     each = costs.trained(work, 1, 0, configurations) + costs.loaded(work, 1)
     fixed = costs.model * configurations
     rows = groups = 0

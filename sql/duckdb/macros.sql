@@ -1,6 +1,7 @@
--- What can be written in SQL itself; the rest is in the extension.
+-- Macros that are written in SQL; the other functions are in the extension.
 
--- What IMPORT DATABASE says where it meets these macros and cannot make them (udas/duckdb/settings.c).
+-- The error of IMPORT DATABASE if it meets these macros and cannot create them
+-- (udas/duckdb/settings.c).
 CREATE OR REPLACE TEMP MACRO "_tusk: IMPORT an exported database in memory into a database file that tuskml.connect(path) opens"() AS "_tusk: IMPORT an exported database in memory into a database file that tuskml.connect(path) opens."();
 
 -- Sparse features: ids >= 0 and their values, in any order; the values of repeated ids are added.
@@ -21,38 +22,42 @@ CREATE OR REPLACE TEMP MACRO _tusk_model(model) AS
         loss DOUBLE, history DOUBLE[], iterations BIGINT, converged BOOLEAN, status VARCHAR, plan VARCHAR,
         seconds DOUBLE, options VARCHAR, store VARCHAR, trials VARCHAR, payload BLOB));
 
--- A model whose payload is made anew of its other fields: for models that were edited, or read from JSON without it.
+-- Recomputes the payload of a model from its other fields: for models that were edited, or read
+-- from JSON without it.
 CREATE OR REPLACE TEMP MACRO tuskml_with_payload(model) AS
     CASE WHEN model IS NOT NULL THEN struct_update(_tusk_model(model), payload := tuskml_model_payload(model)) END;
 
--- What models by name say in a database without a registry (registry_macros.sql replaces these if there is one).
--- DuckDB takes an aggregate's result, whose type it does not know yet, for a name: typeof looks again.
+-- Errors of functions by a model's name in a database without a registry (registry_macros.sql
+-- replaces these if there is one). DuckDB takes an aggregate's result, whose type it does not know
+-- yet, for a name: typeof checks it again.
 CREATE OR REPLACE TEMP MACRO _tusk_no_registry(asked) AS
     error(asked || ': the database has no registry of models, tuskml.models: tuskml models create DATABASE makes one, '
           || 'in Python tuskml.registry.create(connection)');
 
--- By name and group in such a database, or rather the features of a model one by one.
+-- Error of calls by name and group in such a database, or with the features of a model in separate
+-- arguments.
 CREATE OR REPLACE TEMP MACRO _tusk_three(asked, first) AS
     (CASE WHEN typeof(first) LIKE 'STRUCT(%'
           THEN error(asked || ' got a model and two more arguments, expected (model, features): the features are one list of '
                      || 'numbers, ' || asked || '(model, [a, b])')
           WHEN first IS NOT NULL THEN _tusk_no_registry(asked) END)::DOUBLE;
 
--- DuckDB takes an aggregate's result, whose type it does not know yet, for a text: it begins as a model's.
+-- DuckDB takes an aggregate's result, whose type it does not know yet, for a text, which starts
+-- like a model's.
 CREATE OR REPLACE TEMP MACRO _tusk_payload_of(asked, given) AS
     CASE WHEN given LIKE '{''task'': %' THEN _tusk_model(given).payload
          WHEN given IS NOT NULL THEN _tusk_no_registry(asked) END;
 
--- What predictions read of a model; of one that JSON or CSV brought back it is text.
+-- The field of a model that predictions read; in a model from JSON or CSV it is text.
 CREATE OR REPLACE TEMP MACRO _tusk_payload(model) AS CAST(struct_extract(model, 'payload') AS BLOB);
 
--- The class in the caller's own values, or the number. Of a model DuckDB reads the payload alone.
+-- The class in the caller's own values, or the number. DuckDB reads only the payload of a model.
 CREATE OR REPLACE TEMP MACRO tuskml_predict
     (model VARCHAR, features) AS _tusk_predict(_tusk_payload_of('predict', model), features),
     (model, features) AS _tusk_predict(_tusk_payload(model), features),
     (model_name, in_group, features) AS _tusk_three('predict', model_name);
 
--- A class as text. What no label can be is refused.
+-- A class as text. Types that labels cannot have are rejected.
 CREATE OR REPLACE TEMP MACRO _tusk_class_text(class_name) AS
     CASE WHEN regexp_matches(typeof(class_name), '^(DATE|TIME|INTERVAL|BLOB|BIT$|STRUCT|MAP|UNION|VARIANT|GEOMETRY)|\[\d*\]$')
          THEN error('predict_proba: class is ' || typeof(class_name) || ', expected the name of a class, or a number or a boolean')
@@ -63,7 +68,8 @@ CREATE OR REPLACE TEMP MACRO _tusk_class_proba(model, features, class_name) AS
     list_extract(_tusk_predict_probas(_tusk_payload(model), features),
                  _tusk_class_place(struct_extract(model, 'class_names'), _tusk_class_text(class_name)));
 
--- The class by its name. Without a list of names DuckDB would not ask for a place in it, and a model of numbers would not be refused.
+-- The class by its name. Without a list of names DuckDB would not evaluate its index, and a model
+-- of numbers would not be rejected.
 CREATE OR REPLACE TEMP MACRO tuskml_predict_class(model, features) AS
     list_extract(coalesce(struct_extract(model, 'class_names'), CAST([] AS VARCHAR[])),
                  CAST(_tusk_predict_class(_tusk_payload(model), features) AS BIGINT));
@@ -167,14 +173,15 @@ CREATE OR REPLACE TEMP MACRO tuskml_similar_items(model, to_item, n := 10, exclu
 CREATE OR REPLACE TEMP MACRO tuskml_similar_items(model, to_item, n := 10, exclude := []) AS TABLE
     SELECT unnest(tuskml_similar_items(model, to_item, n := n, exclude := exclude), recursive := true);
 
--- The text of a field that is JSON; NULL where a damaged model has another text there.
+-- The text of a JSON field; NULL if a damaged model has another text there.
 CREATE OR REPLACE TEMP MACRO _tusk_json(given) AS CASE WHEN json_valid(given) THEN given END;
 
--- A model of a group that nothing could be fitted to keeps no fit, trials or path, though its training was to: it has no rows of them.
+-- Whether a model was fitted: one of a group that could not be fitted has no rows of fit, trials
+-- or path, even if its training requested them.
 CREATE OR REPLACE TEMP MACRO _tusk_was_fitted(status) AS
     coalesce(status NOT IN ('invalid rows', 'one class', 'out of range'), true);
 
--- How well a model fits, of one that was trained with {"fit": true}.
+-- Goodness of fit of a model that was trained with {"fit": true}.
 CREATE OR REPLACE TEMP MACRO _tusk_fit_number(options, name) AS
     CASE WHEN json_extract(options, '$.deviance') IS NOT NULL THEN CAST(json_extract(options, '$.' || name) AS DOUBLE)
          ELSE error('model_fit: the model does not keep how well it fits, train it with the option "fit": true') END;
@@ -197,8 +204,8 @@ SELECT _tusk_n AS n, _tusk_p AS parameters, _tusk_likelihood AS log_likelihood, 
             ELSE coalesce(_tusk_dispersion, 1) END AS dispersion
 FROM _tusk_found;
 
--- Tests of whole terms, of a model that was trained with {"fit": true}: a column of a named row, or a feature of a list. Those of
--- Wald come first, then likelihood ratios, where the model keeps them.
+-- Tests of whole terms of a model that was trained with {"fit": true}: a column of a named row, or
+-- a feature of a list. Wald tests come first, then likelihood ratios, if the model has them.
 CREATE OR REPLACE TEMP MACRO _tusk_terms(options) AS
     CASE WHEN json_extract(options, '$.terms') IS NOT NULL THEN CAST(json_extract(options, '$.terms') AS DOUBLE[][])
          ELSE error('model_terms: the model does not keep tests of its terms, train it with the option "fit": true '
@@ -216,7 +223,8 @@ SELECT coalesce(json_extract_string(_tusk_json(_tusk_m.preparation), '$.columns[
        _tusk_t[2] AS statistic, _tusk_t[3] AS p_value
 FROM _tusk_one ORDER BY _tusk_likelihood, _tusk_i;
 
--- What a search tried: one row per candidate and set of held-out rows, and one with fold NULL for the mean of them.
+-- The trials of a search: one row per candidate and set of held-out rows, and one with fold NULL
+-- for the mean of them.
 CREATE OR REPLACE TEMP MACRO tuskml_model_trials(model) AS TABLE
 WITH _tusk_given AS (SELECT _tusk_model(model) AS _tusk_m),
 _tusk_kept AS (
@@ -246,7 +254,8 @@ SELECT configuration, fold, iterations, metric, std_err, seconds, status, _tusk_
     FROM _tusk_folds)
 ORDER BY _tusk_i, fold NULLS FIRST;
 
--- A path of penalties: one row per penalty, from the largest one on. features has the places of the weights that are not 0.
+-- A path of penalties: one row per penalty, from the largest one on. features has the indices of
+-- nonzero weights.
 CREATE OR REPLACE TEMP MACRO tuskml_model_path(model) AS TABLE
 WITH _tusk_given AS (SELECT _tusk_model(model) AS _tusk_m),
 _tusk_kept AS (
@@ -285,7 +294,7 @@ CREATE OR REPLACE TEMP MACRO _tusk_features_sql(features) AS
          WHEN json_type(to_json(features)) = 'OBJECT' THEN _tusk_row_of(to_json(features))
          ELSE '(' || _tusk_term(to_json(features)->>'$') || chr(10) || ')' END;
 
--- Options that name the features of a list of columns, unless options name them.
+-- Options that name the features of a list of columns, unless the options already do.
 CREATE OR REPLACE TEMP MACRO _tusk_listed_names(names, options) AS
     CASE WHEN len(list_distinct(names)) < len(names) OR list_bool_or(list_transform(names, lambda _tusk_n: NOT regexp_full_match(_tusk_n, '[A-Za-z_]\w*')))
               OR NOT regexp_full_match(options, '\s*(\{.*)?', 's') OR contains(options, '"feature_names"') THEN options
@@ -295,11 +304,11 @@ CREATE OR REPLACE TEMP MACRO _tusk_with_names(features, options) AS
     CASE WHEN json_type(to_json(features)) = 'ARRAY' AND len(features::VARCHAR) + len(options) < 30000
          THEN _tusk_listed_names(to_json(features)->>'$[*]', options) ELSE options END;
 
--- Options as JSON text, of text, a STRUCT or a MAP.
+-- Converts options (text, a STRUCT or a MAP) to JSON text.
 CREATE OR REPLACE TEMP MACRO _tusk_options(options) AS
     CASE WHEN typeof(options) IN ('VARCHAR', '"NULL"') THEN coalesce(options::VARCHAR, '') ELSE to_json(options)::VARCHAR END;
 
--- The keys of groups as a JSON list, of one text or a list of them.
+-- Converts the keys of groups, one text or a list of them, to a JSON list.
 CREATE OR REPLACE TEMP MACRO _tusk_keys(group_by) AS
     CASE WHEN json_type(to_json(group_by)) = 'ARRAY' THEN to_json(group_by)::VARCHAR ELSE json_array(group_by)::VARCHAR END;
 CREATE OR REPLACE TEMP MACRO _tusk_keys_sql(keys) AS
@@ -307,14 +316,15 @@ CREATE OR REPLACE TEMP MACRO _tusk_keys_sql(keys) AS
         CASE WHEN _tusk_is_refused('SELECT ' || _tusk_key || chr(10)) THEN _tusk_term(_tusk_key) ELSE _tusk_key END
         || chr(10) || ', '), '');
 
--- Features as SQL writes them, one by one.
+-- The features as separate SQL expressions.
 CREATE OR REPLACE TEMP MACRO _tusk_expressions(features) AS
     CASE json_type(to_json(features)) WHEN 'ARRAY' THEN to_json(features)->>'$[*]'
          WHEN 'OBJECT' THEN list_transform(json_keys(to_json(features)), lambda _tusk_name: json_extract_string(
               to_json(features), '/' || replace(replace(_tusk_name, '~', '~0'), '/', '~1')))
          ELSE [to_json(features)->>'$'] END;
--- A column by its name alone, without a cast, the table's name, quotes and parentheses; another expression without spaces.
--- What stands before a point is a column with fields, unless it is the table, the last name of the source.
+-- Normalises an expression: a column is reduced to its name, without a cast, the table's name,
+-- quotes and parentheses; others lose their spaces. A name before a point is a column with fields,
+-- unless it is the table, the last name of the source.
 CREATE OR REPLACE TEMP MACRO _tusk_plain(term, source) AS regexp_replace(regexp_replace(coalesce(nullif(regexp_extract(lower(term),
     '^[\s(]*(?:cast\s*\(\s*)?((?:[\w$]+\s*\.\s*|"[^"]+"\s*\.\s*)*"?[\w$]+"?)(?:[\s)]*|\s+as\s+[\w\s]+(?:\([\d,\s]+\))?\s*\)[\s)]*)(?:::\s*[\w\s]+(?:\([\d,\s]+\))?[\s)]*)*$', 1), ''),
     lower(term)), '["\s]', '', 'g'), '^(.*\.)?' || regexp_escape(regexp_extract(lower(source), '([\w$]+)"?\s*$', 1)) || '\.', '');
@@ -341,7 +351,8 @@ FROM query(CASE WHEN _tusk_has_label(features, label, source)
     || CASE WHEN regexp_matches(source, '^[\s(]*(SELECT|WITH|FROM|VALUES)\b', 'i') THEN '' ELSE 'FROM ' END || source
     || chr(10) || ')' || CASE WHEN _tusk_keys(group_by) = '[]' THEN '' ELSE ' GROUP BY ALL' END) || ')');
 
--- The numbers of a model of trees (udas/scalars/models/trees.c has their order), or an error for another model.
+-- The numbers of a model of trees (in the order of udas/scalars/models/trees.c), or an error for
+-- another model.
 CREATE OR REPLACE TEMP MACRO _tusk_trees_of(asked, model) AS
     CASE WHEN _tusk_is_of_trees(model.task) AND model.n_features NOT BETWEEN 0 AND 16777216
          THEN error(asked || ': the model has ' || model.n_features || ' features, expected at most 16777216')
@@ -379,7 +390,7 @@ FROM (
                 FROM (SELECT _tusk_model(model) AS _tusk_m)))))
 ORDER BY tree, node;
 
--- What the splits by each feature gained in all, and how many they are; the most important first.
+-- Total gain and number of the splits by each feature; the most important first.
 CREATE OR REPLACE TEMP MACRO tuskml_feature_importance(model) AS TABLE
 SELECT coalesce(_tusk_names[_tusk_f[1]::BIGINT], 'x' || _tusk_f[1]::BIGINT) AS feature, _tusk_f[2] AS gain, _tusk_f[3]::BIGINT AS splits
 FROM (SELECT _tusk_m.features AS _tusk_names, unnest(_tusk_tree_gains(
@@ -387,10 +398,11 @@ FROM (SELECT _tusk_m.features AS _tusk_names, unnest(_tusk_tree_gains(
       FROM (SELECT _tusk_model(model) AS _tusk_m))
 ORDER BY gain DESC, _tusk_f[1];
 
--- What each feature of a row adds to the margin of a class, of two classes the higher one: with the base value they add up to it.
--- An explanation (udas/scalars/explaining/contributions.h) is a list: the number of margins, a value for each feature, and for each
--- margin its base value and contributions. Its rows, the base value first, are made a chunk at a time: a list of them would take
--- many times the memory of a wide model.
+-- Contribution of each feature of a row to the margin of a class, for two classes the higher one:
+-- with the base value they add up to it. An explanation (udas/scalars/explaining/contributions.h)
+-- is a list: the number of margins, a value for each feature, and for each margin its base value
+-- and contributions. Its rows, the base value first, are made a chunk at a time: a list of them
+-- would take many times the memory of a wide model.
 CREATE OR REPLACE TEMP MACRO tuskml_explain_prediction(model, features) AS TABLE
 SELECT CASE WHEN _tusk_i % _tusk_width = 0 THEN 'base value' ELSE coalesce(_tusk_names[_tusk_i % _tusk_width], 'x' || _tusk_i % _tusk_width) END AS feature,
        CASE WHEN _tusk_i % _tusk_width > 0 THEN _tusk_told[1 + _tusk_i % _tusk_width] END AS value,
@@ -410,15 +422,17 @@ SELECT unnest(from_json(_tusk_list, '[{"partitioning": "VARCHAR", "version": "BI
     "requests_after": "DOUBLE", "error": "VARCHAR"}]'), recursive := true)
 FROM _tusk_told;
 
--- Their names, which a single array has not.
+-- The names of the features; a single array has none.
 CREATE OR REPLACE TEMP MACRO _tusk_expression_names(features) AS
     CASE json_type(to_json(features)) WHEN 'ARRAY' THEN to_json(features)->>'$[*]' WHEN 'OBJECT' THEN json_keys(to_json(features))
          ELSE []::VARCHAR[] END;
 CREATE OR REPLACE TEMP MACRO _tusk_quoted(name) AS '''' || replace(name, '''', '''''') || '''';
--- The same as columns _tusk_c1, _tusk_c2, ..., the text `each` for every one of them, in which % is its number.
+-- Concatenates the text `each` for each of the columns _tusk_c1, _tusk_c2, ..., with % replaced by
+-- its number.
 CREATE OR REPLACE TEMP MACRO _tusk_each(features, each) AS
     array_to_string(list_transform(range(1, len(_tusk_expressions(features)) + 1), lambda _tusk_i: replace(each, '%', CAST(_tusk_i AS VARCHAR))), ', ');
--- A prediction from these columns: of a model of lists, or of rows with names. % stands for the features.
+-- A prediction from these columns, for a model of lists, or of rows with names. % stands for the
+-- features.
 CREATE OR REPLACE TEMP MACRO _tusk_answer_sql(features, call) AS
     CASE WHEN len(_tusk_expression_names(features)) = 0 THEN replace(call, '%', '_tusk_c1')
          ELSE 'CASE WHEN _tusk_m._tusk_of_lists THEN ' || replace(call, '%', '[' || _tusk_each(features, 'TRY_CAST(_tusk_c% AS DOUBLE)') || ']') || ' ELSE '
@@ -434,7 +448,8 @@ CREATE OR REPLACE TEMP MACRO _tusk_given_sql(source, model, label, features, gro
     || 'features := _tusk_model_given.features, _tusk_of_lists := _tusk_model_given.preparation IS NULL, _tusk_probable := _tusk_model_given.class_names IS NOT NULL '
     || 'AND _tusk_model_given.task <> ''svm'' AND coalesce(json_extract_string(_tusk_model_given.options, ''$.response''), ''logistic'') = ''logistic'')) '
     || 'AS _tusk_m FROM _tusk_given WHERE _tusk_model_given IS NOT NULL GROUP BY _tusk_g), ';
--- The loss of a row: by the probability of its class, by whether the class is right, or by the squared error.
+-- The loss of a row: by the probability of its class, by the correctness of the class, or by the
+-- squared error.
 CREATE OR REPLACE TEMP MACRO _tusk_row_loss(_tusk_m, _tusk_answer, label) AS
     CASE WHEN _tusk_m._tusk_probable THEN -ln(CASE WHEN _tusk_answer < 1e-15 THEN 1e-15 ELSE _tusk_answer END)
          WHEN _tusk_m.class_names IS NOT NULL THEN 1 - _tusk_answer ELSE (_tusk_answer - TRY_CAST(label AS DOUBLE)) ** 2 END;
@@ -473,7 +488,7 @@ FROM query(_tusk_given_sql(source, model, label, features, group_by)
     || ' AS feature, avg(_tusk_losses._tusk_loss) - any_value(_tusk_plain._tusk_loss) AS importance, stddev_pop(_tusk_losses._tusk_loss) AS std_dev, any_value(_tusk_plain._tusk_loss) AS loss '
     || 'FROM _tusk_losses JOIN _tusk_plain USING (_tusk_g) JOIN _tusk_models USING (_tusk_g) GROUP BY _tusk_g, _tusk_j ORDER BY _tusk_g, importance DESC, _tusk_j');
 
--- Where a feature is among the columns, or in a single array.
+-- The index of a feature among the columns, or in a single array.
 CREATE OR REPLACE TEMP MACRO _tusk_place_sql(features, feature) AS
     CASE WHEN len(_tusk_expression_names(features)) = 0
          THEN 'coalesce(list_position(_tusk_m.features, ' || _tusk_quoted(feature) || '), try_cast(regexp_extract(' || _tusk_quoted(feature)
@@ -482,12 +497,13 @@ CREATE OR REPLACE TEMP MACRO _tusk_place_sql(features, feature) AS
          ELSE CAST(coalesce(nullif(list_position(_tusk_expression_names(features), feature), 0),
               error('partial_dependence: feature is ' || _tusk_quoted(feature) || ', expected one of '
                     || array_to_string(_tusk_expression_names(features), ', '))) AS VARCHAR) END;
--- How many of the wanted shares, 5 % to 95 % of the rows, are reached by so many rows.
+-- Number of the wanted shares, 5 % to 95 % of the rows, that are reached by _tusk_rows rows.
 CREATE OR REPLACE TEMP MACRO _tusk_shares_reached(_tusk_rows, _tusk_total, points) AS
     CASE WHEN 20 * _tusk_rows < _tusk_total THEN 0 ELSE least(greatest(points - 1, 1) * (20 * _tusk_rows - _tusk_total) // (18 * _tusk_total) + 1, points) END;
--- What a model says on average of rows where one feature has the same value in all of them (J. Friedman, Greedy function
--- approximation, Annals of Statistics 29, 2001, section 8.2): all values that occur, or of many numbers those at equal shares of the
--- rows from 5 % to 95 %, and of many texts the most frequent ones.
+-- Mean prediction over rows with one feature set to the same value in all of them (J. Friedman,
+-- Greedy function approximation, Annals of Statistics 29, 2001, section 8.2): for all values that
+-- occur, or for many numbers those at equal shares of the rows from 5 % to 95 %, and for many
+-- texts the most frequent ones.
 CREATE OR REPLACE TEMP MACRO tuskml_partial_dependence(source, model, features, feature, group_by := '', points := 50) AS TABLE
 FROM query(_tusk_given_sql(source, model, 'NULL', features, group_by)
     || '_tusk_rows AS MATERIALIZED (SELECT _tusk_given.*, ' || _tusk_place_sql(features, feature) || ' AS _tusk_place FROM _tusk_given JOIN _tusk_models USING (_tusk_g)), '

@@ -1,5 +1,5 @@
--- The documented names of the macros in macros.sql, whose own have a prefix that no function of others has. Where a database has
--- macros of its own by such a name, tuskml.load leaves that name to them.
+-- The documented names of the macros in macros.sql, whose own names have a prefix that avoids
+-- conflicts. If a database has its own macro of such a name, tuskml.load does not replace it.
 CREATE OR REPLACE TEMP MACRO sparse(indices, vals) AS tuskml_sparse(indices, vals);
 CREATE OR REPLACE TEMP MACRO with_payload(model) AS tuskml_with_payload(model);
 CREATE OR REPLACE TEMP MACRO predict
@@ -28,7 +28,7 @@ CREATE OR REPLACE TEMP MACRO deploy(model_name, to_version := NULL, in_group := 
     tuskml_deploy(model_name, to_version := to_version, in_group := in_group);
 CREATE OR REPLACE TEMP MACRO rollback(model_name, in_group := NULL) AS TABLE FROM
     tuskml_rollback(model_name, in_group := in_group);
--- Not by its own name with a prefix, which a function in C has too: DuckDB would take that one.
+-- Not by its prefixed name, which a function in C has too: DuckDB would call that one.
 CREATE OR REPLACE TEMP MACRO model_summary(model) AS TABLE FROM _tusk_summary_of(model);
 CREATE OR REPLACE TEMP MACRO recommend(model, for_user, n := 10, exclude := []) AS
     tuskml_recommend(model, for_user, n := n, exclude := exclude);

@@ -1,7 +1,8 @@
 -- Models by name, for a database with a registry. A macro cannot write: those that register, deploy and roll back return
 -- the rows as they should become, for INSERT OR REPLACE INTO tuskml.models BY NAME FROM deploy('late').
 
--- The deployed versions, by names that no column of a caller has: what callers give is looked up among them.
+-- The deployed versions, with column names that do not conflict with a caller's, since the
+-- caller's arguments are compared with them.
 CREATE OR REPLACE TEMP MACRO _tusk_deployed_models() AS TABLE
     SELECT name AS _tusk_name, group_key AS _tusk_group, model AS _tusk_model FROM tuskml.models WHERE stage = 'deployed';
 

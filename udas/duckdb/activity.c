@@ -1,5 +1,6 @@
 /* tuskml_activity(): the trainings that run on the host; tuskml_set_shares(on) and
- * tuskml_set_weight(weight): how this database's take part in the shares of its cores. */
+ * tuskml_set_weight(weight): participation of this database's trainings in the shares of the
+ * host's cores. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

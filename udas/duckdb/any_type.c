@@ -96,9 +96,10 @@ void note_rounded(scratch *s, idx_t n, idx_t i, uint64_t **rounded) {
         (*rounded)[i >> 6] |= UINT64_C(1) << (i & 63);
 }
 
-#define SURE_DIGITS ((wide)1000000000000000) /* of decimals of 15 digits no two are one double */
+#define SURE_DIGITS \
+    ((wide)1000000000000000) /* decimals of up to 15 digits have distinct doubles */
 
-/* Whether another decimal may become the same double. */
+/* Whether another decimal may have the same double. */
 static bool loses_digits(wide x, int scale) {
     if (x > -SURE_DIGITS && x < SURE_DIGITS)
         return false;
@@ -200,7 +201,7 @@ bool number_of_any(duckdb_logical_type type, const void *data, idx_t at, double 
         memcpy(number, place, sizeof *number);
         return true;
     }
-    scratch notes = {0}; /* of rounding, which does not matter here */
+    scratch notes = {0}; /* of rounding, which is irrelevant here */
     column one = {.data = place};
     bool done = convert(type, 1, &notes, &one, number);
     scratch_free(&notes);
@@ -240,7 +241,7 @@ bool is_json_type(duckdb_logical_type type) {
     return json;
 }
 
-/* Whether whole number i of a column is another one as a double. */
+/* Whether item i of a column of integers shares its double with another integer. */
 static bool loses_units(const void *data, duckdb_type type, idx_t i) {
     wide x;
     if (type == DUCKDB_TYPE_BIGINT)
@@ -288,7 +289,7 @@ bool text_of_any(duckdb_vector v, idx_t n, scratch *s, column *text) {
     return all_null(n, s, text);
 }
 
-/* A number of any numeric type as a whole one; false if it is none of 64 bits. */
+/* A number of any numeric type as an integer; false if it is not one of 64 bits. */
 static bool whole_at(duckdb_logical_type type, const column *c, const double *numbers, idx_t i,
                      int64_t *id) {
     duckdb_type name = duckdb_get_type_id(type);
@@ -353,7 +354,7 @@ static bool ids_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *wi
     return true;
 }
 
-/* Views an ARRAY as a LIST: computes where each row's items lie. */
+/* Views an ARRAY as a LIST: computes the range of each row's items. */
 static bool entries_of_array(duckdb_logical_type type, idx_t n, scratch *s, list_column *l) {
     idx_t length = duckdb_array_type_array_size(type);
     duckdb_list_entry *entries = piece(s, n * sizeof *entries);

@@ -31,7 +31,7 @@ bool label_of_any(duckdb_vector v, idx_t n, scratch *s, column *label, bool *boo
 /* A LIST or an ARRAY of numbers, or a STRUCT(indices, values) of two such lists; FLOAT stays
  * FLOAT. */
 bool features_of_any(duckdb_vector v, idx_t n, scratch *s, feature_column *features);
-/* A LIST or an ARRAY whose items this reads. */
+/* A LIST or an ARRAY whose items `item_reader` reads. */
 typedef bool (*item_reader)(duckdb_vector items, idx_t n, scratch *s, column *c, bool *f64);
 bool list_of_any(duckdb_vector v, idx_t n, scratch *s, list_column *l, item_reader read,
                  bool *f64);
@@ -42,16 +42,16 @@ bool text_of_any(duckdb_vector v, idx_t n, scratch *s, column *text);
 bool numbers_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *f64);
 bool numbers_list_of_any(duckdb_vector v, idx_t n, scratch *s, list_column *l, bool *f64);
 
-/* Bytes of a value in a vector's data: of a text its string_t, of a LIST its entry; 0 for types
- * that are not read by place. */
+/* Bytes of a value in a vector's data: for a text its string_t, for a LIST its entry; 0 for
+ * types that are not read by index. */
 size_t width_of_any(duckdb_logical_type type);
-/* The number at a place of a vector's data, as numbers_of_any has it; false if it is none. */
+/* The number at an index of a vector's data, as in numbers_of_any; false if it is not a number. */
 bool number_of_any(duckdb_logical_type type, const void *data, idx_t at, double *number);
 
-/* The same as int64, without rounding; the column notes those that are none as rounded. */
+/* Integers without rounding; the column marks those that are not representable as rounded. */
 bool whole_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *f64);
 
-/* Notes that number i of n was rounded, in *rounded, which is NULL before the first one. */
+/* Marks number i of n as rounded, in *rounded, which is NULL before the first one. */
 void note_rounded(scratch *s, idx_t n, idx_t i, uint64_t **rounded);
 
 /* Numbers of 128 bits, converted and stored as DuckDB does it. */
@@ -65,11 +65,11 @@ bool all_null(idx_t n, scratch *s, column *c);
 bool is_json_type(duckdb_logical_type type);
 
 /* write_type writes the name of a vector's type. write_refusal writes an error sentence about a
- * call of this function: the types it got, and what it takes. */
+ * call of this function: the types it got, and those it takes. */
 void write_type(duckdb_vector v, char *text, size_t room);
 void write_refusal(const char *name, duckdb_data_chunk chunk, char text[REFUSAL_ROOM]);
 
-/* Adds overloads that refuse calls with fewer or more arguments than `arguments`. */
+/* Adds overloads that reject calls with fewer or more arguments than `arguments`. */
 bool add_refusals(duckdb_scalar_function_set set, const char *name, idx_t arguments);
 
 #endif

@@ -1,5 +1,5 @@
 /* DuckDB's C functions throw C++ exceptions when memory runs out. An exception may pass through
- * frames of C but not through Python's, so the trainer's answers are written behind this
+ * frames of C but not through Python's, so the trainer's results are written behind this
  * function. */
 #ifndef TUSK_CATCHING_H
 #define TUSK_CATCHING_H

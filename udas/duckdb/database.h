@@ -1,4 +1,4 @@
-/* What the files of DuckDB's extension share. */
+/* Declarations shared by the files of DuckDB's extension. */
 #ifndef TUSK_DATABASE_H
 #define TUSK_DATABASE_H
 
@@ -18,14 +18,14 @@ DUCKDB_EXTENSION_EXTERN
 
 typedef struct store_path store_path;
 
-/* One database that has loaded the extension: its memory account, and where its stores lie. It
- * lives as long as the functions registered with it. */
+/* One database that has loaded the extension: its memory account, and the path of its stores.
+ * It lives as long as the functions registered with it. */
 typedef struct database {
     tusk_memory *memory;
     struct spec_table *specs;
     const store_path *store_path; /* the newest path; NULL: unknown */
-    struct sealed_cache *models;  /* open files of the stores */
-    struct plan_pool *plans;      /* models of rows by name that predictions read again */
+    struct sealed_cache *models;  /* plans of models for rows by name, kept between predictions */
+    struct plan_pool *plans;      /* of the texts of rows by name */
     struct eras *eras;
     struct numberings *numberings; /* of the texts that rows by name bring */
     int32_t loaded_threads;        /* the setting `threads` when the extension was loaded */
@@ -54,10 +54,11 @@ database *database_retain(database *d);
  * every 0.1 s. */
 void look_at_limits(database *d);
 void look_again(database *d);
-/* The `threads` of the database if only the extension knows of it; 0: the package reads them. */
+/* The `threads` of the database if only the extension knows it; 0: the package reads the
+   setting. */
 int32_t threads_of_host(const database *d);
 
-/* The documented name of a function; if own is set, the name that no function of others has. */
+/* The documented name of a function; if own is set, a name that no other function has. */
 #define SPELLED 64
 const char *spelled(const char *name, bool own, char room[SPELLED]);
 
@@ -78,8 +79,8 @@ bool register_tree_numbers(duckdb_connection connection);
 bool register_recommend(duckdb_connection connection, database *d);
 bool register_topics(duckdb_connection connection);
 bool register_coherence(duckdb_connection connection);
-/* Creates the macros, for what only SQL can express. Only in a database in memory: any other
- * would store the macro in its file. */
+/* Creates the macros for functions that only SQL can express. Only in a database in memory: any
+ * other would store the macro in its file. */
 bool create_macros(duckdb_connection connection);
 bool register_settings(duckdb_connection connection, database *d);
 bool register_activity(duckdb_connection connection, database *d);
@@ -112,9 +113,9 @@ void store_root_free(database *d);
 #define FILES_SENTENCE 512
 /* Whether the database's settings let a statement use a directory of stores, or move their root
  * to it; if not, writes why. Asks the Python package, which can read the settings. Without the
- * package the answer is yes. */
+ * package the result is true. */
 bool files_allowed(const database *d, const char *path, bool move, char *sentence);
-/* The same check for reading. A yes is kept for 0.1 s. */
+/* The same check for reading. A positive result is cached for 0.1 s. */
 bool stores_readable(database *d, const char *path, char *sentence);
 
 /* --- types --- */
@@ -141,8 +142,7 @@ typedef struct column {
     duckdb_vector vector;
     const void *data;
     uint64_t *validity; /* NULL: all valid */
-    uint64_t
-        *rounded; /* a bit for each number that a double cannot tell from others; NULL: none */
+    uint64_t *rounded;  /* a bit for each number whose double other numbers share; NULL: none */
 } column;
 
 static inline column column_of(duckdb_vector v) {
@@ -191,25 +191,25 @@ typedef struct feature_column {
 feature_column feature_column_of(duckdb_vector v, feature_type type);
 /* False if the row's features are NULL or contain a NULL. */
 bool features_valid(const feature_column *c, idx_t row);
-/* Whether the features are a list that is not NULL, whatever its elements are. */
+/* Whether the features are a list that is not NULL, regardless of its elements. */
 bool list_given(const feature_column *c, idx_t row);
-/* Such a list with NaN in the place of each NULL, to be freed; NULL if memory is out. */
+/* Copies such a list with NaN for each NULL; the caller frees it. NULL if memory is out. */
 void *list_with_gaps(const feature_column *c, idx_t row);
 
-/* --- the trainer's answers --- */
+/* --- the trainer's results --- */
 
 /* What tusk_batch.context points to for tusk_emit_models and tusk_emit_text. */
 typedef struct answer {
     duckdb_vector result;
-    idx_t *row;    /* for each group in the batch */
-    bool *emitted; /* whether each group has its answer */
-    bool failed;   /* DuckDB ran out of memory for an answer */
+    idx_t *row;    /* row of each group in the batch */
+    bool *emitted; /* whether each group has its result */
+    bool failed;   /* DuckDB ran out of memory for a result */
     database *database;
     int64_t born;        /* the cancel count when the packing of these rows began; -1: unknown */
-    struct reply *reply; /* in a helper process: where the answers go instead; otherwise NULL */
+    struct reply *reply; /* in a helper process: destination of the results; otherwise NULL */
 } answer;
 
-/* The row that the group's answer is written to. */
+/* The row for the group's result. */
 static inline idx_t answer_row(const answer *a, int64_t group) {
     a->emitted[group] = true;
     return a->row[group];

@@ -1,11 +1,11 @@
-/* The trainer's answers to a batch (batch.h); the Python package calls these functions. */
+/* Results of the trainer for a batch (batch.h); the Python package calls these functions. */
 #ifndef TUSK_EMIT_H
 #define TUSK_EMIT_H
 
 #include "database.h"
 
 TUSK_EXPORT void tusk_emit_models(tusk_batch *batch, const tusk_models *models);
-/* The answers to the other requests, a group at a time. */
+/* Text results of the other requests, a group at a time. */
 TUSK_EXPORT void tusk_emit_text(tusk_batch *batch, int64_t group, const char *text);
 TUSK_EXPORT void tusk_emit_frequencies(tusk_batch *batch, int64_t group,
                                        const tusk_frequencies *found);

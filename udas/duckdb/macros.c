@@ -1,8 +1,7 @@
-/* Creates the macros that are written in SQL, which a database file never keeps.
- *
- * In a database in memory they are its own. Next to a database file they are in a database in
- * memory that is attached for them, since a temporary macro belongs to its connection, and this
- * connection is not the user's. The package makes temporary ones in its connections itself. */
+/* Creates the macros that are written in SQL, which a database file never keeps. A database in
+ * memory has them itself. For a database file they are in an attached database in memory, since
+ * a temporary macro belongs to its connection, and this connection is not the user's. The
+ * package makes temporary ones in its connections itself. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +18,7 @@
 
 static atomic_int package_loads;
 
-/* Whether the package is loading the extension: it makes the macros next to files itself. */
+/* Whether the package is loading the extension: then it creates the macros for files itself. */
 TUSK_EXPORT void tusk_package_loads(int now) {
     atomic_store(&package_loads, now);
 }
@@ -42,7 +41,7 @@ static bool run(duckdb_connection connection, const char *text) {
     return done;
 }
 
-/* The text with the schema in the place of each mark and without TEMP, to be freed. */
+/* The text with the schema in place of each mark and without TEMP, to be freed. */
 static char *macros_in(const char *schema) {
     static const char TEXT[] = MACROS, TEMP[] = "TEMP MACRO";
     size_t marks = 0, length = strlen(schema);

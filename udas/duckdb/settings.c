@@ -79,7 +79,7 @@ static bool set_limit(duckdb_function_info info, int64_t budget, duckdb_string_t
     return allowed || refuse(info, sentence);
 }
 
-/* Notes what DuckDB's own settings say. No setting of DuckDB's forbids this call. */
+/* Records DuckDB's own settings. No setting of DuckDB forbids this call. */
 TUSK_EXPORT int tusk_tell_limits(int64_t account, int64_t budget, const char *directory) {
     tusk_memory_limit(((database *)(intptr_t)account)->memory, budget, directory);
     return 1;

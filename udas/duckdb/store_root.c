@@ -52,7 +52,7 @@ void store_root_free(database *d) {
     }
 }
 
-/* --- what the settings allow --- */
+/* --- permissions by the settings --- */
 
 typedef int (*files_rule)(int64_t account, const char *path, int move, char *sentence);
 
@@ -74,7 +74,7 @@ static int64_t now_ms(void) {
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* A check takes milliseconds and a query predicts chunk by chunk, so the answer is kept a
+/* A check takes milliseconds and a query predicts chunk by chunk, so the result is cached for a
  * while. */
 bool stores_readable(database *d, const char *path, char *sentence) {
     int64_t now = now_ms();

@@ -1,5 +1,5 @@
-/* tuskml_activity(): the trainings that run on the host, as far as the server's account sees
- * them. */
+/* tuskml_activity(): the trainings that run on the host, as far as they are visible to the
+ * server's account. */
 #include "backend.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static Datum of_WHEN(double seconds, bool *null) {
 }
 
 #if PG_VERSION_NUM < 150000
-/* The set that the function returns, in the statement's memory, as 15 and later have it. */
+/* The set that the function returns, in the statement's memory, as in 15 and later. */
 static void InitMaterializedSRF(FunctionCallInfo fcinfo, bits32 flags) {
     ReturnSetInfo *set = (ReturnSetInfo *)fcinfo->resultinfo;
     if (!set || !IsA(set, ReturnSetInfo) || !(set->allowedModes & SFRM_Materialize))

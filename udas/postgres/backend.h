@@ -1,6 +1,5 @@
-/* What the files of the PostgreSQL extension share. Everything here runs in a backend's only
- * thread.
- */
+/* Declarations shared by the files of the PostgreSQL extension. Everything here runs in a
+ * backend's only thread. */
 #ifndef TUSK_POSTGRES_BACKEND_H
 #define TUSK_POSTGRES_BACKEND_H
 
@@ -21,14 +20,13 @@ extern bool tuskml_progress;
 extern bool tuskml_application_name;
 extern char *tuskml_store_root; /* relative to the data directory, or absolute */
 
-/* Where PostgreSQL's own temporary files lie, relative to the data directory, which is a
- * backend's working directory.
- */
+/* Directory of PostgreSQL's own temporary files, relative to the data directory, which is a
+ * backend's working directory. */
 #define TEMP_FOLDER "base/pgsql_tmp"
 
-/* The bytes that rows may use, as the settings are now (memory.c). */
+/* The bytes that rows may use by the current settings (memory.c). */
 int64 backend_budget(void);
-/* The backend's account of rows, with its budget as the settings are now (memory.c). */
+/* The backend's account of rows, with its budget by the current settings (memory.c). */
 tusk_memory *backend_memory(void);
 /* The directory of the stores, absolute, until the setting changes (stores.c). */
 const char *backend_store_root(void);

@@ -117,7 +117,7 @@ static List *roots_with(const char *name, bool readers) {
 
 List *readable_roots(const char *name) {
     List *found = roots_with(name, true);
-    const char *shared = backend_store_root(); /* from before owners, or made by hand */
+    const char *shared = backend_store_root(); /* from before owners, or created by hand */
     if (has_store(shared, name) && (superuser() || is_reader(shared, name)))
         found = lappend(found, pstrdup(shared));
     return found;
@@ -132,7 +132,7 @@ static const char *root_with(List *roots, const store_reference *r) {
 }
 
 /* A store directly below the root has no owner. Anyone who has the model value may read it,
- * because the value identifies the content by 64 bits. So it was before stores had owners. */
+ * because the value identifies the content by 64 bits. This is how stores worked before owners. */
 const char *readable_root(const char *reference, size_t length, sealed_error *e) {
     store_reference r;
     if (!store_reference_parse(reference, length, &r, e))
@@ -146,7 +146,7 @@ const char *readable_root(const char *reference, size_t length, sealed_error *e)
     if (other)
         return other;
     if (has_store(own, r.name))
-        return own; /* its reader reports that the version is gone */
+        return own; /* its reader reports that the version does not exist */
     if (superuser() && has_store(shared, r.name))
         return shared;
     sealed_refuse(e, SEALED_UNKNOWN,

@@ -19,7 +19,7 @@ const char *backend_own_root(void);
 const char *readable_root(const char *reference, size_t length, sealed_error *e);
 /* The roots, besides the current user's own, that have a store of this name which it may read. */
 List *readable_roots(const char *name);
-/* Notes who trains, for the trainer, until the next call. */
+/* Records the current user for the trainer, until the next call. */
 void note_owner(void);
 
 #endif

@@ -1,14 +1,11 @@
-/* Planner support for trainings: rows are grouped by hash wherever possible, and workers pay
- * for passing on all their rows.
- *
- * A sorted aggregate finishes one group before it reads the next, so each group trains by
- * itself, and the set-up of a training costs a hundred times the arithmetic of a small group.
- * The planner cannot know that: it counts the calls of the final function, which are the same
- * either way. It asks this function for the final function's cost just before it looks for ways
- * of grouping. If it has both ways, we remove the sorted one here. If it has only one, nothing
- * changes: for DISTINCT within an aggregate, for grouping sets, or after SET enable_hashagg =
- * off.
- */
+/* Planner support for trainings: rows are grouped by hash wherever possible, and workers are
+ * charged for passing on all their rows. A sorted aggregate finishes one group before it reads
+ * the next, so each group trains alone, and the set-up of a training costs a hundred times the
+ * arithmetic of a small group. The planner cannot know that: it counts the calls of the final
+ * function, which are the same either way. It requests the final function's cost from this
+ * function just before it considers ways of grouping. If it has both ways, we remove the sorted
+ * one here. If it has only one, nothing changes: for DISTINCT within an aggregate, for grouping
+ * sets, or after SET enable_hashagg = off. */
 #include "backend.h"
 
 #include "nodes/pathnodes.h"
@@ -18,7 +15,7 @@
 #include "optimizer/tlist.h"
 #include "utils/selfuncs.h"
 
-/* Whether an aggregate wants its rows in order, as DISTINCT within one does. */
+/* Whether an aggregate needs its rows in order, as for DISTINCT within one. */
 static bool wants_order(const PlannerInfo *root) {
 #if PG_VERSION_NUM >= 140000
     return root->numOrderedAggs > 0;
@@ -61,7 +58,7 @@ Datum tuskml_support(PG_FUNCTION_ARGS) {
     PG_RETURN_POINTER(NULL);
 }
 
-/* --- what parallel workers cost --- */
+/* --- cost of parallel workers --- */
 
 /* The join of all tables of the query. */
 static const RelOptInfo *joined(const PlannerInfo *root) {

@@ -19,7 +19,7 @@ static void look_for_memory(void) {
     free(room);
 }
 
-/* PostgreSQL closes files of its own where that helps; these stay free for Python. */
+/* PostgreSQL closes its own files if needed; these stay free for Python. */
 static void look_for_files(void) {
     int files[PYTHON_FILES], n = 0;
     while (n < PYTHON_FILES && (files[n] = OpenTransientFile("/dev/null", O_RDONLY)) >= 0)

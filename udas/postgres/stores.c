@@ -1,4 +1,4 @@
-/* Where the stores lie, and which of their files the backend has open. */
+/* The location of the stores, and their open files in the backend. */
 #include "stores.h"
 
 #include "miscadmin.h"

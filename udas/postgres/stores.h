@@ -1,4 +1,4 @@
-/* What a prediction needs to know about the stores. */
+/* Stores for predictions. */
 #ifndef TUSK_POSTGRES_STORES_H
 #define TUSK_POSTGRES_STORES_H
 
@@ -6,7 +6,7 @@
 
 #include "../scalars/models/score.h"
 
-/* As the settings are now. */
+/* Stores by the current settings. */
 tusk_stores backend_stores(void);
 
 #endif

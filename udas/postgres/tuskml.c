@@ -38,7 +38,7 @@ bool tuskml_progress;
 bool tuskml_application_name;
 char *tuskml_store_root;
 
-/* As Python's side names them (groups/training_log.py). */
+/* Values as in Python (groups/training_log.py). */
 enum { LOG_OFF, LOG_FAILED, LOG_ALL };
 static const struct config_enum_entry log_levels[] = {{"off", LOG_OFF, false},
                                                       {"error", LOG_FAILED, false},
@@ -118,8 +118,8 @@ const char *tuskml_log_level_now(void) {
     return log_levels[tuskml_log_level].name;
 }
 
-/* Does what CHECK_FOR_INTERRUPTS does for client_connection_check_interval, but raises no
- * error. PostgreSQL 13 has no such setting. */
+/* Checks the client's connection like CHECK_FOR_INTERRUPTS with
+ * client_connection_check_interval, but raises no error. PostgreSQL 13 has no such setting. */
 static void look_for_client(void) {
 #if PG_VERSION_NUM >= 140000
     if (!CheckClientConnectionPending)

@@ -1,5 +1,4 @@
-/* What differs between PostgreSQL 13 and 18, so that other files are written for the newest alone.
- */
+/* Differences between PostgreSQL 13 and 18, so that other files target the newest only. */
 #ifndef TUSK_POSTGRES_VERSIONS_H
 #define TUSK_POSTGRES_VERSIONS_H
 

@@ -1,10 +1,8 @@
 /* The contract between a database and the trainer: a batch of groups in, a batch of models out.
- *
- * The database calls the trainer with a tusk_batch. During the call the trainer answers with a
+ * The database calls the trainer with a tusk_batch. During the call the trainer calls a
  * tusk_emit_ function, as often as it likes, and sets answered; or it writes one sentence into
- * error. Its return value means nothing: if a callback is interrupted, it is whatever was in a
- * register. Pointers in a batch are valid during the call only.
- */
+ * error. Its return value is meaningless: if a callback is interrupted, it is whatever was in a
+ * register. Pointers in a batch are valid during the call only. */
 #ifndef TUSK_BATCH_H
 #define TUSK_BATCH_H
 
@@ -16,8 +14,8 @@
 extern "C" {
 #endif
 
-/* SEND_ROWS and TAKE_MODEL are the package's own: in the place of a task they have the handle of
- * an object in Python that gets the rows, or has the models. */
+/* SEND_ROWS and TAKE_MODEL are internal to the package: in place of a task they have the handle
+ * of an object in Python that gets the rows, or has the models. */
 enum tusk_request {
     TUSK_TRAIN = 0,
     TUSK_EXPLAIN = 1,
@@ -27,7 +25,7 @@ enum tusk_request {
     TUSK_TAKE_MODEL = 5
 };
 
-/* Whether the request answers a text for each group. */
+/* Whether the request returns a text for each group. */
 static inline int tusk_answers_text(int request) {
     return request == TUSK_EXPLAIN || request == TUSK_SEND_ROWS;
 }
@@ -39,7 +37,7 @@ static inline const char *tusk_interrupted(int request) {
                : "the training was interrupted";
 }
 
-/* The name of a request in SQL; of the package's own, the function that its errors name. */
+/* The name of a request in SQL; for internal ones, the function that their errors name. */
 static inline const char *tusk_request_name(int request) {
     static const char *const names[] = {"train_model",         "explain_training",
                                         "feature_frequencies", "partition_model",
@@ -59,21 +57,21 @@ typedef struct tusk_batch {
     const tusk_spec *specs;
     int32_t n_specs;
     int32_t request; /* enum tusk_request */
-    int32_t threads; /* for trainings whose options do not say; 0: the budget decides */
+    int32_t threads; /* for trainings without the option; 0: the budget decides */
     tusk_memory *memory;
-    void *context; /* the database's own, for its tusk_emit_ functions */
+    void *context; /* for the database's tusk_emit_ functions */
     char error[1024];
     char sqlstate[8];       /* of the error, five characters */
     const char *store_root; /* directory of the stores, an absolute path; NULL: the default */
     int64_t statement;      /* the same in all batches of a statement; 0: unknown */
-    int32_t answered;       /* 1: with everything that it emitted */
-    double began; /* when its first rows came, seconds of the monotonic clock; 0: unknown */
+    int32_t answered;       /* 1: all results have been emitted */
+    double began;         /* time of its first rows, seconds of the monotonic clock; 0: unknown */
     int32_t most_threads; /* the database's limit if no number is given; 0: no limit */
     int32_t unshared;     /* 1: its trainings take no part in the shares of the host's cores */
     double weight;        /* of its trainings among these; 0: as the environment says */
     const char *program;  /* the database's name in a list of trainings */
-    /* [n_groups], why no model can be trained on a group; NULL: it is sound. The trainer answers
-     * such a group without a look at its rows. */
+    /* [n_groups], why no model can be trained on a group; NULL: it is valid. The trainer
+     * handles such a group without reading its rows. */
     const char *const *flaws;
     int32_t labels;             /* enum tusk_labels (named.h), of all groups */
     const tusk_remark *remarks; /* [n_remarks], in the order of the groups */
@@ -115,11 +113,11 @@ typedef struct tusk_names {
 /* Models by column; every array has n items. */
 typedef struct tusk_models {
     int64_t n;
-    const int64_t *group; /* the group of the batch that each model belongs to */
+    const int64_t *group; /* group of the batch of each model */
     TUSK_MODEL_FIELDS(TUSK_COLUMN)
 } tusk_models;
 
-/* The answer to TUSK_FREQUENCIES: the features of one group, most frequent first, n items each. */
+/* Result of TUSK_FREQUENCIES: the features of one group, most frequent first, n items each. */
 typedef struct tusk_frequencies {
     int64_t n;
     const int64_t *feature;
@@ -147,7 +145,7 @@ enum partitioning_field {
     PARTITIONING_FIELDS
 };
 
-/* The answer to TUSK_PARTITION, for one group. */
+/* Result of TUSK_PARTITION, for one group. */
 typedef struct tusk_partitioning {
     int64_t features;
     int64_t partitions;

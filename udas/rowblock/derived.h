@@ -1,8 +1,6 @@
-/* What a value of a column becomes before it is encoded: a part of a date, the text of a number,
- * or the hashed words of a text. Training and predictions share it.
- *
- * Models depend on all of it, so none of it may change.
- */
+/* Derived values of a column before encoding: a part of a date, the text of a number, or the
+ * hashed words of a text. Training and predictions share this file. Models depend on all of it,
+ * so none of it may change. */
 #ifndef TUSK_DERIVED_H
 #define TUSK_DERIVED_H
 
@@ -15,7 +13,7 @@
 enum tusk_date_part { TUSK_WHOLE, TUSK_YEAR, TUSK_MONTH, TUSK_WEEKDAY, TUSK_HOUR, TUSK_PARTS };
 
 static const char *const TUSK_PART_NAMES[TUSK_PARTS] = {"", "year", "month", "weekday", "hour"};
-/* How many values a part has, and the first of them. A year has no cycle. */
+/* Number of values of a part, and its first value. A year has no cycle. */
 static const double TUSK_PART_LENGTH[TUSK_PARTS] = {1, 1, 12, 7, 24};
 static const double TUSK_PART_FIRST[TUSK_PARTS] = {0, 0, 1, 1, 0};
 
@@ -33,8 +31,8 @@ static inline double tusk_civil(int64_t day, int year) {
     return year ? (double)(y + era * 400 + (month <= 2)) : (double)month;
 }
 
-/* The part of a time, which is in days since 1970-01-01: the year, the month from 1 on, the day of
- * the week from Monday = 1 on (ISO 8601), or the hour. */
+/* A part of a time in days since 1970-01-01: the year, the month from 1 on, the day of the week
+ * from Monday = 1 on (ISO 8601), or the hour. */
 static inline double tusk_part_of(double days, enum tusk_date_part part) {
     if (part == TUSK_WHOLE || !(days > -TUSK_MOST_DAYS && days < TUSK_MOST_DAYS))
         return part == TUSK_WHOLE ? days : TUSK_PART_FIRST[part];
@@ -52,14 +50,14 @@ static inline double tusk_part_of(double days, enum tusk_date_part part) {
     return tusk_civil(day, part == TUSK_YEAR);
 }
 
-/* The angle of a part that goes round, in radians. */
+/* The angle of a cyclic part, in radians. */
 static inline double tusk_angle(double value, enum tusk_date_part part) {
     return 6.283185307179586 * (value - TUSK_PART_FIRST[part]) / TUSK_PART_LENGTH[part];
 }
 
 #define TUSK_NUMBER_TEXT 32
 
-/* The text of a number that is a category: 7, not 7.0. Returns its length. */
+/* The text of a number used as a category: 7, not 7.0. Returns its length. */
 static inline size_t tusk_number_text(double x, char out[TUSK_NUMBER_TEXT]) {
     if (x >= -1e15 && x <= 1e15 && x == (double)(int64_t)x) {
         char digits[TUSK_NUMBER_TEXT], *at = digits + sizeof digits;
@@ -82,8 +80,8 @@ static inline int tusk_in_word(unsigned char c) {
     return c >= 0x80 || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* FNV-1a of the word from *at on, its ASCII letters in lower case. Moves *at behind it. Returns 0
- * at the end of the text. */
+/* FNV-1a of the word from *at on, with ASCII letters in lower case. Moves *at after it. Returns
+ * 0 at the end of the text. */
 static inline uint64_t tusk_next_word(const char **at, const char *end) {
     const char *c = *at;
     while (c < end && !tusk_in_word((unsigned char)*c))

@@ -7,8 +7,8 @@
 
 #include <pthread.h>
 
-/* Defines NAME(), to be called once: from then on forks wait for the mutex. A mutex that is taken
- * inside another one has to be registered first, because a fork takes the latest first. */
+/* Defines NAME(), to be called once: from then on forks wait for the mutex. A mutex that is
+ * taken inside another one has to be registered first, because a fork takes the latest first. */
 #define TUSK_FORK_SAFE(NAME, MUTEX)                            \
     static void NAME##_take(void) {                            \
         pthread_mutex_lock(&(MUTEX));                          \

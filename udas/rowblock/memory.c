@@ -62,7 +62,7 @@ struct tusk_memory {
     _Atomic int64_t budget;
     _Atomic int64_t spill_budget;
     _Atomic int64_t resident;
-    _Atomic int64_t working; /* bytes used for other things than rows */
+    _Atomic int64_t working; /* bytes used for purposes other than rows */
     _Atomic int64_t spilled;
     _Atomic int64_t peak;
     _Atomic int64_t elsewhere; /* bytes of rows that another process has in memory */
@@ -283,7 +283,7 @@ static bool cache(tusk_memory *m, tusk_slab *slab) {
     return room;
 }
 
-/* Gives the file's blocks back at once, and its offsets once nothing is spilled any more. */
+/* Frees the file's blocks at once, and its offsets once nothing is spilled any more. */
 static void slab_free_spilled(tusk_memory *m, tusk_slab *slab) {
     int64_t offset = slab->file_offset;
     size_t size = slab->size;
@@ -326,10 +326,10 @@ void tusk_memory_empty(tusk_memory *m) {
         slab_free(m->slabs);
 }
 
-/* Takes a slab back from a lane when only the lane itself still holds it, so that between
- * queries rows use neither memory nor room in the spill file. Another thread may have filled
- * the slab again, or freed it, so it is only looked at under the lane's lock, while the lane
- * still has it. */
+/* Takes a slab back from a lane if only the lane itself still holds it, so that between queries
+ * rows use neither memory nor room in the spill file. Another thread may have filled the slab
+ * again, or freed it, so it is only accessed under the lane's lock, while the lane still has
+ * it. */
 static void take_back(lane *l, tusk_slab *slab) {
     pthread_mutex_lock(&l->lock);
     bool idle = l->slab == slab && atomic_load(&slab->pieces) == 1;

@@ -24,10 +24,10 @@ typedef struct tusk_memory_use {
 } tusk_memory_use;
 
 tusk_memory *tusk_memory_new(void);
-/* Drops a reference, of which a new account or part has one. The last one frees everything that
- * was taken from it, even pieces still in use. Free a part before its account. */
+/* Drops a reference; a new account or part has one. The last one frees all memory taken from
+ * it, even pieces still in use. Free a part before its account. */
 void tusk_memory_free(tusk_memory *memory);
-/* Adds a reference, for pieces that may be in use longer than whoever made the account. */
+/* Adds a reference, for pieces that may outlive the creator of the account. */
 void tusk_memory_retain(tusk_memory *memory);
 /* A part of an account: pieces taken from it can be freed together. NULL if memory is out. */
 tusk_memory *tusk_memory_part(tusk_memory *account);
@@ -37,21 +37,21 @@ void tusk_memory_limit(tusk_memory *memory, int64_t budget, const char *temp_dir
 void tusk_memory_limit_spill(tusk_memory *memory, int64_t bytes);
 void tusk_memory_used(tusk_memory *memory, tusk_memory_use *use);
 
-/* Counts bytes that are not rows and cannot be spilled. They may use what rows leave of the
- * budget, and in any case a quarter of the budget or floor bytes. Returns false if they exceed
- * that. */
+/* Counts bytes that are not rows and cannot be spilled. Their limit is the part of the budget
+ * that rows leave, and at least a quarter of the budget and `floor` bytes. Returns false above
+ * it. */
 int tusk_memory_reserve(tusk_memory *memory, int64_t bytes, int64_t floor);
 void tusk_memory_unreserve(tusk_memory *memory, int64_t bytes);
 
-/* size bytes, 8-aligned, in the slab that *slab is set to. NULL and a tusk_code if there is
- * neither memory nor disk space. */
+/* Allocates size bytes, 8-aligned, in the slab that *slab is set to. NULL and a tusk_code if
+ * there is neither memory nor disk space. */
 void *tusk_memory_take(tusk_memory *memory, size_t size, tusk_slab **slab, int *code);
 /* Gives back one piece of the slab. */
 void tusk_slab_drop(tusk_slab *slab);
-/* Gives the whole pages between two addresses of a piece back to the system and the account, while
- * the slab stays: their contents are gone. Does nothing in the spill file. */
+/* Frees the whole pages between two addresses of a piece, while the slab stays: their contents
+ * are lost. Does nothing in the spill file. */
 void tusk_slab_release(tusk_slab *slab, void *begin, void *end);
-/* Adds to a slab's count pieces that were not taken from it. */
+/* Adds pieces that were not allocated from it to a slab's count. */
 void tusk_slab_share(tusk_slab *slab, int pieces);
 
 /* Bytes at the start of an adopted file that are not pieces. */

@@ -92,7 +92,7 @@ static int is_at(const tusk_levels *l, const tusk_level_place *p, uint64_t start
            tusk_same_bytes(level_at(l, p->code - 1, &same), text, length);
 }
 
-/* The place of a text in the table, or the free place where it belongs. */
+/* The slot of a text in the table, or the free slot for it. */
 static tusk_level_place *place_of(const tusk_levels *l, const char *text, size_t length) {
     uint32_t mask = 2 * l->room - 1;
     uint64_t hash = tusk_hash_text(text, length);
@@ -176,7 +176,7 @@ int tusk_level_code(tusk_memory *memory, tusk_levels *l, const char *text, size_
     return TUSK_OK;
 }
 
-/* Takes back the last level. Nothing was put behind it in the table. */
+/* Removes the last level. Nothing was put after it in the table. */
 static void forget_last(tusk_levels *l) {
     size_t length;
     const char *text = level_at(l, l->n - 1, &length);

@@ -15,16 +15,16 @@
 extern "C" {
 #endif
 
-/* Dates and timestamps are days since 1970-01-01. Words are alone: the rows are sparse, their ids
- * are codes of words and their values are counts. A label of 1 says that ids are places among the
- * sorted words of all parts instead. */
+/* Dates and timestamps are days since 1970-01-01. Words are the only column: the rows are
+ * sparse, their ids are codes of words and their values are counts. A label of 1 marks ids that
+ * are indices of the sorted words of all parts instead. */
 enum tusk_column_kind { TUSK_NUMBER, TUSK_CATEGORY, TUSK_DATE, TUSK_TIMESTAMP, TUSK_WORDS };
 
 /* The longest text of a category, in bytes. */
 #define TUSK_MAX_LEVEL_BYTES 65535
 
-/* What the rows of a statement consist of. Equal schemas are one object, which is never freed:
- * it has a few hundred bytes, and statements repeat it. */
+/* The columns of a statement's rows. Equal schemas are one object, which is never freed: it has
+ * a few hundred bytes, and statements repeat it. */
 typedef struct tusk_schema {
     struct tusk_schema *next;
     int32_t n_columns; /* 0: the features are a list, and only the label is text */
@@ -34,7 +34,7 @@ typedef struct tusk_schema {
     const char *const *name;
 } tusk_schema;
 
-/* A place of a hash table of texts. One cache line says what most of them are. */
+/* A slot of a hash table of texts. One cache line identifies most of them. */
 typedef struct tusk_level_place {
     uint32_t code; /* + 1; 0: free */
     uint32_t length;
@@ -43,11 +43,11 @@ typedef struct tusk_level_place {
 
 /* The distinct texts of one column, by code. */
 typedef struct tusk_levels {
-    uint32_t n, room;        /* levels, and the number that fits */
-    uint32_t used, bytes;    /* bytes of text, and the number that fits */
+    uint32_t n, room;        /* levels, and their capacity */
+    uint32_t used, bytes;    /* bytes of text, and their capacity */
     uint32_t before;         /* levels at tusk_parts_mark */
     tusk_level_place *table; /* [2 room] */
-    uint32_t *end;           /* [room] where each text ends */
+    uint32_t *end;           /* [room] end of each text */
     char *text;
     tusk_slab *slab;
 } tusk_levels;
@@ -55,10 +55,10 @@ typedef struct tusk_levels {
 /* Neighbouring segments of a group and the dictionaries of their codes. */
 typedef struct tusk_part {
     struct tusk_part *next;
-    const tusk_segment *head; /* its first segment; the next part's first one ends it */
+    const tusk_segment *head; /* its first segment; it ends before the next part's */
     const tusk_schema *schema;
     tusk_slab *slab;
-    /* For the packer alone: codes by the numbers that texts have in a numbering. */
+    /* For the packer only: codes by the numbers of texts in a numbering. */
     uint64_t numbering;
     uint8_t *known; /* [n_columns][n_known], each code + 1; 0: not known */
     uint32_t n_known;
@@ -66,13 +66,13 @@ typedef struct tusk_part {
     tusk_levels levels[]; /* [n_columns + 1], the last one for the label */
 } tusk_part;
 
-/* The schema with these columns; NULL if memory is out. like: its fields but `next`. */
+/* The schema with these columns; NULL if memory is out. like: its fields without `next`. */
 const tusk_schema *tusk_schema_of(const tusk_schema *like);
 
 /* A part without rows; NULL with a tusk_code if memory is out. */
 tusk_part *tusk_part_new(tusk_memory *memory, const tusk_schema *schema, int *code);
-/* The part that the next rows of a block belong to; NULL with a fault if memory is out or if
- * earlier rows have other columns. */
+/* The part for the next rows of a block; NULL with a fault if memory is out or if earlier rows
+ * have other columns. */
 tusk_part *tusk_part_for(tusk_memory *memory, tusk_block *block, const tusk_schema *schema,
                          tusk_fault *fault);
 /* What a block's labels are in SQL. */
@@ -83,26 +83,26 @@ static inline int32_t tusk_labels_are(const tusk_block *block) {
                                                             : TUSK_LABELS_NUMBERS;
 }
 
-/* The code of a text, which becomes a new level if it is none. Returns a tusk_code. */
+/* The code of a text, which is added as a new level if needed. Returns a tusk_code. */
 int tusk_level_code(tusk_memory *memory, tusk_levels *levels, const char *text, size_t length,
                     uint32_t *code);
 
-/* Notes the levels of a block before rows are appended, and takes back those that came since,
- * because the rows were refused. */
+/* Marks the levels of a block before rows are appended, and removes those added since, after
+ * the rows were rejected. */
 void tusk_parts_mark(tusk_block *block);
 void tusk_parts_undo(tusk_block *block);
 
-/* Where the part notes the code of a text with a number, in this numbering; NULL if there is no
- * memory for it, or if rows are too few to pay for it. The byte is the code + 1, or 0. */
+/* Address of the part's code for a numbered text, in this numbering; NULL if there is no memory
+ * for it, or if rows are too few to pay for it. The byte is the code + 1, or 0. */
 uint8_t *tusk_part_known(tusk_memory *memory, tusk_part *part, uint64_t numbering, int32_t column,
                          uint8_t number, int64_t rows);
 
-/* To be called some rows ahead: asks for the memory that finding the code will read. */
+/* To be called some rows ahead: prefetches the memory that a lookup of the code reads. */
 void tusk_level_expect(const tusk_levels *levels, const char *text, size_t length);
 
-/* A part without rows that has the levels of another one. */
+/* Copies a part's levels into a part without rows. */
 tusk_part *tusk_part_copy(tusk_memory *memory, const tusk_part *part, int *code);
-/* Adds to the shares of parts up to `last`, and takes one away. */
+/* Adds to the share counts of parts up to `last`, and subtracts one. */
 void tusk_parts_share(const tusk_part *head, const tusk_part *last);
 void tusk_parts_free(tusk_part *head, const tusk_part *last);
 

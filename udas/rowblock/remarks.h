@@ -1,6 +1,5 @@
-/* What packers note of a group's columns besides the values: in how many rows that were left out
- * one was NULL, and whether its numbers were rounded.
- */
+/* Packers' remarks on a group's columns besides the values: the number of rows left out because
+ * one was NULL, and whether its numbers were rounded. */
 #ifndef TUSK_REMARKS_H
 #define TUSK_REMARKS_H
 
@@ -10,7 +9,7 @@
 extern "C" {
 #endif
 
-/* What a remark is about that is no column of the features. */
+/* Subjects of a remark other than a column of the features. */
 enum tusk_argument {
     TUSK_OF_LABEL = -1,
     TUSK_OF_FEATURES = -2, /* all of them */
@@ -23,10 +22,10 @@ enum tusk_argument {
 
 /* name: of the column, which is never freed; NULL: features are a list, or it is an argument. */
 typedef struct tusk_remark {
-    int64_t group;   /* in a batch, the place of the group */
+    int64_t group;   /* in a batch, the index of the group */
     int64_t column;  /* from 0 on, or enum tusk_argument */
     int64_t gaps;    /* rows that were left out with a NULL in it */
-    int64_t rounded; /* whether a number was rounded, so that another may be the same double */
+    int64_t rounded; /* whether a number was rounded, so that its double may stand for another */
     const char *name;
 } tusk_remark;
 
@@ -36,7 +35,7 @@ typedef struct tusk_remarks {
     int32_t n, room;
 } tusk_remarks;
 
-/* Notes a row that is left out, or numbers that were rounded. Without memory nothing is noted. */
+/* Records a row that is left out, or rounded numbers. No effect without memory. */
 void tusk_remark_gap(tusk_remarks *r, int64_t column, const char *name);
 void tusk_remark_rounded(tusk_remarks *r, int64_t column, const char *name);
 /* Adds a remark to those of the same column. */

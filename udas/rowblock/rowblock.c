@@ -65,8 +65,7 @@ size_t tusk_segment_bytes(const tusk_segment *s, tusk_shape shape) {
     return segment_bytes(shape, s->cap_rows, s->cap_nnz);
 }
 
-/* The segment behind one in a list that ends with `last`: what that links to is another block's.
- */
+/* The segment after s in a list that ends with `last`, whose link belongs to another block. */
 static tusk_segment *next_up_to(const tusk_segment *last, const tusk_segment *s) {
     return s == last ? NULL : s->next;
 }
@@ -99,7 +98,7 @@ static tusk_shape shape_of(const tusk_block *b) {
     return (tusk_shape){b->kind, b->extras, b->dim, 0};
 }
 
-/* Links a list of segments behind another. */
+/* Appends a list of segments to another. */
 static void link_behind(tusk_segment **head, tusk_segment **tail, tusk_segment *first,
                         tusk_segment *last) {
     if (!first)
@@ -384,7 +383,7 @@ int tusk_append_sparse(tusk_memory *memory, tusk_block *b, const tusk_entries *r
 
 struct tusk_flaw {
     tusk_fault fault;
-    char name[256]; /* of the column that it is about */
+    char name[256]; /* of its column */
     char text[512];
 };
 
@@ -464,7 +463,7 @@ static int agree(tusk_block *target, const tusk_block *source, tusk_fault *fault
     return TUSK_OK;
 }
 
-/* Of rows with a flaw only their number is kept. */
+/* For rows with a flaw only their number is kept. */
 static int splice_flaw(tusk_block *target, const tusk_block *source, tusk_fault *fault) {
     if (!target->flaw) {
         struct tusk_flaw *flaw = malloc(sizeof *flaw);
@@ -488,8 +487,8 @@ static void share_rows(const tusk_block *b) {
     tusk_parts_share(b->parts, b->last_part);
 }
 
-/* Takes a share of the source's rows for a block that links them; 0 if another block did before,
- * perhaps at this moment. */
+/* Takes a share of the source's rows for a block that links them; 0 if another block did
+ * before, perhaps at this moment. */
 static int borrow(tusk_block *source) {
     if (__atomic_load_n(&source->lent, __ATOMIC_ACQUIRE))
         return 0;

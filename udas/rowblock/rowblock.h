@@ -45,12 +45,13 @@ enum tusk_kind {
     TUSK_IDS = 4 /* sparse without values, labels 0: which features each row has */
 };
 
-/* What rows have beside their labels, as bits. Clusters are numbers, equal in rows of one cluster,
- * and folds are numbers by which a search deals rows to folds; rows get both when they are
- * prepared (named.h). Folds come last: without their bit a segment is as valid, and has none. */
+/* Fields of rows besides their labels, as bits. Clusters are numbers, equal in rows of one
+ * cluster, and folds are numbers by which a search deals rows to folds; rows get both when they
+ * are prepared (named.h). Folds come last: without their bit a segment is as valid, and has
+ * none. */
 enum tusk_extra { TUSK_WEIGHTS = 1, TUSK_OFFSETS = 2, TUSK_CLUSTERS = 4, TUSK_FOLDS = 8 };
 
-/* How many of some extras there are. */
+/* Number of set bits among these. */
 static inline int tusk_count_extras(int extras) {
     return !!(extras & TUSK_WEIGHTS) + !!(extras & TUSK_OFFSETS) + !!(extras & TUSK_CLUSTERS) +
            !!(extras & TUSK_FOLDS);
@@ -62,11 +63,11 @@ static inline int tusk_count_extras(int extras) {
 
 typedef struct tusk_segment {
     struct tusk_segment *next;
-    tusk_slab *slab; /* the memory that holds it */
+    tusk_slab *slab; /* owner of its memory */
     uint32_t n_rows;
     uint32_t cap_rows;
     uint32_t nnz;     /* sparse: entries used */
-    uint32_t cap_nnz; /* dense: 0; TUSK_SPENT where the values were given back */
+    uint32_t cap_nnz; /* dense: 0; TUSK_SPENT after the values were freed */
 } tusk_segment;
 #define TUSK_SPENT UINT32_MAX
 
@@ -77,7 +78,7 @@ struct tusk_flaw; /* why no model can be trained on a block's rows */
 typedef struct tusk_block {
     tusk_segment *head;
     tusk_segment *tail;
-    tusk_segment *wide, *last_wide; /* rows with ids that are wide */
+    tusk_segment *wide, *last_wide; /* rows with wide ids */
     int64_t n_rows;                 /* usable rows, all in the segments */
     int64_t n_skipped;              /* rows with a NULL, and others that were left out */
     int32_t dim;    /* dense: number of features; sparse: 1 + the largest narrow id */
@@ -91,20 +92,20 @@ typedef struct tusk_block {
     uint8_t booleans;                    /* whether labels are booleans */
 } tusk_block;
 
-/* What other blocks read too, so that rows to come need a segment and a part of their own. */
+/* Parts that other blocks read too, so that further rows need new segments and parts. */
 enum tusk_shared { TUSK_SHARES_ROWS = 1, TUSK_SHARES_WIDE = 2 };
 
-/* What kernels receive: the same rows, read-only, without the packers' bookkeeping. */
+/* The read-only rows that kernels receive, without the packers' bookkeeping. */
 typedef struct tusk_group {
     const tusk_segment *head;
     int64_t n_rows;
     int64_t n_skipped;
     int32_t dim;
     int32_t kind;
-    const struct tusk_part *parts; /* NULL where the rows are what kernels train on */
+    const struct tusk_part *parts; /* NULL if the rows are ready for training */
     int32_t extras;                /* bits of enum tusk_extra */
-    int32_t place; /* among the groups of a training, for what is known of each; packers leave 0 */
-    const tusk_segment *wide; /* NULL where the rows are what kernels train on */
+    int32_t place; /* index among the groups of a training, for data by group; packers leave 0 */
+    const tusk_segment *wide; /* NULL if the rows are ready for training */
 } tusk_group;
 
 enum tusk_code {
@@ -128,30 +129,30 @@ enum tusk_code {
     TUSK_OTHER_COLUMNS
 };
 
-/* Why an append was refused. row counts from 1 in the group and includes skipped rows. */
+/* Why an append was rejected. row counts from 1 in the group and includes skipped rows. */
 typedef struct tusk_fault {
     int32_t code;
     int64_t row;
     int64_t position;
     double value;
-    const char *name; /* the column that the fault is about; NULL: a feature of a list */
+    const char *name; /* the column of the fault; NULL: a feature of a list */
 } tusk_fault;
 
-/* What becomes of a row with a fault: option `invalid`. */
+/* Treatment of a row with a fault: option `invalid`. */
 enum tusk_invalid {
     TUSK_INVALID_GROUP, /* its group has no model that predicts */
     TUSK_INVALID_SKIP,  /* it is left out */
     TUSK_INVALID_ERROR
 };
 
-/* Notes a fault of the next row, which is left out; a group with a flaw takes no more rows. Of
- * lists of different lengths nothing says which is right, so these are a flaw where rows are
- * skipped too. Returns 0 for faults that are no row's, such as a lack of memory, and where all are
+/* Records a fault of the next row, which is left out; a group with a flaw takes no more rows.
+ * Lists of different lengths, of which any may be right, are a flaw even if rows are skipped.
+ * Returns 0 for faults that concern no row, such as a lack of memory, and if all faults are
  * errors. */
 int tusk_block_forgive(tusk_block *block, enum tusk_invalid invalid, const tusk_fault *fault);
 /* A sentence about the flaw, which lives as long as the block; NULL: there is none. */
 const char *tusk_block_flaw(const tusk_block *block);
-/* The fault itself, to be handed on by another process; NULL: there is none. */
+/* The fault itself, to be passed on by another process; NULL: there is none. */
 const tusk_fault *tusk_block_fault(const tusk_block *block);
 
 static inline int tusk_is_sparse(int kind) {
@@ -182,7 +183,7 @@ static inline void *tusk_sparse_values(const tusk_segment *s) {
     return (char *)tusk_indices(s) + tusk_align8(4 * (size_t)s->cap_nnz);
 }
 
-/* What rows of a kind have, and in which width. */
+/* Layout of rows of a kind. */
 typedef struct tusk_shape {
     int32_t kind, extras;
     int64_t dim; /* of dense rows */
@@ -192,7 +193,7 @@ static inline tusk_shape tusk_shape_of(const tusk_group *g) {
     return (tusk_shape){g->kind, g->extras, g->dim, 0};
 }
 
-/* Where a segment's values end, and its extras begin. */
+/* End of a segment's values, and start of its extras. */
 static inline double *tusk_extras_of(const tusk_segment *s, tusk_shape shape) {
     size_t size = tusk_value_size(shape.kind);
     char *end = tusk_is_sparse(shape.kind)
@@ -228,7 +229,7 @@ static inline void tusk_copy_extras(const tusk_segment *to, tusk_shape to_shape,
     }
 }
 
-/* Prefetches what the next append to a block reads, and then the place where a dense row goes. */
+/* Prefetches what the next append to a block reads, and then the destination of a dense row. */
 static inline void tusk_block_expect(const tusk_block *b) {
     if (b->tail)
         __builtin_prefetch(b->tail, 1);
@@ -261,7 +262,7 @@ typedef struct tusk_dense_rows {
 int tusk_append_dense(tusk_memory *memory, tusk_block *block, const tusk_dense_rows *rows,
                       tusk_fault *fault);
 
-/* The n entries of one sparse row. */
+/* The entries of one sparse row; n is their number. */
 typedef struct tusk_entries {
     int wide; /* 0: index is int32, else int64 */
     int f64;  /* 0: values is float, else double */
@@ -276,9 +277,9 @@ int tusk_append_sparse(tusk_memory *memory, tusk_block *block, const tusk_entrie
 int tusk_append_ids(tusk_memory *memory, tusk_block *block, const tusk_entries *row,
                     tusk_fault *fault);
 
-/* Puts source's rows behind target's. The first target links the segments without copying rows;
+/* Appends source's rows to target's. The first target links the segments without copying rows;
  * later ones, as frames of a window function, copy them, from several threads at a time. The
- * source may only be combined or freed afterwards. memory: for copies. invalid: what becomes of
+ * source may only be combined or freed afterwards. memory: for copies. invalid: treatment of
  * rows of different lengths. */
 int tusk_block_splice(tusk_memory *memory, tusk_block *target, tusk_block *source,
                       enum tusk_invalid invalid, tusk_fault *fault);
@@ -290,10 +291,10 @@ void tusk_block_free(tusk_block *block);
 tusk_segment *tusk_segment_new(tusk_memory *memory, tusk_shape shape, uint32_t cap_rows,
                                uint32_t cap_nnz, int *code);
 void tusk_segments_free(tusk_segment *head);
-/* Gives the pages of a segment's values and ids back, when nobody will read them again. Labels and
- * extras stay. */
+/* Frees the pages of a segment's values and ids, which are not read again. Labels and extras
+ * stay. */
 void tusk_segment_spend(tusk_segment *segment, tusk_shape shape);
-/* Whether values of a block were given back. */
+/* Whether values of a block have been freed. */
 int tusk_block_spent(const tusk_block *block);
 #define TUSK_WAS_READ                                                                           \
     "the rows of a group were asked for again after their training, as frames of many rows do " \

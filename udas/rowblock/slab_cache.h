@@ -1,9 +1,6 @@
-/* Memory of rows that stays mapped between queries, because clearing new pages costs about as much
- * as packing rows into them.
- *
- * The first pieces keep their pages. The pages of the others are the system's when it needs them
- * (MADV_FREE), so that nothing is remembered in them. The caller holds a lock.
- */
+/* Memory of rows that stays mapped between queries, because clearing new pages costs about as
+ * much as packing rows into them. The first pieces keep their pages. The system may reclaim the
+ * pages of the others (MADV_FREE), so that nothing is stored in them. The caller holds a lock. */
 #ifndef TUSK_SLAB_CACHE_H
 #define TUSK_SLAB_CACHE_H
 
@@ -24,10 +21,10 @@ typedef struct tusk_slab_cache {
     size_t bytes, warm_bytes;
 } tusk_slab_cache;
 
-/* A slab of this size, a warm one where there is one; NULL: there is none. */
+/* A slab of this size, preferably a warm one; NULL: there is none. */
 void *tusk_slab_cache_take(tusk_slab_cache *cache, size_t size);
-/* False if there is no room, of which a quarter of the budget is for slabs beyond the warm ones.
- */
+/* Caches a slab. False if there is no room; a quarter of the budget is for slabs beyond the
+   warm ones. */
 bool tusk_slab_cache_put(tusk_slab_cache *cache, void *slab, size_t size, int64_t budget);
 void tusk_slab_cache_empty(tusk_slab_cache *cache);
 

@@ -102,7 +102,8 @@ static tusk_stores stores_at(const char *root, char usual[LONGEST_PATH]) {
     return (tusk_stores){.cache = cache, .root = root, .memory = SEALED_MEMORY};
 }
 
-/* out: one answer per row, or list_size of them; those of rows without a prediction are NaN. */
+/* Writes the answer for n named rows to out: one number per row, or list_size numbers where the
+ * answer is a list; NaN for rows without a prediction. */
 static bool score_named(tusk_scorer *s, enum tusk_answer answer, tusk_named_rows *rows, int64_t n,
                         double *out, char *sentence) {
     tusk_sparse_row features;

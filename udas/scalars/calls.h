@@ -17,14 +17,14 @@ typedef struct tusk_rows {
     int32_t wide; /* whether ids are int64 */
 } tusk_rows;
 
-/* Why there is no answer. */
+/* Why there is no result. */
 typedef struct tusk_refusal {
     char sentence[TUSK_SENTENCE];
     char sqlstate[6];
 } tusk_refusal;
 
-/* Writes the payload of a model's fields into `out` and returns its size. If the size is more
- * than `room`, nothing is written. -1: refused. */
+/* Writes the payload of a model's fields into `out` and returns its size. If the size exceeds
+ * `room`, nothing is written. -1: rejected. */
 int64_t tusk_make_payload(const tusk_model_fields *fields, char *out, int64_t room,
                           tusk_refusal *why);
 
@@ -34,14 +34,14 @@ tusk_text tusk_text_in(const void *texts, uint64_t k);
 /* Whether a class has a name that is not its number. */
 bool tusk_class_names_are_text(const tusk_class_names *names, tusk_numbers classes);
 
-/* Computes one answer per row, or the list_size numbers of a list, which are left as
- * they are for a model whose predictions are NULL. root: of stored models; NULL: the default.
- * Returns 0 if refused. */
+/* Computes one result per row, or the list_size numbers of a list, which are unchanged for a
+ * model whose predictions are NULL. root: of stored models; NULL: the default. Returns 0 if
+ * rejected. */
 int tusk_answer_rows(tusk_text payload, int answer, const char *root, const tusk_rows *rows,
                      double *out, tusk_refusal *why);
 
-/* The same for n rows of columns by name, of a model that is in no store or in the default root. A
- * NULL prediction is NaN. */
+/* The same for n rows of columns by name, for a model that is in no store or in the default
+ * root. A NULL prediction is NaN. */
 int tusk_answer_named(tusk_text payload, int answer, const tusk_given_column *columns,
                       int32_t n_columns, int64_t n, double *out, tusk_refusal *why);
 

@@ -21,7 +21,7 @@ typedef struct tusk_feature {
     double value; /* a feature with value 0 is left out */
 } tusk_feature;
 
-/* Each function returns false, with a sentence, if it refuses. */
+/* Each function returns false, with a sentence, on invalid arguments. */
 bool tusk_check_bits(int32_t bits, char *sentence);
 bool tusk_check_lengths(uint64_t names, uint64_t values, char *sentence);
 

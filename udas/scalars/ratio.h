@@ -1,4 +1,4 @@
-/* What exp of a coefficient is: an odds ratio, or a ratio of means. */
+/* Interpretation of exp of a coefficient: an odds ratio, or a ratio of means. */
 #ifndef TUSK_RATIO_H
 #define TUSK_RATIO_H
 

@@ -1,4 +1,4 @@
-/* A function here that refuses writes one sentence and returns false. The database's code puts
+/* A function here that fails writes one sentence and returns false. The database's code puts
  * its function's name before the sentence and raises the error. */
 #ifndef TUSK_SENTENCE_H
 #define TUSK_SENTENCE_H

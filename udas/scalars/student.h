@@ -6,8 +6,8 @@
 /* The probability of a value at least as far from 0 as t. Infinite freedom means the normal
  * distribution. NaN if t is NaN or freedom is not positive. */
 double tusk_two_sided_p(double t, double freedom);
-/* The t with the two-sided probability of 0.05: standard errors from an estimate to either end of
- * its 95% confidence interval. NaN if freedom is not positive. */
+/* The t with the two-sided probability of 0.05: number of standard errors from an estimate to
+ * either end of its 95% confidence interval. NaN if freedom is not positive. */
 double tusk_t_of_interval(double freedom);
 
 #endif

@@ -1,17 +1,13 @@
 // One stochastic epoch of many groups in one launch. One block per group trains its batches one
-// after another, as kernels/native/epochs/sgd.cpp does, or svrg.cpp with ANCHORED. Rows come in
-// the same runs as in the CPU's kernels, so both make the same steps.
-//
-// Shapes: start, n_rows, first_step and out are (G,); out has the sums of the losses, each before
-// its update. run_offset (G + 1,): where each group's runs begin. all_shift and all_scale (G, d).
-// anchor, full, all_v and average (NULL: not wanted) are (G, d + 1).
-//
-// A launch ends with the batch that reaches most_rows rows of a group, and the next one goes on from
-// carried (G, 2 d + 7): weights, their sum, and what else changes from batch to batch.
-//
-// A batch is processed 64 rows at a time. For the margins each row has a thread (narrow rows) or a
-// warp. Then each feature has a thread for the gradient, which reads the rows again, from the
-// cache.
+// after another, like kernels/native/epochs/sgd.cpp, or svrg.cpp with ANCHORED. Rows come in the
+// same runs as in the CPU's kernels, so both make the same steps. Shapes: start, n_rows,
+// first_step and out are (G,); out has the sums of the losses, each before its update. run_offset
+// (G + 1,): start of each group's runs. all_shift and all_scale (G, d). anchor, full, all_v and
+// average (NULL: not computed) are (G, d + 1). A launch ends with the batch that reaches most_rows
+// rows of a group, and the next one continues from carried (G, 2 d + 7): weights, their sum, and
+// other state between batches. A batch is processed 64 rows at a time. For the margins each row
+// has a thread (narrow rows) or a warp. Then each feature has a thread for the gradient, which
+// reads the rows again, from the cache.
 
 #define BLOCK_ROWS 64
 #define NARROW 32
@@ -62,7 +58,7 @@ epoch(const T *values, const double *labels, const int64 *start, const int64 *n_
     const int thread = threadIdx.x, lane = thread % 32;
     const int64 g = blockIdx.x, at = g * (d + 1);
     if (resumed && carried[g * (2 * d + 7) + 2 * d + 5] >= (double)run_offset[g + 1])
-        return; // an earlier launch came to the end
+        return; // an earlier launch reached the end
     const Labels meaning(LOSSES, (int)g);
     double v_d = all_v[at + d], sum_d = 0.0, s = 0.0, total = 0.0, steps = 0.0, part = 0.0;
     double fixed_part = 0.0, *kept = carried + g * (2 * d + 7), *others = kept + 2 * d;

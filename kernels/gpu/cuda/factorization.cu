@@ -19,7 +19,7 @@
 typedef unsigned long long uint64;
 
 struct Rating {
-    int user, item; // places in the tables of vectors; below 0: a vector of zeros
+    int user, item; // indices in the tables of vectors; below 0: a vector of zeros
     float value;
 };
 

@@ -105,12 +105,12 @@ __device__ inline float loss_of(float *m, float y) {
 #endif
 }
 
-// Rows that a thread computes for a unit: four if that leaves work for all threads.
+// Number of rows that a thread computes for a unit: four if that leaves work for all threads.
 constexpr __device__ int at_once(int items) {
     return items >= 4 * THREADS ? 4 : 1;
 }
 
-// Through layer L and those behind it.
+// Forward pass through layer L and later ones.
 template <int L> __device__ inline void forward(Space s, int rows) {
     constexpr int in = UNITS<L>, out = UNITS<L + 1>, EACH = at_once(ROWS * out);
     const float *x = s.value<L>(), *w = s.weights + BEFORE<L>;
@@ -160,7 +160,7 @@ template <int L> __device__ inline void lower(Space s, int rows) {
     }
 }
 
-// Adds the gradients of layers L to 0; first: nothing is there yet.
+// Adds the gradients of layers L to 0; first: overwrites instead.
 template <int L> __device__ inline void backward(Space s, int rows, bool first) {
     constexpr int in = UNITS<L>, out = UNITS<L + 1>, EACH = at_once((in + 1) * out);
     if constexpr (L > 0)
@@ -216,7 +216,7 @@ __device__ inline float moved(float w, float g, bool bias, Step step, float *m1,
 #endif
 }
 
-// Moves the weights of layer L and of those behind it.
+// Moves the weights of layer L and later ones.
 template <int L> __device__ inline void move(Space s, Step step, float *m1, float *m2) {
     constexpr int biases = UNITS<L> * STRIDE<L + 1>, n = biases + STRIDE<L + 1>;
     for (int k = threadIdx.x; k < n; k += THREADS) {
@@ -234,7 +234,7 @@ template <int L> __device__ inline void ones(Space s) {
         ones<L + 1>(s);
 }
 
-// Rows of an order, into shared memory.
+// Gathers rows of an order into shared memory.
 __device__ inline void gather(Space s, const float *x, const float *y, const float *share,
                               const int *order, int rows) {
     for (int k = threadIdx.x; k < rows * UNITS<0>; k += THREADS) {

@@ -13,8 +13,8 @@ __device__ inline uint64 scrambled(uint64 x) {
     return x ^ (x >> 31);
 }
 
-// Fills orders (G, longest): places 0 to counts[g] - 1 in the order of the seed, then the others
-// as they stand. counts (G,). shuffled 0: all as they stand.
+// Fills orders (G, longest): indices 0 to counts[g] - 1 in the order of the seed, then the others
+// in order. counts (G,). shuffled 0: all in order.
 extern "C" __global__ void __launch_bounds__(THREADS)
     draw_orders(const int64 *counts, int64 longest, uint64 seed, int shuffled, int *orders) {
     DYNAMIC_SHARED

@@ -1,21 +1,21 @@
 // Losses, gradient and curvature H = sum h_i z_i z_i' for D <= 64 features, by one block. Here
 // z = ((x - shift) * scale, 1) and h_i = l''(m_i).
 //
-// 32 rows at a time are copied into shared memory by cp.async, the next 32 ahead. PARTS lanes share
-// a row's margin and loss. Then the warps multiply by the tensor cores' m8n8k4 in double: with
-// A = (h z, r)' and B = z, four rows add h_i z_i z_i' to the 8 x 8 tiles of H's lower triangle, and
-// r_i z_i, the gradient, to one more row of it. For few features each warp has rows of its own and
-// all TILES tiles, and no barrier is between its rows and the next; else (PARTS > 1) the warps
-// share the rows and each has some of the tiles, so that all stay in registers.
+// 32 rows at a time are copied into shared memory by cp.async, the next 32 ahead. PARTS lanes
+// share a row's margin and loss. Then the warps multiply by the tensor cores' m8n8k4 in double:
+// with A = (h z, r)' and B = z, four rows add h_i z_i z_i' to the 8 x 8 tiles of H's lower
+// triangle, and r_i z_i, the gradient, to one more row of it. For few features each warp has rows
+// of its own and all TILES tiles, and no barrier is between its rows and the next; else (PARTS >
+// 1) the warps share the rows and each has some of the tiles, so that all stay in registers.
 //
 // There are no atomic additions: the warps' sums are added in their order.
 
 #define P (D + 1)
 #define SIDE ((D + 9) / 8) // tiles across: D features, the intercept, the derivative r
 #define TILES (SIDE * (SIDE + 1) / 2)
-#define OWN ((TILES + PARTS - 1) / PARTS) // tiles of a warp
+#define OWN ((TILES + PARTS - 1) / PARTS) // tiles per warp
 #define WARPS (THREADS / 32)
-#define TEAMS (WARPS / PARTS) // that have rows of their own
+#define TEAMS (WARPS / PARTS) // teams with separate rows
 #define TEAM (32 * PARTS)
 #define VEC (16 / (int)sizeof(T))
 #define WHOLE (D % VEC == 0) // rows are whole units of 16 bytes
@@ -23,8 +23,8 @@
 #define STRIDE (WHOLE ? (UNITS | 1) * VEC : D) // rows begin in different banks
 #define TILE (32 * STRIDE)
 
-// A block's shared memory: of a team, the curvature and the derivative of 32 rows, and two tiles of
-// rows. When these are used no more, `room` has TILES * 64 sums.
+// A block's shared memory: for each team, the curvature and the derivative of 32 rows, and two
+// tiles of rows. When these are no longer used, `room` has TILES * 64 sums.
 struct Panel {
     double *w, *shift, *scale, *of_rows, *room;
 
@@ -60,12 +60,13 @@ __device__ inline void await_team() {
 __device__ inline void copy_rows(T *to, const T *from, int q) {
 #pragma unroll 4
     for (int u = q; u < 32 * D / VEC; u += TEAM)
-        copy_async<16>(to + (WHOLE ? u / UNITS * STRIDE + u % UNITS * VEC : u * VEC), from + u * VEC);
+        copy_async<16>(to + (WHOLE ? u / UNITS * STRIDE + u % UNITS * VEC : u * VEC),
+                       from + u * VEC);
     end_of_copies();
 }
 
-// Which features a lane has in the tiles, and their units. A scale of 0 is replaced by 1: what it
-// belongs to does not vary.
+// The features of a lane in the tiles, and their units. A scale of 0, of a constant feature, is
+// replaced by 1.
 struct Own {
     double shift[SIDE], scale[SIDE];
 
@@ -81,7 +82,8 @@ struct Own {
 
 // Adds the products of 32 rows to the tiles that have this PART.
 template <int PART>
-__device__ inline void multiply(double (*c)[2], const T *x, const double *of_rows, const Own &own) {
+__device__ inline void multiply(double (*c)[2], const T *x, const double *of_rows,
+                                const Own &own) {
     const int lane = threadIdx.x % 32;
 #pragma unroll 2
     for (int at = 0; at < 32; at += 4) {
@@ -108,7 +110,7 @@ __device__ inline void multiply(double (*c)[2], const T *x, const double *of_row
     }
 }
 
-// Where an entry of H's lower triangle, or of the row behind it, lies among the tiles' sums.
+// The offset of an entry of H's lower triangle, or of the row after it, among the tiles' sums.
 __device__ inline int entry(int row, int column) {
     const int i = row / 8, j = column / 8;
     return 64 * (i * (i + 1) / 2 + j) + 8 * (row % 8) + column % 8;
@@ -160,14 +162,15 @@ __device__ inline void write(const Panel &s, int n_rows, double *to) {
         const int row = 8 * i + e % 64 / 8, column = 8 * (tile - i * (i + 1) / 2) + e % 8;
         if (row >= P || column > row)
             continue;
-        const bool fixed = (row < D && s.scale[row] == 0.0) || (column < D && s.scale[column] == 0.0);
+        const bool fixed =
+            (row < D && s.scale[row] == 0.0) || (column < D && s.scale[column] == 0.0);
         to[D + 3 + row * (row + 1) / 2 + column] = fixed ? 0.0 : s.room[e];
     }
 }
 
-// Writes sums over n_rows rows to `to` (D + 3 + P (P + 1) / 2,) in the caller's layout: loss, rows,
-// gradient, gradient of the intercept, H's lower triangle. w, shift and scale must be set before.
-// All threads may read `to` after the next barrier.
+// Writes sums over n_rows rows to `to` (D + 3 + P (P + 1) / 2,) in the caller's layout: loss,
+// rows, gradient, gradient of the intercept, H's lower triangle. w, shift and scale must be set
+// before. All threads may read `to` after the next barrier.
 __device__ inline void add_up(const Panel &s, const T *values, const double *labels, int n_rows,
                               const Labels &meaning, double intercept, double *to) {
     const int team = threadIdx.x / TEAM, q = threadIdx.x % TEAM, mine = q / PARTS;
@@ -195,12 +198,12 @@ __device__ inline void add_up(const Panel &s, const T *values, const double *lab
         next_label = 32 * next + mine < n_rows ? labels[32 * next + mine] : 0.0;
         await_copies<1>();
         await_team();
-        if (left < 32) { // what lies behind the rows belongs to others
+        if (left < 32) { // rows beyond the chunk belong to others
             for (int e = left * STRIDE + q; e < TILE; e += TEAM)
                 x[e] = (T)0;
             await_team();
         }
-        double m = 0.0, odd = 0.0; // two sums, since one would wait for itself
+        double m = 0.0, odd = 0.0; // two sums, to avoid a chain of dependent additions
         const T *row = x + mine * STRIDE;
 #pragma unroll 8
         for (int k = q % PARTS; k + PARTS < D; k += 2 * PARTS) {
@@ -220,10 +223,17 @@ __device__ inline void add_up(const Panel &s, const T *values, const double *lab
         await_team();
 #if PARTS > 1
         switch (threadIdx.x / 32 % PARTS) {
-        case 0: multiply<0>(c, x, of_rows, own); break;
-        case 1: multiply<1>(c, x, of_rows, own); break;
-        case 2: multiply<2>(c, x, of_rows, own); break;
-        default: multiply<3>(c, x, of_rows, own);
+        case 0:
+            multiply<0>(c, x, of_rows, own);
+            break;
+        case 1:
+            multiply<1>(c, x, of_rows, own);
+            break;
+        case 2:
+            multiply<2>(c, x, of_rows, own);
+            break;
+        default:
+            multiply<3>(c, x, of_rows, own);
         }
 #else
         multiply<0>(c, x, of_rows, own);

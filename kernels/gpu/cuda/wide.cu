@@ -1,8 +1,8 @@
 // Rows that are too wide for a warp's registers take two passes: first each row's margin, loss and
-// derivatives, then the sums of the columns. Everything is added up in double, which cuBLAS does
-// not do for floats. Memory is the limit all the same.
+// derivatives, then the sums of the columns. All sums are in double, unlike cuBLAS for floats.
+// Memory bandwidth is the limit nevertheless.
 
-// One warp per row. derivative and curvature (NULL: not wanted) are by row of `values`.
+// One warp per row. derivative and curvature (NULL: not computed) are by row of `values`.
 extern "C" __global__ void __launch_bounds__(256)
 wide_rows(const T *values, const double *labels, const Chunk *chunks, const double *weights,
           LOSS_PARAMETERS, int64 d, int64 width, double *derivative, double *curvature,

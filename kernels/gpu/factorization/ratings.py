@@ -25,29 +25,33 @@ LOCK_FREE_ROWS = 256
 """Ratings that a lock-free worker takes at a time, as in the paper."""
 LEAST_ROWS = 32
 SHARE = 20
-"""Lock-free workers are at most this fraction of the users and of the items. Updates are lost if
-several workers train one vector at once, so the paper uses few workers relative to both."""
+"""Divisor of the users and of the items that limits lock-free workers. Updates are lost if several
+workers train one vector at once, so the paper uses few workers relative to both.
+"""
 MOST_WORKERS = 1 << 13
 """An H200 cannot run many more warps than this at once."""
 BLOCK_RATINGS = 256
-"""Approximate ratings per block of an ordered schedule. With fewer a launch does too little."""
+"""Approximate ratings per block of an ordered schedule. With fewer a launch has too little
+work.
+"""
 MOST_GRID = 1024
 ROW_BYTES = 100
 """Bytes of device memory per rating while all ratings are sorted."""
 MOST_EXPONENT = 1023
-"""Of a power of two that a double can be."""
+"""Largest exponent of a power of two that is a double."""
 ROUNDING = 1e-14
 HASH_BITS = 44
-"""Of a rating's hash, behind the number of its block."""
+"""Bits of a rating's hash, below the number of its block."""
 BUCKET_BITS = 12
-"""Of keys that sorting by pieces tells apart, at least."""
+"""Least number of leading bits of a key by which sorting in pieces separates buckets."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """The users or the items. Each id with ratings has a place, in the order of ids.
+    """The users or the items with ratings, indexed in the order of ids.
 
-    On the device: place (n_ids,) int32, -1 where there is no rating; ids and count (seen,) int64.
+    On the device: place (n_ids,) int32, the index of an id, -1 without ratings; ids and count
+    (seen,) int64.
     """
 
     place: Any
@@ -61,11 +65,11 @@ class Side:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each of n ratings lies: they are sorted by their keys.
+    """Order of n ratings by their keys.
 
-    Ordered (grid > 0): by block, a stratum's grid blocks side by side, and in a block by a hash of
-    the rating; each stratum has a block of each of the grid ranges of users, and of items. user
-    and item: the range of each place. Lock-free: by the hash alone.
+    Ordered (grid > 0): by block, with the grid blocks of a stratum adjacent, and in a block by a
+    hash of the rating; each stratum has a block of each of the grid ranges of users, and of items.
+    user and item: the range of each index. Lock-free: by the hash alone.
     """
 
     users: Side
@@ -80,7 +84,7 @@ class Layout:
     def of(
         cls, device: Device, users: Side, items: Side, n: int, seed: int, *, lock_free: bool
     ) -> "Layout":
-        """Ranges have about the same number of ratings. Strata pair them at random."""
+        """Builds ranges with about equal numbers of ratings. Strata pair them at random."""
         if lock_free:
             return cls(users, items, n, seed)
         grid, xp = grid_for(n, users, items), device.xp
@@ -91,7 +95,7 @@ class Layout:
         return cls(users, items, n, seed, grid, *ranged)
 
     def keys(self, xp: Any, user: Any, item: Any, value: Any) -> Any:
-        """uint64, of places of users and items and float32 values."""
+        """Keys, uint64, of the indices of users and items and float32 values."""
         keys = hashes(xp, user, item, value, self.seed)
         if not self.grid:
             return keys
@@ -102,22 +106,25 @@ class Layout:
 
     @property
     def in_block(self) -> int:
-        """Buckets of a block, or of all ratings when lock-free; a power of two."""
+        """Number of buckets of a block, or of all ratings when lock-free; a power of two."""
         blocks = (max(1, self.grid) ** 2 - 1).bit_length()
         return 1 << max(2, BUCKET_BITS - blocks)
 
     @property
     def n_buckets(self) -> int:
-        """Into which keys fall in their order, some thousands at least."""
+        """Number of buckets for keys in their order, at least some thousands."""
         return max(1, self.grid) ** 2 * self.in_block
 
     def buckets(self, keys: Any) -> Any:
-        """int64, of keys."""
+        """Bucket of each key, int64."""
         behind = (HASH_BITS if self.grid else 64) - (self.in_block.bit_length() - 1)
         return (keys >> np.uint64(behind)).astype(np.int64)
 
     def schedule(self, device: Device, sizes: Any) -> Schedule:
-        """sizes: ratings of each bucket, on the device."""
+        """Schedule of the training.
+
+        sizes: number of ratings in each bucket, on the device.
+        """
         if not self.grid:
             return lock_free_schedule(device, self.n, self.users, self.items)
         xp, blocks = device.xp, self.grid**2
@@ -128,7 +135,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Ratings:
-    """n ratings and how they are trained; records: where they are (`records.py`).
+    """n ratings and their schedule; records: their storage (`records.py`).
 
     Values are distances from the mean in units of the deviation.
     """
@@ -151,12 +158,12 @@ class Ratings:
 
 
 def side_of(xp: Any, ids: Any, n_ids: int) -> Side:
-    """The users, or the items, of ratings' ids (n,) int64."""
+    """Indexes the users, or the items, by ratings' ids (n,) int64."""
     return side_of_counts(xp, xp.bincount(ids, minlength=n_ids).astype(np.int64))
 
 
 def side_of_counts(xp: Any, count: Any) -> Side:
-    """The same, from the number of ratings of each id."""
+    """Indexes the users, or the items, by the number of ratings of each id."""
     seen = xp.flatnonzero(count)
     place = xp.full(len(count), -1, np.int32)
     place[seen] = xp.arange(len(seen), dtype=np.int32)
@@ -164,8 +171,10 @@ def side_of_counts(xp: Any, count: Any) -> Side:
 
 
 def hashes(xp: Any, user: Any, item: Any, value: Any, seed: int) -> Any:
-    """A number of 64 bits of each rating: of its places, then of its float32 value, so that
-    ratings of one pair are not ordered by size, and those of others whatever their unit is.
+    """64-bit hash of each rating's indices and float32 value.
+
+    With the value, ratings of one pair are in an order that depends neither on size nor on the
+    unit.
     """
     pair = (user.astype(np.uint64) << np.uint64(32)) | item.astype(np.uint64)
     bits = xp.ascontiguousarray(value).view(np.uint32).astype(np.uint64)
@@ -175,19 +184,19 @@ def hashes(xp: Any, user: Any, item: Any, value: Any, seed: int) -> Any:
 
 
 def grid_for(n: int, users: Side, items: Side) -> int:
-    """Ranges that users, and items, are cut into."""
+    """Number of ranges of users, and of items."""
     wanted = min(int((n / BLOCK_RATINGS) ** 0.5), MOST_GRID, users.seen, items.seen)
     return max(1, wanted)
 
 
 def ranges(xp: Any, side: Side, n: int, grid: int) -> Any:
-    """The range of each place: ranges have about as many ratings each."""
+    """Range of each index: ranges have about equal numbers of ratings."""
     middle = xp.cumsum(side.count) - side.count / 2
     return xp.minimum(grid - 1, (middle * (grid / n)).astype(np.int64))
 
 
 def lock_free_schedule(device: Device, n: int, users: Side, items: Side) -> Schedule:
-    """Chunks of ratings that lie in random order."""
+    """Chunks of ratings in random order."""
     workers = max(1, min(MOST_WORKERS, users.seen // SHARE, items.seen // SHARE))
     rows = max(LEAST_ROWS, min(LOCK_FREE_ROWS, n // (8 * workers)))
     start = np.append(np.arange(0, n, rows), n).astype(np.int64)
@@ -205,16 +214,14 @@ Columns = tuple[Any, Any, Any]
 
 @dataclass(frozen=True)
 class Scale:
-    """What floats of ratings are measured from and in (`native/factorization/ratings.cpp`)."""
+    """Offset and unit of the ratings' floats (`native/factorization/ratings.cpp`)."""
 
     origin: float
     unit: float
 
     @classmethod
     def of_range(cls, low: float, high: float, centred: bool) -> "Scale":
-        """Makes the range of ratings between two numbers; centred: whether anything takes up
-        their mean.
-        """
+        """Scale for ratings in [low, high]; centred: whether the model absorbs their mean."""
         origin = low / 2 + high / 2 if centred else 0.0
         far = max(high - origin, origin - low)
         exponent = math.frexp(far)[1] if 0 < far < math.inf else 0
@@ -222,11 +229,11 @@ class Scale:
         return cls(origin, math.inf if beyond else math.ldexp(1.0, exponent))
 
     def floats(self, rating: Any) -> Any:
-        """Ratings as float32."""
+        """Converts ratings to float32."""
         return ((rating - self.origin) / self.unit).astype(np.float32)
 
     def in_callers_units(self, ratings: "Ratings") -> "Ratings":
-        """The same ratings, their mean and deviation in the caller's units."""
+        """The same ratings, with mean and deviation in the caller's units."""
         mean, deviation = self.origin + self.unit * ratings.mean, self.unit * ratings.deviation
         return replace(ratings, mean=mean, deviation=deviation)
 
@@ -240,7 +247,7 @@ def ratings_of(
     seed: int,
     lock_free: bool,
 ) -> Ratings:
-    """The ratings of columns whose ids are below n_ids."""
+    """Ratings from columns whose ids are below n_ids."""
     user, item, rating = columns
     xp, n = device.xp, len(rating)
     users, items = side_of(xp, user, n_ids[0]), side_of(xp, item, n_ids[1])

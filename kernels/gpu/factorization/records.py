@@ -16,9 +16,9 @@ from tuskml.kernels.gpu.device import Device, Mark
 from tuskml.kernels.gpu.orders import epoch_key, permutation, permutation_there
 
 RECORD = 12
-"""Bytes."""
+"""Bytes of a record."""
 AT_ONCE = 1 << 25
-"""Ratings that are launched between two checks for a cancel: about 30 ms of work."""
+"""Ratings launched between two checks for a cancel: about 30 ms of work."""
 PIECE_BYTES = 32 << 20
 """Size of each of two pinned buffers, and of each of two buffers on the device."""
 
@@ -28,7 +28,7 @@ class Schedule:
     """The chunks of a training: chunk c has ratings start[c] to start[c + 1] - 1.
 
     grid: strata per epoch, and chunks per stratum, which run in parallel; 0: lock-free. workers:
-    how many train in parallel.
+    number that train in parallel.
     """
 
     start: Any
@@ -51,9 +51,9 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Round:
-    """Chunks that one launch trains: table[start[c]] to table[start[c + 1] - 1], c of `order`.
+    """Chunks of one launch: table[start[c]] to table[start[c + 1] - 1], c of `order`.
 
-    All on the device; n: ratings in them.
+    All on the device; n: number of their ratings.
     """
 
     table: Any
@@ -79,7 +79,7 @@ class Records(Protocol):
 
 
 def as_table(xp: Any, user: Any, item: Any, value: Any) -> Any:
-    """The kernels' records of places and values."""
+    """Packs indices and values into the kernels' records."""
     table = xp.empty((len(value), 3), np.int32)
     table[:, 0], table[:, 1] = user, item
     table[:, 2] = value.astype(np.float32).view(np.int32)
@@ -107,7 +107,7 @@ class OnDevice:
 
 
 class OnHost:
-    """A table in the host's memory, at most `capacity` records of it on the device at a time.
+    """A table in the host's memory, at most `capacity` of its records on the device at a time.
 
     start (n_chunks + 1,): the schedule's.
     """
@@ -138,7 +138,9 @@ class OnHost:
                 self._done()
 
     def _runs(self, schedule: Schedule, seed: int, epoch: int) -> Iterator[tuple[int, int, Any]]:
-        """First chunk and number of chunks, and the order in which these are trained."""
+        """First chunk and number of chunks of each run, and the order in which these are
+        trained.
+        """
         put, grid = self.device.to_device, schedule.grid
         if grid:
             if self.rising is None:
@@ -173,7 +175,7 @@ class OnHost:
         return piece
 
     def _done(self) -> None:
-        """Call this after all launches that read the piece."""
+        """Marks a piece as free; called after all launches that read it."""
         self.used[self.turn] = self.device.launched()
         self.turn = 1 - self.turn
 

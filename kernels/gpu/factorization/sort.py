@@ -33,8 +33,10 @@ SCALED = 1 << 20
 
 
 class RatingRows:
-    """Rows [user, item] of one group, at most n of them on the device at a time, twice over while
-    they are copied; a context, whose end frees them."""
+    """Rows [user, item] of one group, at most n of them on the device at a time.
+
+    Twice as much during copies. A context manager: its end frees them.
+    """
 
     def __init__(self, rows: Pass, device: Device, n: int) -> None:
         self.rows, self.n = rows, int(rows.groups["n_rows"][0])
@@ -54,7 +56,7 @@ class RatingRows:
         self.held.close()
 
     def parts(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Yields users, items (n,) int64 and ratings (n,) float64, for some rows at a time."""
+        """Yields users, items (n,) int64 and ratings (n,) float64 of some rows at a time."""
         for part in self.held.visit():
             passes.raise_if_cancelled(self.rows.cancel_mark)
             n = min(part.high, self.n) - part.low
@@ -66,8 +68,10 @@ class RatingRows:
 
 @dataclass(frozen=True)
 class Runs:
-    """Neighbouring buckets together: run r is places first[r] to first[r + 1] - 1 of the table;
-    of (n_buckets,), the run of each."""
+    """Runs of neighbouring buckets: run r has records first[r] to first[r + 1] - 1 of the table.
+
+    of (n_buckets,): the run of each bucket.
+    """
 
     first: NDArray[np.int64]
     of: NDArray[np.int64]
@@ -102,7 +106,10 @@ def sorted_on_host(
     *,
     lock_free: bool,
 ) -> Ratings:
-    """The ratings of one group's rows. most: how many the device sorts at once."""
+    """Sorts the ratings of one group's rows.
+
+    most: number that the device sorts at once.
+    """
     n, xp, put = int(rows.groups["n_rows"][0]), device.xp, device.to_device
     low, high = (float(rows.labels()[name][0]) for name in ("low", "high"))
     unit = Scale.of_range(low, high, shape.biases)
@@ -120,14 +127,14 @@ def sorted_on_host(
     schedule = layout.schedule(device, sizes)
     capacity = min(PIECE_BYTES // RECORD, most)
     records = OnHost(device, table, device.to_host(schedule.start), capacity)
-    found = Ratings(records, layout.users, layout.items, schedule, mean, deviation)
-    return unit.in_callers_units(found)
+    ratings = Ratings(records, layout.users, layout.items, schedule, mean, deviation)
+    return unit.in_callers_units(ratings)
 
 
 def counted(
     source: RatingRows, device: Device, shape: Shape, seed: int, *, lock_free: bool
 ) -> Layout:
-    """The layout, from how many ratings each user and each item has."""
+    """Layout from the number of ratings of each user and each item."""
     xp = device.xp
     counts = [xp.zeros(n_ids, np.int64) for n_ids in (shape.n_users, shape.n_items)]
     for user, item, _ in source.parts():
@@ -138,7 +145,7 @@ def counted(
 
 
 def keys_of(layout: Layout, xp: Any, user: Any, item: Any, value: Any) -> tuple[Any, ...]:
-    """Keys, places of users and items, and the float32 values."""
+    """Keys, indices of users and items, and float32 values."""
     user, item = layout.users.place[user], layout.items.place[item]
     return layout.keys(xp, user, item, value), user, item, value
 
@@ -152,7 +159,7 @@ def deal(
     table: NDArray[np.int32],
     unit: Scale,
 ) -> None:
-    """Writes records of ratings, not yet scaled, to their runs."""
+    """Writes records of unscaled ratings to their runs."""
     xp, filled = device.xp, runs.first[:-1].copy()
     for user_id, item_id, rating in source.parts():
         keys, user, item, value = keys_of(layout, xp, user_id, item_id, unit.floats(rating))
@@ -171,9 +178,9 @@ def deal(
 def sort_runs(
     device: Device, layout: Layout, runs: Runs, table: NDArray[np.int32], biases: bool, mark: int
 ) -> tuple[float, float]:
-    """Sorts each run; mean (0 without biases) and deviation of all ratings.
+    """Sorts each run; returns mean (0 without biases) and deviation of all ratings.
 
-    Distances are from the first run's mean, so that squares of them lose nothing.
+    Distances are from the first run's mean, so that their squares lose no digits.
     """
     xp, near, total, square = device.xp, 0.0, 0.0, 0.0
     for low, high in zip(runs.first[:-1].tolist(), runs.first[1:].tolist(), strict=True):

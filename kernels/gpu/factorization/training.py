@@ -43,14 +43,16 @@ LEAST_PIECE, MOST_PIECE = 1 << 16, 1 << 24
 
 
 def fixed_bytes(shape: Shape, validation: bool) -> int:
-    """Bytes of device memory for vectors and tables of ids; validation: best vectors too."""
+    """Bytes of device memory for vectors and tables of ids; validation: also for the best
+    vectors.
+    """
     stride = source.factor_stride(shape.rank, shape.biases)
     each = 4 * stride * (1 + validation) + ID_BYTES
     return each * (shape.n_users + shape.n_items)
 
 
 def piece_rows(device: Device, n: int, shape: Shape, validation: bool) -> int:
-    """Ratings that the device takes at once: n if all fit, 0 if too few fit."""
+    """Number of ratings that the device takes at once: n if all fit, 0 if too few fit."""
     room = int(ROOM * device.free_bytes()) - fixed_bytes(shape, validation)
     if n * ROW_BYTES <= room:
         return n
@@ -59,7 +61,9 @@ def piece_rows(device: Device, n: int, shape: Shape, validation: bool) -> int:
 
 
 def too_large(device: Device, n: int, shape: Shape, validation: bool) -> str | None:
-    """Says why the ratings cannot train on the device; None if they can, whole or in pieces."""
+    """Reason why the ratings cannot train on the device; None if they can, at once or in
+    pieces.
+    """
     if piece_rows(device, n, shape, validation):
         return None
     needed = fixed_bytes(shape, validation) + LEAST_PIECE * PIECE_ROW_BYTES
@@ -75,11 +79,11 @@ def gigabytes(size: int) -> str:
 
 
 class DeviceFactorization:
-    """Ratings and vectors in training; a context, whose end frees them.
+    """Ratings and vectors in training. A context manager: its end frees them.
 
-    Vectors are on the device, ratings where they were sorted. Without lock_free all results are
-    the same bits on the same device. at_once: ratings that fit on the device together, where not
-    all of them do.
+    Vectors are on the device, ratings where they were sorted. Without lock_free all results have
+    the same bits on the same device. at_once: number of ratings that fit on the device, if not all
+    do.
     """
 
     def __init__(
@@ -115,7 +119,7 @@ class DeviceFactorization:
         lock_free: bool,
         cancel_mark: int = -1,
     ) -> "DeviceFactorization":
-        """Makes one from columns whose ids are within the shape."""
+        """Builds it from columns whose ids are within the shape."""
         n_ids = shape.n_users, shape.n_items
         ratings = ratings_of(
             device, columns, n_ids, biases=shape.biases, seed=seed, lock_free=lock_free
@@ -134,10 +138,10 @@ class DeviceFactorization:
         memory: int = 0,
         at_once: int | None = None,
     ) -> "DeviceFactorization":
-        """Makes one from rows of one group, dense [user, item], in the host's memory.
+        """Builds it from rows of one group, dense [user, item], in the host's memory.
 
-        memory: the account that records are charged to where they stay there; at_once: ratings
-        that the device takes at a time (`piece_rows`), all unless given.
+        memory: the account that records are charged to if they stay there; at_once: ratings that
+        the device takes at a time (`piece_rows`), by default all.
         """
         n = int(rows.groups["n_rows"][0])
         if at_once is None or at_once >= n:
@@ -186,17 +190,17 @@ class DeviceFactorization:
         if self.kept is None:
             self.kept = [vectors.copy() for vectors in self.vectors_of]
             return
-        for kept, vectors in zip(self.kept, self.vectors_of, strict=True):
-            kept[:] = vectors
+        for copy, vectors in zip(self.kept, self.vectors_of, strict=True):
+            copy[:] = vectors
 
     def restore(self) -> None:
         """Resets the vectors to their values at the last `keep`."""
         assert self.kept is not None
-        for kept, vectors in zip(self.kept, self.vectors_of, strict=True):
-            vectors[:] = kept
+        for copy, vectors in zip(self.kept, self.vectors_of, strict=True):
+            vectors[:] = copy
 
     def epoch(self, number: int, step: float, lock_free: bool = False) -> float:
-        """Visits each rating once. Returns the mean loss, each before its update, plus penalty.
+        """Trains each rating once. Returns the mean of losses before each update, plus penalty.
 
         lock_free: as the ratings were laid out.
         """
@@ -244,15 +248,15 @@ class DeviceFactorization:
             return 0.5 * float(errors) * self.ratings.variance / source.n
 
     def loss_at(self, user: Any, item: Any, rating: Any) -> float:
-        """The same over ratings on the device."""
+        """Mean loss over ratings on the device."""
         return self.loss_of(self._others(user, item, rating))
 
     def loss_of(self, table: Any) -> float:
-        """The same over records of places."""
+        """Mean loss over records of indices."""
         return 0.5 * float(self._errors(table)) * self.ratings.variance / len(table)
 
     def vectors(self) -> tuple[float, Floats]:
-        """mu, and all vectors (n_users + n_items, width), users first, zeros where never seen."""
+        """mu, and all vectors (n_users + n_items, width), users first, zeros for unseen ids."""
         shape, deviation = self.shape, self.ratings.deviation
         coef = np.zeros((shape.n_users + shape.n_items, shape.width))
         first = 0
@@ -263,23 +267,23 @@ class DeviceFactorization:
             strict=True,
         ):
             ids = self.device.to_host(side.ids)
-            found = self.device.to_host(vectors)[:, : shape.width].astype(np.float64)
-            with np.errstate(invalid="ignore"):  # 0 times infinity, which the caller looks for
-                found *= np.sqrt(deviation)
+            result = self.device.to_host(vectors)[:, : shape.width].astype(np.float64)
+            with np.errstate(invalid="ignore"):  # 0 times infinity; the caller checks for it
+                result *= np.sqrt(deviation)
                 if shape.biases:
-                    found[:, 0] *= np.sqrt(deviation)
-            coef[first + ids] = found
+                    result[:, 0] *= np.sqrt(deviation)
+            coef[first + ids] = result
             first += n_ids
         return self.ratings.mean, coef
 
     def _others(self, user: Any, item: Any, rating: Any) -> Any:
-        """Records of other ratings. Ids that the training has not seen have no place."""
+        """Records of other ratings. Ids that the training has not seen have index -1."""
         known = self.ratings
         value = (rating.astype(np.float64) - known.mean) / known.deviation
         return as_table(self.device.xp, known.users.place[user], known.items.place[item], value)
 
     def _errors(self, table: Any) -> Any:
-        """The sum of squared errors, in units of the deviation, on the device, without a wait."""
+        """Sum of squared errors, in units of the deviation, on the device, without a wait."""
         passes.raise_if_cancelled(self.cancel_mark)
         workers = max(1, min(MOST_WORKERS, len(table) // 16))
         sums = self.device.xp.empty(workers, np.float64)
@@ -298,7 +302,7 @@ class DeviceFactorization:
         return 0.5 * self.shape.l2 * sum(map(self._squares, self.vectors_of, sides))
 
     def _squares(self, vectors: Any, side: Side) -> float:
-        """The sum over ratings of |vector|^2, in the caller's units."""
+        """Sum over ratings of |vector|^2, in the caller's units."""
         deviation = self.ratings.deviation
         workers = max(1, min(MOST_WORKERS, side.seen))
         sums = self.device.xp.empty(workers, np.float64)
@@ -312,12 +316,12 @@ class DeviceFactorization:
         return -(-workers * source.factor_lanes(stride) // source.FACTOR_THREADS)
 
     def _launch(self, kernel: str, blocks: int, arguments: list[Any]) -> None:
-        made = source.factors(kernel, self.shape.rank, self.shape.biases)
-        self.device.launch(made, (blocks, 1), arguments)
+        code = source.factors(kernel, self.shape.rank, self.shape.biases)
+        self.device.launch(code, (blocks, 1), arguments)
 
 
 def columns_of(rows: Pass, device: Device) -> tuple[Any, Any, Any]:
-    """Users, items (n,) int64 and ratings (n,) float64 of one group, copied to the device."""
+    """Copies users, items (n,) int64 and ratings (n,) float64 of one group to the device."""
     with RatingRows(rows, device, int(rows.groups["n_rows"][0])) as source:
         ((user, item, rating),) = source.parts()
         return user, item, rating.copy()

@@ -1,4 +1,4 @@
-"""Epochs of nets whose steps one kernel makes, a block per net (`cuda/nets.cu`)."""
+"""Epochs of nets as one kernel with a block per net (`cuda/nets.cu`)."""
 
 from itertools import pairwise
 from typing import Any
@@ -18,22 +18,26 @@ from tuskml.kernels.passes import Floats
 MOST_ROWS = 32
 """Rows of a batch that are in shared memory at once."""
 FEW_BYTES = 48 << 10
-"""Of shared memory, up to which a block keeps the state of the steps there too: four or more
-blocks still fit on a multiprocessor."""
+"""Bytes of shared memory up to which a block also keeps the optimizer's state there: four or more
+blocks still fit on a multiprocessor.
+"""
 WIDE = 4096
-"""Weights from which on a block has 256 threads."""
+"""Number of weights from which on a block has 256 threads."""
 MOST_STEP = 1 << 24
-"""Rows times weights of a step that one block takes in less than the 2.6 ms of a step by arrays:
-on an H200 it did up to 9e9 a second. Many nets keep all multiprocessors busy with longer ones."""
+"""Largest rows times weights of a step for one block, which then takes less than the 2.6 ms of a
+step by arrays: on an H200 it did up to 9e9 a second. With many nets, which keep all
+multiprocessors busy, longer steps are fine.
+"""
 PIECE = 1 << 26
-"""Rows times weights of a net that a launch takes: tens of milliseconds for its block, then a
-cancel is looked for. Fewer where the nets take turns."""
+"""Rows times weights of a net per launch: tens of milliseconds for its block between checks for a
+cancel. Fewer if there are more nets than run at once.
+"""
 BLOCKS = 512
-"""Nets that a GPU trains at once."""
+"""Number of nets that a GPU trains at once."""
 
 
 def source_of(sizes: tuple[int, ...], rules: Rules) -> Source:
-    """The kernel for nets of these sizes: the inputs, hidden units and outputs."""
+    """Kernel for nets of these sizes: inputs, hidden units and outputs."""
     rows = min(MOST_ROWS, -(-rules.batch // 4) * 4)
     weights = weights_of(sizes)
     units = [(size + 1) | 1 for size in sizes]
@@ -56,20 +60,20 @@ def source_of(sizes: tuple[int, ...], rules: Rules) -> Source:
 
 
 def weights_of(sizes: tuple[int, ...]) -> int:
-    """Floats of a net's matrices as the kernel has them."""
+    """Number of floats of a net's matrices in the kernel's layout."""
     return sum((inputs + 1) * (out | 1) for inputs, out in pairwise(sizes))
 
 
 def fits(device: Device, sizes: tuple[int, ...], rules: Rules, nets: int) -> bool:
-    """Returns whether a block's shared memory does for a net, and its steps are no long ones of
-    few.
+    """Returns whether a net fits a block's shared memory, and the steps are short or the nets
+    many.
     """
     long = rules.batch * weights_of(sizes) > MOST_STEP and nets < BLOCKS
     return not long and source_of(sizes, rules).shared <= device.shared_bytes - STATIC
 
 
 class Fused:
-    """The nets of a block of groups, (G, weights) as the kernel has them."""
+    """The nets of a block of groups, (G, weights) in the kernel's layout."""
 
     def __init__(
         self, device: Device, block: Block, sizes: tuple[int, ...], rules: Rules, mark: int
@@ -82,7 +86,7 @@ class Fused:
         self.state = device.xp.zeros((self.g, 2, weights_of(sizes)), np.float32)
 
     def start(self, layers: Layers) -> None:
-        """Takes the first weights."""
+        """Loads the initial weights."""
         xp, parts = self.device.xp, []
         for weights, biases in layers:
             inputs, out = weights.shape[1:]
@@ -93,22 +97,24 @@ class Fused:
 
     def layers(self) -> Layers:
         """The weights (G, in, out) and biases (G, 1, out) of each layer."""
-        found, at, xp = [], 0, self.device.xp
+        layers, at, xp = [], 0, self.device.xp
         for inputs, out in pairwise(self.sizes):
             size = (inputs + 1) * (out | 1)
             matrix = self.nets[:, at : at + size].reshape(self.g, inputs + 1, out | 1)
             parts = matrix[:, :inputs, :out], matrix[:, inputs:, :out]
-            found.append((xp.ascontiguousarray(parts[0]), xp.ascontiguousarray(parts[1])))
+            layers.append((xp.ascontiguousarray(parts[0]), xp.ascontiguousarray(parts[1])))
             at += size
-        return found
+        return layers
 
     def epoch(
         self, epoch: int, rate: float, orders: Orders, alive: NDArray[np.bool_]
     ) -> tuple[Floats, NDArray[np.bool_]]:
-        """The sums of the losses before each step, and whether all weights are numbers, (G,)."""
+        """Runs an epoch; returns sums of losses before each step, and whether all weights are
+        finite, (G,).
+        """
         block, put = self.block, self.device.to_device
         sums = self.device.xp.zeros((self.g, 2), np.float64)
-        given = [
+        arguments = [
             block.x,
             block.y,
             block.share,
@@ -128,6 +134,6 @@ class Fused:
                 self.device.launched().wait()
             raise_if_cancelled(self.mark)
             between = np.int64(low), np.int64(min(low + each, self.longest))
-            self.device.launch(self.source, (self.g, 1), [*given, *between, *behind])
-        found = self.device.to_host(sums)
-        return found[:, 0], found[:, 1] == 0
+            self.device.launch(self.source, (self.g, 1), [*arguments, *between, *behind])
+        totals = self.device.to_host(sums)
+        return totals[:, 0], totals[:, 1] == 0

@@ -1,8 +1,8 @@
-"""Rows of G groups through G nets and back, as operations on whole arrays.
+"""Forward and backward passes of G nets over the rows of G groups, as operations on whole arrays.
 
-The first axis is the group: rows x (G, n, d), of each layer the weights (G, in, out) and the
-biases (G, 1, out). The formulas are those of `kernels/native/nets`. `xp` is NumPy, CuPy or what
-has their interface.
+The first axis is the group: rows x (G, n, d), for each layer the weights (G, in, out) and the
+biases (G, 1, out). The formulas are those of `kernels/native/nets`. `xp` is NumPy, CuPy or a
+module with their interface.
 """
 
 from typing import Any
@@ -13,18 +13,18 @@ Layers = list[tuple[Any, Any]]
 
 
 def relu(xp: Any, z: Any) -> tuple[Any, Any]:
-    """max(0, z), and its slope."""
+    """max(0, z), and its derivative."""
     return xp.where(z < 0, z * 0, z), (z > 0).astype(z.dtype)
 
 
 def tanh(xp: Any, z: Any) -> tuple[Any, Any]:
-    """tanh z, and its slope."""
+    """tanh z, and its derivative."""
     value = xp.tanh(z)
     return value, 1 - value * value
 
 
 def gelu(xp: Any, z: Any) -> tuple[Any, Any]:
-    """z times the normal distribution at z, by formula 7.1.26 of Abramowitz and Stegun."""
+    """z Phi(z), with Phi by formula 7.1.26 of Abramowitz and Stegun, and its derivative."""
     size = xp.abs(z) * 0.707106781
     e = xp.exp(-size * size)
     t = 1 / (1 + 0.3275911 * size)
@@ -38,11 +38,11 @@ def gelu(xp: Any, z: Any) -> tuple[Any, Any]:
 
 
 ACTIVATED = (relu, tanh, gelu)
-"""By the number of an activation."""
+"""Activation functions by number."""
 
 
 def margins(xp: Any, layers: Layers, x: Any, activation: int) -> tuple[Any, list[Any], list[Any]]:
-    """What the nets say, (G, n, outputs), and of each layer its inputs and the slopes there."""
+    """Outputs of the nets, (G, n, outputs), and for each layer its inputs and the slopes there."""
     values, slopes = [x], []
     for weights, biases in layers[:-1]:
         value, slope = ACTIVATED[activation](xp, xp.matmul(values[-1], weights) + biases)
@@ -53,9 +53,9 @@ def margins(xp: Any, layers: Layers, x: Any, activation: int) -> tuple[Any, list
 
 
 def losses(xp: Any, m: Any, y: Any, loss: int) -> tuple[Any, Any]:
-    """The loss of each row, (G, n), and the derivatives by the margins (G, n, outputs).
+    """Loss of each row, (G, n), and its derivatives by the margins (G, n, outputs).
 
-    y: (G, n), numbers or the number of the class.
+    y: (G, n), numbers or indices of classes.
     """
     if loss == SQUARED:
         off = m[..., 0] - y
@@ -76,11 +76,11 @@ def losses(xp: Any, m: Any, y: Any, loss: int) -> tuple[Any, Any]:
 def gradient(
     xp: Any, layers: Layers, values: list[Any], slopes: list[Any], delta: Any
 ) -> list[tuple[Any, Any]]:
-    """The gradient by back-propagation; delta: the derivatives of the mean by the margins."""
-    found = []
+    """Gradient by back-propagation; delta: derivatives of the mean loss by the margins."""
+    gradients = []
     for at in range(len(layers) - 1, -1, -1):
         of_weights = xp.matmul(values[at].transpose(0, 2, 1), delta)
-        found.append((of_weights, delta.sum(axis=1, keepdims=True)))
+        gradients.append((of_weights, delta.sum(axis=1, keepdims=True)))
         if at:
             delta = xp.matmul(delta, layers[at][0].transpose(0, 2, 1)) * slopes[at - 1]
-    return found[::-1]
+    return gradients[::-1]

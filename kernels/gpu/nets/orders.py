@@ -12,7 +12,7 @@ from tuskml.kernels.gpu.orders import MASK, scrambled
 from tuskml.kernels.gpu.source import Source
 
 STATIC = 8 << 10
-"""Bytes of shared memory that kernels here have besides what they ask for."""
+"""Bytes of shared memory that kernels here use in addition to their request."""
 THREADS = 128
 GOLDEN = 0x9E3779B97F4A7C15
 APART = 0x632BE59BD9B4E019
@@ -24,12 +24,12 @@ def hashed(x: int) -> int:
 
 
 def within(seed: int, number: int) -> int:
-    """A seed of something within something that has a seed."""
+    """Derives the seed of item `number` from a seed."""
     return hashed(hashed(seed) ^ ((number + APART) & MASK))
 
 
 def drawn(seed: int, n: int) -> NDArray[np.uint64]:
-    """The first n random numbers of a seed, of 64 bits each."""
+    """First n random numbers of a seed, 64 bits each."""
     count = np.arange(1, n + 1, dtype=np.uint64)
     return np.asarray(scrambled(np.uint64(seed & MASK) + count * np.uint64(GOLDEN)))
 
@@ -48,7 +48,7 @@ def first_weights(seed: int, sizes: Sequence[int]) -> NDArray[np.float32]:
 
 
 def epoch_order(seed: int, epoch: int, n: int) -> NDArray[np.int64]:
-    """The order of n rows in an epoch (Fisher and Yates)."""
+    """Order of n rows in an epoch (Fisher and Yates)."""
     bits = drawn(within(within(seed, 2), epoch), max(n - 1, 0)) >> np.uint64(32)
     reach = np.arange(n, 1, -1, dtype=np.uint64)
     places = ((bits * reach) >> np.uint64(32)).tolist()
@@ -59,13 +59,13 @@ def epoch_order(seed: int, epoch: int, n: int) -> NDArray[np.int64]:
 
 
 def source_of(longest: int) -> Source:
-    """The kernel that draws orders of at most a given number of rows."""
+    """Kernel that draws orders of at most `longest` rows."""
     macros = (("THREADS", THREADS),)
     return Source("draw_orders", ("orders.cu",), macros, THREADS, 4 * longest)
 
 
 class Orders:
-    """The orders of the rows of groups, one per number of rows."""
+    """Orders of the rows of groups, one per number of rows."""
 
     def __init__(
         self, device: Device, counts: NDArray[np.int64], seed: int, shuffled: bool
@@ -74,14 +74,14 @@ class Orders:
         self.counts, which = np.unique(counts, return_inverse=True)
         self.longest = int(counts.max())
         self.which = device.to_device(which.reshape(-1).astype(np.int32))
-        """Of each group, (G,)."""
+        """Index of the order of each group, (G,)."""
 
     def draw(self, epoch: int) -> Any:
-        """The orders of an epoch, int32 (counts, longest); places behind the end come last."""
+        """Orders of an epoch, int32 (counts, longest); indices beyond the end come last."""
         source = source_of(self.longest)
         if source.shared > self.device.shared_bytes - STATIC:
             return self._by_host(epoch)
-        made = self.device.xp.empty((len(self.counts), self.longest), np.int32)
+        orders = self.device.xp.empty((len(self.counts), self.longest), np.int32)
         seed = np.uint64(within(within(self.seed, 2), epoch))
         self.device.launch(
             source,
@@ -91,15 +91,15 @@ class Orders:
                 np.int64(self.longest),
                 seed,
                 np.int32(self.shuffled),
-                made,
+                orders,
             ],
         )
-        return made
+        return orders
 
     def _by_host(self, epoch: int) -> Any:
-        """The same for groups whose order takes more than a block's memory."""
-        made = np.tile(np.arange(self.longest, dtype=np.int32), (len(self.counts), 1))
-        for row, count in zip(made, self.counts.tolist(), strict=True):
+        """Draws the orders on the host, for groups whose order exceeds a block's memory."""
+        orders = np.tile(np.arange(self.longest, dtype=np.int32), (len(self.counts), 1))
+        for row, count in zip(orders, self.counts.tolist(), strict=True):
             if self.shuffled:
                 row[:count] = epoch_order(self.seed, epoch, count)
-        return self.device.to_device(made)
+        return self.device.to_device(orders)

@@ -18,19 +18,19 @@ from tuskml.kernels.nets.training import LOGISTIC, SQUARED, ByGroup, Rules
 from tuskml.kernels.passes import Floats, Pass
 
 CONSTANT = 1e-13
-"""Of the mean: a deviation below it is rounding."""
+"""Relative to the mean: a smaller deviation is rounding."""
 LONGER = 2
-"""A group may have this many times the rows of another one that it is trained with."""
+"""Largest ratio of the numbers of rows of groups trained together."""
 VALUES_AT_ONCE = 1 << 24
-"""Of rows that are in double on the device at once: 128 MiB, and some copies."""
+"""Values that are in double on the device at once: 128 MiB, and some copies."""
 
 
 @dataclass(frozen=True)
 class Block:
     """Rows of G groups on the device, in the nets' units: x (G, n, d) and y (G, n), float32.
 
-    share: the weight of each row, (G, n), 0 behind a group's end; count: rows, (G,); shift, scale
-    (G, d) and label_shift, label_scale (G,): of the units, on the host.
+    share: the weight of each row, (G, n), 0 beyond a group's end; count: number of rows, (G,);
+    shift, scale (G, d) and label_shift, label_scale (G,): of the units, on the host.
     """
 
     x: Any
@@ -51,7 +51,7 @@ class Block:
 
 
 def parts_of(n_rows: NDArray[np.int64], places: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-    """Places of groups of about the same number of rows, rising."""
+    """Indices of groups of about equal numbers of rows, rising."""
     places = places[np.argsort(n_rows[places], kind="stable")]
     while len(places):
         fits = int(np.searchsorted(n_rows[places], LONGER * n_rows[places[0]], side="right"))
@@ -62,7 +62,7 @@ def parts_of(n_rows: NDArray[np.int64], places: NDArray[np.intp]) -> Iterator[ND
 def block_of(
     device: Device, rows: Pass, rules: Rules, given: ByGroup, places: NDArray[np.intp]
 ) -> Block:
-    """The rows of groups on the device; places: where `given` has these groups."""
+    """Rows of groups on the device; places: indices of the groups in `given`."""
     xp, count = device.xp, rows.groups["n_rows"].astype(np.int64)
     g, n, d = rows.n_groups, int(count.max()), rows.n_features
     x, y, share = (xp.empty(shape, np.float32) for shape in ((g, n, d), (g, n), (g, n)))
@@ -81,14 +81,15 @@ def block_of(
 
 
 def positive_of(rows: Pass, some: slice) -> Floats:
-    """The label of the positive class of some groups."""
+    """Label of the positive class of some groups."""
     return np.ones(rows.n_groups)[some] if rows.positive is None else rows.positive[some]
 
 
 def copied(device: Device, rows: Pass, n: int) -> Iterator[tuple[slice, Any, Any]]:
-    """Some groups at a time: which, their rows (G, n, d) and labels (G, n), zeros behind the end.
+    """Yields some groups at a time: their slice, rows (G, n, d) and labels (G, n), padded with
+    zeros.
 
-    The rows are the caller's until the next ones are asked for.
+    The rows are valid until the next ones are requested.
     """
     g, d = rows.n_groups, rows.n_features
     dtype = np.dtype(np.float32 if rows.groups["kind"][0] == 0 else np.float64)
@@ -104,10 +105,10 @@ def copied(device: Device, rows: Pass, n: int) -> Iterator[tuple[slice, Any, Any
         some = slice(low, min(low + each, g))
         total = (some.stop - low) * n
         values, labels = (device.xp.empty(s, t) for s, t in (((total, d), dtype), (total, "f8")))
-        device.upload_after(device.launched())  # memory that earlier launches read is used again
+        device.upload_after(device.launched())  # memory that earlier launches read is reused
         try:
             staging.copy(fill, Part(low * n, low * n + total, values, labels))
-        finally:  # a copy that goes on would write into memory that others were given
+        finally:  # a pending copy would write into memory reused by others
             staging.drain()
         device.launch_after(device.uploaded())
         yield some, values.reshape(-1, n, d), labels.reshape(-1, n)
@@ -116,7 +117,7 @@ def copied(device: Device, rows: Pass, n: int) -> Iterator[tuple[slice, Any, Any
 def standardised(
     xp: Any, values: Any, there: Any, count: Any, rules: Rules
 ) -> tuple[Any, Any, Any]:
-    """Rows (G, n, d) in the nets' units, 0 behind the end, and shift and scale, (G, d)."""
+    """Rows (G, n, d) in the nets' units, 0 beyond the end, and shift and scale, (G, d)."""
     x, inside = values.astype(np.float64), there[..., None]
     shift, scale = units_of(xp, x, inside, count, rules)
     x -= shift[:, None, :]
@@ -128,7 +129,7 @@ def standardised(
 def in_units(
     xp: Any, labels: Any, there: Any, count: Any, classes: "Classes"
 ) -> tuple[Any, Any, Any]:
-    """Labels (G, n) as the loss takes them, and their shift and scale, (G, 1)."""
+    """Labels (G, n) in the form of the loss, and their shift and scale, (G, 1)."""
     shift, scale, rules = count * 0, count * 0 + 1, classes.rules
     if rules.loss != SQUARED:
         return classes.numbers(labels), shift, scale
@@ -140,9 +141,9 @@ def in_units(
 
 
 def units_of(xp: Any, x: Any, inside: Any, count: Any, rules: Rules) -> tuple[Any, Any]:
-    """Means and inverse deviations of features, (G, d); 0 for what does not vary.
+    """Means and inverse deviations of features, (G, d); 0 for constant features.
 
-    x: (G, n, d), 0 behind the end; inside: (G, n, 1); count: (G, 1).
+    x: (G, n, d), 0 beyond the end; inside: (G, n, 1); count: (G, 1).
     """
     if not rules.standardise:
         nothing = xp.zeros((x.shape[0], x.shape[2]))
@@ -157,7 +158,9 @@ def units_of(xp: Any, x: Any, inside: Any, count: Any, rules: Rules) -> tuple[An
 
 
 class Classes:
-    """The numbers and weights of the classes of some groups; places: where `given` has them."""
+    """Labels and weights of the classes of some groups; places: indices of the groups in
+    `given`.
+    """
 
     def __init__(
         self,
@@ -183,7 +186,7 @@ class Classes:
         return (self.label[:, None, :] < labels[..., None]).sum(axis=2).astype(np.float64)
 
     def shares(self, own: Any, there: Any, count: Any) -> Any:
-        """The weight of each row, (G, n), 0 behind a group's end."""
+        """Returns the weight of each row, (G, n), 0 beyond a group's end."""
         if self.weight is None:
             return there.astype(np.float32)
         number = (own * there).astype(np.int64)

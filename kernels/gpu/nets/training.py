@@ -1,10 +1,12 @@
 """Trains the nets of many groups at once on a device.
 
 The objective, the steps and the order of the rows are those of `kernels/native/nets`, so the
-results are the CPU's but for the rounding of sums. Groups have rows in blocks of one length, the
-longest one's; rows behind a group's end have the weight 0. One kernel makes the steps of nets that
-fit in a block's shared memory (`fused.py`). Those of others are operations on arrays, each of all
-nets. There are no dropout, rows held out, embedded categories and limits of time.
+results equal the CPU's up to the rounding of sums. Groups have rows in blocks of one length, the
+longest one's; rows beyond a group's end have the weight 0.
+
+One kernel computes the steps of nets that fit in a block's shared memory (`fused.py`). Those of
+others are operations on arrays, each of all nets. Dropout, held-out rows, embedded categories and
+time limits are not supported.
 """
 
 from itertools import pairwise
@@ -38,21 +40,21 @@ AT_ONCE = 1 << 14
 
 
 def trained_on_device(device: Device, rows: Pass, rules: Rules, given: ByGroup) -> Trained:
-    """The net of each group, as `kernels.nets.training.trained` returns them."""
+    """Trains the net of each group; returns the same as `kernels.nets.training.trained`."""
     g, n_weights = rows.n_groups, rules.weights(rows.n_features)
-    found = Trained(
+    result = Trained(
         np.full((g, n_weights), np.nan), np.full((g, rules.epochs), np.nan), np.zeros(g, TRAINED)
     )
     for name in ("base_loss", "loss", "held_loss"):
-        found.about[name] = np.nan
+        result.about[name] = np.nan
     taken = np.ones(g, bool) if given.left_out is None else given.left_out == 0
     for places in parts_of(rows.groups["n_rows"], np.flatnonzero(taken)):
         block = block_of(device, rows.of(places), rules, given, places)
         start = None if given.start is None else given.start[places]
         one = Training(device, block, rules, start, rows.cancel_mark).run()
-        found.weights[places], found.history[places] = one.weights, one.history
-        found.about[places] = one.about
-    return found
+        result.weights[places], result.history[places] = one.weights, one.history
+        result.about[places] = one.about
+    return result
 
 
 class Training:
@@ -77,7 +79,7 @@ class Training:
         self.steps = np.zeros(self.g, np.int64)
 
     def _first(self, start: Floats | None) -> Layers:
-        """The weights to start from."""
+        """Initial weights."""
         flat = first_weights(self.rules.seed, self.sizes)
         if start is None:
             return [self._put(w, b) for w, b in split(np.tile(flat, (self.g, 1)), self.sizes)]
@@ -93,25 +95,25 @@ class Training:
         return [self._put(w, b) for w, b in layers]
 
     def _put(self, weights: Floats, biases: Floats) -> tuple[Any, Any]:
-        """Weights (G, out, in) and biases (G, out) as the device has them."""
+        """Loads weights (G, out, in) and biases (G, out) in the device's layout."""
         turned = np.ascontiguousarray(weights.transpose(0, 2, 1), np.float32)
         put = self.device.to_device
         return put(turned), put(np.ascontiguousarray(biases[:, None, :], np.float32))
 
     def run(self) -> Trained:
-        """All epochs, and what they gave."""
+        """Runs all epochs; returns the result."""
         history = np.full((self.g, self.rules.epochs), np.nan)
         about = np.zeros(self.g, TRAINED)
         about["held_loss"] = np.nan
         unit = self.block.label_scale**2
         alive = self.block.finite.copy()
-        begun = None if self.given is None else self._final_loss() * unit
+        initial = None if self.given is None else self._final_loss() * unit
         about["ending"][~alive] = OUT_OF_RANGE
         about["base_loss"] = np.where(alive, self._constant_loss() * unit, np.nan)
         for epoch in range(self.rules.epochs):
             if not alive.any():
                 break
-            with np.errstate(over="ignore", invalid="ignore"):  # of those that diverge
+            with np.errstate(over="ignore", invalid="ignore"):  # of diverging nets
                 sums, finite = self._epoch(epoch, alive)
             history[alive, epoch] = (sums / self.block.count * unit)[alive]
             about["epochs"][alive] = about["kept"][alive] = epoch + 1
@@ -123,15 +125,15 @@ class Training:
         with np.errstate(over="ignore", invalid="ignore"):
             about["loss"] = np.where(self.block.finite, self._final_loss() * unit, np.nan)
         weights = np.where(self.block.finite[:, None], self._in_caller_s_units(), np.nan)
-        if begun is not None and self.given is not None:
-            worse = self.block.finite & ~(about["loss"] <= ABOVE * begun)
-            weights[worse], about["loss"][worse] = self.given[worse], begun[worse]
+        if initial is not None and self.given is not None:
+            worse = self.block.finite & ~(about["loss"] <= ABOVE * initial)
+            weights[worse], about["loss"][worse] = self.given[worse], initial[worse]
             about["ending"][worse], about["kept"][worse] = WORSE, 0
         return Trained(weights, history, about)
 
     def _epoch(self, epoch: int, alive: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:
-        """The sums of the losses of the batches before their steps, and whether all weights are
-        numbers, (G,).
+        """Runs an epoch; returns sums of the batches' losses before their steps, and whether all
+        weights are finite, (G,).
         """
         rate = rate_of(self.rules, epoch)
         if self.fused is not None:
@@ -182,37 +184,37 @@ class Training:
             for which in (0, 1):
                 w, g = self.layers[at][which], slope[at][which]
                 first, second = self.first[at][which], self.second[at][which]
-                kept = np.float32(1 - rate * rules.weight_decay if which == 0 else 1)
+                decay = np.float32(1 - rate * rules.weight_decay if which == 0 else 1)
                 if rules.algorithm == 0:
                     new_first = np.float32(BETA1) * first + np.float32(1 - BETA1) * g
                     new_second = np.float32(BETA2) * second + np.float32(1 - BETA2) * g * g
                     length = xp.sqrt(new_second * shares[1]) + np.float32(EPSILON)
-                    moved = kept * w - np.float32(rate) * shares[0] * new_first / length
+                    moved = decay * w - np.float32(rate) * shares[0] * new_first / length
                 else:
                     new_first, new_second = np.float32(rules.momentum) * first + g, second
-                    moved = kept * w - np.float32(rate) * new_first
+                    moved = decay * w - np.float32(rate) * new_first
                 self._keep(at, which, xp.where(moving, moved, w))
                 self._keep(at, which, xp.where(moving, new_first, first), self.first)
                 self._keep(at, which, xp.where(moving, new_second, second), self.second)
 
     def _keep(self, at: int, which: int, array: Any, into: Layers | None = None) -> None:
-        """Puts weights (0) or biases (1) of a layer into a list of layers."""
+        """Stores weights (which = 0) or biases (1) of a layer in a list of layers."""
         into = self.layers if into is None else into
         pair = list(into[at])
         pair[which] = array
         into[at] = pair[0], pair[1]
 
     def _finite(self) -> NDArray[np.bool_]:
-        """Returns whether all weights of a group are numbers, (G,)."""
-        found = np.ones(self.g, bool)
+        """Returns whether all weights of a group are finite, (G,)."""
+        finite = np.ones(self.g, bool)
         for pair in self.layers:
             for array in pair:
                 total = self.device.to_host((array * 0).sum(axis=(1, 2)))
-                found &= np.asarray(total) == 0
-        return found
+                finite &= np.asarray(total) == 0
+        return finite
 
     def _final_loss(self) -> Floats:
-        """The mean loss over all rows in the nets' units, (G,)."""
+        """Mean loss over all rows in the nets' units, (G,)."""
         total, weight, block = np.zeros(self.g), np.zeros(self.g), self.block
         for at in range(0, int(block.count.max()), AT_ONCE):
             some = slice(at, at + AT_ONCE)
@@ -226,21 +228,23 @@ class Training:
             return total / weight
 
     def _constant_loss(self) -> Floats:
-        """The mean loss of the best constant in the nets' units, (G,)."""
+        """Mean loss of the best constant in the nets' units, (G,)."""
         y, share = self.block.y, self.block.share.astype(np.float64)
         count, host = self.block.count, self.device.to_host
         if self.rules.loss == SQUARED:
             mean = (y * share).sum(axis=1, keepdims=True)
             off = y - mean / self.device.to_device(count)[:, None]
             return host((off * off * share).sum(axis=1)) / count / 2
-        found = np.zeros(self.g)
+        loss = np.zeros(self.g)
         for k in range(max(self.rules.outputs, 2)):
             part = host((share * (y == k)).sum(axis=1)) / count
-            found -= np.where(part > 0, part * np.log(np.where(part > 0, part, 1)), 0)
-        return found
+            loss -= np.where(part > 0, part * np.log(np.where(part > 0, part, 1)), 0)
+        return loss
 
     def _in_caller_s_units(self) -> Floats:
-        """The weights, (G, weights), of each layer, of each of its units, bias and weights."""
+        """Weights (G, weights) in the caller's units: by layer and unit, the bias and the
+        weights.
+        """
         parts = []
         for at, (weights, biases) in enumerate(self.layers):
             w = np.asarray(self.device.to_host(weights), np.float64).transpose(0, 2, 1)
@@ -257,16 +261,16 @@ class Training:
 
 def split(flat: NDArray[Any], sizes: tuple[int, ...]) -> list[tuple[Any, Any]]:
     """Splits weights (G, weights) into each layer's weights (G, out, in) and biases (G, out)."""
-    found, at = [], 0
+    pieces, at = [], 0
     for inputs, out in pairwise(sizes):
         table = flat[:, at : at + out * (inputs + 1)].reshape(len(flat), out, inputs + 1)
-        found.append((table[..., 1:], table[..., 0]))
+        pieces.append((table[..., 1:], table[..., 0]))
         at += out * (inputs + 1)
-    return found
+    return pieces
 
 
 def rate_of(rules: Rules, epoch: int) -> float:
-    """The learning rate of an epoch, from 0 on."""
+    """Learning rate of an epoch, from 0 on."""
     if rules.schedule == 1:
         return float(rules.learning_rate * 0.5 * (1 + np.cos(np.pi * epoch / rules.epochs)))
     if rules.schedule == 2:

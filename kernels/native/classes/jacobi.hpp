@@ -8,7 +8,8 @@
 namespace tusk {
 
 constexpr int MOST_SWEEPS = 30;
-constexpr double NOTHING = 1e-15; // off the diagonal, of matrices whose eigenvalues are at most 1
+constexpr double NOTHING = 1e-15; // limit off the diagonal, for matrices with eigenvalues of at
+                                  // most 1
 
 // One rotation of rows and columns i < j of m, and of rows i and j of vectors.
 inline void rotate(double *m, double *vectors, int64_t n, int64_t i, int64_t j) {

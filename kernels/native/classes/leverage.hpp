@@ -26,7 +26,7 @@ public:
         inverse_ = how->inverse ? how->inverse + group * (w * (w + 1) / 2) : nullptr;
     }
 
-    // The derivatives of row i, whose class is at `own`, where they are; z: (p,).
+    // Divides the derivatives of row i, of class index `own`, in place; z: (p,).
     void divide(ClassRows &rows, int i, int64_t own, double weight, const double *z) {
         for (int64_t k = 0; k < k_; k++) {
             r_[k] = rows.of(k)[i] / weight;
@@ -49,7 +49,7 @@ public:
     }
 
 private:
-    static constexpr double LEAST = 1e-12; // of 1 - an eigenvalue
+    static constexpr double LEAST = 1e-12; // least 1 - eigenvalue
 
     // M, from the lower triangle of A.
     void set_quadratic_forms(const double *z) {

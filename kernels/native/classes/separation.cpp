@@ -1,4 +1,4 @@
-// How the margins of several classes change along a direction. This decides whether the loss has
+// Changes of the margins of several classes along a direction, which decide whether the loss has
 // an optimum (learners/linear/inference/separation.py).
 #include "../shared/reach.hpp"
 #include "softmax.hpp"
@@ -16,7 +16,7 @@ void margins_of(const auto &x, int n, int64_t d, const double *w, const double *
     margins(x, n, d, padded_w, w[d], m);
 }
 
-// Row i of class `own`, with its margins and their moves by class.
+// Adds row i of class `own`, with its margins and their moves by class.
 void take(ClassRows &margin, ClassRows &move, int64_t n_classes, int64_t own, int i, double far,
           Reach *out) {
     double top = margin.of(own)[i], sum = 0, mean = 0;

@@ -82,8 +82,8 @@ struct Rows {
     double value() const { return n; }
 };
 
-// The distinct labels of a group, rising, with the rows of each or the sum of their weights; one
-// more than `most` at most.
+// The distinct labels of a group, rising, with the rows of each or the sum of their weights; at
+// most `most` + 1 labels.
 template <class Sum>
 int64_t find_classes(const tusk_group &group, int64_t most, double *label, double *rows) {
     std::vector<double> found;

@@ -19,7 +19,7 @@ struct ClassSet {
         : n(s->n_classes), label(s->label + g * s->n_classes),
           weight(s->weight ? s->weight + g * s->n_classes : nullptr) {}
     int64_t place(double y) const { return std::lower_bound(label, label + n, y) - label; }
-    // Of row i, whose class is at `place`.
+    // Weight of row i, of class index `place`.
     double weight_of(int64_t place, const Targets &rows, int i) const {
         return (weight ? weight[place] : 1) * (rows.weight ? rows.weight[i] : 1);
     }
@@ -31,8 +31,8 @@ struct ClassRows {
     explicit ClassRows(int64_t classes) : m(classes * BLOCK_ROWS) {}
     double *of(int64_t k) { return m.data() + k * BLOCK_ROWS; }
 
-    // The sum of the losses of n rows. m becomes the probabilities less 1 at the row's class,
-    // times the row's weight, and 0 from row n on.
+    // Returns the sum of the losses of n rows. m becomes the probabilities, minus 1 at the row's
+    // class, times the row's weight, and 0 from row n on.
     double settle(const ClassSet &classes, const Targets &y, int n) {
         double own[BLOCK_ROWS], weight[BLOCK_ROWS], total = 0;
         int64_t place[BLOCK_ROWS];
@@ -50,7 +50,7 @@ struct ClassRows {
     }
 
 private:
-    // Probabilities times the weights of the rows; adds up the losses.
+    // Turns m into probabilities times the weights of the rows; adds up the losses.
     void to_probabilities(int64_t k_all, int n, const double *own, const double *weight,
                           double *total) {
         alignas(64) double most[BLOCK_ROWS], sum[BLOCK_ROWS];

@@ -32,15 +32,15 @@ enum tk_clusters_algorithm {
 };
 #define TK_CLUSTERS_LARGE 100000
 #define TK_CLUSTERS_MOST 10000 /* centres */
-#define TK_CLUSTERS_POINTS 200 /* of a history, which is thinned */
+#define TK_CLUSTERS_POINTS 200 /* rows of a history, which is thinned */
 
 enum tk_clusters_ending {
-    TK_CLUSTERS_FIXED = 0,       /* no row changed its centre, or the loss fell no more */
+    TK_CLUSTERS_FIXED = 0,       /* no row changed its centre, or the loss no longer fell */
     TK_CLUSTERS_TOLERANCE = 1,   /* the loss fell by less than epsilon */
     TK_CLUSTERS_ITERATIONS = 2,  /* max_iter was reached */
     TK_CLUSTERS_LATE = 3,        /* the deadline of the pass was over */
     TK_CLUSTERS_FEW = 4,         /* fewer different rows than clusters: each is a centre */
-    TK_CLUSTERS_OUT_OF_RANGE = 5 /* squared distances are no finite doubles: no centres */
+    TK_CLUSTERS_OUT_OF_RANGE = 5 /* squared distances are not finite: no centres */
 };
 
 typedef struct tk_clusters {
@@ -52,25 +52,25 @@ typedef struct tk_clusters {
     int32_t standardize; /* whether features are divided by their deviation */
     double epsilon;      /* the share of the loss; below 0: 0 or 1e-6, by the algorithm */
     uint64_t seed;
-    const int64_t *place; /* (n_groups,) where the numbers of each group begin */
+    const int64_t *place; /* (n_groups,) offset of the numbers of each group */
 } tk_clusters;
 
-/* What one group's training gave. */
+/* Result of one group's training. */
 typedef struct tk_clustered {
     double loss;        /* the mean squared distance of a row */
     int64_t centres;    /* as many as clusters, or fewer */
     int64_t iterations; /* passes over all rows, of the start that was kept */
-    int64_t starts;     /* that were finished */
-    int64_t distinct;   /* different rows */
-    int64_t algorithm;  /* that ran */
+    int64_t starts;     /* number finished */
+    int64_t distinct;   /* distinct rows */
+    int64_t algorithm;  /* the algorithm that ran */
     int64_t ending;     /* enum tk_clusters_ending */
 } tk_clustered;
 
 /* Trains centres for each group of a pass, whose groups may have different numbers of features.
- * `numbers` has for each group, if features are standardized, what they are multiplied by, (d,),
- * and then for each centre the sum of the weights of its rows and its coordinates in the caller's
- * units, by falling weight and then by coordinates. `history`, (n_groups, TK_CLUSTERS_POINTS), has
- * the losses of iterations over all rows, NaN behind the last one. No bit depends on the number of
+ * `numbers` has for each group, if features are standardized, their scales, (d,), and then for
+ * each centre the sum of the weights of its rows and its coordinates in the caller's units, by
+ * falling weight and then by coordinates. `history`, (n_groups, TK_CLUSTERS_POINTS), has the
+ * losses of iterations over all rows, NaN after the last one. No bit depends on the number of
  * threads or on the order of the rows. */
 TK_API int tk_train_clusters(const tk_pass *pass, const tk_clusters *clusters, tusk_memory *memory,
                              double *numbers, double *history, tk_clustered *out);

@@ -10,7 +10,8 @@ namespace tusk::clusters {
 namespace {
 
 constexpr int64_t CHUNK_ROWS = 2048;
-constexpr int64_t MOST_CHUNKS = 64, MOST_SUMS = 1 << 23; // of a pass, and the numbers of its sums
+constexpr int64_t MOST_CHUNKS = 64, MOST_SUMS = 1 << 23; // limits on chunks of a pass, and on the
+                                                         // numbers of its sums
 constexpr int64_t BLOCK = 4;                             // rows that are measured together
 
 // The squared distances of R dense rows to the eight centres of a panel.
@@ -31,8 +32,8 @@ inline void measure_panel(const T *x, int64_t d, const double *panel, v8d begun,
         store(out + r * stride, sum[r]);
 }
 
-// The same of one sparse row. Of a feature that some rows lack, `begun` has the square of the
-// centre, which a row that has the feature takes back.
+// The same for one sparse row. For a feature that some rows lack, `begun` includes the square of
+// the centre, which a row with the feature subtracts again.
 template <class T>
 inline void measure_sparse(const T *x, const int32_t *id, int64_t n, const double *lacking,
                            const double *panel, v8d begun, double *out) {
@@ -44,7 +45,7 @@ inline void measure_sparse(const T *x, const int32_t *id, int64_t n, const doubl
     store(out, vmax(sum, splat(0)));
 }
 
-// The nearest of the centres; the one before stays where another is not nearer.
+// The nearest of the centres; the previous one unless another is nearer.
 inline int32_t nearest_of(const double *distance, int64_t k, int32_t before) {
     int32_t best = before < 0 ? 0 : before;
     double least = distance[best];

@@ -1,4 +1,4 @@
-// Passes over rows: which centre is nearest to each, and the sums that move centres.
+// Passes over rows: the nearest centre of each, and the sums that move centres.
 #pragma once
 
 #include "points.hpp"
@@ -7,7 +7,7 @@ namespace tusk::clusters {
 
 constexpr int32_t NOWHERE = -1;
 
-// Centres as passes read them: (k, d), and the same in panels of eight centres, feature by
+// Centres in the layout of passes: (k, d), and the same in panels of eight centres, feature by
 // feature.
 class Centres {
 public:
@@ -15,12 +15,12 @@ public:
 
     int take(tusk_memory *memory, int64_t most, int64_t features);
     double *of(int64_t j) const { return rows_ + j * d; }
-    // Writes the panels anew: of the first `count` centres, or of one of these.
+    // Updates the panels of the first `count` centres, or of one of them.
     void lay_out(int64_t count, const Points &points);
     void lay_out_one(int64_t j, const Points &points);
     int64_t padded() const { return (k + 7) / 8 * 8; }
     const double *panel(int64_t j) const { return panels_ + j * d; } // j: a multiple of eight
-    // The squared distance of a row without numbers, (padded,); infinite behind the last centre.
+    // The squared distance from 0 to each centre, (padded,); infinite beyond the last centre.
     const double *begun() const { return begun_; }
 
 private:
@@ -28,15 +28,15 @@ private:
     double *rows_ = nullptr, *panels_ = nullptr, *begun_ = nullptr;
 };
 
-// What a pass over rows gives.
+// Results of a pass over rows.
 struct Sums {
     double *moved = nullptr; // (k, d): sums of weight * (x - centre), of sparse rows of weight * x
     double *weight = nullptr; // (k,)
-    double loss = 0;          // the sum of the squared distances by weight
-    int64_t changed = 0;      // rows whose nearest centre is another than before
+    double loss = 0;          // weighted sum of the squared distances
+    int64_t changed = 0;      // number of rows whose nearest centre has changed
 };
 
-// Passes over some rows, with room for their sums; chunks depend on the rows and centres alone.
+// Passes over some rows, with memory for their sums; chunks depend on the rows and centres alone.
 class Passes {
 public:
     Passes(const tk_pass &pass, const Points &points, int threads)
@@ -48,7 +48,7 @@ public:
     int run(const Centres &centres, int64_t first, int64_t n, bool whole, Sums *sums);
     // The squared distances of the first n rows to the centres, (n, padded).
     int measure(const Centres &centres, int64_t n, double *out) const;
-    // Those of one row, (padded,).
+    // The squared distances of one row to the centres, (padded,).
     void measure_row(const Centres &centres, int64_t row, double *out) const;
 
     int32_t *nearest() const { return nearest_.data(); }  // (n,); NOWHERE before the first pass

@@ -10,9 +10,9 @@
 namespace tusk::clusters {
 namespace {
 
-constexpr int64_t TASK_ROWS = 1024; // that one thread copies at a time
+constexpr int64_t TASK_ROWS = 1024; // rows that a thread copies at a time
 
-// A row as its numbers that are not 0, by rising feature; repeated ids add up.
+// The nonzero numbers of a row, by rising feature; repeated ids add up.
 template <class T>
 void entries_of(const tusk_group &group, const Key &key, std::vector<Entry> &out) {
     out.clear();
@@ -89,7 +89,7 @@ int Points::read(const tk_pass &pass, const tusk_group &group, uint64_t seed, in
     return copy(group, rows, threads, pass.cancel_mark, memory);
 }
 
-// Memory for the rows' values, and where each sparse row begins.
+// Allocates memory for the rows' values, and offsets of sparse rows.
 int Points::take_room(const tusk_group &group, const std::vector<Row> &rows, tusk_memory *memory) {
     const bool given_sparse = tusk_is_sparse(group.kind);
     int code = weight_.take(memory, (size_t)n);
@@ -107,13 +107,13 @@ int Points::take_room(const tusk_group &group, const std::vector<Row> &rows, tus
         }
         start_.data()[n] = entries;
     }
-    // Short sparse rows take no more memory when they are written out.
+    // Dense storage takes no more memory for short sparse rows.
     sparse = given_sparse && d > 2 * (entries / std::max<int64_t>(n, 1)) + 16;
     code = values_.take(memory, (size_t)(sparse ? entries : n * d) * (f64 ? 8 : 4));
     return code || !sparse ? code : id_.take(memory, (size_t)entries);
 }
 
-// Writes the values of row i; the largest in size.
+// Writes the values of row i; returns the largest absolute value.
 double Points::put_row(int64_t i, const std::vector<Entry> &row) {
     const size_t size = f64 ? 8 : 4;
     double high = 0;
@@ -187,8 +187,8 @@ template <class T, class Body> void for_numbers(const Points &p, Body &&body) {
     }
 }
 
-// The weighted means (d,) and the inverses of the deviations, 1 for a feature that does not vary.
-// Moments are of differences to the first row, so that features far from 0 keep their digits.
+// The weighted means (d,) and the inverses of the deviations, 1 for a constant feature. Moments
+// are of differences to the first row, so that features far from 0 keep their digits.
 template <class T> void moments(const Points &p, double *mean, double *scale) {
     std::vector<double> origin((size_t)p.d, 0.0), seen((size_t)p.d, 0.0);
     double total = 0;

@@ -1,4 +1,4 @@
-// The different rows of a group in the order of a hash of their content, with their weights.
+// The distinct rows of a group in the order of a hash of their content, with their weights.
 #pragma once
 
 #include <utility>
@@ -10,33 +10,33 @@
 
 namespace tusk::clusters {
 
-// A feature in the units of the training: z = (x - shift) * scale, where the training has units.
+// Units of the features in training: z = (x - shift) * scale, if the training has units.
 struct Units {
     Charged<double> numbers; // (2, d): shift and scale
     double *shift = nullptr, *scale = nullptr;
 };
 
-// A feature of a row, and its value, which is not 0.
+// A feature of a row, and its nonzero value.
 using Entry = std::pair<int32_t, double>;
 
 class Points {
 public:
     int64_t n = 0, d = 0, entries = 0;
     bool sparse = false, f64 = false;
-    double largest = 0; // of the absolute values
+    double largest = 0; // largest absolute value
 
     // Copies the rows of a group. A tk_code.
     int read(const tk_pass &pass, const tusk_group &group, uint64_t seed, int threads,
              tusk_memory *memory);
-    // Puts rows into units in which features have the deviation 1, and returns these.
+    // Converts rows to units in which features have the deviation 1, and returns these units.
     int standardize(Units *units, tusk_memory *memory);
 
     const double *weight() const { return weight_.data(); } // (n,)
     template <class T> const T *values() const { return (const T *)values_.data(); }
-    // Of sparse rows, whose ids rise: where each begins, (n + 1,), and the ids.
+    // For sparse rows, whose ids rise: offsets, (n + 1,), and ids.
     const int64_t *start() const { return start_.data(); }
     const int32_t *id() const { return id_.data(); }
-    // (d,): 1 for a feature that some sparse row lacks, else 0.
+    // (d,): 1 for a feature that some sparse rows lack, else 0.
     const double *lacking() const { return lacking_.data(); }
 
 private:

@@ -1,4 +1,4 @@
-// Trains the centres of the groups of a pass: small ones side by side, a large one with all
+// Trains the centres of the groups of a pass: small ones concurrently, a large one with all
 // threads.
 #include <cmath>
 #include <limits>
@@ -11,18 +11,20 @@
 namespace tusk::clusters {
 namespace {
 
-constexpr int64_t LARGE = 1 << 16;             // numbers of a group that several threads share
-constexpr int64_t SAMPLE = 1 << 14, EACH = 32; // rows among which starts are drawn, and for each
-                                               // centre, unless there are fewer
+constexpr int64_t LARGE = 1 << 16;             // count of numbers from which several threads share
+                                               // a group
+constexpr int64_t SAMPLE = 1 << 14, EACH = 32; // rows among which starts are drawn, in total and
+                                               // for each centre, unless there are fewer
 constexpr int64_t SAMPLE_ITERATIONS = 100;
-constexpr double MOST_VALUE = 1e150, LEAST_VALUE = 1e-140; // squares of others are no doubles
+constexpr double MOST_VALUE = 1e150, LEAST_VALUE = 1e-140; // squares of others are not finite
+                                                           // doubles
 constexpr double NONE = std::numeric_limits<double>::quiet_NaN();
 
 // Uniform draws that depend on the seed and the number of the start alone.
 class Draws {
 public:
     Draws(uint64_t seed, uint64_t start) : state_(mix(seed ^ 0x9e3779b97f4a7c15u, start + 1)) {}
-    // The first of rising sums that is above a uniform share of the last one.
+    // The index of the first of rising sums above a uniform fraction of the last one.
     int64_t from(const double *sums, int64_t n) {
         state_ += 0x9e3779b97f4a7c15u;
         double share = (double)(mix(state_, 0xbf58476d1ce4e5b9u) >> 11) * 0x1p-53;
@@ -34,7 +36,7 @@ private:
     uint64_t state_;
 };
 
-// Where a training stands, or what it found.
+// State of a training, or its result.
 struct Found {
     Charged<double> numbers; // centres (k, d), and the weights of their rows (k,)
     std::vector<double> history;
@@ -71,7 +73,7 @@ public:
     }
 
 private:
-    // Memory, and what follows from how many rows there are.
+    // Allocates memory, and sets limits that depend on the number of rows.
     int prepare() {
         k_ = std::min<int64_t>(how_.clusters, points_.n);
         sample_ = std::min(points_.n, std::max(SAMPLE, EACH * k_));
@@ -92,7 +94,7 @@ private:
         return code ? code : drawn_.take(memory_, (size_t)(sample_ * (2 + (tries_ + 7) / 8 * 8)));
     }
 
-    // As many centres as different rows.
+    // Makes each distinct row a centre.
     void take_rows(tk_clustered *out) {
         for (int64_t i = 0; i < k_; i++) {
             copy_row(i, best_->numbers.data() + i * points_.d);
@@ -176,7 +178,8 @@ private:
         }
         if (code != TK_OUT_OF_TIME)
             return code;
-        for (int64_t j = 0; j < k_; j++) // different rows, since there is no time to draw them
+        for (int64_t j = 0; j < k_; j++) // arbitrary distinct rows, since there is no time to draw
+                                         // them
             copy_row(j, centres_.of(j));
         return TK_OK;
     }
@@ -198,8 +201,8 @@ private:
 
     // --- iterations ---
 
-    // Lloyd's iterations on the first n rows, from the centres on; `now_` has the last one whose
-    // pass ended. first: whether the first pass runs whatever the time.
+    // Lloyd's iterations on the first n rows from the current centres; `now_` has the last one
+    // whose pass ended. first: whether the first pass runs regardless of the time.
     int lloyd(int64_t n, int64_t most, bool first) {
         now_->history.clear();
         now_->iterations = 0;
@@ -253,8 +256,8 @@ private:
         now_->iterations++;
     }
 
-    // Moves centres to the means of their rows; before: weights of rows that they are means of
-    // already, (k,), which count like these; NULL: none.
+    // Moves centres to the means of their rows; before: weights of earlier rows in the centres'
+    // means, (k,), which count likewise; NULL: none.
     void move(const Sums &sums, double *before) {
         for (int64_t j = 0; j < k_; j++) {
             const double *moved = sums.moved + j * points_.d;
@@ -274,9 +277,9 @@ private:
         }
     }
 
-    // Moves single rows to other centres where the loss falls once both centres have moved too,
-    // which in small groups leads on from where no row has a nearer centre (Telgarsky and
-    // Vattani, Hartigan's method: k-means clustering without Voronoi, AISTATS 2010).
+    // Moves single rows to other centres if the loss falls after both centres have moved too,
+    // which in small groups improves on centres that are the nearest of all their rows (Telgarsky
+    // and Vattani, Hartigan's method: k-means clustering without Voronoi, AISTATS 2010).
     int exchange(int64_t n, double *weight, bool *moved) {
         std::vector<double> found((size_t)centres_.padded()), row((size_t)points_.d);
         for (int64_t i = 0; i < n; i++) {
@@ -315,8 +318,7 @@ private:
         return TK_OK;
     }
 
-    // Moves each centre without rows to the row that lies farthest from its own one, which that
-    // one loses.
+    // Moves each centre without rows to the row that is farthest from its centre, which loses it.
     void refill(int64_t n, Sums *sums) {
         std::vector<int64_t> rows;
         for (int64_t j = 0; j < k_; j++) {

@@ -9,8 +9,8 @@ extern "C" {
 #endif
 
 /* Rows that a sampler drew for an epoch, in its order. Group g visits rows[begin[g]] to
- * rows[begin[g + 1] - 1], numbers of its rows from 0. sizes: of its batches, from sizes[first[g]]
- * on; NULL: all of them have batch_size rows. */
+ * rows[begin[g + 1] - 1], numbers of its rows from 0. sizes: of its batches, from
+ * sizes[first[g]] on; NULL: all have batch_size rows. */
 typedef struct tk_drawn {
     const int64_t *rows;
     const int64_t *begin; /* (n_groups + 1,) */
@@ -29,8 +29,8 @@ typedef struct tk_epoch {
     uint64_t seed;
     int32_t shuffle;       /* 0: rows in stored order; 1: runs of eight rows in random order */
     const tk_drawn *drawn; /* for tk_sgd: which rows it visits; NULL: all of them */
-    /* Where the rows are one part of a group whose other parts lie elsewhere: rows of the parts
-     * that the epoch has visited before, rows of all parts, 0: there are no others, and the mean
+    /* For rows that are one part of a group: the number of rows that the epoch has visited in
+     * other parts, the number of rows of all parts (0: there are no other parts), and the mean
      * weight of the rows of all parts. */
     int64_t rows_before, rows_of_all;
     double mean_weight;
@@ -40,8 +40,8 @@ typedef struct tk_epoch {
  * taken before its own update. */
 TK_API int tk_sgd(const tk_pass *pass, const tk_epoch *epoch, double *weights, double *average,
                   double *loss);
-/* The same for several classes, whose weights are of shape (n_groups, n_classes, d + 1), without
- * the mean of sparse rows, for which average gets the last weights. reference: whether the first
+/* The same for several classes, whose weights are of shape (n_groups, n_classes, d + 1); for
+ * sparse rows average gets the last weights instead of a mean. reference: whether the first
  * class keeps its weights; else it keeps its intercept. */
 TK_API int tk_softmax_sgd(const tk_pass *pass, const tk_softmax *softmax, const tk_epoch *epoch,
                           int reference, double *weights, double *average, double *loss);

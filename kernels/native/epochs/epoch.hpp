@@ -253,7 +253,7 @@ public:
     std::vector<W> taken;
     double taken_b = 0;
 
-    // rows: of the group, or of the part of it that is here.
+    // rows: number in the group, or in the part of it that is trained here.
     LateMean(const tk_epoch *e, int64_t rows, int64_t d)
         : taken(d), first_((e->rows_of_all ? e->rows_of_all : rows) / 2 - e->rows_before),
           rows_((e->rows_of_all ? e->rows_of_all : rows) - e->rows_before) {}

@@ -84,7 +84,7 @@ inline std::vector<Run> make_runs(const tusk_group &group, const tk_epoch *e, in
     return interleave(partitions);
 }
 
-// Each row that was drawn for group g, as a run of its own.
+// Each row drawn for group g, as a separate run.
 inline std::vector<Run> drawn_runs(const tusk_group &group, const tk_drawn &drawn, int64_t g) {
     std::vector<const tusk_segment *> segments;
     std::vector<int64_t> end;
@@ -102,10 +102,10 @@ inline std::vector<Run> drawn_runs(const tusk_group &group, const tk_drawn &draw
     return runs;
 }
 
-// How many rows each batch of an epoch has.
+// Number of rows of each batch of an epoch.
 class Batches {
 public:
-    Batches(int64_t size) : size_(size) {} // all the same
+    Batches(int64_t size) : size_(size) {} // all batches are equal
 
     Batches(const tk_epoch *e, int64_t g) : size_(e->batch_size) {
         if (!e->drawn || !e->drawn->sizes)

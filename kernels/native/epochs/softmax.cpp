@@ -6,12 +6,12 @@
 namespace tusk {
 namespace {
 
-// What the classes of a group share.
+// Parameters shared by the classes of a group.
 struct Task {
     const tk_pass *pass;
     const tk_epoch *epoch;
     int64_t g, d, n_classes;
-    int64_t first; // class that moves
+    int64_t first; // first class that moves
     ClassSet classes;
 
     Task(const tk_pass *p, const tk_softmax *s, const tk_epoch *e, int64_t group, bool reference)

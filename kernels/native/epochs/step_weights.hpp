@@ -1,6 +1,6 @@
-// The weights of a group's rows as stochastic steps use them: divided by their mean, so that the
-// mean over rows drawn alike estimates the gradient of the weighted mean loss without bias, and
-// steps have the size that they have without weights.
+// The weights of a group's rows for stochastic steps: divided by their mean, so that the mean over
+// uniformly drawn rows estimates the gradient of the weighted mean loss without bias, and steps
+// have the same size as without weights.
 #pragma once
 
 #include <vector>
@@ -42,7 +42,7 @@ private:
     double inverse_ = 1;
 };
 
-// Those of each group.
+// The step weights of each group.
 inline std::vector<StepWeights> step_weights(const tk_pass *pass) {
     std::vector<StepWeights> found;
     for (int64_t g = 0; g < pass->n_groups; g++)

@@ -31,7 +31,7 @@ typedef struct tk_factor_spec {
     /* 0: vectors are in memory. Else they are in a store, and the vectors of a block of ratings
      * take about block_bytes bytes. */
     int64_t block_bytes;
-    double alpha; /* of implicit feedback: by how much a unit of it raises the confidence */
+    double alpha; /* for implicit feedback: increase of the confidence per unit */
 } tk_factor_spec;
 typedef struct tk_factorization tk_factorization;
 /* Copies the ratings into blocks and draws the initial factors. The order of the ratings depends
@@ -44,8 +44,8 @@ TK_API void tk_factorization_start(tk_factorization *f);
 /* Saves a copy of the vectors, which tk_factorization_restore brings back. */
 TK_API int tk_factorization_keep(tk_factorization *f);
 TK_API void tk_factorization_restore(tk_factorization *f);
-/* In the functions below `sums` (2,), if not NULL, receives the sum of the losses and the sum of
- * the ratings' penalties. */
+/* In the functions below `sums` (2,), if not NULL, receives the sum of the losses and the sum
+ * of the ratings' penalties. */
 /* One epoch at a step size. Each loss is taken before the rating's own update, the penalties after
  * the epoch. Blocks that share no users or items run in parallel. Blocks that share some run in a
  * fixed order, so the result is the same for any number of threads. `lock_free`: threads do not
@@ -101,8 +101,8 @@ TK_API void tk_factor_keys_resume(tk_factor_keys *keys);
 /* The row of item 0 in the store. */
 TK_API int64_t tk_factor_keys_first_item(const tk_factor_keys *keys);
 typedef struct tk_stored_factors {
-    const tk_factorization *factorization; /* made with block_bytes */
-    tk_factor_keys *keys;                  /* made for this factorization */
+    const tk_factorization *factorization; /* created with block_bytes */
+    tk_factor_keys *keys;                  /* created for this factorization */
     const tusk_frame_access *access;       /* frames of floats */
     int32_t threads;                       /* workers 0 to threads - 1 */
     int64_t cancel_mark;
@@ -123,12 +123,12 @@ TK_API int tk_stored_factors_epoch(tk_stored_factors *job);
 TK_API int tk_stored_factors_loss(tk_stored_factors *job);
 
 /* --- matrix factorization of implicit feedback, with vectors in memory --- */
-/* A pass here has one group of dense rows [user, item], as for tk_factorization. A label says how
- * much feedback a row is, 0 or more, and a row of weight 2 counts as two. The rows of one pair add
+/* A pass here has one group of dense rows [user, item], as for tk_factorization. A label is the
+ * amount of feedback, 0 or more, and a row of weight 2 counts as two. The rows of one pair add
  * up. interactions.hpp defines the objectives. */
 typedef struct tk_interactions tk_interactions;
 
-/* The number, from 1, of the first row whose label is not from 0 to `most`, and that label; 0:
+/* The number, from 1, of the first row whose label is not in [0, most], and that label; 0:
  * none. */
 TK_API int tk_feedback_outside(const tk_pass *pass, double most, int64_t *row, double *label);
 
@@ -151,9 +151,9 @@ TK_API int tk_interactions_solve(tk_interactions *f, int cg_steps, int threads,
 /* The objective's sum at the current vectors. */
 TK_API int tk_interactions_objective(tk_interactions *f, int threads, int64_t cancel_mark,
                                      double *objective);
-/* One epoch of Bayesian personalised ranking (ranking.cpp), of vectors with biases. loss: the mean
- * of the triples before their steps; 0 where each user has all items. The result is the same for
- * any number of threads. */
+/* One epoch of Bayesian personalised ranking (ranking.cpp), of vectors with biases. loss: the
+ * mean of the triples before their steps; 0 if each user has all items. The result is the same
+ * for any number of threads. */
 TK_API int tk_interactions_rank(tk_interactions *f, int64_t epoch, double step, int threads,
                                 int64_t cancel_mark, double *loss);
 /* Writes the vectors: coef (n_users + n_items, width), users first, zeros for ids without rows. */

@@ -28,26 +28,26 @@ namespace tusk {
 // of LINE floats. It is aligned to cache lines.
 constexpr int LINE = 16;
 
-// The places of user and item in the tables of vectors, and the rating in units of the deviation.
+// The indices of user and item in the tables of vectors, and the rating in units of the deviation.
 struct Rating {
     int32_t user, item;
     float value;
 };
 
-// The users or the items. Each id with ratings has a place, in the order of ids. Places are cut
+// The users or the items. Those with ratings have indices, in the order of ids. Indices are cut
 // into ranges with about the same number of ratings.
 struct Side {
     int64_t n_ids = 0;
     std::vector<int32_t> place; // by id; -1: no ratings
-    std::vector<int32_t> id;    // by place
-    std::vector<int64_t> count; // ratings, by place
-    std::vector<double> mass;   // the sum of their weights, by place; empty: they have none
+    std::vector<int32_t> id;    // by index
+    std::vector<int64_t> count; // number of ratings, by index
+    std::vector<double> mass;   // sum of the ratings' weights, by index; empty: they have none
     double weight(int64_t place) const {
         return mass.empty() ? (double)count[place] : mass[place];
     }
-    std::vector<int32_t> range; // by place
-    std::vector<int32_t> first; // first place of each range, then the number of places
-    Charged<float> vectors;     // stride floats per place
+    std::vector<int32_t> range; // by index
+    std::vector<int32_t> first; // first index of each range, then the number of indices
+    Charged<float> vectors;     // stride floats per index
     Charged<float> kept;        // the copy of tk_factorization_keep
     int64_t seen() const { return (int64_t)count.size(); }
 };
@@ -64,7 +64,7 @@ struct Factorization {
     int64_t n = 0;
     tusk_memory *memory = nullptr;
     Charged<Rating> ratings;
-    Charged<float> weights; // like ratings, with the mean 1; NULL: they have none
+    Charged<float> weights; // parallel to ratings, with the mean 1; NULL: they have none
     std::vector<int64_t> start;
     double mean = 0, deviation = 1;
 
@@ -108,7 +108,7 @@ constexpr int64_t RATING_CHUNK = 1 << 15;
 
 // Counts the ratings of each id, in side.count by id for now. Returns a tk_code.
 int count_ids(const tk_pass *pass, const std::vector<Chunk> &chunks, Side &users, Side &items);
-// Gives each id with ratings a place. From here on side.count is by place.
+// Assigns indices to ids with ratings. From here on side.count is by index.
 void assign_places(Side &side);
 
 // Draws the initial factors.

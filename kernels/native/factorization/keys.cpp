@@ -8,7 +8,7 @@
 namespace tusk {
 namespace {
 
-// The distinct numbers that the ratings of a piece have named so far, on one side.
+// The distinct numbers used so far by the ratings of a piece, on one side.
 class Named {
 public:
     // Starts a new set, of numbers first to first + n - 1.
@@ -169,7 +169,7 @@ void shape(const Factorization &f, int32_t per_key, Keys &keys) {
         (uint64_t)((f.users.n_ids + keys.per_key - 1) / keys.per_key) * (uint64_t)keys.per_key;
 }
 
-// Concatenates `cut`, the pieces of all blocks. Returns how many bundles they need.
+// Concatenates `cut`, the pieces of all blocks. Returns the number of bundles that they need.
 int64_t join(const Factorization &f, const std::vector<std::vector<Piece>> &cut, Keys &keys) {
     int64_t needs = 0;
     for (const auto &some : cut) {

@@ -12,7 +12,7 @@ namespace tusk {
 
 struct Bundle {
     uint64_t key;       // with one key per weight: the first key of the vector
-    int32_t first, end; // places
+    int32_t first, end; // indices
 };
 
 struct KeySide {
@@ -20,7 +20,7 @@ struct KeySide {
     std::vector<Bundle> bundles;
     std::vector<int32_t> first;  // first bundle of each range, then the number of bundles
     std::vector<int32_t> visits; // pieces that need each bundle
-    std::vector<int32_t> left;   // pieces still to come in this epoch, by bundle
+    std::vector<int32_t> left;   // remaining pieces in this epoch, by bundle
     std::vector<uint8_t> drawn;  // whether the bundle's vectors have their initial values
 };
 

@@ -21,13 +21,14 @@
 namespace tusk {
 namespace {
 
-constexpr int BATCH = 256; // ratings whose lines are copied side by side; they fit into L1
+constexpr int BATCH = 256; // ratings whose lines are copied into contiguous memory; they fit into
+                           // L1
 constexpr int TILE = 4;    // rows of a matrix that fit into registers
 // Share of the diagonal's mean that is added to the diagonal. It keeps directions that the ratings
 // do not determine fixed.
 constexpr float DAMPING = 3e-6f;
 
-// The place of a rating's other vector, and the rating's residual.
+// The index of a rating's other vector, and the rating's residual.
 struct Rest {
     int32_t place;
     float left;
@@ -64,7 +65,7 @@ struct Half {
     const float *line(const Rest &rest, int l) const {
         return theirs.vectors.data() + (int64_t)rest.place * f.stride + l * LINE;
     }
-    int64_t most() const { // ratings of the largest range
+    int64_t most() const { // number of ratings of the largest range
         int64_t found = 0;
         for (int32_t range = 0; range < f.grid; range++) {
             int64_t here = 0;
@@ -119,7 +120,7 @@ void eliminate(Room &room, int d, float *out) {
     }
 }
 
-// Copies the lines and residuals of the first `n` ratings side by side.
+// Copies the lines and residuals of the first `n` ratings into contiguous memory.
 void pack(const Half &half, Rests rests, int n, int l, Room &room) {
     const bool first = l == 0 && half.f.biases;
     for (int k = 0; k < n; k++) {
@@ -168,7 +169,8 @@ void solve_line(const Half &half, float *vector, Rests rests, int64_t n, double 
     }
 }
 
-// Solves for the vector of a place and returns the weighted sum of its ratings' squared residuals.
+// Solves for the vector of an index and returns the weighted sum of its ratings' squared
+// residuals.
 double solve_vector(const Half &half, int32_t place, Rests rests, Room &room) {
     float *vector = half.mine.vectors.data() + (int64_t)place * half.f.stride;
     const int64_t n = half.mine.count[place];

@@ -17,7 +17,7 @@ inline v8f high_half(v16f v) {
 inline v16f splat16(float x) {
     return x - v16f{};
 }
-// The first number of `a` with the other numbers of `b`.
+// The first number of `a` followed by the other numbers of `b`.
 inline v16f with_first(v16f a, v16f b) {
     using v16i = int __attribute__((vector_size(64)));
     return v16i{-1} ? a : b;

@@ -32,7 +32,7 @@ template <class Body> int for_chunks(const tk_pass *pass, size_t n, Body &&body)
 int count_ids(const tk_pass *pass, const std::vector<Chunk> &chunks, Side &users, Side &items) {
     int64_t ids = users.n_ids + items.n_ids, n = pass->groups[0].n_rows;
     int64_t parts = std::clamp<int64_t>(n / ids, 1, pass->threads);
-    Counted counted((parts + 1) * ids * (int64_t)sizeof(int64_t)); // + 1: a copy of the counts
+    Counted counted((parts + 1) * ids * (int64_t)sizeof(int64_t)); // plus one copy of the counts
     std::vector<std::vector<int64_t>> counts(parts);
     int code = for_chunks(pass, parts, [&](int64_t part) {
         std::vector<int64_t> &mine = counts[part];
@@ -68,7 +68,7 @@ void assign_places(Side &side) {
 
 namespace {
 
-// Cuts the places into `grid` ranges with about n / grid ratings each.
+// Cuts the indices into `grid` ranges with about n / grid ratings each.
 void cut(Side &side, int64_t n, int32_t grid) {
     side.range.resize(side.seen());
     int64_t before = 0;
@@ -80,7 +80,7 @@ void cut(Side &side, int64_t n, int32_t grid) {
     side.first.assign(grid + 1, (int32_t)side.seen());
     for (int64_t place = side.seen(); place-- > 0;)
         side.first[side.range[place]] = (int32_t)place;
-    for (int32_t r = grid; r-- > 0;) // for ranges without a place
+    for (int32_t r = grid; r-- > 0;) // for empty ranges
         side.first[r] = std::min(side.first[r], side.first[r + 1]);
 }
 
@@ -111,8 +111,8 @@ double largest_weight(const tk_pass *pass) {
     return most;
 }
 
-// What floats of ratings are measured from and in: the middle of the ratings, or 0 where nothing
-// takes up their mean, and a power of 2, so that differences of whole numbers stay exact.
+// Offset and unit of ratings' floats: the middle of the ratings, or 0 if the model does not absorb
+// their mean, and a power of 2, so that differences of whole numbers stay exact.
 struct Scale {
     double origin = 0, unit = 1;
     float of(double y) const { return (float)((y - origin) / unit); }
@@ -177,7 +177,7 @@ int scatter(const tk_pass *pass, const std::vector<Chunk> &chunks, const Scale &
     });
 }
 
-// The hash is of the pair alone: so the order is the same whatever the ratings' unit is.
+// The hash depends on the pair alone, so the order is independent of the ratings' unit.
 inline uint32_t shuffle_key(const Rating &r, uint64_t seed) {
     uint64_t pair = (uint64_t)(uint32_t)r.user << 32 | (uint32_t)r.item;
     return (uint32_t)(scrambled(scrambled(pair ^ seed)) >> 32);
@@ -261,7 +261,7 @@ template <class Term> double block_sum(const tk_pass *pass, const Factorization 
     return total;
 }
 
-// Makes the mean of the weights 1, and adds them up by user and by item.
+// Scales the weights to mean 1, and adds them up by user and by item.
 void scale_weights(const tk_pass *pass, Factorization &f) {
     if (!f.weights.data())
         return;

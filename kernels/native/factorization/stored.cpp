@@ -75,8 +75,8 @@ struct Held {
     uint64_t seed; // for the initial factors
     const int32_t *needs = nullptr;
     int32_t n = 0;
-    std::vector<float *> vectors; // by place in the range
-    int32_t first = 0;            // first place of the range
+    std::vector<float *> vectors; // by index in the range
+    int32_t first = 0;            // first index of the range
     std::vector<float> room;      // with one key per weight: copies of the vectors
 
     Held(const Side &s, KeySide &k, uint64_t seed) : side(&s), keys(&k), seed(seed) {}

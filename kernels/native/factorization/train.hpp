@@ -32,16 +32,16 @@ constexpr int AHEAD = 6; // ratings whose vectors are prefetched
 
 // The addresses of the vectors: contiguous, or through pointers.
 struct SideBySide {
-    float *first; // vector of place 0
+    float *first; // vector of index 0
     float *at(int32_t place, int64_t stride) const { return first + place * stride; }
 };
 struct Scattered {
     float *const *vectors;
-    int32_t first; // first place
+    int32_t first; // first index
     float *at(int32_t place, int64_t) const { return vectors[place - first]; }
 };
 
-// What a step leaves of a vector where the rating has a weight: 1 - weight step l2.
+// The factor of a vector in the step of a weighted rating: 1 - weight step l2.
 template <bool Weighted> v16f kept(const v16f &keep, float weight) {
     return Weighted ? splat16(weight) * keep + splat16(1 - weight) : keep;
 }
@@ -115,7 +115,7 @@ inline double total_of(const std::vector<double> &sums) {
     return total;
 }
 
-// 0 .. n - 1 in a seeded order.
+// The numbers 0 .. n - 1 in a seeded order.
 inline std::vector<int32_t> permutation(int32_t n, uint64_t seed) {
     std::vector<int32_t> order(n);
     for (int32_t k = 0; k < n; k++) {

@@ -41,37 +41,37 @@ typedef struct tk_fm {
     int32_t rank;
     int32_t epochs;
     int32_t patience;  /* epochs without a lower held-out loss after which training ends */
-    int32_t lock_free; /* whether threads step on the weights of a large group without locks
-                          (Niu, Recht, Re and Wright, HOGWILD!, NIPS 2011); else one thread does */
+    int32_t lock_free; /* whether threads update the weights of a large group without locks
+                        * (Niu, Recht, Re and Wright, HOGWILD!, NIPS 2011); else one thread does */
     double learning_rate;
-    double entries; /* of a row on average, above which steps are shorter in proportion, since all
-                       of them move its margin; 0: they never are */
+    double entries; /* mean number of a row's entries above which steps are shorter in
+                     * proportion, since all of them move its margin; 0: no limit */
     double l2, l2_factors;
-    double init; /* the standard deviation of the first vectors, which are uniform around 0 */
+    double init; /* standard deviation of the initial vectors, which are uniform around 0 */
     uint64_t seed;
-    tusk_group *held;        /* (n_groups,) held-out rows, or NULL; changed like the others */
-    const uint8_t *left_out; /* (n_groups,) not 0: a group that is not trained; or NULL */
-    const int64_t *place;    /* (n_groups,) where the numbers of each group begin */
+    tusk_group *held;        /* (n_groups,) held-out rows, or NULL; modified like the others */
+    const uint8_t *left_out; /* (n_groups,) nonzero: the group is not trained; or NULL */
+    const int64_t *place;    /* (n_groups,) offset of the numbers of each group */
 } tk_fm;
 
-/* What one group's training gave. */
+/* Result of one group's training. */
 typedef struct tk_fm_trained {
     double intercept;
     double base_loss; /* mean training loss of the best constant */
     double loss;      /* the objective at the result, over the training rows */
     double held_loss; /* lowest mean held-out loss; NaN without held-out rows */
-    int64_t epochs;   /* that ran */
+    int64_t epochs;   /* number that ran */
     int64_t kept;     /* epochs of the result */
     int64_t ending;   /* enum tk_fm_ending */
 } tk_fm_trained;
 
-/* Bytes of memory for the training of one group of d features, beside its rows. */
+/* Bytes of memory for the training of one group of d features, in addition to its rows. */
 TK_API int64_t tk_fm_bytes(const tk_fm *fm, int64_t d);
-/* Trains a machine for each group of a pass, whose groups may have different numbers of features.
- * The rows must be copies of this training's own: they are changed in place. `numbers` has for
- * each feature i of each group w_i and v_i, 0 for an id that no row has; `history`, (n_groups,
- * epochs), the mean loss of each epoch's rows before their steps, NaN behind the last one. Without
- * lock_free, no bit depends on the number of threads. */
+/* Trains a machine for each group of a pass, whose groups may have different numbers of
+ * features. The rows must be copies for this training: they are modified in place. `numbers`
+ * has for each feature i of each group w_i and v_i, 0 for an id that no row has; `history`,
+ * (n_groups, epochs), the mean loss of each epoch's rows before their steps, NaN after the last
+ * one. Without lock_free, no bit depends on the number of threads. */
 TK_API int tk_train_fms(const tk_pass *pass, const tk_fm *fm, tusk_memory *memory, double *numbers,
                         double *history, tk_fm_trained *trained);
 

@@ -27,8 +27,8 @@ Rule rule_of(const Training &t, int64_t number) {
     return {(float)rate, (float)fm.l2, (float)fm.l2_factors, 1 / (float)fm.rank, adagrad};
 }
 
-// What a thread knows of the bias: its own copy while it is in a piece, so that threads do not
-// wait for one another's cache line at every row.
+// A thread's copy of the bias while it is in a piece, so that threads do not wait for one
+// another's cache line at every row.
 class OwnBias {
 public:
     explicit OwnBias(Machine &m)
@@ -55,7 +55,7 @@ private:
     float mine_, squares_, before_ = 0, squares_before_ = 0;
 };
 
-// Steps over the rows of a piece; returns the sum of their losses.
+// Makes steps over the rows of a piece; returns the sum of their losses.
 template <int W, bool Ones>
 double step_piece(const Training &t, const Piece &p, const Rule &rule) {
     Machine &m = *t.machine;
@@ -115,7 +115,7 @@ double lose_piece(const Training &t, const Rows &of, const Piece &p, bool penalt
     return loss;
 }
 
-// The pieces of an epoch in its order.
+// The pieces of an epoch in order.
 std::vector<uint32_t> order_of(const Training &t, int64_t number) {
     std::vector<uint32_t> order(t.rows.pieces.size());
     std::iota(order.begin(), order.end(), 0U);

@@ -27,7 +27,7 @@ void for_features(const Machine &m, int threads, Ref<void(int64_t first, int64_t
                  [&](int64_t i) { body(i * SHARE, std::min(d, (i + 1) * SHARE)); });
 }
 
-// <v_i, sum>, and then adds shift v_i to the sum. v: (rank,) of the feature i.
+// Computes <v_i, sum>, and then adds shift v_i to the sum. v: (rank,) of the feature i.
 double add_to(std::vector<double> &sum, const double *v, double shift) {
     double product = 0;
     for (size_t k = 0; k < sum.size(); k++) {
@@ -37,9 +37,9 @@ double add_to(std::vector<double> &sum, const double *v, double shift) {
     return product;
 }
 
-// What centring moves into the weights w_i, of each j != i <v_i, v_j> shift_j, and into the
-// intercept, which it returns. Features before i and behind it are added up, and not all less i:
-// where a shift is large beside its feature's deviation, rounding would be all that is left.
+// Effect of centring on the weights w_i, for each j != i <v_i, v_j> shift_j, and on the intercept,
+// which it returns. Features before and after i are added up separately, instead of all minus i:
+// if a shift is large relative to its feature's deviation, only rounding would be left.
 double uncentre(const Machine &m, const std::vector<double> &shift, double *numbers) {
     const int64_t width = m.rank() + 1;
     std::vector<double> before(m.rank(), 0), behind(m.rank(), 0);

@@ -1,7 +1,6 @@
-// The numbers of a factorization machine while it is trained.
-//
-// A feature has a block of floats: its vector, padded to vectors of eight, then w, the sum of
-// squared steps of w and that of the vector. Up to rank 8 a block is one cache line.
+// The numbers of a factorization machine in training. A feature has a block of floats: its vector,
+// padded to vectors of eight, then w, the sum of squared steps of w and that of the vector. Up to
+// rank 8 a block is one cache line.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +12,8 @@ namespace tusk::fm {
 using v8f = float __attribute__((vector_size(32)));
 constexpr int WIDE = 8;            // floats of a vector
 constexpr int LINE = 16;           // floats of a cache line
-constexpr float FIRST_SQUARES = 1; // sums of squares begin here, so that first steps are no longer
-                                   // than the rate times the gradient
+constexpr float FIRST_SQUARES = 1; // initial sums of squares, so that first steps are at most the
+                                   // rate times the gradient
 
 enum Behind { LINEAR, LINEAR_SQUARES, FACTOR_SQUARES, N_BEHIND };
 
@@ -45,7 +44,7 @@ private:
 
 // Draws the vectors of features that rows have; all other numbers are 0.
 void draw(Machine &m, const tk_fm &fm, const Units &u, int threads);
-// The numbers in the caller's units, (d, 1 + rank). Returns the intercept.
+// Writes the numbers in the caller's units, (d, 1 + rank). Returns the intercept.
 double write(const Machine &m, const Units &u, int threads, double *numbers);
 
 } // namespace tusk::fm

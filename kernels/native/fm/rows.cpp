@@ -21,7 +21,7 @@ int for_pieces(const Rows &rows, int threads, int64_t cancel_mark, Ref<void(cons
     return cancelled(cancel_mark) ? TK_CANCELLED : TK_OK;
 }
 
-// Joins the entries of one row; whether all values are 1.
+// Joins the entries of one row; returns whether all values are 1.
 template <class T>
 bool join(int32_t *id, T *x, uint32_t n, std::vector<std::pair<int32_t, T>> &room) {
     bool rising = true, ones = true;
@@ -85,14 +85,14 @@ template <class Body> void each_row(const Rows &rows, const Piece &p, Body &&bod
                                       : walk((const double *)tusk_dense_values(p.segment));
 }
 
-// Of features that are all 1, the scale is 1 where a row has the feature.
+// Marks features that occur: for features that are all 1, the scale is 1 if a row has the feature.
 int mark_seen(const Rows &rows, int64_t cancel_mark, double *scale) {
     return for_pieces(rows, 1, cancel_mark, [&](const Piece &p) {
         each_entry(rows, p, [&](int32_t id, double) { scale[id] = 1; });
     });
 }
 
-// In how many rows each feature is not 0. count: (d,).
+// Counts the rows in which each feature is nonzero. count: (d,).
 int count_rows(const Rows &rows, int64_t cancel_mark, double *count) {
     std::fill_n(count, rows.group.dim, 0.0);
     return for_pieces(rows, 1, cancel_mark, [&](const Piece &p) {
@@ -100,8 +100,8 @@ int count_rows(const Rows &rows, int64_t cancel_mark, double *count) {
     });
 }
 
-// Puts shift and scale of the features that all rows have, also those held out, and that vary:
-// they are centred as dense ones are.
+// Sets shift and scale of varying features that all rows have, also the held-out ones: they are
+// centred like dense ones.
 int centre(const Rows &rows, const Rows &held, const double *count, int64_t cancel_mark,
            Units *u) {
     const double n = (double)rows.group.n_rows;
@@ -161,8 +161,8 @@ int sparse_scales(const Rows &rows, const Rows &held, tusk_memory *memory, int64
     return code ? code : centre(rows, held, count, cancel_mark, u);
 }
 
-// Means of the differences from the first row, so that a feature that does not vary has its own
-// value as the mean, with no rounding.
+// Means of the differences from the first row, so that a constant feature has its value as the
+// mean, without rounding.
 int dense_means(const Rows &rows, int64_t cancel_mark, std::vector<double> &mean) {
     const int64_t d = rows.group.dim;
     const double n = (double)rows.group.n_rows;
@@ -221,8 +221,8 @@ void label_units(const Rows &rows, const tk_fm &fm, Units *u) {
     u->finite = u->finite && std::isfinite(mean) && std::isfinite(square);
 }
 
-// Values as floats, in the place of others. A value is read before any is written over it, since
-// a float is not longer than what it was; memcpy says that the two types share memory.
+// Writes values as floats over the original values. A value is read before any is written over it,
+// since a float is not longer than the original; memcpy, because the two types share memory.
 template <class T> void scale_sparse(const Units &u, const tusk_segment *s) {
     const T *x = (const T *)tusk_sparse_values(s);
     char *to = (char *)tusk_sparse_values(s);

@@ -1,4 +1,4 @@
-// The rows of a training in its units, in the memory that they came in.
+// The rows of a training in its units, in their original memory.
 #pragma once
 
 #include <vector>
@@ -11,10 +11,10 @@ namespace tusk::fm {
 
 // The units of a group's features and labels: z = (x - shift) * scale, y = shift + scale * label.
 struct Units {
-    Charged<double> scale;     // (d,); 0: no row has the feature, or it does not vary
+    Charged<double> scale;     // (d,); 0: no row has the feature, or it is constant
     std::vector<double> shift; // (d,); empty: 0
     double label_shift = 0, label_scale = 1;
-    double weight = 1; // what weights of rows are multiplied by
+    double weight = 1; // factor of the weights of rows
     bool ones = false; // whether all values of sparse rows are 1
     bool finite = true;
 };
@@ -25,11 +25,11 @@ struct Piece {
     uint32_t first, n;
 };
 
-// The rows of a group: labels in the segments' own place, values as floats.
+// The rows of a group: labels in their segments, values as floats.
 struct Rows {
     tusk_group group{};
     std::vector<Piece> pieces;
-    double positive = 1; // the label that counts as 1, of classes
+    double positive = 1; // the label that counts as 1, for classes
     bool sparse() const { return tusk_is_sparse(group.kind); }
     tusk_shape shape() const { return tusk_shape_of(&group); }
     int64_t entries() const;
@@ -38,12 +38,13 @@ struct Rows {
 Rows rows_of(const tusk_group &group, double positive);
 
 // Sorts the ids of each sparse row and adds up the values of repeated ones, in place: the first
-// has the sum and the others have 0.
+// gets the sum and the others 0.
 int join_repeated(const Rows &rows, int threads, int64_t cancel_mark, bool *ones);
-// Finds the units of rows, and of those held out, whose repeated ids are joined. A tk_code.
+// Computes the units of rows and held-out rows, whose repeated ids have been joined. Returns a
+// tk_code.
 int find_units(const Rows &rows, const Rows &held, const tk_fm &fm, tusk_memory *memory,
                int64_t cancel_mark, Units *units);
-// Puts values into the units, as floats from the beginning of each segment's values on.
+// Converts values to the units, as floats from the start of each segment's values on.
 int put_into_units(const Rows &rows, const Units &units, int threads, int64_t cancel_mark);
 
 } // namespace tusk::fm

@@ -10,8 +10,7 @@
 
 namespace tusk::fm {
 
-// One row: its features, 0 to n - 1 where there are no ids, and their values, all 1 where there
-// are none.
+// One row: its features, 0 to n - 1 without ids, and their values, all 1 without values.
 struct Row {
     const int32_t *id;
     const float *x;
@@ -19,7 +18,7 @@ struct Row {
     int64_t feature(int64_t e) const { return id ? id[e] : e; }
 };
 
-// The rows of a piece.
+// Accessor for the rows of a piece.
 class RowsOf {
 public:
     RowsOf(const Rows &rows, const Piece &p, bool ones)
@@ -85,7 +84,7 @@ template <int W, bool Ones> float margin(const Machine &m, const Row &row, float
     return linear + 0.5f * sum8(pairs);
 }
 
-// A number's step, by its gradient and its sum of squared gradients.
+// Learning rate of a number, from its gradient and its sum of squared gradients.
 inline float rate_of(const Rule &rule, float *squares, float square) {
     if (!rule.adagrad)
         return rule.rate;
@@ -119,14 +118,14 @@ void step(const Machine &m, const Row &row, const v8f *sums, float slope, const 
     }
 }
 
-// Asks for the blocks of a row's features.
+// Prefetches the blocks of a row's features.
 inline void prefetch(const Machine &m, const Row &row) {
     for (int64_t e = 0; row.id && e < row.n; e++)
         for (int64_t at = 0; at < m.stride(); at += LINE)
             __builtin_prefetch(m.block(row.id[e]) + at, 1);
 }
 
-// log(1 + exp(m)) - y m and its derivative by m, of a label 0 or 1.
+// log(1 + exp(m)) - y m and its derivative by m, for a label 0 or 1.
 inline float logistic(float m, float y, float *slope) {
     float t = std::exp(-std::fabs(m)), p = (m < 0 ? t : 1) / (1 + t);
     *slope = p - y;

@@ -1,4 +1,4 @@
-// Trains the groups of a pass: small ones side by side, a large one with all threads.
+// Trains the groups of a pass: small ones concurrently, a large one with all threads.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t LARGE = 1 << 18; // entries of a group that is worth several threads
 constexpr double NONE = std::numeric_limits<double>::quiet_NaN();
 
-// Labels by their weights.
+// Weights by label.
 struct Shares {
     double positive = 0, total = 0;
 };
@@ -48,7 +48,7 @@ public:
     }
 
 private:
-    // What the length of steps is multiplied by.
+    // Factor of the step length.
     double shortened(const Rows &rows) const {
         double entries = (double)rows.entries() / (double)std::max<int64_t>(rows.group.n_rows, 1);
         return fm_.entries > 0 && entries > fm_.entries ? fm_.entries / entries : 1;
@@ -60,7 +60,7 @@ private:
         return fm_.loss == TK_FM_SQUARED ? loss * units_.label_scale * units_.label_scale : loss;
     }
 
-    // Rows and first numbers in the units of the training.
+    // Prepares rows and initial numbers in the units of the training.
     int prepare() {
         bool ones = false, held_ones = true;
         int code = join_repeated(t_.rows, all_threads_, mark(), &ones);
@@ -83,7 +83,7 @@ private:
 
     // Starts the bias at the best constant; returns its mean loss.
     double begin_at_constant() {
-        if (fm_.loss == TK_FM_SQUARED) // of labels with the mean 0 and the deviation 1
+        if (fm_.loss == TK_FM_SQUARED) // for labels with mean 0 and deviation 1
             return units_.label_scale * units_.label_scale / 2;
         Shares s = shares();
         double p = s.positive / s.total;
@@ -101,7 +101,7 @@ private:
                 s.positive += t.y[i] == t_.rows.positive ? weight : 0;
             }
         }
-        // Rows held out may have the only ones of a class.
+        // Only held-out rows may have one of the classes.
         s.positive =
             std::clamp(s.positive, 0.5 * s.total / n_rows(), s.total - 0.5 * s.total / n_rows());
         return s;
@@ -124,7 +124,7 @@ private:
         return judge(out);
     }
 
-    // Looks at the rows held out, if there are any.
+    // Evaluates held-out rows, if there are any.
     int judge(tk_fm_trained *out) {
         if (!held_.group.n_rows) {
             out->kept = out->epochs;

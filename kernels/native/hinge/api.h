@@ -1,4 +1,4 @@
-/* Solvers for the hinge loss that keep values for each row. */
+/* Solvers for the hinge loss with state for each row. */
 #ifndef TUSK_HINGE_API_H
 #define TUSK_HINGE_API_H
 
@@ -12,14 +12,14 @@ extern "C" {
  * weights are those of z. In arrays with one item per row, the items of group g begin at
  * offset[g], in the order in which the pass reads its rows. */
 typedef struct tk_dual_group {
-    int64_t n_rows, in_use;  /* number of rows, and of those that are not shrunk */
+    int64_t n_rows, in_use;  /* number of rows, and of rows that are not shrunk */
     double rho, centre;      /* the intercept's penalty is rho/2 (b - centre)^2 */
     double most, least;      /* projected gradients beyond which rows are shrunk */
     uint64_t random;         /* state of the random generator */
     double objective, bound; /* from tk_dual_check: the objective at the best intercept, and a
                                 lower bound of the optimum */
     double intercept;        /* from tk_dual_check: the best intercept for the weights */
-    double gained;           /* about how much the last tk_dual_epoch raised the dual */
+    double gained;           /* approximate increase of the dual by the last tk_dual_epoch */
 } tk_dual_group;
 typedef struct tk_dual {
     double l2;
@@ -42,10 +42,10 @@ TK_API int tk_dual_epoch(const tk_pass *pass, tk_dual *dual, double *weights);
 /* Computes objective, bound and intercept of each group. */
 TK_API int tk_dual_check(const tk_pass *pass, tk_dual *dual, const double *weights);
 
-/* L-BFGS or the steps of Barzilai and Borwein on a few dense rows, to the duality gap (tried.cpp):
- * how many iterations a training takes. */
+/* L-BFGS or the steps of Barzilai and Borwein on a few dense rows, up to the duality gap
+ * (tried.cpp), to estimate the iterations of a training. */
 typedef struct tk_tried {
-    int64_t n, p;          /* rows; features, and the intercept */
+    int64_t n, p;          /* number of rows; features, and the intercept */
     const float *z;        /* (p - 1, n), column by column */
     const double *sign;    /* (n,), the class, -1 or 1 */
     const double *l2;      /* (p - 1,), of each weight, or null: no penalty */
@@ -53,21 +53,22 @@ typedef struct tk_tried {
     int64_t n_corners;
     double epsilon, weight_unit;
     int fit_intercept;
-    int64_t most;   /* iterations of all corners */
-    double seconds; /* of the calling thread's processor time */
+    int64_t most;   /* limit on iterations of all corners */
+    double seconds; /* limit on the calling thread's processor time */
 } tk_tried;
-/* Trains from weights (p,), which it overwrites. The result is how many iterations were made to
- * the optimum, or less one times how many were made where that was not reached. method is one of
- * TK_QUASI_NEWTON and TK_SPECTRAL_STEPS. */
+/* Trains from weights (p,), which it overwrites. Returns the number of iterations to the
+ * optimum, or minus the number made if that was not reached. method is one of TK_QUASI_NEWTON
+ * and TK_SPECTRAL_STEPS. */
 TK_API int64_t tk_try_hinge(const tk_tried *rows, int method, double *weights);
 
 /* An interior-point method for the hinge (interior.cpp). In arrays with one item per row, the
  * items of group g begin at offset[g], in the order in which the pass reads its rows. */
 enum tk_interior_mode {
-    TK_AFFINE = 0,    /* step towards the optimum itself */
-    TK_CORRECTED = 1, /* step to where each product of a variable and its slack is `target` */
-    TK_DUAL_LOW = 2,  /* only for tk_interior_slopes: the dual variables of the class -1 */
-    TK_DUAL_HIGH = 3  /* the same for the class +1 */
+    TK_AFFINE = 0, /* step towards the optimum itself */
+    TK_CORRECTED =
+        1, /* step to the point where each product of a variable and its slack is `target` */
+    TK_DUAL_LOW = 2, /* only for tk_interior_slopes: the dual variables of the class -1 */
+    TK_DUAL_HIGH = 3 /* the same for the class +1 */
 };
 typedef struct tk_interior_group {
     int64_t n_rows;

@@ -22,7 +22,7 @@ constexpr double LEFT_OUT = INFINITE;
 constexpr double NO_MOVE = 1e-12;   // projected gradient at or below which a coordinate stays
 constexpr int64_t LOOK_EVERY = 128; // rows between two checks for a cancel
 constexpr int64_t AHEAD = 4;        // rows to prefetch
-constexpr double OVERLOOKED = 0.1;  // share of the gap above which shrunk rows are used again
+constexpr double OVERLOOKED = 0.1;  // fraction of the gap above which shrunk rows are used again
 
 // The arrays of one group, by row number.
 struct Duals {
@@ -186,7 +186,7 @@ private:
                 return 0;
             expect(s);
             double projected = visit(examples_[of_.order[s]]);
-            if (projected == LEFT_OUT) { // the last row in use takes its place
+            if (projected == LEFT_OUT) { // the last row in use takes its position
                 std::swap(of_.order[s--], of_.order[--state_.in_use]);
                 continue;
             }
@@ -244,7 +244,7 @@ void margins_of(const tk_pass *pass, const Chunk &c, const double *w, double b, 
     });
 }
 
-// Puts all rows in use again if the shrunk ones have too large a share of the duality gap.
+// Uses all rows again if the shrunk ones contribute too much to the duality gap.
 void look_at_all(const Duals &duals, double gaps) {
     tk_dual_group &out = *duals.group;
     double overlooked = 0;
@@ -274,7 +274,7 @@ void check(const tk_pass *pass, const tk_dual *dual, const double *v, Duals &dua
             return;
         double y = duals.sign[i], alpha = duals.alpha[i], m = duals.margin[i];
         double under = 1 - y * (m + b), each = duals.cost_of(i) * std::max(under, 0.0);
-        duals.margin[i] = each - alpha * under; // its share of the gap
+        duals.margin[i] = each - alpha * under; // its contribution to the gap
         loss += each;
         gaps += duals.margin[i];
         sum[y > 0] += alpha;

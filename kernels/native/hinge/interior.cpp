@@ -51,8 +51,8 @@ public:
     }
 
     // Calls body(sum, group, row, weight of its loss) for all rows and returns the sums per group.
-    // Each stretch of rows has a sum of its own; they are merged in order. If the pass is
-    // cancelled, the sums are incomplete.
+    // Each stretch of rows has a separate sum; they are merged in order. If the pass is cancelled,
+    // the sums are incomplete.
     template <class Sum, class Body> std::vector<Sum> over(Sum zero, Body &&body) const {
         std::vector<Sum> parts(stretches_.size(), zero), sums(pass_->n_groups, zero);
         parallel_for((int64_t)stretches_.size(), pass_->threads, [&](int64_t k) {
@@ -77,7 +77,7 @@ public:
 
     static double curvature(const Variables &v) { return 1.0 / (v.s / v.a + v.e / v.u); }
 
-    // By how much the products a s and u e have to change.
+    // Required changes of the products a s and u e.
     std::pair<double, double> asked(const Variables &v, int64_t g, int64_t i, int mode) const {
         double lower = -v.a * v.s, upper = -v.u * v.e;
         if (mode == TK_CORRECTED) {
@@ -163,7 +163,7 @@ int all_margins(const tk_pass *pass, const tk_interior *rows, const double *weig
     });
 }
 
-// Their classes and weights.
+// Sets their classes and weights.
 void fill_rows(const tk_pass *pass, tk_interior *rows) {
     Numbered all(pass);
     const auto weights = step_weights(pass);

@@ -1,4 +1,4 @@
-// A training of the hinge on a few rows, as planning tries it: the stages, steps and ends of
+// A trial training of the hinge on a few rows for planning: the stages, steps and ends of
 // `learners/linear/descent.py`, `algorithms/lbfgs.py`, `algorithms/bgd.py` and `gap.py` for one
 // group without row weights. In Python an iteration takes longer than its pass over such rows.
 #include <algorithm>
@@ -14,9 +14,9 @@ namespace tusk {
 namespace {
 
 constexpr double REACH = 2;        // as in gap.py
-constexpr int64_t SELDOM = 20;     // iterations between two looks at a gap that may be large
-constexpr int64_t WIDE = 16;       // rows whose sums are kept apart
-constexpr double ROUNDING = 4e-15; // of an objective
+constexpr int64_t SELDOM = 20;     // iterations between two evaluations of a large gap
+constexpr int64_t WIDE = 16;       // rows with separate sums
+constexpr double ROUNDING = 4e-15; // relative to an objective
 
 double processor_seconds() {
     timespec now{};
@@ -51,7 +51,7 @@ public:
         return share * loss + penalty(v);
     }
 
-    // How far the objective at v is above what its dual variables prove.
+    // Difference between the objective at v and the bound of its dual variables.
     double gap(const Vector &v) {
         margins(v);
         const double inverse = 1 / corner;
@@ -88,7 +88,7 @@ private:
     Vector margin_, slope_;
     double below_ = 0, line_[2] = {};
 
-    // Calls body(i, k) for each row, k of which go side by side.
+    // Calls body(i, k) for each row, k consecutive rows at a time.
     template <class Body> void blocks(Body body) const {
         int64_t i = 0;
         for (; i + WIDE <= t_.n; i += WIDE)
@@ -116,7 +116,7 @@ private:
         }
     }
 
-    // The slopes times a feature.
+    // Dot product of the slopes and a feature.
     double along(int64_t j) const {
         const float *column = t_.z + j * t_.n;
         double sums[WIDE] = {};
@@ -131,7 +131,7 @@ private:
         return 0.5 * sum;
     }
 
-    // The bound by the dual variables in slope_, whose sums by class are made equal.
+    // Raises the bound by the dual variables in slope_, whose sums by class are equalised.
     void raise(const Vector &v, const double *totals) {
         const double least = std::min(totals[0], totals[1]);
         double by[2] = {1, 1};
@@ -170,7 +170,7 @@ public:
           before_(given.p), moved_(given.p), changed_(given.p),
           end_(processor_seconds() + given.seconds) {}
 
-    // How many iterations, or less one times as many.
+    // The number of iterations, or minus it without convergence.
     int64_t run() {
         const int64_t share = std::max<int64_t>(1, t_.most / t_.n_corners);
         bool ended = false;
@@ -195,11 +195,12 @@ private:
     bool late_ = false;
     int64_t made_ = 0;
 
-    // Whether it came to its end: of the last stage by the gap, of others by the gradient.
+    // Runs a stage; returns whether it converged: the last stage by the gap, others by the
+    // gradient.
     bool stage(int64_t most, bool last) {
         Moves moves;
         Vector seen;
-        double step = rows_.corner / (double)t_.p; // by the gradient's Lipschitz constant
+        double step = rows_.corner / (double)t_.p; // from the gradient's Lipschitz constant
         objective_ = rows_.look(v_, gradient_);
         for (int64_t k = 0;; k++) {
             if (done(k, last))

@@ -26,18 +26,18 @@ TK_API int tk_curvature(const tk_pass *pass, const double *weights, const double
  * the number of rows. */
 TK_API int tk_curvature_times(const tk_pass *pass, const double *weights, const double *direction,
                               const int64_t *offset, double *h, double *out, double *diagonal);
-/* The range of the signed margins y m, y = -1 or 1, and of their change along a direction u. For
- * each group, out, shape (n_groups, 4), gets four values over its rows: the smallest y (x.w + b),
- * the smallest and the largest y (x.u + u_b), and the largest
- * |x.u + u_b| / (1 + exp(-y (x.w + b + offset))). Of counts, where the loss of the pass is none of
- * classes, a row counts with -(x.u + u_b) and |x.u + u_b| if it is 0, and else with a change of
- * |x.u + u_b| alone. Rows whose y (x.w + b + offset), y = -1 for a count of 0, is above far,
- * shape (n_groups,), are left out, but for counts above 0. */
+/* The range of the signed margins y m, y = -1 or 1, and of their change along a direction u.
+ * For each group, out, shape (n_groups, 4), gets four values over its rows: the smallest y (x.w
+ * + b), the smallest and the largest y (x.u + u_b), and the largest |x.u + u_b| / (1 + exp(-y
+ * (x.w + b + offset))). For counts, that is if the loss of the pass is not one of classes, a
+ * row counts with -(x.u + u_b) and |x.u + u_b| if it is 0, and else with a change of |x.u +
+ * u_b| alone. Rows whose y (x.w + b + offset), y = -1 for a count of 0, is above far, shape
+ * (n_groups,), are left out, except for counts above 0. */
 TK_API int tk_margin_reach(const tk_pass *pass, const double *weights, const double *direction,
                            const double *far, double *out);
-/* The caller's own loss function. From margins and labels, shape (n,), it computes the loss, its
- * derivative by the margin and, unless NULL, its curvature, each of shape (n,). Labels are -1 and
- * 1 if pass->loss is a loss for classes. A result other than 0 is a failure. */
+/* A custom loss function. From margins and labels, shape (n,), it computes the loss, its
+ * derivative by the margin and, unless NULL, its curvature, each of shape (n,). Labels are -1
+ * and 1 if pass->loss is a loss for classes. A nonzero result is a failure. */
 typedef int (*tk_loss)(const double *margin, const double *label, int64_t n, double *loss,
                        double *derivative, double *curvature);
 typedef struct tk_open {
@@ -53,19 +53,19 @@ typedef struct tk_open {
 TK_API int tk_open_pass(const tk_pass *pass, const tk_open *open, const double *weights,
                         const double *shift, const double *scale, int curvature, double *out);
 /* The likelihood of counts by the size t = 1 / dispersion of a negative binomial, shape
- * (n_groups,), at means exp(margin). out, shape (n_groups, 4): the sum of the log-likelihoods but
- * for log y!, of their first and second derivatives by t, and the number of rows. */
+ * (n_groups,), at means exp(margin). out, shape (n_groups, 4): the sum of the log-likelihoods
+ * without log y!, of their first and second derivatives by t, and the number of rows. */
 TK_API int tk_size_likelihood(const tk_pass *pass, const double *weights, const double *size,
                               double *out);
-/* The median by weight of the absolute residuals |margin - label| of each group, the mean of two
- * where half of the weight lies at or below the lower one. weights as in tk_gradient; out has
- * shape (n_groups,). */
+/* The weighted median of the absolute residuals |margin - label| of each group, the mean of two
+ * if half of the weight is at or below the lower one. weights as in tk_gradient; out has shape
+ * (n_groups,). */
 TK_API int tk_median_residual(const tk_pass *pass, const double *weights, double *out);
 /* Squared scores by leverage: weights and coordinates of z as in tk_curvature. */
 typedef struct tk_robust {
     const double *weights, *shift, *scale;
-    const double *inverse; /* the inverse of the summed curvature of z, packed as there */
-    int32_t power;         /* of 1 - leverage, which squared derivatives are divided by */
+    const double *inverse; /* the inverse of the summed curvature of z, packed like it */
+    int32_t power;         /* power of 1 - leverage that divides squared derivatives */
 } tk_robust;
 /* The lower triangle of sum(s^2 / (1 - h)^power z z'), row by row, shape (n_groups, (d + 1)(d +
  * 2)/2), with the derivatives s of the losses by the margin. */
@@ -81,8 +81,8 @@ typedef struct tk_softmax {
     const double *label;  /* (n_groups, n_classes), rising */
     const double *weight; /* of the rows of each class, like label; NULL: 1 */
 } tk_softmax;
-/* The distinct labels of each group, rising, and the rows of each, shape (n_groups, most). count,
- * shape (n_groups,), is most + 1 where there are more. */
+/* The distinct labels of each group, rising, and the rows of each, shape (n_groups, most).
+ * count, shape (n_groups,), is most + 1 if there are more. */
 TK_API int tk_classes(const tk_pass *pass, int64_t most, double *label, double *rows,
                       int64_t *count);
 /* Like tk_gradient, for weights of shape (n_groups, n_classes, d + 1): sum of losses, rows, and
@@ -101,10 +101,11 @@ TK_API int tk_softmax_curvature(const tk_pass *pass, const tk_softmax *softmax,
  * Z', Z the row z for each class and A the inverse, packed like out; not by cluster. */
 TK_API int tk_softmax_scores(const tk_pass *pass, const tk_softmax *softmax, const tk_robust *how,
                              double *out, int64_t *clusters);
-/* Over each group's rows and the classes k but the row's own y, shape (n_groups, 4), at weights
- * and along a direction in the shape of tk_softmax_gradient's: the least m_y - m_k, the least and
- * the largest move of it, and the largest move of m_k above the mean by probability of all
- * classes' moves. Classes whose m_y - m_k is above far, shape (n_groups,), are left out. */
+/* Extremes over each group's rows and the classes k other than the row's y, shape (n_groups,
+ * 4), at weights and along a direction in the shape of tk_softmax_gradient's: the least m_y -
+ * m_k, the least and the largest move of it, and the largest move of m_k above the mean by
+ * probability of all classes' moves. Classes whose m_y - m_k is above far, shape (n_groups,),
+ * are left out. */
 TK_API int tk_softmax_reach(const tk_pass *pass, const tk_softmax *softmax, const double *weights,
                             const double *direction, const double *far, double *out);
 /* Linear systems H step = gradient, one per group. */

@@ -37,7 +37,7 @@ template <class E> constexpr int PADDED = 64 / sizeof(E); // a row's width is a 
 constexpr int64_t LOOK_EVERY = 512;                       // product rows between cancel checks
 constexpr size_t KEPT = 1 << 17;                          // largest product that a thread keeps
 
-// Begins where a cache line does: a vector that lies in two of them takes longer to read back
+// Allocator aligned to cache lines: a vector that spans two of them takes longer to read back
 // after it was written.
 template <class X> struct InLines {
     using value_type = X;
@@ -56,7 +56,7 @@ template <class E> struct Scratch {
     std::vector<double, InLines<double>> product;
     std::vector<double> gradient;
     std::vector<double> shift, scale; // padded, so that they are read in whole vectors
-    ScaledRow row;                    // of sparse rows
+    ScaledRow row;                    // for sparse rows
     bool over;                        // the pass has to end, so the rest of the chunk is skipped
 
     void reset(int64_t p, const double *model_shift, const double *model_scale) {
@@ -190,16 +190,16 @@ void add_gradient(const SparseBlock<T> &rows, int, int64_t, const double *r, dou
     add_gradient(rows, r, g);
 }
 
-// The most that the scratch of all threads takes.
+// Upper bound of the scratch memory of all threads.
 int64_t scratch_bytes(const tk_pass *pass) {
     int64_t p = pass->groups[0].dim + 1;
     return pass->threads * p * (p + BLOCK_ROWS) * (int64_t)sizeof(double);
 }
 
-// The number of rows per chunk. Each chunk needs a triangle of its own, so chunks are long enough
+// The number of rows per chunk. Each chunk needs a separate triangle, so chunks are long enough
 // that the triangles take less memory than the rows. Short sparse rows make longer chunks, since
-// adding up a triangle takes as long as many of them, as long as there are enough chunks to share
-// out.
+// adding up a triangle takes as long as many of them, as long as there are enough chunks for the
+// threads.
 int64_t curvature_rows(const tk_pass *pass, int64_t g) {
     const tusk_group &group = pass->groups[g];
     const int64_t p = group.dim + 1;

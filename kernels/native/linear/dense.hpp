@@ -79,7 +79,7 @@ template <class Work> inline void for_tiles(int64_t d, Work &&work) {
     }
 }
 
-// Whether all margins are the intercept, so that no row needs to be read for them.
+// Whether all margins equal the intercept, so that no row needs to be read for them.
 inline bool all_zero(const double *w, int64_t d) {
     return std::all_of(w, w + d, [](double one) { return one == 0; });
 }
@@ -103,7 +103,7 @@ inline double sum_block(const double *r) {
 // around a block is compiled once for all losses.
 struct Loss {
     LossKind kind;
-    bool by_scores; // the squared derivatives in the place of the curvatures
+    bool by_scores; // squared derivatives instead of curvatures
     double smoothing, parameter;
     explicit Loss(const tk_pass *pass, int64_t g = 0)
         : kind((LossKind)pass->loss), by_scores(pass->by_scores), smoothing(pass->smoothing),
@@ -115,7 +115,7 @@ struct Loss {
     }
 };
 
-// Calls body with the object that computes a loss that the stochastic kernels have.
+// Calls body with the object that computes a loss of the stochastic kernels.
 template <class Body> inline auto with_step_loss(const Loss &loss, Body &&body) {
     switch (loss.kind) {
     case LossKind::squared:
@@ -127,7 +127,7 @@ template <class Body> inline auto with_step_loss(const Loss &loss, Body &&body) 
     }
 }
 
-// The same of all losses. Only these functions choose one by its number.
+// The same for all losses. Only these functions select one by its number.
 template <class Body> inline auto with_loss(const Loss &loss, Body &&body) {
     switch (loss.kind) {
     case LossKind::poisson:
@@ -177,7 +177,7 @@ struct Labels {
 double evaluate(const Loss &loss, const Labels &labels, const double *m, const double *y, int n,
                 double *d, double *h);
 
-// The same for rows with weights and offsets, the second of which are added to m.
+// The same for rows with weights and offsets; the latter are added to m.
 double evaluate(const Loss &loss, const Labels &labels, double *m, const Targets &t, int n,
                 double *d, double *h);
 

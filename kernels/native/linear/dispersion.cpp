@@ -10,8 +10,9 @@
 namespace tusk {
 namespace {
 
-constexpr double LARGE = 10;   // from here on the asymptotic series have all digits
-constexpr double SMALL = 2e-3; // counts over the size, up to which a series in 1 / t has them
+constexpr double LARGE = 10;   // limit above which the asymptotic series have all digits
+constexpr double SMALL = 2e-3; // ratio of counts to size up to which a series in 1 / t has all
+                               // digits
 
 // The first and second derivatives of log gamma, for x > 0. Abramowitz and Stegun, 6.3.18 and
 // 6.4.12, after recurrences.
@@ -31,15 +32,15 @@ struct PolyGamma {
     }
 };
 
-// The terms of one row: log-likelihood but for log y!, and its derivatives by t.
+// The terms of one row: log-likelihood without log y!, and its derivatives by t.
 struct SizeTerms {
     double t, log_t, log_gamma;
     PolyGamma of_t;
     explicit SizeTerms(double size)
         : t(size), log_t(std::log(size)), log_gamma(std::lgamma(size)), of_t(size) {}
-    // The same where t is large, by the first terms of the series in a = 1 / t, which is
-    // sum_k (-a)^k / -k (sum_{j < y} j^k + k / (k + 1) mean^(k + 1) - y mean^k): the numbers above
-    // differ by less than their rounding there.
+    // The same for large t, by the first terms of the series in a = 1 / t, which is sum_k (-a)^k /
+    // -k (sum_{j < y} j^k + k / (k + 1) mean^(k + 1) - y mean^k): the numbers above differ by less
+    // than their rounding there.
     void add_near_poisson(double m, double mean, double y, double weight, double *out) const {
         double n = y - 1, s = n * y, a = 1 / t, power = mean, sign = a;
         const double sums[] = {s / 2, s * (2 * n + 1) / 6, s * s / 4,

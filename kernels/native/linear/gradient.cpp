@@ -65,8 +65,8 @@ private:
     std::vector<double> large_;
 };
 
-// A block of rows as doubles that begin where cache lines do, since they are read several times.
-// A thread keeps its memory, unless rows are wide.
+// A block of rows converted to doubles that begin at cache lines, since they are read several
+// times. A thread keeps its memory, unless rows are wide.
 class Widened {
 public:
     explicit Widened(int64_t d) : d_(d), width_(padded(d)) {

@@ -114,7 +114,7 @@ template <class V> inline V exp_of(V x) {
     return select<V>(x > 0.0, 1.0 / e, e);
 }
 
-// exp(m) - y m: the negative log-likelihood of counts with mean exp(m), but for log y!. McCullagh
+// exp(m) - y m: the negative log-likelihood of counts with mean exp(m), without log y!. McCullagh
 // and Nelder, Generalized linear models, 1989, 6.2.
 struct Poisson {
     static constexpr bool classifies = false;
@@ -124,7 +124,7 @@ struct Poisson {
     }
 };
 
-// y exp(-m) + m: half the deviance of positive numbers with mean exp(m), but for 1 + log y. The
+// y exp(-m) + m: half the deviance of positive numbers with mean exp(m), without 1 + log y. The
 // same, 8.3.
 struct Gamma {
     static constexpr bool classifies = false;
@@ -143,7 +143,7 @@ struct ExpectedGamma {
 };
 
 // (y + 1/a) log(1 + a exp(m)) - y m: counts with mean mu = exp(m) and variance mu + a mu^2, a > 0,
-// but for terms without m. Lawless, Negative binomial and mixed Poisson regression, 1987.
+// without terms independent of m. Lawless, Negative binomial and mixed Poisson regression, 1987.
 struct NegativeBinomial {
     static constexpr bool classifies = false;
     double inverse, shift; // 1/a and log a
@@ -168,8 +168,8 @@ struct ExpectedNegativeBinomial {
 };
 
 // exp((2 - p) m) / (2 - p) + y exp((1 - p) m) / (p - 1), 1 < p < 2: half the deviance of amounts
-// with mean mu = exp(m) and variance proportional to mu^p, but for terms without m. Jorgensen,
-// Exponential dispersion models, 1987.
+// with mean mu = exp(m) and variance proportional to mu^p, without terms independent of m.
+// Jorgensen, Exponential dispersion models, 1987.
 struct Tweedie {
     static constexpr bool classifies = false;
     double p;

@@ -1,8 +1,7 @@
-// Passes with a loss function of the caller's own, or over chosen rows that have weights.
-//
-// Rows are processed in tiles. Workers compute the margins, the thread that called the kernel
-// calls the loss once for all rows of the tile, and workers sum gradient and curvature. So a loss
-// in Python costs one call per 65,536 rows, however many groups these belong to.
+// Passes with a custom loss function, or over chosen rows that have weights. Rows are processed in
+// tiles. Workers compute the margins, the thread that called the kernel calls the loss once for
+// all rows of the tile, and workers sum gradient and curvature. So a loss in Python costs one call
+// per 65,536 rows, regardless of the number of groups.
 #include <atomic>
 #include <vector>
 
@@ -223,8 +222,7 @@ private:
         return code;
     }
 
-    // Computes the margins, the labels in the form that the loss takes, and the weights of a
-    // piece's rows.
+    // Computes the margins, the labels in the form of the loss, and the weights of a piece's rows.
     template <class T> void look(const Piece &p, Values &v) {
         int64_t g = p.chunk.group, at = p.at;
         const double *w = weights_ + g * (d_ + 1), *wide = padded_.of(g);
@@ -251,8 +249,8 @@ private:
                 v.weight[p.at + i] *= open_->weight[p.chosen + i];
     }
 
-    // Computes loss, derivative and curvature of rows from their margins and labels. group: whose
-    // rows they are, for the losses in C.
+    // Computes loss, derivative and curvature of rows from their margins and labels. group: that
+    // of the rows, for the losses in C.
     void worth(int64_t group, int64_t at, int64_t n, Values &v, std::atomic<int> &code) const {
         double *h = curved_ ? v.curvature.data() + at : nullptr;
         if (open_->loss) {

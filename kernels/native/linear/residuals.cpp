@@ -1,4 +1,4 @@
-// The median of absolute residuals, by which a robust scale is estimated.
+// The median of absolute residuals, for a robust estimate of scale.
 #include <cmath>
 #include <numeric>
 #include <vector>
@@ -11,14 +11,14 @@
 namespace tusk {
 namespace {
 
-constexpr double HALF = 1e-12; // of the whole weight, what sums of weights differ by in rounding
+constexpr double HALF = 1e-12; // relative rounding error of sums of weights
 
 // A row's absolute residual and its weight.
 struct Residual {
     double size, weight;
 };
 
-// The median by weight of n residuals, which are reordered. Halves a range that holds it.
+// The weighted median of n residuals, which are reordered. Halves a range that contains it.
 double median(Residual *rows, int64_t n) {
     double whole = 0, below = 0;
     for (int64_t i = 0; i < n; i++)
@@ -26,7 +26,7 @@ double median(Residual *rows, int64_t n) {
     double half = whole / 2, slack = HALF * whole;
     Residual *first = rows, *last = rows + n, *end = last;
     auto less = [](const Residual &a, const Residual &b) { return a.size < b.size; };
-    while (last - first > 1) { // the median is in [first, last), what is before weighs `below`
+    while (last - first > 1) { // the median is in [first, last), earlier rows weigh `below`
         Residual *middle = first + (last - first) / 2;
         std::nth_element(first, middle, last, less);
         double weight = 0;
@@ -42,7 +42,7 @@ double median(Residual *rows, int64_t n) {
     double low = first->size;
     if (below + first->weight > half + slack)
         return low;
-    double high = HUGE_VAL; // half of the weight lies at or below the lower one
+    double high = HUGE_VAL; // half of the weight is at or below the lower one
     for (Residual *r = first + 1; r < end; r++)
         if (r->weight > 0)
             high = std::min(high, r->size);

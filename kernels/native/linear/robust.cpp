@@ -14,9 +14,9 @@
 namespace tusk {
 namespace {
 
-constexpr double LEAST = 1e-12; // of 1 - h
+constexpr double LEAST = 1e-12; // least 1 - h
 
-// What the rows of a group share.
+// Parameters shared by the rows of a group.
 struct Group {
     int64_t d;
     int power;
@@ -35,7 +35,7 @@ struct Group {
         return total;
     }
 
-    // Adds n rows, whose slopes and curvatures are times their weights.
+    // Adds n rows, whose slopes and curvatures include their weights.
     void add(const auto &x, int n, const Targets &t, const double *slope, const double *curvature,
              double *z, double *out) const {
         for (int i = 0; i < n; i++) {

@@ -1,4 +1,4 @@
-// How the margins of two classes, or of counts, change along a direction. This decides whether the
+// Changes of the margins of two classes, or of counts, along a direction, which decide whether the
 // loss has an optimum (learners/linear/inference/separation.py).
 #include "../shared/reach.hpp"
 #include "api.h"
@@ -19,7 +19,7 @@ void margins_of(const SparseBlock<T> &rows, int, int64_t d, const double *w, con
     margins(rows, w, w[d], m);
 }
 
-// A row of one of two classes: m is its margin without the offset, whole with it.
+// Adds a row of one of two classes: m is its margin without the offset, whole with it.
 void take_class(double sign, double m, double whole, double move, double far, Reach *out) {
     if (sign * whole > far)
         return;
@@ -27,7 +27,7 @@ void take_class(double sign, double m, double whole, double move, double far, Re
     out->take(sign * m, sign * move, right * std::fabs(move));
 }
 
-// A row of counts: a margin may fall where y is 0, and must stay where it is not.
+// Adds a row of counts: a margin may fall if y is 0, and must stay otherwise.
 void take_count(double y, double whole, double move, double far, Reach *out) {
     if (y > 0)
         out->take(0, std::fabs(move), 0);

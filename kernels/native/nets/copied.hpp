@@ -1,4 +1,4 @@
-// What a training has in memory of its rows, and when it ends.
+// A training's rows in memory, and its deadline.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace tusk {
 
-// When all training ends.
+// Deadline of all trainings.
 class Deadline {
 public:
     explicit Deadline(double seconds = 0)
@@ -41,7 +41,7 @@ public:
         rows_ = {x, y, n, weight_, own ? total_weight(group) * units.weight : (double)n};
         return TK_OK;
     }
-    // The sum of the weights, times those of the classes unless these are NULL.
+    // The sum of the weights, times those of the classes unless NULL.
     double total(const double *by_class) const {
         double sum = 0;
         for (int64_t i = 0; i < rows_.n; i++)

@@ -12,12 +12,12 @@
 
 namespace tusk {
 
-constexpr int64_t MOST_PARTS = 16; // of a batch, each with a gradient of its own
+constexpr int64_t MOST_PARTS = 16; // of a batch, each with its own gradient
 // Rows times weights of a batch that is worth waking other threads; batches of 256 rows and 4,000
 // weights took half as long again with them, batches of 1,024 rows a sixth less.
 constexpr int64_t WORTH_WAKING = 1 << 21;
 
-// Into how many parts a batch is cut; from its size alone, so that no bit depends on threads.
+// Number of parts of a batch, from its size alone, so that no bit depends on threads.
 inline int64_t parts_of(const tk_net &net) {
     return std::clamp<int64_t>(net.batch / ROWS, 1, MOST_PARTS);
 }
@@ -44,7 +44,7 @@ public:
             std::fill_n(memory_.data(), n, 0.0f);
         return code;
     }
-    // Looks at weights of this shape from now on.
+    // Uses weights of this shape from now on.
     void look_at(const Shape &shape, const float *weights) {
         float *at = memory_.data();
         view_.flat = weights;
@@ -55,7 +55,7 @@ public:
         }
         view_.embedded = at;
     }
-    // Renews the transposed matrices; of the first layer only the part of vectors is read.
+    // Updates the transposed matrices; of the first layer only the part for vectors is needed.
     void renew(const Shape &shape) {
         const Layer &lowest = shape.layers[0];
         const float *weights = view_.flat;
@@ -83,13 +83,13 @@ private:
     Weights view_{};
 };
 
-// Of the order of the rows in an epoch, and of its dropout.
+// Seed for the order of the rows in an epoch, and for its dropout.
 inline uint64_t seed_of_epoch(const tk_net &net, int64_t number) {
     return within(within(net.seed, 2), number);
 }
 
-// An epoch over rows that may be a part of all: which epoch, the seed of their order and that of
-// dropout, and the rows that the epoch has visited before.
+// An epoch over rows that may be a part of all: its number, the seeds of their order and of
+// dropout, and the number of rows that the epoch has visited before.
 struct Visited {
     int64_t number;
     uint64_t order, dropout;
@@ -111,7 +111,7 @@ public:
     float *best() { return best_; }
     const float *gradient() const { return spaces_[0].gradient; }
 
-    // Copies the rows, and those held out, in the units.
+    // Copies the training rows and held-out rows, in the units.
     int take_rows(const Units &units) {
         const tusk_group &group = pass_.groups[index_];
         const double *classes = net_.label ? net_.label + index_ * net_.outputs : nullptr;
@@ -123,8 +123,8 @@ public:
         return code;
     }
 
-    // Makes the weights of rows, times those of their classes, 1 on average over the training
-    // rows, so that the rate of a step does not depend on their unit. factor: 0 for that of these
+    // Scales the weights of rows, times those of their classes, to mean 1 over the training rows,
+    // so that the rate of a step does not depend on their unit. factor: 0 to compute it from these
     // rows.
     void weigh(double factor = 0) {
         if (!rows().weight)
@@ -136,7 +136,7 @@ public:
         held_.weigh(factor, by_class);
     }
 
-    // Memory for weights and steps.
+    // Allocates memory for weights and steps.
     int take_memory() {
         int code = order_.take(memory_, rows().n);
         code = code ? code : stepper_.take(memory_, net_, shape_);
@@ -149,8 +149,8 @@ public:
         return code;
     }
 
-    // Steps over batches of the rows, and adds to the sum of the losses before them. late: whether
-    // the time was over.
+    // Makes steps over batches of the rows, and adds to the sum of the losses before them. late:
+    // whether the time was over.
     int steps(const Visited &visit, const Deadline &deadline, double *loss, bool *late) {
         int64_t n = rows().n;
         draw_order(visit.order);
@@ -180,12 +180,12 @@ public:
         add_up(0, rows().n, 0, &loss);
     }
 
-    // The sum of the losses of rows, in the net's units, as the weights are now.
+    // The sum of the losses of rows, in the net's units, at the current weights.
     int sum_losses(const Rows &rows, double *loss) {
         turned_.renew(shape_);
         Batch batch{&net_, &shape_, &turned_.view(), rows, nullptr, rows.n, pass_.cancel_mark};
         double each[MOST_PARTS];
-        constexpr int64_t ONCE = 1 << 14; // rows between two looks at the cancel count
+        constexpr int64_t ONCE = 1 << 14; // rows between two checks for a cancel
         *loss = 0;
         for (int64_t at = 0; at < rows.n; at += ONCE) {
             if (cancelled(pass_.cancel_mark))
@@ -243,10 +243,10 @@ private:
             *loss += each[p];
     }
 
-    // Vectors of the last batch, of n rows. Where the sum over a level lies depends on the rows
-    // alone, so no bit depends on threads.
+    // Moves the vectors of the last batch, of n rows. The location of the sum over a level depends
+    // on the rows alone, so no bit depends on threads.
     void step_vectors(double rate, int64_t n) {
-        constexpr int64_t AS_LAYERS = 8; // numbers of a vector cost as much as so many weights
+        constexpr int64_t AS_LAYERS = 8; // cost of a number of a vector, in weights of layers
         const int threads = threads_for(n * shape_.embedded() * AS_LAYERS);
         stepper_.step_vectors(rate, touched_, n, threads, weights_);
     }

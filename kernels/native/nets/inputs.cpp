@@ -11,13 +11,13 @@
 namespace tusk {
 namespace {
 
-constexpr double CONSTANT = 1e-13; // of the mean: a deviation below it is rounding
+constexpr double CONSTANT = 1e-13; // relative to the mean: a smaller deviation is rounding
 
 // Calls body(features, label, weight) for each row, in order. The features are the plain ones, and
-// then of each table the number of the level.
+// then for each table the number of the level.
 template <class T, class Body>
 void each_row_of(const tusk_group &group, const Shape &shape, int64_t cancel_mark, Body &&body) {
-    int64_t left = group.n_rows; // of a longer list, only the first ones
+    int64_t left = group.n_rows; // a shared list may have further rows
     Levels levels(shape, tusk_is_sparse(group.kind));
     for (const tusk_segment *s = group.head; left && !cancelled(cancel_mark); s = s->next) {
         int64_t n = std::min<int64_t>(s->n_rows, left);
@@ -44,7 +44,7 @@ void each_row(const tusk_group &group, const Shape &shape, int64_t cancel_mark, 
         each_row_of<double>(group, shape, cancel_mark, body);
 }
 
-// The inverse of a deviation, 0 for what does not vary.
+// The inverse of a deviation, 0 for a constant feature.
 double inverse(double deviation, double mean) {
     if (!std::isfinite(deviation))
         return NAN;
@@ -212,7 +212,7 @@ void centre_vectors(const Shape &shape, const double *count, double total, float
     const Layer &layer = shape.layers[0];
     for (const Table &table : shape.tables) {
         if (count[table.levels] > 0)
-            return; // what has no level would move
+            return; // would also move rows without a level
         std::vector<double> mean(table.dim, 0);
         float *vectors = flat + table.vectors;
         for (int64_t i = 0; i < table.items(); i++)

@@ -1,4 +1,4 @@
-// Rows of features, one per level of each category, as rows of numbers of levels.
+// Conversion of rows with one feature per level of each category to rows of level numbers.
 #pragma once
 
 #include <algorithm>
@@ -8,14 +8,14 @@
 
 namespace tusk {
 
-// Reads one row at a time: the plain features and, behind them, the number of the level in each
-// table, or -1 where the row has none.
+// Reads one row at a time: the plain features and, after them, the number of the level in each
+// table, or -1 if the row has none.
 class Levels {
 public:
     Levels(const Shape &shape, bool sparse)
         : row_(shape.plain + shape.tables.size()), plain_(shape.plain) {
         if (shape.tables.empty() && !sparse)
-            return; // rows are read as they are
+            return; // rows are read unchanged
         size_t t = 0;
         for (int64_t k = 0; k < shape.features; k++) {
             while (t < shape.tables.size() && k >= shape.tables[t].first + shape.tables[t].levels)
@@ -46,7 +46,7 @@ public:
 
 private:
     struct Place {
-        int64_t place, level; // level: -1 of a plain feature
+        int64_t place, level; // level: -1 for a plain feature
     };
 
     void clear() {

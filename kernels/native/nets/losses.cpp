@@ -7,7 +7,7 @@
 namespace tusk {
 namespace {
 
-// Losses whose rows have one margin: body(m, y, &derivative) of WIDE rows at once.
+// Sums losses of rows with one margin: body(m, y, &derivative) computes WIDE rows at once.
 template <class Loss>
 double of_one_margin(float *margins, const float *y, const float *weight, int64_t n, float scale,
                      Loss loss) {
@@ -36,7 +36,7 @@ struct Squared {
     }
 };
 
-// Of labels 0 and 1: log(1 + exp(m)) - y m, without an exp that overflows.
+// For labels 0 and 1: log(1 + exp(m)) - y m, without an exp that overflows.
 struct Logistic {
     vf operator()(vf m, vf y, vf *derivative) const {
         vf e = exp_negative(-vabs(m));

@@ -36,7 +36,7 @@ void sums(const Layer &layer, const float *w, const float *x, int64_t rows, floa
                  z, Start::row, w + layer.biases);
 }
 
-// Sums become values; slope: NULL where no gradient is wanted.
+// Replaces sums by activations; slope: NULL without gradients.
 template <class Activation>
 void activate(Activation activation, float *z, float *slope, int64_t n) {
     for (int64_t i = 0; i < n; i += WIDE) {
@@ -102,8 +102,8 @@ void few_deltas(const Layer &layer, const float *w, const float *delta, const fl
         }
 }
 
-// The gradient of the vectors of the levels of a batch's rows `from` on. delta: derivatives by the
-// sums of the first layer.
+// Adds the gradient of the vectors of the levels of a batch's rows, from `from` on. delta:
+// derivatives by the sums of the first layer.
 void add_vector_gradient(const Batch &batch, const float *delta, int64_t from, int64_t rows,
                          Space &space) {
     const Shape &shape = *batch.shape;
@@ -151,7 +151,7 @@ void backward(const Batch &batch, int64_t from, int64_t rows, Space &space) {
     }
 }
 
-// The inputs of a row: its plain features, and the vectors of its levels.
+// Copies the inputs of a row: its plain features, and the vectors of its levels.
 void copy_vectors(const Batch &batch, const float *row, float *input, int32_t *level) {
     const Shape &shape = *batch.shape;
     std::copy_n(row, shape.plain, input);

@@ -1,4 +1,4 @@
-// Rows through a net and back: margins, losses and gradients.
+// Forward and backward passes of rows through a net: margins, losses and gradients.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@ namespace tusk {
 
 constexpr int64_t ROWS = 64; // that go through a net at once
 
-// The rows of one group as a net sees them: inputs (n, shape.stride()), and labels; of classes
-// their numbers. weight: of the loss of each row, (n,), or NULL; total: the sum over the rows.
+// Inputs of one group: rows (n, shape.stride()), and labels; for classes their indices. weight: of
+// the loss of each row, (n,), or NULL; total: the sum over the rows.
 struct Rows {
     const float *x, *y;
     int64_t n;
@@ -20,7 +20,7 @@ struct Rows {
     double total;
 };
 
-// What ROWS rows need on their way: of each layer its inputs, and of hidden units the slopes.
+// Buffers for ROWS rows: for each layer its inputs, and for hidden units the slopes.
 class Space {
 public:
     int take(tusk_memory *memory, const Shape &shape);
@@ -38,24 +38,24 @@ private:
     Charged<float> memory_;
 };
 
-// The weights, and the matrices behind the first layer transposed: (out, padded(in)). Those of
-// layers of few units are so already. embedded: the part of the first matrix whose inputs are
+// The weights, and the matrices after the first layer transposed: (out, padded(in)). Those of
+// layers of few units are stored so. embedded: the part of the first matrix whose inputs are
 // vectors of tables, (out, padded(embedded)).
 struct Weights {
     const float *flat, *embedded;
     std::vector<const float *> transposed;
 };
 
-// What happens at the rows of a batch.
+// Arguments of a pass over the rows of a batch.
 struct Batch {
     const tk_net *net;
     const Shape *shape;
     const Weights *weights;
     Rows rows;
-    const uint32_t *order;             // of the batch's rows; NULL: as they come
+    const uint32_t *order;             // of the batch's rows; NULL: in their order
     int64_t n;                         // rows of the batch
-    int64_t cancel_mark;               // once cancelled, sums stay incomplete
-    TouchedVectors *touched = nullptr; // where steps are sparse
+    int64_t cancel_mark;               // after a cancel, sums are incomplete
+    TouchedVectors *touched = nullptr; // for sparse steps
 };
 
 // The sum of the losses of rows `from` to `to` of a batch. Without `gradient` no dropout.

@@ -1,4 +1,4 @@
-// Where the weights of a net lie.
+// Layout of the weights of a net.
 #pragma once
 
 #include <vector>
@@ -14,11 +14,11 @@ namespace tusk {
 struct Layer {
     int64_t in, out;
     bool few;
-    int64_t weights, biases; // where they begin
+    int64_t weights, biases; // their offsets
 
     int64_t items() const { return few ? out * padded(in) : in * padded(out); }
     int64_t end() const { return biases + padded(out); }
-    // The place of the weight of input i for unit j.
+    // The index of the weight of input i for unit j.
     int64_t place(int64_t i, int64_t j) const {
         return weights + (few ? j * padded(in) + i : i * padded(out) + j);
     }
@@ -27,8 +27,8 @@ struct Layer {
 // The vectors of the levels of a category, (levels, dim).
 struct Table {
     int64_t first, levels, dim; // first: feature
-    int64_t vectors;            // where they begin
-    int64_t input;              // of the first layer, that the vector begins at
+    int64_t vectors;            // their offset
+    int64_t input;              // of the first layer, at which the vector begins
 
     int64_t items() const { return levels * dim; }
 };
@@ -36,8 +36,8 @@ struct Table {
 struct Shape {
     std::vector<Layer> layers;
     std::vector<Table> tables;
-    int64_t features, plain; // plain: those outside of tables
-    bool sparse;             // whether steps change the vectors of a batch's levels alone
+    int64_t features, plain; // plain: features outside of tables
+    bool sparse;             // whether steps change only the vectors of a batch's levels
 
     Shape(const tk_net &net, int64_t d)
         : features(d), plain(d), sparse(net.sparse && net.n_tables > 0) {
@@ -68,7 +68,7 @@ struct Shape {
 
     int64_t floats() const { return floats_; }
     int64_t of_layers() const { return layers.back().end(); }
-    // Floats of a gradient, which has no vectors where steps are sparse.
+    // Floats of a gradient, without vectors if steps are sparse.
     int64_t of_gradient() const { return sparse ? of_layers() : floats(); }
     // Inputs of the first layer that are parts of vectors.
     int64_t embedded() const { return inputs() - plain; }

@@ -9,7 +9,7 @@
 namespace tusk {
 namespace {
 
-constexpr double BETA1 = 0.9, BETA2 = 0.999, EPSILON = 1e-8; // as Kingma and Ba recommend
+constexpr double BETA1 = 0.9, BETA2 = 0.999, EPSILON = 1e-8; // values recommended by Kingma and Ba
 
 // Algorithm 1 of Kingma and Ba, and line 12 of algorithm 2 of Loshchilov and Hutter.
 struct Adam {
@@ -38,7 +38,7 @@ struct Momentum {
     }
 };
 
-// Calls body(move) with the algorithm's step for `rate`, the one of this number.
+// Calls body(move) with the algorithm's step of number `steps` at `rate`.
 template <class Body> void with_move(const tk_net &net, double rate, int64_t steps, Body &&body) {
     auto t = (double)steps;
     auto kept = (float)(1 - rate * net.weight_decay);
@@ -50,7 +50,7 @@ template <class Body> void with_move(const tk_net &net, double rate, int64_t ste
 }
 
 // Adds the gradients of a vector that occurs several times to its first one, in their order, and
-// calls body(vector, gradient) for each vector once.
+// calls body(vector, gradient) once for each vector.
 template <class Body>
 void each_read(const tk_net_held &held, const tk_net_read &read, Body &&body) {
     constexpr int32_t NONE = -1;

@@ -1,4 +1,4 @@
-// Steps of the weights against the gradient, and how long they are.
+// Steps of the weights against the gradient, and their rates.
 #pragma once
 
 #include "passes.hpp"
@@ -10,7 +10,7 @@ class Stepper {
 public:
     int take(tusk_memory *memory, const tk_net &net, const Shape &shape);
     static int64_t floats(const Shape &shape) { return 2 * shape.floats(); }
-    // Takes the numbers per weight where they are, (floats,) each.
+    // Uses the numbers per weight in place, (floats,) each.
     void use(const tk_net &net, const Shape &shape, float *first, float *second);
     // rate: the learning rate of this epoch; gradient: shape.of_gradient().
     void step(double rate, const float *gradient, float *weights);
@@ -18,7 +18,7 @@ public:
     void step_vectors(double rate, TouchedVectors &touched, int64_t n, int threads,
                       float *weights);
     int64_t steps() const { return steps_; }
-    // The two numbers per weight, (2, floats), and how many steps they come from.
+    // The two numbers per weight, (2, floats), and the number of steps so far.
     float *numbers() { return first_; }
     void go_on(int64_t steps) { steps_ = steps; }
 
@@ -30,8 +30,8 @@ private:
     int64_t steps_ = 0;
 };
 
-// Moves the vectors that a batch reads, after `steps` steps with this one. Of the others a dense
-// step moves all.
+// Moves the vectors that a batch reads; steps: count including this one. A dense step also moves
+// the others.
 int step_held(const tk_net &net, double rate, int64_t steps, const tk_net_held &held,
               const tk_net_read &read);
 

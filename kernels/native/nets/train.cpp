@@ -1,4 +1,4 @@
-// Trains the groups of a pass: small ones side by side, the parts of a large batch with all
+// Trains the groups of a pass: small ones concurrently, the parts of a large batch with all
 // threads.
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,8 @@ namespace {
 
 constexpr int64_t LARGE = 1 << 21; // cells of a group that is worth several threads
 constexpr double NONE = std::numeric_limits<double>::quiet_NaN();
-constexpr double ABOVE = 1 + 1e-6; // times the loss of the start, above which an end is worse
+constexpr double ABOVE = 1 + 1e-6; // ratio to the loss at the start above which a result counts as
+                                   // worse
 
 // The training of one group.
 class Training {
@@ -60,7 +61,7 @@ public:
     }
 
 private:
-    // Mean losses of the training rows and of those held out; NaN without any.
+    // Mean losses of the training rows and of held-out ones; NaN without any.
     struct Losses {
         double training, held;
     };
@@ -80,13 +81,13 @@ private:
         return code;
     }
 
-    // Takes the weights of the start again where the end is worse by the rows that judge it.
+    // Restores the initial weights if the result is worse by the rows that judge it.
     void back_to_start(const Losses &begun, double *weights, tk_net_trained *out) const {
         bool held = own_.held().n > 0;
         double end = held ? out->held_loss : out->loss;
         if (end <= ABOVE * (held ? begun.held : begun.training)) {
             if (out->ending == TK_NET_DIVERGED)
-                out->ending = TK_NET_PATIENCE; // the best weights are from before
+                out->ending = TK_NET_PATIENCE; // the best weights are earlier ones
             return;
         }
         int64_t n = own_.shape().weights();
@@ -131,14 +132,14 @@ private:
         return judge(out);
     }
 
-    // Ends within an epoch.
+    // Handles a deadline within an epoch.
     int late(tk_net_trained *out) {
         int code = own_.finite() && own_.stepper().steps() ? judge(out) : (int)TK_OK;
         out->ending = TK_NET_LATE;
         return code;
     }
 
-    // Looks at the rows held out, if there are any.
+    // Evaluates held-out rows, if there are any.
     int judge(tk_net_trained *out) {
         if (!own_.held().n) {
             out->kept = out->epochs;
@@ -225,7 +226,7 @@ int train_nets(const tk_pass *pass, const tk_net *net, tusk_memory *memory, doub
     return train_groups(*pass, large, small, [&](int64_t g, int threads) {
         int code = Training(*pass, *net, g, threads, memory, deadline)
                        .run(weights + g * size, history + g * net->epochs, trained + g, progress);
-        progress.done(net->epochs - trained[g].epochs, 0); // which nobody makes
+        progress.done(net->epochs - trained[g].epochs, 0); // skipped epochs
         return code;
     });
 }
@@ -249,7 +250,7 @@ int tk_train_nets(const tk_pass *pass, const tk_net *net, tusk_memory *memory, d
 
 int tk_net_gradient(const tk_pass *pass, const tk_net *net, double *out) {
     using namespace tusk;
-    tk_net dense = *net; // a gradient has all vectors
+    tk_net dense = *net; // a gradient includes all vectors
     dense.sparse = 0;
     return code_of([&] { return Training(*pass, dense, 0, 1, nullptr).gradient(out); });
 }

@@ -1,4 +1,4 @@
-// The vectors of tables that a batch reads, whose steps need nothing of all other vectors.
+// The vectors of tables that a batch reads, for steps that leave all other vectors alone.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace tusk {
 // padded(embedded)), `level` (batch, tables), -1: none.
 class TouchedVectors {
 public:
-    // rows: of a batch, at most.
+    // rows: largest size of a batch.
     int take(tusk_memory *memory, const Shape &shape, int64_t rows) {
         shape_ = &shape;
         width_ = padded(shape.embedded());
@@ -72,7 +72,7 @@ private:
             n += table.levels;
         return n;
     }
-    // The first row of the batch that has a level, for each level of each table.
+    // Index of the first row of the batch that has a level, for each level of each table.
     int32_t *first_rows() { return places_.data(); }
 
     const Shape *shape_ = nullptr;

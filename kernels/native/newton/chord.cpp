@@ -1,11 +1,10 @@
-// Descents by Newton's steps with curvatures that are known before the first pass, of many groups
-// at once: each goes on by itself, so that its rows stay in a cache, and its numbers too.
-//
-// Such a step is that of the chord method (Nocedal and Wright, Numerical Optimization, 2006,
-// section 11.1). Changes of gradients along the steps correct the curvature, as in L-BFGS (the
-// same, algorithm 7.4). The rules are those of learners/linear/algorithms: newton.py,
-// parts/pairs.py and parts/search.py. A group that needs anything else gives up where it is: a
-// shorter step, or another curvature.
+// Descents by Newton's steps with curvatures known before the first pass, of many groups at once:
+// each goes on independently, so that its rows and numbers stay in a cache. Such a step is that of
+// the chord method (Nocedal and Wright, Numerical Optimization, 2006, section 11.1). Changes of
+// gradients along the steps correct the curvature, as in L-BFGS (the same, algorithm 7.4). The
+// rules are those of learners/linear/algorithms: newton.py, parts/pairs.py and parts/search.py. A
+// group that needs anything else gives up at its current weights: a shorter step, or another
+// curvature.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -25,9 +24,9 @@
 namespace tusk {
 namespace {
 
-constexpr double SUFFICIENT = 1e-4;  // of what a step promised, so much has to come
+constexpr double SUFFICIENT = 1e-4;  // least fraction of the decrease that a step promised
 constexpr int64_t MOST_PAIRS = 5;    // steps that correct the curvature
-constexpr double LEAST_BEND = 1e-10; // of lengths, the product that rounding does not explain
+constexpr double LEAST_BEND = 1e-10; // relative to the lengths, a product beyond rounding
 constexpr double UNKNOWN = std::numeric_limits<double>::quiet_NaN();
 
 double dot(const double *a, const double *b, int64_t n) {
@@ -37,7 +36,7 @@ double dot(const double *a, const double *b, int64_t n) {
     return sum;
 }
 
-// The last steps and what they changed of the gradient: the oldest is forgotten.
+// The last steps and the changes of the gradient by them: the oldest is dropped.
 class Pairs {
 public:
     explicit Pairs(int64_t p) : p_(p), numbers_(2 * MOST_PAIRS * p), size_(MOST_PAIRS) {}
@@ -56,7 +55,7 @@ public:
         n_++;
     }
 
-    // q becomes the direction, which solve(q) makes of it by the curvature alone.
+    // Turns the gradient q into the direction; solve(q) applies the curvature alone.
     template <class Solve> void direction(double *q, Solve &&solve) {
         const int64_t first = std::max<int64_t>(0, n_ - MOST_PAIRS);
         for (int64_t k = n_ - 1; k >= first; k--) {
@@ -83,7 +82,7 @@ private:
     std::array<double, MOST_PAIRS> rate_{};
 };
 
-// Where one group is.
+// State of one group.
 class Descent {
 public:
     Descent(const tk_chord &chord, int64_t group)
@@ -108,7 +107,8 @@ public:
     int64_t group() const { return g_; }
     const double *weights() const { return weights_.data(); } // in the caller's units
 
-    // Takes what the rows say at the weights, and moves on. Returns whether it is to look again.
+    // Evaluates the rows' sums at the weights, and moves on. Returns whether another pass is
+    // needed.
     bool look(const double *sums) {
         measure(sums);
         if (looks_ > 0 && !fell())
@@ -123,7 +123,7 @@ public:
         go();
         const double before = c_.last[g_];
         if (violation_ <= c_.enough && violation_ * violation_ <= c_.epsilon * before) {
-            std::copy(v_.begin(), v_.end(), c_.v + g_ * p_); // nobody looks there
+            std::copy(v_.begin(), v_.end(), c_.v + g_ * p_); // no pass evaluates them
             c_.steps[g_]++;
             c_.ended[g_] = 1;
             return false;
@@ -149,7 +149,7 @@ private:
         return objective_ - c_.objective[g_] <= SUFFICIENT * promised + c_.slack[g_];
     }
 
-    // Makes what was measured the group's, and the last step a pair.
+    // Accepts the measurements, and records the last step as a pair.
     void take() {
         double *v = c_.v + g_ * p_, *gradient = c_.gradient + g_ * p_;
         if (looks_ > 0) {
@@ -227,7 +227,7 @@ private:
     std::vector<double> positive_, class_weight_, parameter_;
 };
 
-// Groups that have rows in common go on together, as long as they do.
+// Groups that have rows in common go on together, as long as possible.
 int descend(const tk_chord &chord, const int64_t *which, int64_t n) {
     const int64_t p = chord.pass->groups[0].dim + 1;
     std::vector<std::unique_ptr<Descent>> those;
@@ -262,7 +262,7 @@ std::vector<const tusk_segment *> segments_of(const tusk_group &group) {
     return found;
 }
 
-// Where families begin among `which`, and the end: neighbours that have rows in common.
+// Starts of families in `which`, and the end: neighbours that have rows in common.
 std::vector<int64_t> families(const tk_chord &chord) {
     std::vector<int64_t> begin;
     std::vector<const tusk_segment *> last;

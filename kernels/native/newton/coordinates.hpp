@@ -14,10 +14,11 @@
 
 namespace tusk {
 
-constexpr double ROUNDING = 4e-15;     // what is left of a zero by summing terms of size 1
-constexpr double MOST_ROUNDING = 1e-6; // of a slope's unit, as learners/linear/problem.py has it
+constexpr double ROUNDING = 4e-15;     // error of a zero from summing terms of size 1
+constexpr double MOST_ROUNDING = 1e-6; // relative to a slope's unit, as in
+                                       // learners/linear/problem.py
 
-// rounding: what margins may be off.
+// rounding: possible error of margins.
 struct Measured {
     double objective, violation, rounding;
 };
@@ -32,8 +33,8 @@ struct Coordinates {
     double weight_unit; // of margins
     bool of_label;      // whether that is the label's
 
-    // What rounding changes a mean loss by that is not a sum of squares: slopes are about the
-    // unit.
+    // Possible change of a mean loss by rounding if it is not a sum of squares: slopes are about
+    // the unit.
     double change(double rounding) const {
         return rounding * (of_label ? unit : std::max(unit, 1.0));
     }
@@ -48,8 +49,8 @@ struct Coordinates {
         w[d] = v[d] - moved;
     }
 
-    // From the sums of tk_gradient at w, which place() made of v; gradient: out, by v, (d + 1,).
-    // The violation is NaN where a number is not finite.
+    // Evaluates the sums of tk_gradient at w, which place() computed from v; gradient: out, by v,
+    // (d + 1,). The violation is NaN if a number is not finite.
     Measured measure(const double *v, const double *w, const double *sums,
                      double *gradient) const {
         const double n = sums[1], *slopes = sums + 2, by_intercept = slopes[d] / n;

@@ -1,8 +1,7 @@
-// Newton's method for many small groups, of which each stays on one thread from start to end: its
-// rows, its curvature and the factor of that stay in the thread's cache.
-//
-// The steps are as in learners/linear/algorithms/newton.py and parts/search.py, the objective and
-// its violation as in learners/linear/problem.py. The curvature is always summed in double.
+// Newton's method for many small groups, each of which stays on one thread from start to end: its
+// rows, its curvature and the factor of that stay in the thread's cache. The steps are as in
+// learners/linear/algorithms/newton.py and parts/search.py, the objective and its violation as in
+// learners/linear/problem.py. The curvature is always summed in double.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -21,8 +20,8 @@ namespace {
 
 constexpr double SUFFICIENT = 1e-4, LEAST_SHRUNK = 0.5, MOST_SHRUNK = 0.1;
 constexpr int MOST_TRIALS = 40;
-constexpr double NEAR = 0.05; // violation below which the curvature may be kept
-constexpr double SLOW = 0.3;  // less progress of the violation asks for a new curvature
+constexpr double NEAR = 0.05; // violation below which the curvature may be reused
+constexpr double SLOW = 0.3;  // progress of the violation below which the curvature is renewed
 constexpr double ROUNDED_PIVOT = 1e-9, LEAST_DAMPING = 1e-11, MORE_DAMPING = 100;
 constexpr double MOST_DAMPING = 1e-3;
 
@@ -40,7 +39,7 @@ tk_pass pass_of(const tk_pass &all, int64_t g) {
     return one;
 }
 
-// What is found at some weights; sums as of tk_gradient, or tk_curvature.
+// Evaluation at some weights; sums as from tk_gradient, or tk_curvature.
 struct Point {
     double objective = 0, violation = 0, slack = 0;
     std::vector<double> v, gradient, sums;
@@ -98,7 +97,7 @@ public:
     }
 
 private:
-    // One step; stuck: no length of it lowers the objective.
+    // Makes one step; stuck: no length of it lowers the objective.
     int iterate(bool &stuck) {
         if ((!factored_ || how_.damping > 0) && !factor())
             return TK_CANCELLED;
@@ -131,7 +130,7 @@ private:
         return TK_OK;
     }
 
-    // Whether the curvature is summed where the step leads; near the optimum it hardly changes.
+    // Whether the curvature is summed at the end of the step; near the optimum it hardly changes.
     bool renews() {
         const double now = here_.violation, before = violation_before_;
         violation_before_ = now;
@@ -142,8 +141,8 @@ private:
         return renew;
     }
 
-    // Of a step by which the objective rose so much, the share where a parabola has its least
-    // value; promised: by the slope, negative.
+    // For a step by which the objective rose by `rise`, the fraction at a parabola's minimum;
+    // promised: by the slope, negative.
     static double shrunk(double rise, double promised) {
         const double bent = rise - promised;
         if (!(std::isfinite(bent) && bent > 0))
@@ -151,7 +150,7 @@ private:
         return std::min(-promised / (2 * bent), LEAST_SHRUNK);
     }
 
-    // Evaluates the objective at point.v, with the sums of the curvature if they are wanted.
+    // Evaluates the objective at point.v, with the sums of the curvature if requested.
     int look(Point &point, bool curvature) {
         double *sums = point.sums.data();
         at_.place(point.v.data(), w_.data());

@@ -32,14 +32,14 @@ extern "C" {
 
 enum tk_path_loss { TK_PATH_SQUARED = 0, TK_PATH_LOGISTIC = 1 };
 
-/* What one penalty gave. */
+/* Result for one penalty. */
 typedef struct tk_path_point {
     double lambda;
     double objective; /* the objective in the header above */
     double gap;       /* an upper bound of objective - least objective */
     double null;      /* the objective where all penalised weights are 0 */
     double intercept;
-    double held;       /* mean loss of rows that were held out; NaN without folds */
+    double held;       /* mean loss of held-out rows; NaN without folds */
     double held_error; /* its standard error */
     int64_t epochs;    /* of coordinate descent, and systems of equations */
     int64_t n_weights; /* weights that are not 0 */
@@ -49,25 +49,26 @@ enum tk_path_role { TK_LEFT_OUT, TK_TRAINED_ON, TK_HELD_OUT };
 typedef struct tk_path_spec {
     int32_t loss; /* enum tk_path_loss */
     int32_t length;
-    int32_t folds; /* how often rows are held out, 0: never */
+    int32_t folds; /* number of folds, 0: none */
     int32_t positive, standardize;
-    const double *alpha; /* (n_groups, 3): alpha, in (0, 1]; 1 - alpha, to all digits; and what the
-                            largest lambda is found by, which is alpha unless that is tiny */
-    double ratio;        /* smallest over largest lambda, if these are not given */
-    double tolerance;    /* of the gap, as a share of `null` */
-    int64_t max_epochs;  /* per penalty */
-    int32_t n_stretches; /* of each group, into which rows are dealt */
-    const int32_t *stretch; /* of each row, of one group behind the other */
-    const uint8_t *role;    /* (folds, n_stretches), enum tk_path_role; NULL: stretch k is held out
-                               in fold k, and all others are trained on */
-    const double *lambda;   /* (length,), falling; NULL: from the largest one that matters on */
-    const uint8_t *free;    /* (n_groups, d), not 0: no penalty; NULL: all have one */
-    const int32_t *block;   /* (n_groups, d), equal numbers: a block; NULL: there are none */
+    const double *alpha;    /* (n_groups, 3): alpha, in (0, 1]; 1 - alpha, to all digits; and the
+                             * alpha that determines the largest lambda, which is alpha unless that
+                             * is tiny */
+    double ratio;           /* smallest over largest lambda, if no lambdas are given */
+    double tolerance;       /* of the gap, relative to `null` */
+    int64_t max_epochs;     /* per penalty */
+    int32_t n_stretches;    /* number into which the rows of each group are dealt */
+    const int32_t *stretch; /* of each row, groups concatenated */
+    const uint8_t *role;    /* (folds, n_stretches), enum tk_path_role; NULL: stretch k is held
+                             * out in fold k, and all others are trained on */
+    const double *lambda; /* (length,), falling; NULL: starting at the largest one that matters */
+    const uint8_t *free;  /* (n_groups, d), nonzero: no penalty; NULL: all have one */
+    const int32_t *block; /* (n_groups, d), equal numbers: a block; NULL: there are none */
 } tk_path_spec;
 
-/* Fits each group. points: (n_groups, length). memory: the account that copies of sparse rows and
- * of dense columns, and sums over rows, are charged to, NULL for the heap. The pass's deadline
- * ends a path early: points behind it have NaN in `lambda`. */
+/* Fits each group. points: (n_groups, length). memory: the account that is charged for copies
+ * of sparse rows and of dense columns, and for sums over rows, NULL for the heap. The pass's
+ * deadline ends a path early: later points have NaN in `lambda`. */
 typedef struct tk_paths tk_paths;
 TK_API int tk_paths_new(const tk_pass *pass, const tk_path_spec *spec, tusk_memory *memory,
                         tk_path_point *points, tk_paths **out);
@@ -75,25 +76,25 @@ TK_API int tk_paths_new(const tk_pass *pass, const tk_path_spec *spec, tusk_memo
 TK_API void tk_paths_copy(const tk_paths *paths, int64_t group, int32_t *feature, double *weight);
 TK_API void tk_paths_free(tk_paths *paths);
 
-/* Whether a group is fitted from sums over its rows; spec's `lambda` and `free` do not matter. */
+/* Whether a group is fitted from sums over its rows; ignores spec's `lambda` and `free`. */
 TK_API int tk_paths_by_sums(const tk_pass *pass, const tk_path_spec *spec, int64_t group);
 
-/* Paths of which each has a chosen penalty. */
+/* Paths, and the chosen penalty of each. */
 typedef struct tk_chosen_paths {
     int64_t n_groups;
     int32_t length;
     const tk_path_point *points; /* (n_groups, length) */
-    const int64_t *chosen;       /* (n_groups,) places of penalties, the first being 0 */
-    const int64_t *feature;      /* in the order of `tk_paths_copy`, one group behind the other */
+    const int64_t *chosen;       /* (n_groups,) indices of penalties, from 0 on */
+    const int64_t *feature;      /* in the order of `tk_paths_copy`, groups concatenated */
     const double *weight;
 } tk_chosen_paths;
 
-/* Writes what models keep of their paths as JSON: {"path": [{"lambda": ..., "loss": ..., "gap":
- * ..., "held_out": ..., "held_out_error": ..., "intercept": ..., "feature": [...], "weight":
- * [...]}, ...], "chosen": ...}. Places of features count from 1. */
+/* Writes the paths of models as JSON: {"path": [{"lambda": ..., "loss": ..., "gap": ...,
+ * "held_out": ..., "held_out_error": ..., "intercept": ..., "feature": [...], "weight": [...]},
+ * ...], "chosen": ...}. Indices of features count from 1. */
 typedef struct tk_path_texts tk_path_texts;
 TK_API int tk_path_texts_new(const tk_chosen_paths *paths, int threads, tk_path_texts **out);
-/* Of a group, with its length in bytes. */
+/* Text of a group, with its length in bytes. */
 TK_API const char *tk_path_text(const tk_path_texts *texts, int64_t group, int64_t *bytes);
 TK_API void tk_path_texts_free(tk_path_texts *texts);
 

@@ -9,7 +9,7 @@
 
 namespace tusk {
 
-// Why there is no memory: a tk_code.
+// Lack of memory, as an exception with a tk_code.
 struct NoMemory {
     int code;
 };
@@ -28,7 +28,7 @@ public:
         for (size_t c = 0; c < more; c++)
             at_.push_back(at + c * n_);
     }
-    // Leaves the columns of these places alone, in this order.
+    // Keeps only the columns of these indices, in this order.
     void keep(const std::vector<int32_t> &places) {
         std::vector<std::unique_ptr<Charged<double>>> before;
         std::vector<double *> from;

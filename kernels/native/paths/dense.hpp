@@ -1,4 +1,4 @@
-// Dense rows, read where the packer left them.
+// Dense rows, read from the packer's memory.
 #pragma once
 
 #include "rows.hpp"

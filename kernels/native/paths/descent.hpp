@@ -1,5 +1,5 @@
-// Coordinate descent on 1/2 ||Y - A w||^2 + penalty(w) for the columns that a state has, with
-// Anderson acceleration. In most epochs only weights that are not 0 move.
+// Coordinate descent on 1/2 ||Y - A w||^2 + penalty(w) for the columns of a state, with Anderson
+// acceleration. Most epochs visit only nonzero weights.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 namespace tusk {
 
 constexpr int WINDOW = 5;        // epochs that an extrapolation combines
-constexpr int EPOCHS_LOOK = 12;  // epochs from one look at all coordinates and the gap to the next
+constexpr int EPOCHS_LOOK = 12;  // epochs between two checks of all coordinates and the gap
 constexpr double ROUNDED = 1e-9; // share of the objective below which rounding may hold the gap
-constexpr int MOST_VAIN = 4;     // looks below it without half the gap
+constexpr int MOST_VAIN = 4;     // checks below it without halving the gap
 
-// What says that a fit has to end: as the pass has it.
+// Conditions that end a fit, from the pass.
 struct Limits {
     int64_t cancel_mark;
     double deadline;
@@ -25,14 +25,14 @@ struct Limits {
 
 template <class State> class Descent {
 public:
-    // w and free: by the state's coordinates. free: not 0 for coordinates without a penalty.
+    // w and free: by the state's coordinates. free: nonzero for coordinates without a penalty.
     // units: blocks of coordinates, in their order.
     Descent(State &state, std::vector<double> &w, const std::vector<uint8_t> &free,
             const Penalty &penalty, const Limits &limits, const std::vector<Unit> &units = {})
         : state_(state), w_(w), free_(free), penalty_(penalty), limits_(limits), units_(units) {}
 
-    // Descends until the gap is at most `tolerance`, or falls no more by rounding. Returns the
-    // epochs that it took.
+    // Descends until the gap is at most `tolerance`, or rounding prevents further progress.
+    // Returns the number of epochs.
     int64_t run(double tolerance, int64_t most) {
         double least = INFINITY;
         for (int64_t epoch = 0, vain = 0;;) {
@@ -81,7 +81,7 @@ private:
     const Penalty &penalty_;
     const Limits &limits_;
     std::vector<Unit> units_;
-    std::vector<double> past_[WINDOW + 1]; // w, and behind it the state's numbers
+    std::vector<double> past_[WINDOW + 1]; // w, followed by the state's numbers
     int kept_ = 0;
 
     // Calls single(j) for coordinates that are alone and block(unit) for the others, in order.
@@ -134,7 +134,7 @@ private:
         most = std::max(most, std::abs(by) * std::sqrt(state_.curvature[j]));
     }
 
-    // The epochs between two looks. Returns the largest change of the first one.
+    // Runs the epochs between two checks. Returns the largest change of the first one.
     double round() {
         kept_ = 0;
         keep();

@@ -10,11 +10,11 @@ namespace tusk {
 
 namespace {
 constexpr int64_t FIRST_WORK = 100;   // features of the first working set
-constexpr int64_t MOST_LOOKS = 200;   // over all features, per penalty
-constexpr double INNER = 0.3;         // share of the gap to which a working set is fitted
+constexpr int64_t MOST_LOOKS = 200;   // limit per penalty on passes over all features
+constexpr double INNER = 0.3;         // fraction of the gap to which a working set is fitted
 constexpr double CONSTANT = 1e-14;    // variance over mean square from which on a feature varies
-constexpr double LEAST_SHARE = 1e-12; // of a class, where a fold has none
-constexpr int64_t FEW = 16;           // one column alone costs as much as so many in a row
+constexpr double LEAST_SHARE = 1e-12; // weight of a class that a fold lacks
+constexpr int64_t FEW = 16;           // a single column costs as much as this many in a row
 constexpr int64_t MOST_CACHED = 1 << 27; // numbers of copied columns
 } // namespace
 
@@ -81,7 +81,7 @@ void Fit::start() {
     correlate_all();
     double rounding = CONSTANT * CONSTANT * mean * mean;
     bool same = squared() && null_ <= rounding;
-    if (same) // tolerances are shares of it
+    if (same) // tolerances are relative to it
         null_ = std::max(null_, rounding / rules_.spec->tolerance);
     bool explained = any_free && squared() && is_explained(null_, constant, *rules_.spec);
     if (same || explained)
@@ -151,7 +151,8 @@ Weights Fit::weights() const {
     return out;
 }
 
-// The support, the weights without a penalty, and what the strong rule does not discard.
+// Resets the working set to the support, the weights without a penalty, and the features that the
+// strong rule keeps.
 void Fit::reset_work() {
     std::vector<int32_t> kept, more;
     double least = 2 * penalty_.l1 - l1_before_;
@@ -203,7 +204,7 @@ void Fit::grow_work() {
     add_to_work(more);
 }
 
-// Adds features that vary, and those of their blocks, which get places beside each other.
+// Adds features that vary, and those of their blocks, which get consecutive indices.
 void Fit::add_to_work(const std::vector<int32_t> &features) {
     std::vector<int32_t> added;
     for (int32_t j : features) {
@@ -221,7 +222,7 @@ void Fit::add_to_work(const std::vector<int32_t> &features) {
         cache(added);
 }
 
-// Copies columns of z that are not copied yet; of the squared loss times the roots of the rows'
+// Copies columns of z that are not copied yet; for the squared loss times the roots of the rows'
 // weights.
 void Fit::cache(const std::vector<int32_t> &features) {
     if ((int64_t)(cached_.size() + features.size()) * n_ > MOST_CACHED) {
@@ -283,8 +284,8 @@ void Fit::correlate_all() {
     seen_u_ = u_;
 }
 
-// u of those features alone that may violate the dual constraint, where these are few: u differs
-// from what was seen by at most ||z|| times how far the derivatives have moved.
+// Computes u for the features only that may violate the dual constraint, if these are few: u
+// differs from its last value by at most ||z|| times the move of the derivatives.
 bool Fit::correlate_near(std::vector<int32_t> &near) {
     double distance = 0;
     for (int64_t i = 0; i < n_; i++)

@@ -15,26 +15,25 @@
 
 namespace tusk {
 
-// What is the same for all fits of a group.
+// Inputs common to all fits of a group.
 struct Rules {
     const tk_path_spec *spec;
     const uint8_t *free;  // (d,) or NULL
     const int32_t *block; // (d,) or NULL: equal numbers are penalised together
     bool intercept;
     Limits limits;
-    const double *alpha; // and behind it what tk_path_spec has
+    const double *alpha; // with the options of tk_path_spec
     tusk_memory *memory; // the account of copied columns, or NULL
     bool logistic() const { return spec->loss == TK_PATH_LOGISTIC; }
 };
 
 constexpr double START = 1e-2;  // share of the tolerance for weights without a penalty
 constexpr double EXACT = 1e-14; // share of a loss that rounding leaves
-
 constexpr double UNCORRELATED = 1e-14; // correlation up to which a feature has none but rounding's
 
-// Whether features without a penalty explain the labels but for what their own fit leaves. Then
-// nothing is left for others, and the loss without them becomes one that tolerances can be shares
-// of. constant: the loss of the best constant.
+// Whether features without a penalty explain the labels up to the tolerance of their own fit. Then
+// nothing is left for others, and the loss without them becomes one to which tolerances can be
+// relative. constant: the loss of the best constant.
 inline bool is_explained(double &loss, double constant, const tk_path_spec &spec) {
     if (loss > std::max(START * spec.tolerance, EXACT) * constant)
         return false;
@@ -42,7 +41,7 @@ inline bool is_explained(double &loss, double constant, const tk_path_spec &spec
     return true;
 }
 
-// Weights that are not 0, in the units of the caller's features.
+// Nonzero weights, in the units of the caller's features.
 struct Weights {
     std::vector<int32_t> feature;
     std::vector<double> value;
@@ -54,8 +53,8 @@ public:
 
     // The least lambda at which all penalised weights are 0.
     double largest_lambda();
-    // Goes on to a lambda, from the weights of the one before. Fills the point but for what was
-    // held out.
+    // Fits the next lambda, starting from the weights of the previous one. Fills the point, except
+    // for held-out losses.
     void solve(double lambda, tk_path_point &point);
     Weights weights() const;
 
@@ -64,21 +63,20 @@ private:
     const Features &x_;
     const Rules &rules_;
     int64_t n_, d_;
-    bool out_of_range_ = false; // squares of a feature overflow, or underflow: it has weight 0
+    bool out_of_range_ = false; // squares of a feature overflow or underflow: its weight is 0
     std::vector<double> a_;     // rows' weights, which add up to 1
     std::vector<double> centre_, scale_, norm_; // (d,); norm: of z, 0 where it is constant
     Blocks blocks_;
-    std::vector<double>
-        reach_; // (d,) by how much `Sizes` of u changes at most with t, over its norm
-    std::vector<std::shared_ptr<const Spectrum>> spectrum_; // by block, of the squared loss
+    std::vector<double> reach_; // (d,) largest change of `Sizes` of u with t, relative to its norm
+    std::vector<std::shared_ptr<const Spectrum>> spectrum_; // by block, for the squared loss
     std::vector<double> w_;                                 // (d,)
     std::vector<double> eta_, t_;         // (n,) margins; minus the derivatives of the loss
     std::vector<double> u_;               // (d,) z.t, as far as it is known
-    std::vector<double> seen_t_, seen_u_; // of the last pass over all features
+    std::vector<double> seen_t_, seen_u_; // at the last pass over all features
     std::vector<int32_t> work_;           // the working set
     std::vector<uint8_t> in_work_;        // (d,)
-    Columns cache_;                       // columns that were copied
-    std::vector<int32_t> slot_, cached_;  // (d,) their places, or -1; their features
+    Columns cache_;                       // copied columns
+    std::vector<int32_t> slot_, cached_;  // (d,) their indices, or -1; their features
     Penalty penalty_{};
     double null_ = 0, l1_before_ = 0;
     double objective_ = 0, gap_ = 0, factor_ = 1;
@@ -86,7 +84,8 @@ private:
 
     bool is_free(int64_t j) const { return rules_.free && rules_.free[j]; }
     bool squared() const { return !rules_.logistic(); }
-    // What must be at most l1 in the dual, by feature; of a block the same for all members.
+    // The quantities that must be at most l1 in the dual, by feature; equal for all members of a
+    // block.
     struct Sizes {
         const Penalty &penalty;
         const Blocks &blocks;

@@ -1,4 +1,4 @@
-// What models keep of their paths, as JSON.
+// Paths as models store them, as JSON.
 #include <charconv>
 #include <cmath>
 #include <memory>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t GROUPS_OF_TASK = 16;
 
-// Appends the shortest digits that mean the number, or null where it is none of JSON's.
+// Appends the shortest digits that represent the number, or null if it is not finite.
 void append(std::string &to, double x) {
     char digits[32];
     if (std::isfinite(x))
@@ -57,14 +57,14 @@ void append(std::string &to, const tk_path_point &point, const int64_t *feature,
         to += name;
         append(to, number);
     }
-    to += ",\"feature\":"; // places, the first being 1
+    to += ",\"feature\":"; // indices, from 1 on
     append_list(to, point.n_weights, [&](int64_t i) { return feature[i] + 1; });
     to += ",\"weight\":";
     append_list(to, point.n_weights, [&](int64_t i) { return weight[i]; });
     to += '}';
 }
 
-// A path, whose penalties that were not fitted are left out.
+// Text of a path, without penalties that were not fitted.
 std::string text_of(const tk_path_point *points, int32_t length, int64_t chosen,
                     const int64_t *feature, const double *weight) {
     std::string out = "{\"path\":[";

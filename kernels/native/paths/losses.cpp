@@ -1,4 +1,4 @@
-// A working set's fit, by quadratic approximations of the loss, and what the losses have: values,
+// The fit of a working set, by quadratic approximations of the loss, and the losses' values,
 // derivatives and duals.
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 constexpr double LEAST_CURVATURE = 1e-6; // of a row's logistic loss
 constexpr int MOST_STEPS = 100;
 constexpr int MOST_HALVINGS = 30;
-constexpr double STEP_SHARE = 0.1; // of the gap, to which an approximation is solved
+constexpr double STEP_SHARE = 0.1; // fraction of the gap to which an approximation is solved
 
 double log1p_exp(double m) {
     return m > 0 ? m + std::log1p(std::exp(-m)) : std::log1p(std::exp(m));
@@ -65,7 +65,7 @@ double Fit::penalty() const {
     return sums.penalty;
 }
 
-// Margins anew from the weights, which removes what rounding has left in them.
+// Recomputes margins from the weights, which removes accumulated rounding.
 void Fit::refresh() {
     double b = 0;
     for (int64_t i = 0; i < n_; i++)
@@ -94,7 +94,7 @@ void Fit::refresh() {
     project();
 }
 
-// t, and the curvatures of the rows' losses.
+// Computes t, and the curvatures of the rows' losses.
 void Fit::derivatives() {
     curvature_of_row_.resize(n_);
     for (int64_t i = 0; i < n_; i++) {
@@ -104,8 +104,8 @@ void Fit::derivatives() {
     }
 }
 
-// Makes t orthogonal to the intercept and to the features without a penalty, as the dual has to
-// be, by weights that the rows' curvatures give. It changes little, since these are fitted.
+// Makes t orthogonal to the intercept and to the features without a penalty, as the dual requires,
+// in the metric of the rows' curvatures. It changes little, since these are fitted.
 void Fit::project() {
     std::vector<std::vector<double>> columns;
     if (rules_.intercept)
@@ -130,8 +130,8 @@ void Fit::project() {
             t_[i] -= v[a] * columns[a][i] * curvature_of_row_[i];
 }
 
-// The gap between the objective at the weights and the dual at c t, for the c that is feasible.
-// capped: whether only features that might violate the constraint for c = 1 were looked at.
+// The gap between the objective at the weights and the dual at c t, for the feasible c. capped:
+// whether only features that might violate the constraint for c = 1 were evaluated.
 double Fit::gap_of(GapSums sums, bool capped) {
     double value = loss(eta_);
     objective_ = value + sums.penalty;
@@ -159,7 +159,7 @@ double Fit::gap_of(GapSums sums, bool capped) {
     return std::max(objective_ - dual, 0.0);
 }
 
-// The gap of the problem that has the features of the working set alone.
+// The gap of the problem restricted to the working set.
 void Fit::look_at_work() {
     derivatives();
     project();
@@ -188,13 +188,13 @@ void Fit::look_at_work() {
     gap_ = gap_of(sums, false);
 }
 
-// Fits the working set to a gap.
+// Fits the working set up to a gap.
 void Fit::inner(double tolerance) {
     if (!squared())
         look_at_work();
     double aim = squared() ? tolerance : gap_, least = 0.1 * tolerance;
     for (int k = 0; k < MOST_STEPS; k++) {
-        double before = gap_; // where the dual point is not feasible it says nothing of a step
+        double before = gap_; // an infeasible dual point gives no information on a step
         if (!squared())
             aim = std::max(STEP_SHARE * std::min(aim, gap_), least);
         if (x_.sparse())
@@ -295,7 +295,7 @@ template <class State> std::vector<Unit> Fit::units(State &state) {
     return out;
 }
 
-// The residual of row i that a state has.
+// The residual of row i in a state.
 static double residual(const Residuals &s, const std::vector<double> &h, int64_t i) {
     return s.numbers[i] / std::sqrt(h[i]);
 }

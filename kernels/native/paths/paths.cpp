@@ -20,11 +20,11 @@ constexpr double MISSING = std::numeric_limits<double>::quiet_NaN();
 
 // The losses of one fold's rows, by penalty.
 struct Held {
-    std::vector<double> loss; // mean; shorter than the path where its time was over
+    std::vector<double> loss; // mean; shorter than the path if the time was over
     double weight = 0;        // 0: there are none, or none to train on
 };
 
-// As code_of, with the reason where copied columns find no memory.
+// Like code_of, with the reason if there is no memory for copied columns.
 template <class Body> int code_of_fit(Body body) noexcept {
     try {
         return body();
@@ -40,14 +40,14 @@ struct Group {
     const tk_path_spec *spec;
     tusk_memory *memory;
     int64_t number;
-    const int32_t *stretch; // by row, NULL where no row is held out
+    const int32_t *stretch; // by row, NULL if no row is held out
     int threads;
     Rules rules;
     tk_path_point *points;
     std::vector<Weights> *weights;
     const Progress &progress;
 
-    // A penalty is fitted; a fit by sums of products reads no rows for it.
+    // Reports a fitted penalty; a fit by sums of products reads no rows for it.
     template <class F> void fitted(const F &, const tk_path_point &point) const {
         constexpr bool reads = std::is_same_v<F, tusk::Fit>;
         progress.done(1, reads ? point.epochs * pass->groups[number].n_rows : 0);
@@ -144,7 +144,7 @@ struct Group {
 
     int ended() const { return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK; }
 
-    // one(f, held): fits all rows but those of a fold, and finds the losses of these.
+    // one(f, held): fits all rows except those of a fold, and computes the losses of these.
     template <class One> int judge(One one) const {
         std::vector<Held> held(spec->folds);
         std::vector<int> codes(spec->folds);
@@ -159,7 +159,7 @@ struct Group {
         return ended();
     }
 
-    // loss(point): of the rows that are held out.
+    // loss(point): loss of the held-out rows.
     template <class Fit, class Loss>
     void held_out(Fit &fit, const std::vector<double> &lambda, Held &out, Loss loss) const {
         for (double one : lambda) {
@@ -215,7 +215,7 @@ struct Group {
         return sum / held.weight;
     }
 
-    // The mean over folds, which count by their weights, and its standard error.
+    // The mean over folds, weighted, and its standard error.
     void summarise(const std::vector<Held> &held, size_t k, tk_path_point &point) const {
         double weight = 0, mean = 0, squares = 0;
         for (const Held &one : held) {

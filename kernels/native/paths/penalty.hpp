@@ -18,9 +18,10 @@ struct Penalty {
             return (z + l1) / (curvature + l2);
         return 0;
     }
-    // What must be at most l1 in the dual, of a coordinate whose correlation with the dual is u.
+    // The quantity that must be at most l1 in the dual, for a coordinate whose correlation with
+    // the dual is u.
     double size(double u) const { return positive ? std::max(u, 0.0) : std::abs(u); }
-    // Of a block, by the root of its size and its sum of squares.
+    // The same for a block, from the root of its size and its sum of squares.
     double of_block(double root, double w2) const {
         return l1 * root * std::sqrt(w2) + 0.5 * l2 * w2;
     }
@@ -35,7 +36,7 @@ struct GapSums {
     double product = 0; // (Y - A w).Y
     double penalty = 0, ridge = 0;
     double most = 0;     // of `Penalty::size`
-    double unfitted = 0; // by how much gradients of weights without a penalty may move the gap
+    double unfitted = 0; // largest effect of gradients of weights without a penalty on the gap
 
     void add(const Penalty &p, double w, double u) {
         penalty += p.of(w);

@@ -9,7 +9,7 @@
 
 namespace tusk {
 
-// One row's entries where the packer left them.
+// One row's entries in the packer's memory.
 template <class T> struct SparseRow {
     const int32_t *index;
     const T *value;
@@ -24,7 +24,7 @@ public:
     }
 
     // Returns a tk_code. Entries of a row with the same id are added. centred: whether an
-    // intercept takes up the origins of the features that all rows have, as dense rows have them.
+    // intercept absorbs the origins of the features that all rows have, like those of dense rows.
     template <class T>
     int fill(const std::vector<SparseRow<T>> &rows, bool centred, tusk_memory *memory) {
         std::vector<int64_t> at(d + 1, 0);

@@ -1,5 +1,5 @@
-// What coordinate descent keeps of a least-squares problem min 1/2 ||Y - A w||^2: each kind has
-// the coordinates' curvatures, their gradients A_j.(Y - A w), and numbers that are linear in w.
+// State of coordinate descent on a least-squares problem min 1/2 ||Y - A w||^2: each kind has the
+// coordinates' curvatures, their gradients A_j.(Y - A w), and numbers that are linear in w.
 #pragma once
 
 #include <vector>
@@ -19,8 +19,8 @@ struct Residuals {
     double squares() const { return dot(numbers.data(), numbers.data(), n); }
 };
 
-// Sparse columns of scaled features whose weighted mean is taken away without being stored.
-// numbers: the residuals but for a constant, which is the last one.
+// Sparse columns of scaled features whose weighted mean is subtracted without being stored.
+// numbers: the residuals without a constant, which is the last one.
 struct SparseResiduals {
     struct Column {
         const int32_t *row;

@@ -16,7 +16,7 @@ typedef struct tk_label_stats {
     double third;
     double mean, variance;
     double weight, weight_high; /* of all rows, and of those with the largest label of two */
-    double exposure;            /* of numeric labels, the weighted mean of exp(offset), else 1 */
+    double exposure;            /* for numeric labels, the weighted mean of exp(offset), else 1 */
 } tk_label_stats;
 TK_API int tk_labels(const tk_pass *pass, tk_label_stats *out);
 /* Weighted mean and standard deviation of dense features, shape (n_groups, d), from a sample of
@@ -26,10 +26,10 @@ TK_API int tk_feature_moments(const tk_pass *pass, int64_t sample, double *mean,
 /* For each sparse feature, the number of rows in which it occurs and its largest |value|, shape
  * (n_groups, d). */
 TK_API int tk_feature_counts(const tk_pass *pass, double *count, double *largest);
-/* Of each sparse feature that is not 0 in more than half of the rows of its group, in none twice,
- * and whose |mean| there is more than `times` its standard deviation, the mean; 0 of others.
- * share: (n_groups, d), of rows that have a feature; where it is null all rows have to. out:
- * (n_groups, d + 1), the last one 0. */
+/* For each sparse feature that is not 0 in more than half of the rows of its group, is not
+ * repeated in a row, and whose |mean| there is more than `times` its standard deviation, the
+ * mean; 0 for others. share: (n_groups, d), of rows that have a feature; NULL: only features of
+ * all rows count. out: (n_groups, d + 1), the last one 0. */
 TK_API int tk_far_means(const tk_pass *pass, double times, const double *share, double *out);
 /* Returns 0 unless, in every group, the largest |value| of the first segment is between 1/16 and
  * 16. Otherwise returns 1 if all nonzero values are within a factor of TK_NEAR_ONE of 1, and 2 if
@@ -39,72 +39,72 @@ TK_API int tk_values_near_one(const tk_pass *pass);
 
 /* --- order --- */
 /* Copies each group's rows in the order of a seeded hash of their content. This is a uniform
- * shuffle that does not depend on the order of the input. The first held_out[g] rows go to held,
- * the others to kept; both own their segments. TUSK_FOLDS, where rows have them, are hashes of the
- * rows as they came, and decide. */
+ * shuffle that does not depend on the order of the input. The first held_out[g] rows go to
+ * held, the others to kept; both own their segments. TUSK_FOLDS, if rows have them, are hashes
+ * of the original rows, and determine the order. */
 TK_API int tk_shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed,
                       const int64_t *held_out, tusk_group *kept, tusk_group *held);
-/* Copies each group's rows in the order in which they lie; kept owns its segments. */
+/* Copies each group's rows in order; kept owns its segments. */
 TK_API int tk_keep(const tk_pass *pass, tusk_memory *memory, tusk_group *kept);
-/* Copies as tk_keep makes them, less an origin of shape (n_groups, d + 1) of the features and the
- * label: sparse rows get the features whose origin is not 0 and that they lack. */
+/* Copies like tk_keep, minus an origin of shape (n_groups, d + 1) of the features and the
+ * label: sparse rows get the features that they lack and whose origin is not 0. */
 TK_API int tk_moved(const tk_pass *pass, tusk_memory *memory, const double *origin,
                     tusk_group *moved);
 TK_API void tk_free_groups(tusk_group *groups, int64_t n);
-/* For each group of at least `least` rows, the place from 1 on of the first feature that is the
- * label in all rows, or the label times a number plus a number, or has a value of its own for each
- * of few values of the label, and is so hardly by chance; or of the features that tell all such
- * values but one. 0: none. out: (n_groups,). */
+/* For each group of at least `least` rows, the index from 1 on of the first feature that
+ * determines the label: it is the label in all rows, or a linear function of it, or has a
+ * distinct value for each of few values of the label, which is hardly by chance; or of the
+ * features that together distinguish all such values but one. 0: none. out: (n_groups,). */
 TK_API int tk_leaks(const tk_pass *pass, int64_t least, int32_t *out);
-/* Copies the chosen rows of each group in the order in which they lie; chosen: (rows,) of all
- * groups, one behind the other. The copies own their segments. */
+/* Copies the chosen rows of each group in order; chosen: (rows,), groups concatenated. The
+ * copies own their segments. */
 TK_API int tk_choose(const tk_pass *pass, tusk_memory *memory, const uint8_t *chosen,
                      tusk_group *out);
-/* Gives back the memory of the values of dense groups of at least so many cells, which nobody
- * reads again; their labels stay. Smaller groups share pages. */
+/* Frees the memory of the values of dense groups of at least `cells` cells, which are not read
+ * again; their labels stay. Smaller groups share pages. */
 TK_API void tk_spend(const tk_pass *pass, int64_t cells);
 
 /* --- folds --- */
-/* What decides the fold of a row: chance, by a hash of the row, which rows that have changed have
- * as TUSK_FOLDS; the number that rows have as TUSK_FOLDS, equal numbers being in one fold; or this
+/* Criterion for the fold of a row: chance, by a hash of the row, which modified rows have as
+ * TUSK_FOLDS; the number that rows have as TUSK_FOLDS, equal numbers being in one fold; or this
  * number's order, the first fold having the lowest. */
 enum tk_deal_by { TK_BY_CHANCE, TK_BY_VALUE, TK_BY_ORDER };
 typedef struct tk_dealing {
     uint64_t seed;
-    int32_t folds;    /* of each group's rows, as equal in size as can be */
+    int32_t folds;    /* of each group's rows, as equal in size as possible */
     int32_t slices;   /* of each fold: 1/2^(slices - 1) of its rows, as many, twice as many... */
     int32_t by_label; /* whether rows of each label are dealt evenly to folds of equal size */
     int32_t by;       /* enum tk_deal_by */
     int32_t keeps_marks; /* whether the copies have TUSK_FOLDS */
     int32_t has_gap;     /* by order: whether rows that are near a later fold are in their own
                             stretches, so that these can be left out */
-    double gap;          /* as far as that before the first row of a fold is near it */
-    const int64_t *held; /* by group, of two folds about how many rows the second one has; NULL:
-                            folds are equal in size */
-    int32_t n_forms; /* 0, or how many forms there are of these groups, which are one of them */
+    double gap;          /* rows within this distance before the first row of a fold are near it */
+    const int64_t *held; /* by group, for two folds the approximate number of rows of the second
+                          * one; NULL: folds are equal in size */
+    int32_t n_forms;     /* 0, or the number of forms of these groups, which are one of them */
     const tusk_group *const *forms; /* each with the same rows in the same order, dealt alike */
 } tk_dealing;
-/* A fold is one stretch of rows. With a gap it is `folds` of them: stretch e of fold k has its
- * rows that are near the e folds behind it, and no others. */
-/* Copies each group's rows to cells, shape (n_groups, stretches * slices); tk_unlink frees them.
- * Which row is where does not depend on the order of the input. */
+/* A fold is one stretch of rows. With a gap it is `folds` of them: stretch e of fold k has
+ * those of its rows that are near the e folds after it, and no others. */
+/* Copies each group's rows to cells, shape (n_groups, stretches * slices); tk_unlink frees
+ * them. The cell of a row does not depend on the order of the input. */
 TK_API int tk_deal(const tk_pass *pass, const tk_dealing *how, tusk_memory *memory,
                    tusk_group *cells);
-/* The stretch of each row, of one group behind the other, in the order in which they lie. */
+/* The stretch of each row, groups concatenated, in order. */
 TK_API int tk_stretches(const tk_pass *pass, const tk_dealing *how, int32_t *out);
 /* --- folds of a group whose rows lie in parts --- */
-/* Of a part, the hashes by which tk_shuffle orders rows, the same of equal ones, in the order in
- * which they lie, and the bits of the label behind each; where columns is 4, and not 2, those of
- * the weight and the offset too. out: (n_rows, columns). */
+/* For a part, the hashes by which tk_shuffle orders rows, equal for equal rows, in the order of
+ * the rows, each followed by the bits of the label; if columns is 4, and not 2, also those of
+ * the weight and the offset. out: (n_rows, columns). */
 TK_API int tk_row_hashes(const tk_pass *pass, uint64_t seed, int32_t columns, uint64_t *out);
 typedef struct tk_parted {
     uint64_t seed;
     int64_t n;
-    const uint64_t *alike; /* (n, columns) rising, as of tk_row_hashes: rows of this part */
-    const int64_t *before; /* (n,): how many rows of the same hash precede the first of them */
+    const uint64_t *alike; /* (n, columns) rising, as from tk_row_hashes: rows of this part */
+    const int64_t *before; /* (n,): number of rows with the same hash before the first of them */
     int32_t columns;
     int32_t folds;
-    int32_t n_labels;      /* 1: rows are dealt whatever their labels */
+    int32_t n_labels;      /* 1: rows are dealt regardless of their labels */
     const double *label;   /* (n_labels,) rising */
     const uint64_t *until; /* (n_labels, folds - 1) the last keys of all folds but the last */
 } tk_parted;
@@ -117,8 +117,8 @@ TK_API int tk_deal_part(const tk_pass *pass, const tk_parted *how, tusk_memory *
  * groups are valid until cells are linked again, and own nothing. */
 TK_API void tk_link(const tusk_group *cells, int64_t n_groups, int64_t n_cells,
                     const uint8_t *chosen, tusk_group *out);
-/* Links the segments of the chosen cells of each group to a ring, in which several sets of cells
- * that follow each other are groups at the same time. These end by their number of rows. */
+/* Links the segments of the chosen cells of each group to a ring, in which several sets of
+ * consecutive cells are groups at the same time. These end by their number of rows. */
 TK_API void tk_ring(const tusk_group *cells, int64_t n_groups, int64_t n_cells,
                     const uint8_t *chosen);
 /* The numbers TUSK_FOLDS of a group's rows. */
@@ -126,7 +126,7 @@ TK_API void tk_marks(const tusk_group *group, double *out);
 TK_API void tk_unlink(tusk_group *cells, int64_t n);
 
 /* --- many small groups --- */
-/* Whether most groups, which are dense, have their rows in several segments. */
+/* Whether the rows of most groups, which are dense, are in several segments. */
 TK_API int tk_scattered(const tk_pass *pass);
 /* Copies each dense group into one segment at memory + place[g]. All groups have the same kind and
  * width. A segment is aligned to 8 bytes and holds its header, labels and values. The copies own
@@ -138,8 +138,8 @@ TK_API int tk_gather(const tk_pass *pass, void *memory, const int64_t *place, tu
  * owned by *out. */
 TK_API int tk_ids_that_occur(const tusk_group *group, tusk_memory *memory, int64_t mark,
                              tk_charged **out, int32_t **ids, int64_t *n);
-/* Copies the group with each id replaced by its position in ids; tk_free_groups frees the copy.
- * hashes: whether its rows have their hashes from before as TUSK_FOLDS. */
+/* Copies the group with each id replaced by its index in ids; tk_free_groups frees the copy.
+ * hashes: whether its rows have the hashes of the original ones as TUSK_FOLDS. */
 TK_API int tk_renumber(const tusk_group *group, tusk_memory *memory, int64_t mark,
                        const int32_t *ids, int64_t n, int32_t hashes, tusk_group *out);
 
@@ -148,23 +148,23 @@ TK_API int tk_renumber(const tusk_group *group, tusk_memory *memory, int64_t mar
  * (*n,), is ascending, and is owned by *out. */
 TK_API int tk_vocabulary(const tusk_group *group, const int64_t *more, tusk_memory *memory,
                          int64_t mark, tk_charged **out, int64_t **ids, int64_t *n);
-/* Copies the group with each id replaced by its position among n < 2^31 ids, rows with wide ids
- * last; tk_free_groups frees the copy. hashes: as of tk_renumber. */
+/* Copies the group with each id replaced by its index among n < 2^31 ids, rows with wide ids
+ * last; tk_free_groups frees the copy. hashes: as for tk_renumber. */
 TK_API int tk_number(const tusk_group *group, tusk_memory *memory, int64_t mark,
                      const int64_t *ids, int64_t n, int32_t hashes, tusk_group *out);
 
 /* --- documents of words --- */
 /* The words of a group, sorted by their bytes: word i is text[offsets[i] .. offsets[i + 1]]. */
 typedef struct tk_words {
-    tk_charged *held; /* what owns the memory; tk_charged_free frees it */
+    tk_charged *held; /* owner of the memory; tk_charged_free frees it */
     int64_t n;
     const int64_t *offsets; /* (n + 1,) */
     const char *text;
 } tk_words;
 /* Whether the rows of a group are documents whose ids are codes of words. */
 TK_API int tk_has_words(const tusk_group *group);
-/* Makes the ids of such rows places among the group's words. The rows are changed where they lie,
- * because they may be most of memory; those that were changed before stay as they are. */
+/* Replaces the ids of such rows by indices of the group's sorted words. The rows are modified
+ * in place, because they may be most of memory; rows that were modified before are unchanged. */
 TK_API int tk_number_words(const tusk_group *group, tusk_memory *memory, int64_t mark,
                            tk_words *out);
 
@@ -180,22 +180,22 @@ enum tk_missing {
 /* Which levels of a category have a feature. The first one is the reference otherwise. */
 enum tk_levels_with_feature { TK_BUT_REFERENCE, TK_ALL_LEVELS, TK_FIRST_HAS_ALL };
 
-/* What dates and times become: days since 1970, or their year and other parts, which are
- * categories or go round. */
+/* Representation of dates and times: days since 1970, or their year and other parts, which are
+ * categories or cyclic. */
 enum tk_dates { TK_DATES_DAYS, TK_DATES_PARTS, TK_DATES_CYCLES };
 
-/* Levels of a category that have numbers before the rows are looked at, 0 for the first one. */
+/* Levels of a category with fixed numbers, from 0 on, before the rows are read. */
 typedef struct tk_known_levels {
-    const char *column; /* the name of the feature, with a 0 behind it */
-    const char *text;   /* the levels, one behind the other */
+    const char *column; /* the name of the feature, terminated by 0 */
+    const char *text;   /* the levels, concatenated */
     const int64_t *ends;
     int64_t n;
     int32_t missing; /* whether NULLs have a number too, even if none occurs */
 } tk_known_levels;
 
-/* Lists of names have a 0 behind each. */
-/* Whether the values of a column are in the order of time, and in what a gap before later ones is:
- * the unit of numbers, or days. */
+/* Each name in a list is terminated by 0. */
+/* Whether the values of a column are in the order of time, and the unit of a gap before later
+ * ones: that of numbers, or days. */
 enum tk_time { TK_NO_TIME, TK_TIME, TK_TIME_GAP_IN_NUMBERS, TK_TIME_GAP_IN_DAYS };
 typedef struct tk_preparing {
     int32_t missing;       /* enum tk_missing */
@@ -203,9 +203,9 @@ typedef struct tk_preparing {
     int32_t refuse_unseen; /* recorded for predictions */
     int32_t threads;
     int64_t max_categories; /* levels of a category with a feature of their own; 0: no limit */
-    int64_t min_count;      /* rows that a level needs for that */
+    int64_t min_count;      /* least number of rows of such a level */
     int64_t cancel_mark;
-    const char *classes; /* names of labels, each with a 0 behind it; NULL: those that occur */
+    const char *classes; /* names of labels, each terminated by 0; NULL: those that occur */
     int64_t n_classes;
     int32_t dates;          /* enum tk_dates */
     int32_t word_bits;      /* words are hashed to 2^word_bits buckets */
@@ -213,14 +213,15 @@ typedef struct tk_preparing {
     int64_t n_categories;
     const char *words; /* columns of text whose words are features */
     int64_t n_words;
-    const char *interactions; /* of columns; an empty name ends each */
-    int64_t n_interactions;   /* names, with the empty ones */
+    const char *interactions; /* names of columns; an empty name ends each interaction */
+    int64_t n_interactions;   /* number of names, including the empty ones */
     const char *cluster;      /* a column whose values are the clusters of the rows; NULL: none */
-    int32_t dense;            /* whether rows stay dense where few of their features are not 0 */
+    int32_t dense;            /* whether rows stay dense if few of their features are nonzero */
     int32_t level_numbers;    /* whether a category is one feature, the number of its level */
     const char *fold;         /* a column by whose values rows are dealt to folds; NULL: none */
     int32_t fold_in_time;     /* enum tk_time: whether these values are in the order of time */
-    int32_t hashes; /* whether rows have hashes of what they were as TUSK_FOLDS, unless `fold` */
+    int32_t hashes; /* whether rows have hashes of the original ones as TUSK_FOLDS, unless `fold`
+                       is set */
     const struct tk_census *census; /* of the rows of all parts of a group; NULL: no parts */
     int32_t n_known;
     const tk_known_levels *known; /* of categories that are numbers of levels */
@@ -233,31 +234,31 @@ typedef struct tk_preparing {
 typedef struct tk_prepared tk_prepared;
 TK_API int tk_prepare(const tusk_group *groups, int64_t n, const tk_preparing *how,
                       tusk_memory *memory, tusk_group *out, tk_prepared **texts, char *error);
-/* A text of a group and its length. which: 0 the names of the features and 2 those of the
- * classes, each name with a 0 behind it; 1 the preparation as JSON; 3 a byte for each feature, 1
- * where values are numbers of levels, or nothing if there are none; 4 of the column of folds what
- * its numbers are, "number", "date", "timestamp" or "text", and of text the values that these are
- * the places of, each with a 0 behind it; 5 of the categories whose levels hardly repeat the name,
- * how many levels it has, and 1 where these are texts of numbers or 0, each with a 0 behind it. */
+/* A text of a group and its length, with names terminated by 0 each. which: 0 the names of the
+ * features and 2 those of the classes; 1 the preparation as JSON; 3 a byte for each feature, 1
+ * if values are numbers of levels, or nothing if there are none; 4 the kind of the column of
+ * folds, "number", "date", "timestamp" or "text", and for text the values by index; 5 for each
+ * category whose levels hardly repeat its name, its number of levels, and 1 if these are texts
+ * of numbers or 0. */
 TK_API int64_t tk_prepared_text(const tk_prepared *texts, int32_t which, int64_t group,
                                 const char **text);
-/* The categories of a group that have a feature per level, *n of them: of each the first feature
- * and how many it has, without the one that says a value is missing. */
+/* The categories of a group with a feature per level, *n of them: for each the first feature
+ * and the number of features, without the indicator of missing values. */
 TK_API const int32_t *tk_prepared_categories(const tk_prepared *texts, int64_t group, int64_t *n);
 TK_API void tk_prepared_free(tk_prepared *texts);
 
-/* --- rows with names in several places --- */
-/* What is counted in the columns of rows: each place counts its own, and the sums of all say what
- * the rows become everywhere. First census of how is NULL; where there are interactions, a second
- * round counts combinations, with the sums of the first round as census. */
+/* --- rows with names in several parts --- */
+/* Counts of the columns of rows: each part counts its own, and the sums of all determine the
+ * features everywhere. The first census of how is NULL; with interactions, a second round
+ * counts combinations, with the sums of the first round as census. */
 typedef struct tk_census tk_census;
 TK_API tk_census *tk_census_new(void); /* NULL: no memory */
 TK_API void tk_census_free(tk_census *census);
 TK_API int tk_census_count(tk_census *census, const tusk_group *group, const tk_preparing *how,
                            char *error);
-/* Adds counts from elsewhere; TK_REFUSED: they are of other columns. */
+/* Adds counts of another part; TK_REFUSED: their columns differ. */
 TK_API int tk_census_add(tk_census *census, const char *bytes, int64_t n);
-/* Writes the counts if there is room, and returns how many bytes they are; -1: no memory. */
+/* Writes the counts if there is room, and returns their size in bytes; -1: no memory. */
 TK_API int64_t tk_census_bytes(const tk_census *census, char *bytes, int64_t room);
 
 /* --- rows for a device --- */

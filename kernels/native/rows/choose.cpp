@@ -1,4 +1,4 @@
-// Copies of groups without some of their rows, in the order in which the others lie.
+// Copies of groups without some of their rows, in order.
 #include <cstring>
 
 #include "../shared/rows.hpp"

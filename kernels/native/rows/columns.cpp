@@ -34,7 +34,7 @@ void fill_gaps(Column &c, const Seen &seen) {
     c.fill = seen.n ? seen.sum.value() / (double)seen.n : 0;
 }
 
-// The most frequent level that stays.
+// The most frequent of the kept levels.
 int32_t usual_level(const Column &c, const Seen &seen, const std::vector<bool> &kept) {
     int32_t at = 0, best = NONE;
     int64_t most = -1;
@@ -50,7 +50,7 @@ int32_t usual_level(const Column &c, const Seen &seen, const std::vector<bool> &
     return c.levels.empty() ? NONE : best;
 }
 
-// Gives a category its features. `feature`, by part and code, holds places in levels until then.
+// Assigns a category its features. `feature`, by part and code, has indices of levels until then.
 void place_category(Column &c, bool rare, bool all, const tk_preparing *how, int32_t *next) {
     bool gaps = c.n_missing > 0;
     bool own_level = gaps && (how->missing == TK_MISSING_LEVEL || how->missing == TK_MISSING_KEEP);
@@ -79,8 +79,8 @@ int refuse_gaps(const Column &c, int64_t n, std::string *error) {
     return TK_REFUSED;
 }
 
-// A row without a mark belongs nowhere; option 'missing' may have kept it. Nor does one whose mark
-// was rounded.
+// Rejects rows without a mark, which belong to no fold and which option 'missing' may have kept,
+// and rows whose mark was rounded.
 int refuse_marks(const tusk_group *group, const tk_preparing *how, const char *option,
                  const char *name, size_t column, std::string *error) {
     int64_t n = 0;
@@ -117,7 +117,7 @@ std::string quoted(std::string_view text) {
     return out.append(text.substr(0, 200)).append(1, '\'');
 }
 
-// Gives the labels the numbers of the classes that the caller names.
+// Assigns the labels the numbers of the caller's classes.
 int name_classes(const tk_preparing *how, Column &label, std::string *error) {
     std::vector<std::string_view> names;
     const char *at = how->classes;
@@ -147,7 +147,7 @@ bool needs_look(const Columns &columns, const tk_preparing *how) {
     return look;
 }
 
-// Gives one column its features. seen: NULL without a look at the rows; n: rows with a value.
+// Assigns one column its features. seen: NULL if the rows were not read; n: rows with a value.
 int decide_one(const tk_preparing *how, const Seen *seen, int64_t n, Columns *out, size_t j,
                bool all, std::string *error) {
     Column &c = out->columns[j];

@@ -1,5 +1,5 @@
-// How a group's rows with names become features: levels of categories, what fills gaps, parts of
-// dates, interactions, hashed words, and which features each of them has.
+// Conversion of a group's rows with names to features: levels of categories, values that fill
+// gaps, parts of dates, interactions, hashed words, and the features of each.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,7 @@
 
 namespace tusk {
 
-constexpr int32_t NONE = -1; // no feature: a level that weighs 0, or a level of no interest
+constexpr int32_t NONE = -1; // no feature: a level of weight 0, or an irrelevant level
 constexpr size_t MOST_LEVELS = 100000;
 
 // A number: one feature. A category: one per level. A cycle: sine and cosine of a part of a date.
@@ -25,7 +25,7 @@ constexpr size_t MOST_LEVELS = 100000;
 // Levels: a category as one number, that of its level, the most frequent one first.
 enum class Kind { NUMBER, CATEGORY, CYCLE, PRODUCT, WORDS, LEVELS };
 
-// A value of a column and one of a row may both be in two features at once: a cycle's.
+// The features of a value of a column: up to two, as for a cycle.
 struct Entries {
     int n = 0;
     int32_t feature[2];
@@ -67,20 +67,20 @@ using Words = std::vector<std::pair<int32_t, int32_t>>;
 struct Column {
     std::string name;             // of the features
     std::string_view source_name; // of the column in the rows
-    size_t source = 0;            // its place there
+    size_t source = 0;            // its index there
     Kind kind = Kind::NUMBER;
     tusk_date_part part = TUSK_WHOLE;
     bool of_numbers = false; // a category whose values are numbers
-    // How its features are called: whether all levels are in quotation marks, and whether features
-    // may be called [other] and [missing], so that levels of these names are.
+    // Naming of its features: whether all levels are in quotation marks, and whether features may
+    // be called [other] and [missing], so that levels of these names must be.
     bool quoted = false, may_be_other = false, may_be_missing = false;
 
-    std::vector<std::string_view> levels; // in order; those that have no feature of their own are
-                                          // not among them, except for the reference
+    std::vector<std::string_view> levels; // in order; without those that have no feature of their
+                                          // own, except for the reference
     std::vector<std::vector<int32_t>> feature; // by part and code, or NONE; numbers have one part
     Codes code;                                // of numbers
 
-    std::vector<size_t> factors;                   // of a product: places in columns
+    std::vector<size_t> factors;                   // of a product: indices in columns
     std::unordered_map<uint64_t, int32_t> product; // feature by combination
     std::vector<std::vector<Words>> words;         // by part and code; buckets, then features
     std::vector<uint64_t> keys;                    // combinations or buckets with a feature
@@ -90,10 +90,11 @@ struct Column {
     int32_t width = 0;      // features without the indicator
     int32_t other = NONE, missing = NONE, indicator = NONE;
     int64_t n_missing = 0;
-    size_t levels_of_rows = 0;     // of a category whose levels hardly repeat, how many occur
+    size_t levels_of_rows = 0;     // for a category whose levels hardly repeat, the number that
+                                   // occur
     bool reads_as_numbers = false; // whether these are texts of numbers
     double fill = 0;               // for a missing number
-    int32_t fill_level = NONE;     // for a missing category, the place in levels
+    int32_t fill_level = NONE;     // for a missing category, the index in levels
 
     bool is_category() const { return kind == Kind::CATEGORY || kind == Kind::LEVELS; }
     int32_t feature_of_level(int32_t level) const {
@@ -112,7 +113,7 @@ struct Column {
         return level == NONE ? std::nan("") : level;
     }
 
-    // The features of a value; NaN for a NULL. Not of products and words.
+    // The features of a value; NaN for a NULL. Not for products and words.
     Entries entries_of(double x, size_t p) const {
         Entries e;
         if (kind == Kind::LEVELS) {
@@ -137,11 +138,11 @@ struct Column {
     }
 };
 
-// A column that is no feature: its values say which rows belong together, or come first.
+// A column that is not a feature: its values determine which rows belong together, or their order.
 struct Marks {
     size_t column = 0;
     std::vector<std::vector<int32_t>> of_code; // of text, by part and code
-    std::vector<std::string_view> levels;      // of text, the values that these are places of
+    std::vector<std::string_view> levels;      // of text, the values by index
 };
 
 struct Columns {
@@ -150,13 +151,12 @@ struct Columns {
     std::deque<std::string> texts; // of levels that are numbers
     Column label;                  // of text; its features are classes
     int32_t n_features = 0;
-    int32_t entries = 0;   // most features that are not 0 in a row, without words
+    int32_t entries = 0;   // largest number of nonzero features in a row, without words
     bool wordy = false;    // whether a column is text of words
     Marks clusters, folds; // if the options name such columns
 };
 
-// Calls put(key, value) for each combination of features that a row has of a product. at: by
-// column.
+// Calls put(key, value) for each combination of features of a row in a product. at: by column.
 template <class Put>
 void each_combination(const Columns &all, const Column &c, const Entries *at, Put put) {
     uint64_t key[32] = {0};
@@ -181,48 +181,48 @@ inline const char *fold_option(const tk_preparing *how) {
     return how->fold_in_time ? "time_by" : "fold_by";
 }
 
-// What the caller asks for lists columns of a group's rows. Returns a tk_code, with a sentence in
-// error if there are no such columns.
+// Lists the columns of a group's rows by the caller's options. Returns a tk_code, with a sentence
+// in error if there are no such columns.
 int list_columns(const tusk_group *group, const tk_preparing *how, Columns *out,
                  std::string *error);
 
-// Refuses rows whose columns are not those that were counted in all parts (how->census).
+// Rejects rows whose columns differ from those that were counted in all parts (how->census).
 int check_census(const tusk_group *group, const tk_preparing *how, const Columns &columns,
                  std::string *error);
 
-// Decides about a group, by so many threads. Returns a tk_code, with a sentence in error if the
-// data are refused.
+// Decides the features of a group on `threads` threads. Returns a tk_code, with a sentence in
+// error if the data are rejected.
 int decide_columns(const tusk_group *group, const tk_preparing *how, int threads, Columns *out,
                    std::string *error);
 
-// The same but for products.
+// The same without products.
 int decide_own(const tusk_group *group, const tk_preparing *how, int threads, Columns *out,
                std::string *error);
 
-// Which levels stay: frequent ones, and of these the most frequent. count: by level.
+// Selects the levels to keep: frequent ones, and of these the most frequent. count: by level.
 std::vector<bool> kept_levels(const std::vector<int64_t> &count, const tk_preparing *how);
 
-// Makes categories numbers of their levels, if the caller asks for that.
+// Replaces categories by numbers of their levels, if the caller requests it.
 void number_levels(const tk_preparing *how, Columns *out);
-// Gives such a category its feature. count: the rows of each of its levels.
+// Assigns such a category its feature. count: the rows of each of its levels.
 void place_levels(Column &c, const std::vector<int64_t> &count, const tk_preparing *how,
                   int32_t *next);
 // A byte for each feature, 1 where values are numbers of levels; nothing if there are none.
 std::string levels_of(const Columns &columns);
 
-// Marks the category as one whose levels hardly repeat in n rows, if it is.
+// Marks the category as one whose levels hardly repeat in n rows, if so.
 void look_at_levels(Column &c, int64_t n);
-// The names of such categories, "" of the label, how many levels each has, and whether these are
+// The names of such categories, "" for the label, their numbers of levels, and whether these are
 // numbers: 1 or 0.
 std::string unlike_of(const Columns &columns);
 
-// Gives products and words their features, once those of all other columns are known.
+// Assigns products and words their features, after those of all other columns.
 int decide_products(const tusk_group *group, const tk_preparing *how, Columns *out, int32_t *next,
                     std::string *error);
 int decide_words(const tk_preparing *how, Columns *out, size_t column, int32_t *next,
                  std::string *error);
 
-// How many rows have each combination of features, and the buckets of the words of a column.
+// Number of rows with each combination of features, and the buckets of the words of a column.
 using Combinations = std::unordered_map<uint64_t, int64_t>;
 int count_products(const tusk_group *group, const tk_preparing *how, const Columns &all,
                    std::vector<Combinations> *counts);
@@ -230,14 +230,14 @@ std::vector<uint64_t> buckets_in(const Columns &all, const tk_preparing *how, co
 
 int refuse_levels(const std::string &name, size_t n, std::string *error);
 
-// Whether a number can name something. Larger whole numbers were rounded when they became doubles,
-// so that several of them may be one.
+// Whether a number can identify a level. Larger whole numbers were rounded when they became
+// doubles, so that several of them may coincide.
 inline bool is_name(double x) {
     return std::abs(x) < 9007199254740992.0; // 2^53
 }
 int refuse_rounded(const char *option, std::string_view name, std::string *error);
 
-// The features' names, each with a 0 behind it, and the whole as JSON.
+// The features' names, each terminated by 0, and the whole as JSON.
 std::string names_of(const Columns &c);
 std::string json_of(const Columns &c, const tk_preparing *how);
 

@@ -44,7 +44,7 @@ double mark_of(const Key &k, tusk_shape shape) {
     return tusk_extra(k.segment, shape, TUSK_FOLDS)[k.row];
 }
 
-// Of a mark and the seed, whatever else the rows have: 0 and -0 are one mark.
+// Hash of a mark and the seed, regardless of the rest of the row: 0 and -0 are one mark.
 uint64_t hash_of_mark(double mark, uint64_t seed) {
     uint64_t h;
     mark += 0.0;
@@ -61,9 +61,9 @@ struct Mark {
     uint64_t hash;
 };
 
-// The fold of each mark. With equal sizes the most frequent mark first, to the smallest fold; of
-// marks as frequent the order is by chance. Else marks go by chance to the second fold, while this
-// brings it nearer to the rows that it is to have.
+// The fold of each mark. With equal sizes the most frequent mark goes first, to the smallest fold;
+// ties are ordered by chance. Else marks go by chance to the second fold, while this brings it
+// nearer to its wanted number of rows.
 std::map<double, int32_t> folds_of_marks(std::vector<Mark> marks, int folds, const int64_t *held) {
     std::map<double, int32_t> fold;
     if (held) {
@@ -130,8 +130,8 @@ struct InTime {
 
     double mark(size_t i) const { return mark_of(keys[order[i]], shape); }
 
-    // The place of the first row of those that are held out, about n of them: all rows of its
-    // moment are, unless these are all rows.
+    // The index of the first held-out row, for about n of them: all rows of its moment are held
+    // out, unless these are all rows.
     size_t first_held(int64_t n) const {
         size_t all = order.size(), first = all - (size_t)n;
         while (n && first > 0 && mark(first - 1) == mark(first))
@@ -142,8 +142,8 @@ struct InTime {
         return first;
     }
 
-    // The fold of each row: stretches of time, of equal size but for the first one, which has the
-    // rest. Rows of one moment are in one fold: the later one where it would end between them.
+    // The fold of each row: stretches of time, of equal size except for the first one, which has
+    // the rest. Rows of one moment are in one fold: the later one if a border falls between them.
     std::vector<int32_t> folds(int n_folds, const int64_t *held) const {
         size_t n = order.size(), size = n / n_folds, first = n - size * (n_folds - 1);
         if (held) {
@@ -159,13 +159,13 @@ struct InTime {
         return out;
     }
 
-    // How many of the folds behind its own each row is near to.
+    // Number of later folds to which each row is near.
     std::vector<int32_t> near(const std::vector<int32_t> &fold, int n_folds, double gap) const {
         std::vector<double> begin(n_folds + 1, std::numeric_limits<double>::infinity());
         for (size_t i = order.size(); i-- > 0;)
             begin[fold[order[i]]] = mark(i);
         for (int k = n_folds; k-- > 0;)
-            begin[k] = std::min(begin[k], begin[k + 1]); // of a fold without rows
+            begin[k] = std::min(begin[k], begin[k + 1]); // for a fold without rows
         std::vector<int32_t> out(order.size(), 0);
         for (size_t i = 0; i < order.size(); i++) {
             int32_t own = fold[order[i]], &e = out[order[i]];
@@ -182,9 +182,9 @@ std::vector<int32_t> first_held(size_t n, int64_t held) {
     return out;
 }
 
-// Of rows in the order of dealing, which are sorted by label where they are dealt by it: in each
-// label's rows a fold has those between two keys, as many as dealing all rows in turn would give
-// it, so that parts of a group can deal their rows by these keys alone.
+// For rows in the order of dealing, sorted by label if they are dealt by it: in each label's rows
+// a fold has those between two keys, as many as dealing all rows in turn would give it, so that
+// parts of a group can deal their rows by these keys alone.
 std::vector<int32_t> stretches_by_label(const std::vector<Key> &keys, const tk_dealing *how) {
     size_t folds = (size_t)how->folds;
     std::vector<int32_t> out;
@@ -241,7 +241,7 @@ int deal_group(const tk_pass *pass, const tk_dealing *how, int64_t g, int thread
     if (!how->keeps_marks)
         group.extras &= ~TUSK_FOLDS;
     for (size_t c = 0; c < cells.size(); c++) {
-        // By hash again: neighbours in a cell would be of one class.
+        // Sorted by hash again: neighbours in a cell would be of one class.
         std::sort(cells[c].begin(), cells[c].end(),
                   [](const Key &a, const Key &b) { return a.hash < b.hash; });
         int code =
@@ -259,7 +259,7 @@ int deal(const tk_pass *pass, const tk_dealing *how, tusk_memory *memory, tusk_g
     });
 }
 
-// Rows in their order, which does not matter where a column deals them.
+// Rows in their order, which is irrelevant if a column deals them.
 std::vector<Key> as_they_lie(const tusk_group &group) {
     std::vector<Key> keys;
     keys.reserve((size_t)group.n_rows);
@@ -269,7 +269,7 @@ std::vector<Key> as_they_lie(const tusk_group &group) {
     return keys;
 }
 
-// In the order in which the rows lie.
+// Writes stretches in the order of the rows.
 int stretches(const tk_pass *pass, const tk_dealing *how, int32_t *out) {
     std::vector<int64_t> first(pass->n_groups + 1, 0);
     for (int64_t g = 0; g < pass->n_groups; g++)

@@ -1,6 +1,6 @@
-// Deals the rows of a part of a group as `tk_deal` deals those of the whole group. Each part is
-// told how many of its rows others have before it, so that equal rows have the keys that they have
-// in one place, and between which keys each fold lies.
+// Deals the rows of a part of a group as `tk_deal` deals those of the whole group. Each part knows
+// the number of its rows that earlier parts also have, so that equal rows have the keys of a
+// dealing in one place, and the keys between which each fold lies.
 #include <algorithm>
 #include <cstring>
 #include <tuple>
@@ -11,7 +11,7 @@
 namespace tusk {
 namespace {
 
-// What rows have in common that are interchangeable, in the order of rows of one hash.
+// The common content of interchangeable rows, in the order of rows of one hash.
 struct Alike {
     uint64_t hash;
     double label = 0, weight = 0, offset = 0;

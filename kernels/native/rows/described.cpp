@@ -34,7 +34,7 @@ void add_name(std::string &out, const Column &c, std::string_view level) {
     out += '\0';
 }
 
-// A level as a name has it: in quotation marks where it could be taken for something else.
+// A level as part of a name: in quotation marks if it would be ambiguous.
 std::string level_name(const Column &c, std::string_view level, bool combined) {
     const bool taken = (c.may_be_other && level == "other") ||
                        (c.may_be_missing && level == "missing") ||
@@ -47,7 +47,7 @@ std::string level_name(const Column &c, std::string_view level, bool combined) {
     return out += '"';
 }
 
-// The level of a category that a feature stands for, the first one being 0.
+// The level of a category for a feature, the first one being 0.
 std::string level_at(const Column &c, int32_t place) {
     int32_t feature = c.first + place, n = (int32_t)c.levels.size() - c.reference;
     return place < n              ? level_name(c, c.levels[(size_t)(place + c.reference)], true)

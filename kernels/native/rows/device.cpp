@@ -14,10 +14,10 @@ constexpr int64_t PIECE_BYTES = 1 << 20;
 
 struct Piece {
     const tusk_segment *segment;
-    int64_t offset, rows, to; // `to`: position in the copy
+    int64_t offset, rows, to; // `to`: index in the copy
 };
 
-// The rows of all groups at positions first .. end - 1, in pieces of at most `most` rows.
+// The rows of all groups at indices first .. end - 1, in pieces of at most `most` rows.
 std::vector<Piece> pieces_of(const tk_pass *pass, const int64_t *start, int64_t first, int64_t end,
                              int64_t most) {
     std::vector<Piece> out;
@@ -51,7 +51,7 @@ void clear_gaps(const std::vector<Piece> &pieces, int64_t n_rows, size_t row_byt
     clear(n_rows);
 }
 
-// The position in the group of each segment's first row.
+// The index in the group of each segment's first row.
 std::unordered_map<const tusk_segment *, int64_t> first_rows(const tusk_group &group) {
     std::unordered_map<const tusk_segment *, int64_t> out;
     int64_t row = 0;

@@ -1,4 +1,4 @@
-// What is known of the features of sparse rows: how often they occur, and how large they are.
+// Statistics of the features of sparse rows: how often they occur, and their sizes.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,7 +10,8 @@
 namespace tusk {
 namespace {
 
-constexpr int64_t MOST_SHARED = 1 << 16; // features that each thread counts on its own
+constexpr int64_t MOST_SHARED = 1 << 16; // number of features up to which each thread counts
+                                         // separately
 
 template <class T> void count_features(const tusk_segment *s, double *count, double *largest) {
     const int32_t *index = tusk_indices(s);
@@ -26,10 +27,10 @@ template <class T> void count_features(const tusk_group &group, double *count, d
         count_features<T>(s, count, largest);
 }
 
-// The same of one group by several threads, each with counts of its own.
+// The same for one group by several threads, each with separate counts.
 template <class T>
 void count_together(const tusk_group &group, int threads, double *count, double *largest) {
-    const int64_t d = group.dim, room = 2 * d + 16; // no line of the cache has counts of two
+    const int64_t d = group.dim, room = 2 * d + 16; // threads share no cache line of counts
     std::vector<const tusk_segment *> segments;
     for (const tusk_segment *s : SegmentsOf(group))
         segments.push_back(s);
@@ -49,14 +50,14 @@ void count_together(const tusk_group &group, int threads, double *count, double 
     }
 }
 
-// A feature that most rows have, none of them twice, and sums of its values less the first.
+// A feature that most rows have without repetition, and sums of its values minus the first.
 struct Filled {
     int32_t id;
     double first, sum, squares;
-    int64_t rows, last; // that have it, and the latest of these
+    int64_t rows, last; // rows that have it, and the latest of these
 
     void add(int64_t row, double value) {
-        if (value == 0) // as if it lacked
+        if (value == 0) // counts as missing
             return;
         if (!rows)
             first = value;
@@ -71,8 +72,8 @@ struct Filled {
 };
 
 // The features of a group, in the order of their ids, that more than half of the rows may have;
-// share: of rows that have a feature, (d,). If it is null, these are the features of the first
-// row.
+// share: fraction of rows that have a feature, (d,). If it is null, these are the features of the
+// first row.
 std::vector<Filled> candidates(const tusk_group &group, const double *share) {
     std::vector<Filled> found;
     auto add = [&](int32_t id) { found.push_back({id, 0, 0, 0, 0, -1}); };
@@ -90,8 +91,8 @@ std::vector<Filled> candidates(const tusk_group &group, const double *share) {
     return found;
 }
 
-// Those of more than half of a group's rows or, if no shares are given, of all: most groups are
-// left after a few rows then.
+// The features of more than half of a group's rows or, without shares, of all: for most groups
+// none is left after a few rows then.
 template <class T> std::vector<Filled> filled(const tusk_group &group, const double *share) {
     std::vector<Filled> found = candidates(group, share);
     const int64_t spare = share ? (group.n_rows - 1) / 2 : 0;

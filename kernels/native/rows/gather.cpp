@@ -46,7 +46,7 @@ void append(tusk_segment *to, const tusk_segment *from, tusk_shape shape, size_t
 // Copies one segment of each of n groups in turn. The next segments of all groups are prefetched
 // before any of them is copied.
 void gather(const tusk_group *groups, int n, char *memory, const int64_t *place, tusk_group *out) {
-    const tusk_segment *next[SIDE_BY_SIDE]; // NULL behind the last row
+    const tusk_segment *next[SIDE_BY_SIDE]; // NULL after the last row
     size_t row_bytes = groups[0].dim * tusk_value_size(groups[0].kind);
     for (int i = 0; i < n; i++) {
         out[i] = groups[i];
@@ -71,9 +71,9 @@ void gather(const tusk_group *groups, int n, char *memory, const int64_t *place,
     }
 }
 
-// What is taken off the features of a group's rows, by feature, and those where it is not 0.
+// The origin of the features of a group's rows, by feature, and the features where it is not 0.
 struct Origin {
-    const double *by; // nullptr: nothing is
+    const double *by; // nullptr: all are 0
     std::vector<int32_t> ids;
 
     Origin(const double *by, const tusk_group &group) : by(by) {
@@ -82,14 +82,15 @@ struct Origin {
                 ids.push_back((int32_t)id);
     }
 
-    // The place of a feature whose origin is not 0.
+    // The index of a feature whose origin is not 0.
     size_t place(int32_t id) const {
         return (size_t)(std::lower_bound(ids.begin(), ids.end(), id) - ids.begin());
     }
 };
 
 // Calls entry(k, is the first of its feature in the row) for the entries of sparse rows whose
-// features move, and lacking(id) for the features that a row lacks. Then row(i), behind row i.
+// features move, and lacking(id) for the features that a row lacks, then row(i) at the end of row
+// i.
 template <class Entry, class Lacking, class Row>
 void for_moved(const tusk_segment *s, const Origin &origin, Entry entry, Lacking lacking,
                Row row) {
@@ -107,7 +108,7 @@ void for_moved(const tusk_segment *s, const Origin &origin, Entry entry, Lacking
     }
 }
 
-// The entries that sparse rows get as they move.
+// Number of entries that sparse rows gain by the move.
 uint32_t lacking(const tusk_segment *s, const Origin &origin) {
     uint32_t n = 0;
     if (!origin.ids.empty())
@@ -115,7 +116,7 @@ uint32_t lacking(const tusk_segment *s, const Origin &origin) {
     return n;
 }
 
-// Copies sparse rows less the origin.
+// Copies sparse rows minus the origin.
 template <class T>
 void copy_moved(tusk_segment *to, const tusk_segment *from, const Origin &origin) {
     const uint32_t *start = tusk_row_starts(from);
@@ -149,7 +150,7 @@ void copy_moved(tusk_segment *to, const tusk_segment *from, const Origin &origin
     to->nnz = at;
 }
 
-// A segment of its own with the rows of another, less an origin where they are sparse.
+// Copies the rows of a segment, minus an origin if they are sparse.
 void copy_segment(tusk_segment *to, const tusk_segment *from, tusk_shape shape,
                   const Origin &origin) {
     const size_t n = from->n_rows, size = tusk_value_size(shape.kind);
@@ -172,7 +173,7 @@ void copy_segment(tusk_segment *to, const tusk_segment *from, tusk_shape shape,
 
 struct Copied {
     const tusk_segment *from;
-    uint32_t more; // entries
+    uint32_t more; // number of additional entries
     tusk_segment *to;
 };
 
@@ -207,7 +208,7 @@ int keep_group(const tusk_group &group, tusk_memory *memory, int threads, int64_
     return cancelled(mark) ? TK_CANCELLED : TK_OK;
 }
 
-// Copies the rows of each group, which own their segments, less an origin (n_groups, d + 1) where
+// Copies the rows of each group, which own their segments, minus an origin (n_groups, d + 1) if
 // they are sparse and there is one.
 int keep_groups(const tk_pass *pass, tusk_memory *memory, const double *origin, tusk_group *kept) {
     std::memset(kept, 0, pass->n_groups * sizeof *kept);
@@ -230,7 +231,7 @@ template <class T> void move_values(T *values, size_t rows, int64_t d, const dou
             values[i * d + j] = (T)((double)values[i * d + j] - origin[j]);
 }
 
-// Takes an origin off the labels and the dense features of a copy.
+// Subtracts an origin from the labels and the dense features of a copy.
 void move_group(const tusk_group &copy, const double *origin, int64_t d) {
     for (const tusk_segment *s : SegmentsOf(copy)) {
         double *labels = tusk_labels(s);

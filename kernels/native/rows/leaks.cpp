@@ -1,6 +1,6 @@
-// Which features are the label itself in every row of a group: the label, or the label times a
-// number plus a number; and labels of a few values that features tell one by one, as the levels of
-// a category do.
+// Finds features that determine the label in every row of a group: the label itself, or a linear
+// function of it; and for labels of a few values, features that identify one value each, like the
+// levels of a category.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,10 +13,12 @@
 namespace tusk {
 namespace {
 
-constexpr size_t MOST_VALUES = 16;    // of labels whose values are looked at one by one
-constexpr double BY_CHANCE = 1e-4;    // how probable it may be that one of all features fits
-constexpr double MOST_ROUNDED = 1e-3; // of the range of the labels, that sums may be rounded by
-constexpr double MOST_CAST = 1e-6;    // likewise, of features that were FLOAT once
+constexpr size_t MOST_VALUES = 16;    // largest number of label values that are checked one by one
+constexpr double BY_CHANCE = 1e-4;    // probability limit of a fit of one of all features by
+                                      // chance
+constexpr double MOST_ROUNDED = 1e-3; // largest rounding error of sums, relative to the range of
+                                      // the labels
+constexpr double MOST_CAST = 1e-6;    // likewise, for features that were FLOAT once
 
 struct Row {
     const tusk_segment *segment = nullptr;
@@ -40,7 +42,7 @@ struct LabelsSeen {
                 add({s, row});
     }
 
-    // The logarithm of how many orders of the rows differ; with many values a lower bound.
+    // The logarithm of the number of distinct orders of the rows; with many values a lower bound.
     double orders(int64_t n) const {
         double found = std::lgamma((double)n + 1);
         int64_t others = n;
@@ -51,8 +53,8 @@ struct LabelsSeen {
         return found - std::lgamma((double)others + 1);
     }
 
-    // The logarithm of how many ways there are to divide the rows into sets of the sizes that the
-    // values have. Of values that are all different there is one way, which tells nothing.
+    // The logarithm of the number of ways to divide the rows into sets of the sizes of the values.
+    // For values that are all different there is one way, which is no evidence.
     double divisions(int64_t n) const {
         double found = orders(n);
         std::vector<int64_t> sizes;
@@ -87,11 +89,11 @@ private:
     }
 };
 
-// A feature that may be a + b times the label; in the two rows that it was found in it is.
+// A feature that may be a + b times the label; it is in the two rows where it was found.
 struct Candidate {
     int32_t feature;
-    bool copy;     // whether it is the label in these
-    bool is_exact; // whether sums of it are rounded by little of what labels vary by
+    bool copy;     // whether it equals the label in these
+    bool is_exact; // whether sums of it are rounded by little relative to the spread of the labels
     double x, slope, largest;
 };
 
@@ -104,7 +106,7 @@ template <class T> class Features {
 public:
     explicit Features(const tusk_group &group) : group_(group) {}
 
-    // All that these rows may differ in.
+    // All features in which these rows may differ.
     std::vector<int32_t> of(const std::vector<Row> &rows) {
         if (!tusk_is_sparse(group_.kind)) {
             std::vector<int32_t> all(group_.dim);
@@ -123,7 +125,7 @@ public:
         values_.resize(ids_.size());
         return ids_;
     }
-    // Goes to a row; then at(j) is its feature j, of those that `of` gave.
+    // Moves to a row; then at(j) is its feature j, of those from `of`.
     void read(Row row) {
         if (!tusk_is_sparse(group_.kind)) {
             dense_ = (const T *)tusk_dense_values(row.segment) + (size_t)row.at * group_.dim;
@@ -147,7 +149,7 @@ private:
 };
 
 // The first feature that is a + b times label_of(label) in all rows, and in each of low and high;
-// -1: there is none. Two features at least, unless it is the label.
+// -1: there is none. Requires two features, unless it is the label itself.
 template <class T, class Label>
 int32_t first_copy(const tusk_group &group, Row low, Row high, Label label_of) {
     const double least = label_of(low.label()), most = label_of(high.label());
@@ -190,7 +192,7 @@ int32_t first_copy(const tusk_group &group, Row low, Row high, Label label_of) {
     return left.empty() ? -1 : left[0].feature;
 }
 
-// The first of the features that tell all values of a label but one, each by two numbers.
+// The first of the features that identify all values of a label but one, each by two numbers.
 template <class T> int32_t first_level(const tusk_group &group, const LabelsSeen &seen) {
     int32_t first = -1;
     int missing = 0;
@@ -207,7 +209,7 @@ template <class T> int32_t first_level(const tusk_group &group, const LabelsSeen
     return first;
 }
 
-// The first feature that has a value of its own for each value of the label; -1: there is none.
+// The first feature that has a distinct value for each value of the label; -1: there is none.
 template <class T> int32_t first_code(const tusk_group &group, const LabelsSeen &seen) {
     struct Code {
         int32_t feature;

@@ -8,7 +8,7 @@
 namespace tusk {
 namespace {
 
-// Trees have bins for no more; the other levels are rare ones.
+// Trees have at most this many bins; the other levels count as rare.
 constexpr size_t MOST_NUMBERED = 255;
 // Levels and the NULLs have numbers up to this one.
 constexpr size_t MOST_NUMBER = TK_MOST_LEVEL;
@@ -28,7 +28,7 @@ std::vector<std::string_view> texts_of(const tk_known_levels *known) {
     return texts;
 }
 
-// The number that each level has already, or NONE.
+// The known number of each level, or NONE.
 std::vector<int32_t> numbers_of(const std::vector<std::string_view> &levels,
                                 const std::vector<std::string_view> &known) {
     std::unordered_map<std::string_view, int32_t> place;

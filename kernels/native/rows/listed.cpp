@@ -1,4 +1,4 @@
-// Which columns of a group's rows become what, as the options ask.
+// Lists the features of a group's columns by the options.
 #include "columns.hpp"
 
 #include <cstring>
@@ -6,7 +6,7 @@
 namespace tusk {
 namespace {
 
-// Names that follow each other, each with a 0 behind it.
+// Consecutive names, each terminated by 0.
 struct Names {
     const char *at;
     int64_t left;
@@ -87,7 +87,7 @@ void add_to_list(std::string &list, std::string_view name) {
     list += name;
 }
 
-// The columns of the rows, or those of text alone.
+// The names of the columns, optionally of text only.
 std::string listed(const tusk_schema *schema, bool text) {
     std::string all;
     for (int32_t j = 0; j < schema->n_columns; j++)
@@ -115,7 +115,7 @@ int check_names(const tusk_schema *schema, const tk_preparing *how, std::string 
     return TK_OK;
 }
 
-// Checks that a gap is in the unit of the column that it is a distance in.
+// Checks that a gap is in the unit of the column whose distances it limits.
 int check_gap(const tusk_schema *schema, const tk_preparing *how, std::string *error) {
     bool wants_days = how->fold_in_time == TK_TIME_GAP_IN_DAYS;
     if (!how->fold || (!wants_days && how->fold_in_time != TK_TIME_GAP_IN_NUMBERS))
@@ -133,7 +133,7 @@ int check_gap(const tusk_schema *schema, const tk_preparing *how, std::string *e
     return TK_OK;
 }
 
-// Checks the columns that are no features.
+// Checks the columns that are not features.
 int check_marks(const tusk_schema *schema, const tk_preparing *how, std::string *error) {
     const char *options[] = {"cluster", fold_option(how)}, *names[] = {how->cluster, how->fold};
     int distinct = how->cluster && how->fold && std::strcmp(how->cluster, how->fold) ? 2 : 1;
@@ -153,7 +153,7 @@ int check_marks(const tusk_schema *schema, const tk_preparing *how, std::string 
     return check_gap(schema, how, error);
 }
 
-// Adds the interactions, which are lists of names with an empty name behind each.
+// Adds the interactions, which are lists of names with an empty name after each.
 int add_products(const tk_preparing *how, Columns *out, std::string *error) {
     size_t n = out->columns.size();
     Names all{how->interactions, how->n_interactions};
@@ -181,8 +181,8 @@ int add_products(const tk_preparing *how, Columns *out, std::string *error) {
     return TK_OK;
 }
 
-// What features are called: a column's name, or that and the level, or what else they stand for,
-// in brackets. Names do not depend on which levels occur, so that groups have the same ones.
+// Names of features: a column's name, or that and the level, or another description in brackets.
+// Names do not depend on which levels occur, so that groups have the same ones.
 
 int refuse_same(const Column &a, std::string_view name, std::string *error) {
     const std::string source(a.kind == Kind::PRODUCT ? a.name : std::string(a.source_name));
@@ -191,7 +191,7 @@ int refuse_same(const Column &a, std::string_view name, std::string *error) {
     return TK_REFUSED;
 }
 
-// Whether a feature of the column may have this name behind the column's own one.
+// Whether a feature of the column may have this suffix in its name.
 bool may_have(const Column &c, std::string_view rest, const tk_preparing *how) {
     const bool levels = c.is_category() || c.kind == Kind::PRODUCT || c.kind == Kind::WORDS;
     const bool gaps = how->missing != TK_MISSING_SKIP && how->missing != TK_MISSING_ERROR;
@@ -201,7 +201,7 @@ bool may_have(const Column &c, std::string_view rest, const tk_preparing *how) {
            ((c.kind == Kind::WORDS || c.kind == Kind::PRODUCT) && rest.starts_with("["));
 }
 
-// Decides how the features are called, so that no two of them have the same name.
+// Decides the names of features so that they are distinct.
 int name_features(const tk_preparing *how, Columns *out, std::string *error) {
     for (Column &c : out->columns) {
         c.may_be_other = c.is_category() && (how->max_categories || how->min_count > 1);

@@ -21,20 +21,20 @@ namespace {
 constexpr int32_t DENSE_WIDTH = 32; // up to this width rows are dense
 constexpr int32_t DENSE_SHARE = 4;  // and up to this ratio of features to entries
 
-// What all rows of one segment share.
+// Parameters shared by all rows of one segment.
 struct Expansion {
     const Columns &columns;
     const tusk_segment *from;
     tusk_segment *to;
     size_t part;
     bool sparse;
-    tusk_shape shape; // of the rows to be
+    tusk_shape shape; // shape of the expanded rows
     int32_t width;    // columns of the rows
-    bool hashes;      // whether their TUSK_FOLDS are hashes of what they were
+    bool hashes;      // whether their TUSK_FOLDS are hashes of the original rows
 };
 
-// The features of the values of a column that are plain: a number is its own feature's value, and
-// a small whole number of a category has one feature, which weighs 1, or the number of its level.
+// Features of plain values of columns: a number is its feature's value, and a small whole number
+// of a category has one feature, with value 1, or the number of its level.
 class PlainValues {
 public:
     PlainValues(const Column &c, size_t part)
@@ -46,7 +46,8 @@ public:
                 features_.push_back(code == NONE ? UNKNOWN : c.feature[0][(size_t)code]);
         plain_ = (number_ && c.part == TUSK_WHOLE) || !features_.empty();
     }
-    // Whether the value is plain, after which put(feature, value) has been called if it is in one.
+    // Returns whether the value is plain; if so, put(feature, value) has been called if it has a
+    // feature.
     template <class T, class Put> bool read(T x, Put put) const {
         if (!plain_)
             return false;
@@ -72,7 +73,7 @@ private:
     static constexpr int32_t UNKNOWN = NONE - 1;
     int32_t first_;
     bool number_, level_, plain_;
-    std::vector<int32_t> features_; // by value; of a level its number
+    std::vector<int32_t> features_; // by value; for a level its number
 };
 
 // Expands the rows of one segment.
@@ -91,7 +92,7 @@ public:
         }
     }
 
-    // Calls put(feature, value) for the features of one row that are not 0, in rising order.
+    // Calls put(feature, value) for the nonzero features of one row, in rising order.
     template <class Put> void each_entry(const T *x, Put put) {
         for (size_t j = 0; j < at.size(); j++)
             if (multiplied || !plain[j].read(x[all.columns[j].source], put))
@@ -150,7 +151,7 @@ template <class T> void expand_sparse(const Expansion &e) {
     e.to->nnz = n;
 }
 
-// At most so many entries are in the rows of a segment.
+// Upper bound of the number of entries in the rows of a segment.
 uint64_t entries_in(const Columns &columns, const tusk_segment *s, size_t part, size_t d,
                     bool f64) {
     uint64_t n = (uint64_t)s->n_rows * (uint64_t)columns.entries;
@@ -193,13 +194,14 @@ void copy_labels(const Expansion &e) {
         out[row] = rank[(size_t)y[row]];
 }
 
-// The values of a column of marks; of text their places among all levels of the group.
+// Copies the values of a column of marks; for text their indices among all levels of the group.
 template <class T> void copy_marks(const Expansion &e, const Marks &marks, enum tusk_extra which) {
     double *out = tusk_extra(e.to, e.shape, which);
     const T *x = (const T *)tusk_dense_values(e.from) + marks.column;
     const auto &codes = marks.of_code;
     for (uint32_t row = 0; out && row < e.from->n_rows; row++, x += e.width)
-        out[row] = codes.empty() ? (double)*x + 0.0 : codes[e.part][(size_t)*x]; // not -0
+        // converts -0 to 0
+        out[row] = codes.empty() ? (double)*x + 0.0 : codes[e.part][(size_t)*x];
 }
 
 template <class T> void copy_all_marks(const Expansion &e) {
@@ -237,7 +239,7 @@ private:
     std::vector<std::vector<uint64_t>> texts_; // by column and code
 };
 
-// The hashes of rows from before they were prepared.
+// Writes hashes of the original rows.
 template <class T> void write_named_hashes(const Expansion &e, const tusk_group *group) {
     const tusk_part &part = *e.columns.parts[e.part];
     const size_t width = (size_t)part.schema->n_columns; // 0: features are a list
@@ -345,7 +347,7 @@ std::string marks_of(const tusk_schema *schema, const Marks &marks) {
     return out;
 }
 
-// What all groups share, and where the answers go.
+// Inputs shared by all groups, and destinations of the results.
 struct Batch {
     const tusk_group *groups;
     const tk_preparing *how;

@@ -8,7 +8,7 @@
 namespace tusk {
 namespace {
 
-// What stays: combinations of enough rows, and of these the most frequent.
+// The keys to keep: combinations of enough rows, and of these the most frequent.
 std::vector<uint64_t> kept_keys(const Combinations &counts, const tk_preparing *how) {
     std::vector<std::pair<int64_t, uint64_t>> order; // the most frequent first, then by key
     for (auto [key, n] : counts)
@@ -42,7 +42,7 @@ int32_t most_entries(const Columns &all, const Column &c) {
     return n;
 }
 
-// The place of the first product; these come last.
+// The index of the first product; these come last.
 size_t first_product(const Columns &all) {
     size_t n = 0;
     while (n < all.columns.size() && all.columns[n].kind != Kind::PRODUCT)
@@ -50,7 +50,7 @@ size_t first_product(const Columns &all) {
     return n;
 }
 
-// What was counted in the rows of all parts.
+// The counts of the rows of all parts.
 std::vector<Combinations> known_combinations(const tk_preparing *how, size_t first, size_t end) {
     std::vector<Combinations> counts(end - first);
     for (size_t j = first; j < end; j++)
@@ -59,7 +59,7 @@ std::vector<Combinations> known_combinations(const tk_preparing *how, size_t fir
     return counts;
 }
 
-// The bucket of each word and each pair of a text, and how often it occurs.
+// The bucket of each word and each pair of a text, with counts.
 Words words_in(std::string_view text, int bits) {
     std::vector<int32_t> buckets;
     const char *at = text.data(), *end = at + text.size();

@@ -1,8 +1,7 @@
-// Hashes of rows as they come, before they are prepared or numbered. They depend on the features
-// that are not 0, each with its place or id, and not on the label, the weight and the offset,
-// which have units: dense and sparse rows of the same numbers have the same hash, whatever their
-// type and the order of their entries. So do rows of a group in all its parts, as texts enter by
-// their bytes.
+// Hashes of original rows, before they are prepared or numbered. They depend on the nonzero
+// features, each with its index or id, and not on the label, the weight and the offset, which have
+// units: dense and sparse rows of the same numbers have the same hash, whatever their type and the
+// order of their entries. So do rows of a group in all its parts, as texts enter by their bytes.
 #pragma once
 
 #include <cmath>
@@ -18,12 +17,12 @@ inline uint64_t mix(uint64_t a, uint64_t b) {
     return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
 
-// Of a value at a place; the sum of those of a row is finished by `hash_of_sum`.
+// Hash of a value at an index; the sum of those of a row is finished by `hash_of_sum`.
 inline uint64_t hash_at(uint64_t place, uint64_t bits) {
     return mix(bits ^ (place + 1) * 0x9e3779b97f4a7c15u, 0xbf58476d1ce4e5b9u);
 }
 
-// Of a number; a NULL, which is NaN, is like no number.
+// Hash of a number; a NULL, which is NaN, differs from all numbers.
 inline uint64_t hash_of_number(uint64_t place, double x) {
     uint64_t bits;
     std::memcpy(&bits, &x, sizeof bits);
@@ -56,8 +55,8 @@ uint64_t sum_of_entries(const int32_t *id, const int32_t *high, const T *x, uint
     return sum;
 }
 
-// Of the features of a row that are numbers. high: the high bits of the ids of its segment; NULL:
-// these are narrow.
+// Sum of hashes of the features of a row that are numbers. high: the high bits of the ids of its
+// segment; NULL: these are narrow.
 inline uint64_t sum_of_row(const tusk_group &group, const tusk_segment *s, uint32_t row,
                            const int32_t *high = nullptr) {
     if (!tusk_is_sparse(group.kind)) {
@@ -76,8 +75,8 @@ inline uint64_t sum_of_row(const tusk_group &group, const tusk_segment *s, uint3
                                          : sum_of_entries(id, high, (const float *)x + at, n);
 }
 
-// Of a row of numbers. marked: its TUSK_FOLDS, where it has one, is its hash from before it was
-// changed.
+// Hash of a row of numbers. marked: its TUSK_FOLDS, if it has one, is the hash of the original
+// row.
 inline uint64_t hash_of_row(const tusk_group &group, const tusk_segment *s, uint32_t row,
                             bool marked, const int32_t *high = nullptr) {
     const double *mark = marked ? tusk_extra(s, tusk_shape_of(&group), TUSK_FOLDS) : nullptr;
@@ -89,7 +88,7 @@ inline uint64_t hash_of_row(const tusk_group &group, const tusk_segment *s, uint
     return hash_of_sum(sum_of_row(group, s, row, high));
 }
 
-// Writes the hashes of a segment's rows to its copy's TUSK_FOLDS, which are looked at as bits.
+// Writes the hashes of a segment's rows to its copy's TUSK_FOLDS, as bits.
 inline void write_hashes(const tusk_group &group, const tusk_segment *s, const tusk_segment *to,
                          tusk_shape shape, const int32_t *high = nullptr) {
     double *out = tusk_extra(to, shape, TUSK_FOLDS);

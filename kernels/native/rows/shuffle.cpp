@@ -1,7 +1,7 @@
 // Orders rows by a seeded hash of their content. The order is as random as a shuffle, and does not
 // depend on the order in which a parallel scan delivered the rows. Equal rows are interchangeable:
-// the k-th of them is placed by a hash of the content and k, so that they lie apart. Otherwise few
-// different rows would not be mixed, and rows held out would be all rows of some contents.
+// the k-th of them is placed by a hash of the content and k, so that they are spread. Otherwise
+// few distinct rows would not be mixed, and held-out rows would be all rows of some contents.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -13,7 +13,7 @@
 namespace tusk {
 namespace {
 
-// Where a row's bytes lie.
+// Location of a row's bytes.
 struct RowBytes {
     const void *values, *index;
     size_t values_size, index_size;
@@ -37,7 +37,7 @@ int compare_bytes(const void *a, size_t n, const void *b, size_t m) {
     return c ? c : n < m ? -1 : n > m;
 }
 
-// Compares weights, offsets and clusters: rows that are equal but for them are no equal rows.
+// Compares weights, offsets and clusters: rows that differ in them only are not equal.
 int compare_extras(const tusk_group &group, const Key &a, const Key &b) {
     tusk_shape shape = tusk_shape_of(&group);
     for (enum tusk_extra which : {TUSK_WEIGHTS, TUSK_OFFSETS, TUSK_CLUSTERS}) {
@@ -87,7 +87,7 @@ std::vector<Key> hash_rows(const tusk_group &group, uint64_t seed, bool marked, 
 
 namespace {
 
-// Makes each row's hash one of its content in all forms, whichever comes first.
+// Replaces each row's hash by one of its content in all forms, regardless of their order.
 void hash_forms(std::vector<Key> &keys, Forms forms, int64_t g, uint64_t seed, int threads) {
     for (Key &key : keys)
         key.hash = 0;
@@ -131,8 +131,8 @@ std::vector<Key> sorted(const tusk_group &group, std::vector<Key> keys, int thre
 
 namespace {
 
-// Gives the k-th key of the same hash, from the second on, a hash of its own; false if there is
-// none. Unequal rows of the same hash have been sorted by their content.
+// Gives the k-th key of the same hash, from the second on, a different hash; returns false if
+// there is none. Unequal rows of the same hash have been sorted by their content.
 bool part_equals(std::vector<Key> &keys) {
     bool found = false;
     uint64_t hash = 0, k = 0;

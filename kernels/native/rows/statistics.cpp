@@ -101,7 +101,7 @@ tk_label_stats numeric_labels(const tusk_group &group) {
     return out;
 }
 
-// The first row whose label is below what the loss allows, as the third one.
+// Finds the first row whose label is below the loss's limit, as the third one.
 void find_too_low(const tusk_group &group, LeastLabel least, tk_label_stats *out) {
     if (out->low > least.value || (least.allowed && out->low == least.value) || !group.n_rows)
         return;
@@ -173,7 +173,7 @@ void weigh(const tusk_group &group, tk_label_stats *out) {
     out->weight_high = (double)out->n_high;
     if (!(group.extras & TUSK_WEIGHTS))
         return;
-    ExactSum all, high; // since these rows are in no order yet
+    ExactSum all, high; // since these rows have no fixed order yet
     for (const tusk_segment *s : SegmentsOf(group)) {
         const double *weight = tusk_extra(s, tusk_shape_of(&group), TUSK_WEIGHTS);
         for (uint32_t i = 0; i < s->n_rows; i++)

@@ -1,5 +1,5 @@
 // Categories whose levels hardly repeat, such as ids, or numbers that were read as text: no row
-// says anything about another one.
+// gives information about another one.
 #include <algorithm>
 #include <cstdlib>
 
@@ -9,15 +9,17 @@ namespace tusk {
 namespace {
 
 constexpr int64_t LEAST_ROWS = 10;    // in fewer rows levels easily occur once each
-constexpr double MOST_REPEATED = 0.1; // of the rows, by levels that hardly repeat
-constexpr double FEW_REPEATED = 0.5;  // likewise, by texts of numbers
-constexpr size_t MANY_FRACTIONS = 10; // levels that are no codes if they have fractions and are
-                                      // more than the root of the rows
-constexpr double MOST_WITHOUT = 0.1;  // of the levels, such as NA among numbers
+constexpr double MOST_REPEATED = 0.1; // fraction of the rows with repeated levels, below which a
+                                      // category hardly repeats
+constexpr double FEW_REPEATED = 0.5;  // likewise, for texts of numbers
+constexpr size_t MANY_FRACTIONS = 10; // number of levels with fractions above which they are not
+                                      // codes, if they also exceed the root of the rows
+constexpr double MOST_WITHOUT = 0.1;  // fraction of the levels that are not numbers, such as NA
+                                      // among numbers
 
-// Whether a text is a number; fraction: set if it is no whole one.
+// Whether a text is a number; fraction: set if it is not whole.
 bool is_number(std::string_view text, bool *fraction) {
-    const std::string copy(text.substr(0, 64)); // with a 0 behind it
+    const std::string copy(text.substr(0, 64)); // terminated by 0
     const size_t begin = copy.find_first_not_of(" +-");
     if (begin == copy.npos ||
         !(copy[begin] == '.' || (copy[begin] >= '0' && copy[begin] <= '9')) ||

@@ -50,7 +50,7 @@ typedef struct tk_working tk_working;
 TK_API tk_working *tk_working_open(tusk_memory *memory, int64_t floor);
 TK_API void *tk_working_handler(tk_working *working);
 TK_API void tk_working_close(tk_working *working);
-/* The training of the calling thread, and which it is from now on; NULL: none. */
+/* The training of the calling thread, and a setter for it; NULL: none. */
 TK_API tk_working *tk_working_here(void);
 TK_API void tk_working_enter(tk_working *working);
 
@@ -66,11 +66,11 @@ typedef struct tk_pass {
     int32_t loss_only;   /* tk_gradient writes its first two sums only: out is (n_groups, 2) */
     int32_t stride;      /* read only every stride-th chunk or partition; 1: all rows */
     int64_t cancel_mark; /* tk_cancel_count() when the training began; -1: cannot be cancelled */
-    /* (n_groups, 2): the parameter of the loss, such as the quantile, and what smoothing is
-     * multiplied by; NULL: 0 and 1 */
+    /* (n_groups, 2): the parameter of the loss, such as the quantile, and a factor of
+     * smoothing; NULL: 0 and 1 */
     const double *parameter;
-    int32_t by_scores; /* tk_curvature sums the squared derivatives of the losses in the place of
-                          their curvatures */
+    int32_t by_scores; /* tk_curvature sums the squared derivatives of the losses instead of
+                        * their curvatures */
     double deadline; /* for tk_curvature, in seconds of the monotonic clock; 0: none. Other passes
                         are short, so their callers check the clock between passes */
     int32_t common;  /* neighbouring groups have rows in common, which tk_gradient reads once */

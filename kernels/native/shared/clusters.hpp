@@ -49,7 +49,7 @@ private:
     std::vector<double> sums_;
 };
 
-// Calls body(chunk) for the chunks of each group in order, groups side by side.
+// Calls body(chunk) for the chunks of each group in order, groups concurrently.
 template <class Body> void each_group_in_order(const tk_pass *pass, int64_t rows, Body &&body) {
     const auto chunks = make_chunks(pass, rows);
     std::vector<size_t> first(pass->n_groups + 1, chunks.size());

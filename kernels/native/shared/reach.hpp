@@ -1,5 +1,5 @@
-// How far the margins of rows are from a separation of their classes, and how a direction moves
-// them; what follows from it is said in learners/linear/inference/separation.py.
+// Distances of the margins of rows from a separation of their classes, and their moves along a
+// direction; learners/linear/inference/separation.py draws the conclusions.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace tusk {
 
-// Over rows: the least margin of the own class, the least and the largest move of one, and the
+// Over rows: the least margin of the true class, the least and the largest move of it, and the
 // largest share of a proof that there is an optimum.
 struct Reach {
     double least_margin = std::numeric_limits<double>::infinity();
@@ -26,7 +26,7 @@ struct Reach {
         most_share = std::max(most_share, o.most_share);
     }
 
-    // If a number is not finite, sets all values to extremes that prove nothing.
+    // A number that is not finite sets all values to extremes that prove nothing.
     void take(double margin, double move, double share) {
         if (std::isfinite(margin) && std::isfinite(move) && std::isfinite(share))
             merge({margin, move, move, share});

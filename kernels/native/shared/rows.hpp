@@ -25,7 +25,8 @@ template <class T> struct Gathered {
     const T *operator()(int i) const { return rows[i]; }
 };
 
-// Labels of neighbouring rows with their weights, offsets and clusters, NULL: they have none.
+// Labels of neighbouring rows with their weights, offsets and clusters; NULL for those that they
+// lack.
 struct Targets {
     const double *y;
     const double *weight = nullptr, *offset = nullptr, *cluster = nullptr;
@@ -36,7 +37,7 @@ struct Targets {
     }
 };
 
-// Those of a segment.
+// The targets of a segment.
 inline Targets targets_of(const tusk_segment *s, tusk_shape shape) {
     return {tusk_labels(s), tusk_extra(s, shape, TUSK_WEIGHTS), tusk_extra(s, shape, TUSK_OFFSETS),
             tusk_extra(s, shape, TUSK_CLUSTERS)};

@@ -5,15 +5,15 @@
 
 namespace tusk {
 
-// for (const tusk_segment *s : SegmentsOf(group)). It ends with the group's last row: where groups
-// have rows in common, the link of the segment behind it leads on to rows of others.
+// for (const tusk_segment *s : SegmentsOf(group)). It ends with the group's last row: if groups
+// have rows in common, the link of the segment after it leads on to rows of others.
 class SegmentsOf {
 public:
     explicit SegmentsOf(const tusk_group &group) : first_{group.head, group.n_rows} {}
 
     struct Place {
         const tusk_segment *segment;
-        int64_t left; // rows from here on
+        int64_t left; // remaining rows
         const tusk_segment *operator*() const { return segment; }
         Place &operator++() {
             left -= segment->n_rows;

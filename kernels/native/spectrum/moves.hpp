@@ -1,6 +1,5 @@
-// What methods that follow gradients have in common, where one problem is descended: the moves
-// that L-BFGS remembers, and how steps shrink. As `learners/linear/algorithms/` has them for
-// batches.
+// Common parts of gradient methods on a single problem: the moves that L-BFGS remembers, and
+// shortening of steps. `learners/linear/algorithms/` has the same for batches.
 #ifndef TUSK_SPECTRUM_MOVES_HPP
 #define TUSK_SPECTRUM_MOVES_HPP
 
@@ -14,9 +13,9 @@
 namespace tusk {
 
 constexpr int64_t MEMORY = 10;       // moves that L-BFGS remembers
-constexpr int64_t LAST = 10;         // objectives, the highest of which is not to be passed
-constexpr double SUFFICIENT = 1e-4;  // of the decrease that the slope promises
-constexpr double LEAST_SHRUNK = 0.5; // of a step that failed
+constexpr int64_t LAST = 10;         // last objectives, whose maximum is the limit
+constexpr double SUFFICIENT = 1e-4;  // least fraction of the decrease that the slope promises
+constexpr double LEAST_SHRUNK = 0.5; // least factor of a step that failed
 constexpr double MOST_SHRUNK = 0.02;
 constexpr int MOST_TRIALS = 40;
 
@@ -26,7 +25,7 @@ inline double dot(const Vector &a, const Vector &b) {
     return dot(a.data(), b.data(), a.size());
 }
 
-// Of a step by which an objective rose so much, the share where it is least by a parabola.
+// For a step by which the objective rose by `risen`, the fraction that minimises a parabola.
 inline double shrunk(double risen, double promised) {
     const double above = risen - promised;
     const double share = above > 0 ? -promised / (2 * above) : 0;

@@ -1,9 +1,8 @@
-// Eigenvalues of a curvature, and a gradient's components along its eigenvectors: for planning.
-//
-// Lanczos' method from the gradient makes the curvature tridiagonal; the eigenvalues of that, and
-// the first components of its eigenvectors, are all that methods that follow gradients notice of
-// the curvature (Golub and Meurant, Matrices, Moments and Quadrature, 2010, chapter 6). As many
-// steps as there are weights tell all eigenvalues; fewer tell those that matter first.
+// Eigenvalues of a curvature, and a gradient's components along its eigenvectors, for planning.
+// Lanczos' method from the gradient makes the curvature tridiagonal; gradient methods depend on
+// the curvature only through the eigenvalues of that, and the first components of its eigenvectors
+// (Golub and Meurant, Matrices, Moments and Quadrature, 2010, chapter 6). As many steps as there
+// are weights yield all eigenvalues; fewer yield those that matter first.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,7 +14,8 @@
 namespace tusk {
 namespace {
 
-constexpr double NOTHING = 1e-13; // of the largest entry: what is left of an invariant subspace
+constexpr double NOTHING = 1e-13; // relative to the largest entry: residue of an invariant
+                                  // subspace
 constexpr int MOST_TURNS = 60;
 
 using Vector = std::vector<double>;
@@ -41,7 +41,8 @@ void times_row(const double *__restrict row, const double *__restrict x, double 
     y[i] += left;
 }
 
-// The packed lower triangle times x; scale: of its rows and columns, or null; scaled: for them.
+// The packed lower triangle times x; scale: factors of its rows and columns, or null; scaled:
+// scratch for them.
 void times(const double *packed, const double *scale, const double *x, double *y, int64_t p,
            Vector &scaled) {
     if (scale) {
@@ -56,7 +57,8 @@ void times(const double *packed, const double *scale, const double *x, double *y
         y[i] *= scale[i];
 }
 
-// At most k steps from `start`, each vector orthogonal to all before it, twice over; how many.
+// Makes at most k steps from `start`, with each vector orthogonalised twice against all before it;
+// returns their number.
 int64_t lanczos(const double *packed, const double *scale, const double *start,
                 const tk_tridiagonal &out) {
     const int64_t p = out.p, k = out.k;
@@ -86,7 +88,7 @@ int64_t lanczos(const double *packed, const double *scale, const double *start,
     }
 }
 
-// An implicit QL step on the entries from l to m, and what it does to the eigenvectors' first
+// An implicit QL step on the entries from l to m, and its effect on the eigenvectors' first
 // components.
 void step(double *d, double *e, double *first, int64_t l, int64_t m) {
     double g = (d[l + 1] - d[l]) / (2 * e[l]);
@@ -117,8 +119,8 @@ void step(double *d, double *e, double *first, int64_t l, int64_t m) {
 }
 
 // Eigenvalues, left in the diagonal, and the first components of the eigenvectors, by implicit QL
-// steps (Golub and Welsch, Calculation of Gauss quadrature rules, 1969). False where they do not
-// come to rest.
+// steps (Golub and Welsch, Calculation of Gauss quadrature rules, 1969). False without
+// convergence.
 bool settle(int64_t n, double *d, double *e, double *first) {
     std::fill(first, first + n, 0.0);
     first[0] = 1;

@@ -1,9 +1,8 @@
-// Methods that follow gradients, run on a quadratic model instead of on rows: for planning.
-//
-// The model is f(y) = g.y + 1/2 y'Ty in coordinates in which the curvature T is tridiagonal, those
-// of Lanczos' vectors, or diagonal, those of the eigenvectors. So an iteration takes a few
-// operations per coordinate, whatever the number of rows. All that these methods do is invariant
-// to rotations, but for what ends them: the gradient's largest component by weight.
+// Gradient methods on a quadratic model instead of on rows, for planning. The model is f(y) = g.y
+// + 1/2 y'Ty in coordinates in which the curvature T is tridiagonal, those of Lanczos' vectors, or
+// diagonal, those of the eigenvectors. So an iteration takes a few operations per coordinate,
+// whatever the number of rows. All operations of these methods are invariant to rotations, except
+// for their stopping criterion: the gradient's largest component by weight.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -14,7 +13,8 @@
 namespace tusk {
 namespace {
 
-constexpr int64_t SELDOM = 16; // iterations, for each one after which nobody looks
+constexpr int64_t SELDOM = 16; // iterations per iteration in which the largest component is not
+                               // computed
 
 // The model's curvature times x.
 void bend(const tk_quadratic &model, const Vector &x, Vector &out) {
@@ -27,7 +27,7 @@ void bend(const tk_quadratic &model, const Vector &x, Vector &out) {
     }
 }
 
-// Where a method stands on the model; bent: the curvature times what the gradient changed by.
+// State of a method on the model; bent: the curvature times the change of the gradient.
 struct Place {
     const tk_quadratic &model;
     Vector v, gradient, direction, moved, bent;
@@ -37,7 +37,7 @@ struct Place {
         : model(given), v(given.k), gradient(given.gradient, given.gradient + given.k),
           direction(given.k), moved(given.k), bent(given.k) {}
 
-    // Moves along the direction; false where no step lowers the objective below `allowed` more.
+    // Moves along the direction; false if no step lowers the objective below `allowed`.
     bool search(double &step, double allowed, bool halving) {
         const double slope = dot(direction, gradient);
         bend(model, direction, bent);
@@ -60,7 +60,7 @@ struct Place {
     }
 };
 
-// Each method notes its gradient after each iteration.
+// Records of the gradient after each iteration.
 struct Errors {
     const tk_quadratic &model;
     double *norm, *largest;
@@ -79,8 +79,8 @@ struct Errors {
         return most;
     }
 
-    // Whether to go on after noting a gradient. By which share of its norm the largest component
-    // is, changes slowly: it is computed the more seldom, the more iterations were made.
+    // Records the gradient, and returns whether to go on. The ratio of the largest component to
+    // the norm changes slowly: it is computed less and less often.
     bool note(const Vector &gradient) {
         const double size = std::sqrt(dot(gradient, gradient));
         norm[made] = largest[made] = size;

@@ -1,4 +1,4 @@
-// Sums of products and sums of vectors, for what planning computes.
+// Dot products and sums of vectors, for planning.
 #ifndef TUSK_LINEAR_VECTORS_HPP
 #define TUSK_LINEAR_VECTORS_HPP
 
@@ -6,7 +6,7 @@
 
 namespace tusk {
 
-// In eight sums at a time, which the compiler may compute side by side.
+// Eight partial sums, which the compiler may vectorize.
 inline double dot(const double *a, const double *b, int64_t n) {
     double sum[8] = {};
     int64_t i = 0;

@@ -18,9 +18,9 @@ enum tk_stored_code {
     TK_BAD_PLACE = 19        /* a slot is beyond the end of its key's payload */
 };
 
-/* The sparse rows of one group, cut into chunks of neighbouring rows. While a chunk is trained its
- * payloads are in memory. Mapping replaces the feature ids in its rows by places in these
- * payloads, once. */
+/* The sparse rows of one group, cut into chunks of neighbouring rows. While a chunk is trained
+ * its payloads are in memory. Mapping replaces the feature ids in its rows by indices into
+ * these payloads, once. */
 typedef struct tk_chunks tk_chunks;
 
 /* Chunks have rows_per_chunk rows, or fewer if the payloads of a chunk would take more than
@@ -48,10 +48,10 @@ TK_API int tk_chunks_keys(tk_chunks *chunks, const int64_t *keys, const int32_t 
 TK_API void tk_chunks_copy_keys(const tk_chunks *chunks, int64_t *keys);
 TK_API int tk_chunks_place(tk_chunks *chunks, const int64_t *widths);
 
-/* Mapping of chunks of one payload each, in steps of the caller's. tk_chunk_number replaces a
- * chunk's ids by their ranks and gives the n distinct ids, rising; scratch and ids: of as many as
- * its entries. tk_chunk_replace replaces each number k in the rows by table[k]. tk_chunk_put says
- * that the numbers are places in the payload of a key. */
+/* Mapping of chunks of one payload each, in steps controlled by the caller. tk_chunk_number
+ * replaces a chunk's ids by their ranks and returns the n distinct ids, rising; scratch and
+ * ids: as many as its entries. tk_chunk_replace replaces each number k in the rows by table[k].
+ * tk_chunk_put declares that the numbers are indices into the payload of a key. */
 TK_API int tk_chunk_number(tk_chunks *chunks, int64_t number, uint32_t *scratch, int32_t *ids,
                            int64_t *n);
 TK_API void tk_chunk_replace(tk_chunks *chunks, int64_t number, const int32_t *table);
@@ -79,12 +79,12 @@ typedef struct tk_stored {
     const tk_pass *pass; /* its one group is the one cut into chunks */
     const tk_chunks *chunks;
     const tusk_frame_access *access;
-    const tk_open *open; /* the caller's own loss, for all rows; NULL: the loss of the pass. Unless
-                            its any_thread is set, pass->threads is 1 */
-    /* Several classes, of one group, whose weights of a feature lie side by side, its place being
-     * that of the first; NULL: one margin. */
+    const tk_open *open; /* a custom loss, for all rows; NULL: the loss of the pass. Unless its
+                          * any_thread is set, pass->threads is 1 */
+    /* Several classes, of one group, whose weights of a feature are adjacent; an entry's index
+     * is that of the first; NULL: one margin. */
     const tk_softmax *softmax;
-    double *intercepts;   /* (n_classes,), in and out; the first never moves */
+    double *intercepts;   /* (n_classes,), in and out; the first is fixed */
     const int64_t *which; /* (n_which,) numbers of the chunks to visit; NULL: all */
     int64_t n_which;
     int32_t batch_size, power; /* from here to shuffle: as in tk_epoch */
@@ -93,10 +93,10 @@ typedef struct tk_stored {
     uint64_t seed;
     int32_t shuffle;
     int32_t fold; /* for tk_stored_settle: leave weights with scale 1 and stamp 0 */
-    /* All workers train the same chunk, chunk after chunk in their order: for payloads that come
-     * in this order alone (kvstore/native/routes). */
+    /* All workers train the same chunk, chunk after chunk in order: for payloads that come in
+     * this order only (kvstore/native/routes). */
     int32_t together;
-    int32_t reference; /* of several classes: the first one's weights do not move */
+    int32_t reference; /* for several classes: the first one's weights are fixed */
     /* in and out */
     double intercept;
     double time; /* initially 0 */
@@ -114,13 +114,13 @@ typedef struct tk_stored {
 TK_API int tk_stored_epoch(tk_stored *job);
 /* The sum of losses at the current weights. */
 TK_API int tk_stored_loss(tk_stored *job);
-/* Brings the payloads of n ascending keys up to date and sums up their weights. Each worker holds
- * at most most_bytes at a time. With fold, time becomes 0. If folding fails, some payloads are
- * folded and others are not. */
+/* Updates the payloads of n ascending keys with their pending penalties and sums up their
+ * weights. Each worker holds at most most_bytes at a time. With fold, time becomes 0. If
+ * folding fails, some payloads are folded and others are not. */
 TK_API int tk_stored_settle(tk_stored *job, const uint64_t *keys, const uint32_t *widths,
                             int64_t n, int64_t most_bytes);
 
-/* Payloads of n ascending keys in plain memory, initially zero. They serve to try step sizes, and
+/* Payloads of n ascending keys in plain memory, initially zero. For trials of step sizes, and
  * tests. */
 typedef struct tk_scratch tk_scratch;
 TK_API int tk_scratch_new(const uint64_t *keys, const uint32_t *widths, int64_t n,

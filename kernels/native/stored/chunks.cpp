@@ -1,4 +1,4 @@
-// Cuts rows into chunks and maps their feature ids to places. Each distinct id of a chunk is
+// Cuts rows into chunks and maps their feature ids to indices. Each distinct id of a chunk is
 // looked up once.
 #include <atomic>
 #include <bit>
@@ -78,7 +78,7 @@ void find_keys(StoredChunk &chunk, const int64_t *keys, const int32_t *slots) {
     chunk.keys.shrink_to_fit();
 }
 
-// The largest page size for which places fit into int32, but no larger than the largest payload
+// The largest page size for which indices fit into int32, but no larger than the largest payload
 // needs. -1: even the smallest pages are too large.
 int best_shift(const StoredChunk &chunk, const tk_cut &cut) {
     uint32_t widest = *std::max_element(chunk.widths.begin(), chunk.widths.end());
@@ -127,7 +127,7 @@ int overwrite_ids(StoredChunk &chunk) {
     return TK_OK;
 }
 
-// Sorts the entries of a wide chunk's row by place, so that each payload's are neighbours.
+// Sorts the entries of a wide chunk's row by index, so that each payload's are neighbours.
 template <class Value> void sort_entries(const StoredChunk &chunk) {
     struct Entry {
         int32_t place;

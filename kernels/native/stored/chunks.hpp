@@ -1,10 +1,8 @@
-// Chunks of rows. Their entries refer to places in the payloads of a model in a store, not to
-// features.
-//
-// Places number the weights of a chunk's payloads in one virtual array. The payload of key k
-// begins at place first[k], a multiple of 2^shift. A table has the address of every 2^shift-th
-// place, so a weight takes two loads wherever its payload is in memory. Gaps between payloads use
-// up place numbers but no memory. The larger 2^shift, the smaller the table.
+// Chunks of rows. Their entries are indices into the payloads of a model in a store, not features.
+// Indices number the weights of a chunk's payloads in one virtual array. The payload of key k
+// begins at index first[k], a multiple of 2^shift. A table has the address of every 2^shift-th
+// index, so a weight takes two loads wherever its payload is in memory. Gaps between payloads use
+// up indices but no memory. The larger 2^shift, the smaller the table.
 #pragma once
 
 #include <memory>
@@ -15,7 +13,7 @@
 
 namespace tusk {
 
-// Data that a chunk needs only while it is mapped.
+// Data that a chunk needs only during mapping.
 struct Mapping {
     std::vector<int32_t> ids;    // distinct, in order of first occurrence
     std::vector<uint32_t> entry; // number of the id, by entry

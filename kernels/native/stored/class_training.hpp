@@ -1,5 +1,5 @@
 // Trains the rows of one chunk by the multinomial loss log sum_k exp(m_k) - m_y. The weights of
-// all classes of a feature lie side by side, and an entry's place is that of the first of them.
+// all classes of a feature are adjacent, and an entry's index is that of the first of them.
 #pragma once
 
 #include "../classes/softmax.hpp"
@@ -38,7 +38,7 @@ public:
     explicit ClassMargins(const tk_stored *job)
         : n(job->softmax->n_classes), first(job->reference), classes_(job->softmax, 0), rows_(n) {}
 
-    const int64_t n, first; // classes, and the first one whose weights move
+    const int64_t n, first; // number of classes, and the first one whose weights move
     std::vector<double> slopes;
 
     // fill(i, m) writes the margins of row i. Returns the sum of the losses.
@@ -66,7 +66,7 @@ private:
     ClassRows rows_;
 };
 
-// The intercepts of all classes, as OwnIntercept has one. That of the first class stays.
+// The intercepts of all classes, like OwnIntercept for one. That of the first class is fixed.
 class OwnIntercepts {
 public:
     explicit OwnIntercepts(tk_stored *job)
@@ -128,7 +128,7 @@ void move_class_rows(const SparseBatch<T> &batch, const ClassMargins &of, double
     }
 }
 
-// As train_runs.
+// See train_runs.
 template <class T, class W>
 bool train_class_runs(Training &all, Stop &stop, const std::vector<Run> &runs, Paged<W> w) {
     tk_stored *job = all.job;
@@ -168,7 +168,7 @@ bool train_class_runs(Training &all, Stop &stop, const std::vector<Run> &runs, P
     return !broken;
 }
 
-// As loss_of_runs.
+// See loss_of_runs.
 template <class T, class W>
 double loss_of_class_runs(const tk_stored *job, Visits &visits, const std::vector<Run> &runs,
                           double scale, Paged<W> w) {

@@ -6,7 +6,7 @@
 
 namespace tusk {
 
-// As wide_dot, for each class.
+// See wide_dot, for each class.
 template <class T, class W>
 bool wide_dots(WideRow<T> &row, Visits &visits, Clock &clock, int32_t worker, double scale,
                Held<W> &held, std::vector<double> &dots) {
@@ -24,7 +24,7 @@ bool wide_dots(WideRow<T> &row, Visits &visits, Clock &clock, int32_t worker, do
                     });
 }
 
-// As train_wide.
+// See train_wide.
 template <class T, class W>
 bool train_wide_classes(Training &all, const Stop &stop, int32_t worker, Held<W> &held) {
     tk_stored *job = all.job;
@@ -59,7 +59,7 @@ bool train_wide_classes(Training &all, const Stop &stop, int32_t worker, Held<W>
     return true;
 }
 
-// As loss_of_wide.
+// See loss_of_wide.
 template <class T, class W>
 void loss_of_wide_classes(const tk_stored *job, Visits &visits, Clock &clock, const Stop &stop,
                           int32_t worker, Held<W> &held) {

@@ -11,8 +11,8 @@
 namespace tusk {
 namespace {
 
-constexpr int MOST_RANGES = 11, LEAST_WIDTH = 16; // powers of two: of ranges, of their ids
-constexpr int WORD = 6, LOW = 63;                 // bits of a place in a word
+constexpr int MOST_RANGES = 11, LEAST_WIDTH = 16; // powers of two: number of ranges, ids per range
+constexpr int WORD = 6, LOW = 63;                 // bits of an index in a word
 
 // The entries of a piece, or of a part of it.
 struct Entries {
@@ -30,7 +30,7 @@ std::vector<Entries> entries_of(const StoredChunk &chunk) {
     return out;
 }
 
-// The entries of each thread, about as many each.
+// The entries of each thread, in about equal numbers.
 std::vector<std::vector<Entries>> shares_of(const std::vector<Entries> &all, size_t n,
                                             int threads) {
     std::vector<std::vector<Entries>> shares((size_t)threads);
@@ -47,7 +47,7 @@ std::vector<std::vector<Entries>> shares_of(const std::vector<Entries> &all, siz
     return shares;
 }
 
-// A set of ids of one range, as a bitmap; the words that have bits are known.
+// A set of ids of one range, as a bitmap with a list of its nonzero words.
 class IdSet {
 public:
     explicit IdSet(int width) : words_((size_t)1 << std::max(0, width - WORD)) {
@@ -60,7 +60,7 @@ public:
         touched_[word >> WORD] |= (uint64_t)1 << (word & LOW);
     }
 
-    // Writes the ids, rising, plus `base`; returns how many.
+    // Writes the ids, rising, plus `base`; returns their number.
     uint32_t list(int32_t *to, int32_t base) {
         uint32_t n = 0;
         for_words([&](size_t at) {
@@ -97,12 +97,13 @@ private:
     std::vector<uint64_t> touched_;
 };
 
-// Ranges of 2^width ids, and where each thread's entries of each range begin.
+// Ranges of 2^width ids, and the start of each thread's entries of each range.
 struct Ranges {
     int width;
     size_t n;
     std::vector<std::vector<uint32_t>> begin; // by thread and range
-    std::vector<uint32_t> first, distinct;    // by range, one more; before the range
+    std::vector<uint32_t> first, distinct;    // by range: number of distinct ids, and number
+                                              // before the range, with an extra end
 };
 
 int32_t largest_of(const std::vector<Entries> &share) {
@@ -140,7 +141,7 @@ Ranges ranges_of(const std::vector<std::vector<Entries>> &shares, int threads) {
     return out;
 }
 
-// Writes the entries, less the first id of their range, range by range.
+// Writes the entries minus the first id of their range, range by range.
 void spread(const std::vector<Entries> &share, std::vector<uint32_t> to, int width,
             uint32_t *out) {
     uint32_t mask = ((uint32_t)1 << width) - 1;
@@ -164,7 +165,7 @@ void rank_ranges(Ranges &of, size_t low, size_t high, uint32_t *entries, int32_t
     }
 }
 
-// Puts the ids of all ranges next to each other; how many come before each range.
+// Concatenates the ids of all ranges; computes their number before each range.
 void gather(Ranges &of, int32_t *ids) {
     for (size_t r = 0; r < of.n; r++) {
         uint32_t count = of.distinct[r + 1];
@@ -183,7 +184,7 @@ void replace(const std::vector<Entries> &share, const Ranges &of, std::vector<ui
         }
 }
 
-// The range with the entry that begins part t of `parts`, about.
+// The range with the entry that begins part t of `parts`, approximately.
 size_t cut_at(const Ranges &of, size_t t, size_t parts) {
     auto entry = (uint32_t)((uint64_t)of.first[of.n] * t / parts);
     auto at = std::lower_bound(of.first.begin(), of.first.end() - 1, entry);

@@ -1,11 +1,11 @@
-// Batches whose loss is the caller's own function (tk_loss).
+// Batches with a custom loss function (tk_loss).
 #pragma once
 
 #include "visits.hpp"
 
 namespace tusk {
 
-// As evaluate_batch, with the loss of job->open where it has one. Where that fails, the visits do,
+// Like evaluate_batch, with the loss of job->open if it has one. If that fails, so do the visits,
 // and all derivatives are 0.
 template <class T, class Margin>
 double evaluate_stored(const tk_stored *job, Visits &visits, const SparseBatch<T> &batch,
@@ -41,7 +41,7 @@ double evaluate_stored(const tk_stored *job, Visits &visits, const SparseBatch<T
     return total;
 }
 
-// As evaluate_row, of one row with margin m.
+// Like evaluate_row, for one row with margin m.
 template <class T>
 double evaluate_stored_row(const tk_stored *job, Visits &visits, const Loss &loss,
                            const Labels &labels, double m, double y, double *d) {

@@ -1,5 +1,5 @@
-// Payloads of some keys in one array in plain memory, with the interface of a store. They serve
-// to try step sizes without changing the store.
+// Payloads of some keys in one array in plain memory, with the interface of a store, to try step
+// sizes without changing the store.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

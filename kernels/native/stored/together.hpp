@@ -1,13 +1,13 @@
-// Epochs whose workers train one chunk together, chunk after chunk in their order. For payloads
-// that travel from a chunk to the next one that needs them (kvstore/native/routes), and so come in
-// this order alone.
+// Epochs whose workers train one chunk together, chunk after chunk in order, for payloads that
+// travel from a chunk to the next one that needs them (kvstore/native/routes), and so come in this
+// order only.
 #pragma once
 
 #include "class_training.hpp"
 
 namespace tusk {
 
-// The runs of a chunk that each worker trains, and where each begins among the epoch's rows.
+// The runs of a chunk for each worker, and the start of each among the epoch's rows.
 struct Shares {
     Shares(const std::vector<Run> &runs, const Stop &stop, int32_t workers)
         : runs((size_t)workers), stops((size_t)workers, stop) {

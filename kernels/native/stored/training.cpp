@@ -7,7 +7,7 @@
 namespace tusk {
 namespace {
 
-// What a worker visits next. Where payloads are delivered, it draws one chunk ahead and says so.
+// A worker's next visit. If payloads are delivered, it draws one chunk ahead and announces it.
 class Drawn {
 public:
     Drawn(Training &all, Queue &queue, int32_t worker)
@@ -75,8 +75,8 @@ template <class T, class W> int epoch(tk_stored *job) {
     return all.visits.code();
 }
 
-// Brings outdated payloads up to date, but does not mark them as changed: the next reader would
-// bring them up to date in the same way.
+// Updates payloads with pending penalties, but does not mark them as changed: the next reader
+// would update them in the same way.
 template <class T, class W> int total_loss(tk_stored *job) {
     Visits visits(job);
     Clock clock(job->l1, job->l2, job->time);

@@ -26,7 +26,7 @@ template <class W> struct Held {
     std::vector<tusk_frame *> frames;
     std::vector<W *> pages;
 
-    // The frames are those of the chunk's keys from the first-th on. Its place is place 0.
+    // The frames are those of the chunk's keys from the first-th on. Its first weight has index 0.
     Paged<W> weights(const StoredChunk &chunk, size_t first = 0) {
         pages.clear();
         for (size_t k = 0; k < frames.size(); k++) {

@@ -19,7 +19,7 @@ template <class T> class WideRow {
 public:
     WideRow(const tk_stored *job, int64_t number)
         : number_(number), chunk_(job->chunks->list[number]) {
-        for (const Run &p : chunk_.pieces) { // of the one row
+        for (const Run &p : chunk_.pieces) { // of the only row
             const uint32_t *start = tusk_row_starts(p.segment) + p.first;
             row_ = {tusk_indices(p.segment) + start[0],
                     (const T *)tusk_sparse_values(p.segment) + start[0], start[p.n] - start[0]};
@@ -76,11 +76,11 @@ private:
     const StoredChunk &chunk_;
     SparseRow<T> row_{};
     std::vector<WidePart> parts_;
-    std::vector<int32_t> index_; // entries of the part in hand
+    std::vector<int32_t> index_; // entries of the current part
 };
 
-// The margin of a wide row without the intercept; false if a visit failed. Payloads that it brings
-// up to date stay so until the update, which then takes the same step as in memory.
+// The margin of a wide row without the intercept; false if a visit failed. Payloads that it
+// updates stay so until the update, which then makes the same step as in memory.
 template <class T, class W>
 bool wide_dot(WideRow<T> &row, Visits &visits, Clock &clock, int32_t worker, double scale,
               Held<W> &held, double *dot) {

@@ -33,8 +33,8 @@ extern "C" {
 #define TK_MOST_TOKENS 2146435071 /* 2^31 - 2^20 - 1 */
 #define TK_WINDOW 4194304
 
-#define TK_FEW_TOKENS 2000000 /* of a group, whatever its counts are */
-#define TK_FEW_PER_COUNT 100  /* tokens of a count on average, in groups of more tokens */
+#define TK_FEW_TOKENS 2000000 /* of a group, regardless of its counts */
+#define TK_FEW_PER_COUNT 100  /* mean tokens per count, in groups of more tokens */
 
 enum tk_topics_fault {
     TK_COUNTS_FINE = 0,
@@ -48,39 +48,39 @@ typedef struct tk_topics_spec {
     int32_t parts;  /* P; 0: by the number of tokens */
     double alpha, beta;
     uint64_t seed;
-    int64_t spends; /* 1: nobody reads the rows after tk_topics_new, which gives the memory of
-                       those of large groups back */
+    int64_t spends; /* 1: the rows are not read after tk_topics_new, which frees the memory of
+                     * those of large groups */
     int64_t window; /* tokens of a window of documents; 0: TK_WINDOW */
 } tk_topics_spec;
 
-/* The words of a group's features, in the order of their ids: UTF-8, one behind the other. */
+/* The words of a group's features, in the order of their ids: concatenated UTF-8. */
 typedef struct tk_topic_words {
     const char *text;
     const int64_t *offsets; /* (n + 1,) */
     int64_t n;              /* below 0: features are ids */
 } tk_topic_words;
 
-/* What the documents of a group are. */
+/* Statistics of the documents of a group. */
 typedef struct tk_topics_about {
     int64_t tokens;    /* the sum of all counts */
-    int64_t counts;    /* in all documents, of a word each */
+    int64_t counts;    /* number of counts in all documents, one per distinct word */
     int64_t words;     /* W, words that occur */
-    int64_t documents; /* with a token */
+    int64_t documents; /* number with a token */
     int32_t parts;
     int32_t fault;  /* enum tk_topics_fault */
-    int64_t bad_id; /* the feature whose count cannot be one */
+    int64_t bad_id; /* the feature with an invalid count */
     double bad_count;
 } tk_topics_about;
 
 /* Reads the documents, which are sparse rows of counts, and gives each token a random topic.
- * words: (n_groups,), or NULL where all features are ids. TK_REFUSED: a group's `fault` says why.
- */
+ * words: (n_groups,), or NULL if all features are ids. TK_REFUSED: a group's `fault` is the
+ * reason. */
 typedef struct tk_topics tk_topics;
 TK_API int tk_topics_new(const tk_pass *pass, const tk_topics_spec *spec,
                          const tk_topic_words *words, tusk_memory *memory, tk_topics_about *about,
                          tk_topics **out);
 TK_API void tk_topics_free(tk_topics *topics);
-/* Further sweeps, with the threads, the deadline and the cancel mark of the pass. TK_OUT_OF_TIME:
+/* Runs further sweeps, with the threads, the deadline and the cancel mark of the pass. TK_OUT_OF_TIME:
  * the last sweep is incomplete, and the counts are still those of the topics. */
 TK_API int tk_topics_sweep(tk_topics *topics, const tk_pass *pass, int64_t sweeps);
 /* log p(w, z | alpha, beta) of each group. out: (n_groups,). */
@@ -91,8 +91,8 @@ TK_API int tk_topics_optimize(tk_topics *topics, const tk_pass *pass, int64_t st
 /* The model of a group as bytes, in the layout of kernels/topics/blob.py; a multiple of 8. */
 TK_API int64_t tk_topics_bytes(const tk_topics *topics, int64_t group);
 TK_API int tk_topics_write(const tk_topics *topics, int64_t group, void *out);
-/* Copies a group's tokens: where each document begins, (documents + 1,), and word and topic of
- * each token, (tokens,). Words are numbered as the features are, or in their sorted order. */
+/* Copies a group's tokens: the offset of each document, (documents + 1,), and word and topic of
+ * each token, (tokens,). Words are numbered like the features, or in their sorted order. */
 TK_API void tk_topics_copy(const tk_topics *topics, int64_t group, int64_t *start, uint32_t *word,
                            uint16_t *topic);
 

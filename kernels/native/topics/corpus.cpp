@@ -14,13 +14,14 @@
 namespace tusk::topics {
 namespace {
 
-constexpr int64_t FEW_TOKENS = 100'000; // one part: threads would wait more than they draw
+constexpr int64_t FEW_TOKENS = 100'000; // one part up to here: threads would wait more than they
+                                        // draw
 constexpr int64_t MANY_TOKENS = 20'000'000;
-constexpr int64_t FILLED = 1 << 22; // tokens that a reading of the rows fills
+constexpr int64_t FILLED = 1 << 22; // tokens written per reading of the rows
 constexpr int64_t SPENT = 1 << 20;  // tokens of a group whose rows are many pages
-constexpr int64_t ROWS = 512;       // that a thread takes at a time
+constexpr int64_t ROWS = 512;       // rows that a thread takes at a time
 
-// Where the starts, ids and counts of a segment's rows begin, and where they end.
+// Start and end of the starts, ids and counts of a segment's rows.
 char *begin_of(const tusk_segment *s) {
     return (char *)tusk_row_starts(s);
 }
@@ -32,13 +33,13 @@ struct Document {
     uint64_t hash;
     int64_t tokens;
     const tusk_segment *segment;
-    uint32_t row;    // in the segment; of a segment of words, the place of the first word
+    uint32_t row;    // in the segment; for a segment of words, the index of the first word
     uint32_t number; // among the documents with words
 
     bool has_words() const { return segment->cap_nnz == TUSK_SPENT; }
 };
 
-// The entries of a row. Ids are those of features, counts may be split over several entries.
+// The entries of a row. Ids are features, counts may be split over several entries.
 template <class T> struct Entries {
     const int32_t *id;
     const T *count;
@@ -50,7 +51,7 @@ template <class T> Entries<T> entries_of(const Document &d) {
             tusk_row_starts(d.segment)[d.row + 1] - from};
 }
 
-using Order = std::vector<std::pair<uint32_t, uint32_t>>; // places and counts
+using Order = std::vector<std::pair<uint32_t, uint32_t>>; // indices and counts
 
 struct Reader {
     const tusk_group &group;
@@ -73,7 +74,7 @@ struct Reader {
                 documents.push_back({0, 0, s, i, 0});
     }
 
-    // Calls body(from, to) for ranges of documents. TK_CANCELLED where a cancel ended it.
+    // Calls body(from, to) for ranges of documents. Returns TK_CANCELLED after a cancel.
     template <class Body> int by_ranges(Body body) {
         int64_t n = (int64_t)documents.size();
         parallel_for((n + ROWS - 1) / ROWS, pass.threads, [&](int64_t range) {
@@ -125,7 +126,7 @@ struct Reader {
         return true;
     }
 
-    // Names the least of the counts that cannot be one, whichever thread saw one first.
+    // Reports the least invalid count, whichever thread found one first.
     template <class T> int refuse() {
         about.fault = TK_COUNTS_FINE;
         for (const Document &d : documents) {
@@ -185,7 +186,7 @@ struct Reader {
         out.first_word.push_back((uint32_t)out.number.size());
     }
 
-    // Neighbouring documents make a part, of about as many tokens as the others have.
+    // Cuts neighbouring documents into parts of about equal numbers of tokens.
     void cut_parts() {
         int64_t seen = 0, n = (int64_t)out.windows * out.parts;
         out.first_document.assign(1, 0);
@@ -207,7 +208,7 @@ struct Reader {
         return out.begin.take(memory, out.documents * out.parts + 1);
     }
 
-    // Where each document begins, in the order that the model has, and which one each row is.
+    // The start of each document in the model's order, and the document of each row.
     void number_documents() {
         start.resize(documents.size() + 1);
         place.resize(documents.size());
@@ -218,8 +219,8 @@ struct Reader {
         out.begin.data()[out.documents * out.parts] = (uint32_t)out.tokens;
     }
 
-    // Writes words in the place of the rows, segment by segment, and gives the rest of the memory
-    // back: then words and rows are never there at the same time.
+    // Writes words over the rows, segment by segment, and frees the rest of the memory: so words
+    // and rows are never in memory at the same time.
     template <class T, class W> int shrink(W *) {
         std::vector<size_t> first; // of each segment's rows
         for (size_t i = 0; i < place.size(); i++)
@@ -255,7 +256,7 @@ struct Reader {
         tusk_slab_release(segment->slab, begin + tokens * sizeof(W), end);
     }
 
-    // Reads the rows in their order, so often that what a reading fills stays in memory.
+    // Reads the rows in order, as often as needed for each reading's output to stay in memory.
     template <class T, class W> int fill(W *words) {
         int code = TK_OK;
         for (int64_t first = 0; first < out.tokens && code == TK_OK; first += FILLED)
@@ -277,7 +278,7 @@ struct Reader {
             expand<T>(document, d, order, words);
     }
 
-    // Writes the words of a document, and where those of each block begin.
+    // Writes the words of a document, and the start of each block.
     template <class T, class W>
     void expand(const Document &document, uint32_t number, Order &order, W *words) {
         Entries<T> e = entries_of<T>(document);
@@ -299,7 +300,7 @@ struct Reader {
             begin[block++] = at;
     }
 
-    // Gives back what is left of the rows.
+    // Frees the remaining rows.
     void spend() {
         const tusk_shape shape = tusk_shape_of(&group);
         for (const tusk_segment *s : SegmentsOf(group))

@@ -11,10 +11,10 @@ namespace tusk::topics {
 
 constexpr uint32_t ABSENT = UINT32_MAX;
 
-// Tokens of a document lie together, those of one block of words again, and then those of one
-// word. Words have places: block by block, the most frequent ones of each block first. A token
-// says which word of its block it is, in 16 bits where no block has more words.
-// Documents are read in windows of so many tokens as stay in memory while all blocks are drawn.
+// Tokens of a document are contiguous, and in it those of one block of words, and then those of
+// one word. Words have indices: block by block, the most frequent ones of each block first. A
+// token stores its word's index in the block, in 16 bits if no block has more words. Documents are
+// read in windows of as many tokens as stay in memory while all blocks are drawn.
 struct Corpus {
     int64_t tokens = 0, documents = 0, table = 0; // table: V, words in the model
     int32_t parts = 1;                            // and blocks of words
@@ -23,11 +23,11 @@ struct Corpus {
     Charged<char> word;                  // (tokens,)
     Charged<uint32_t> begin;             // (documents * parts + 1,), of the first token
     std::vector<int64_t> first_document; // (windows * parts + 1,), of each part of each window
-    std::vector<uint32_t> first_word;    // (parts + 1,), places
-    std::vector<uint32_t> frequency;     // (W,), by place
+    std::vector<uint32_t> first_word;    // (parts + 1,), indices
+    std::vector<uint32_t> frequency;     // (W,), by index
     std::vector<uint32_t> place;         // (V,), ABSENT: the word does not occur
-    std::vector<uint32_t> number;        // (W,), of the words that have places
-    std::vector<uint32_t> sorted;        // (V,), ids by the order of their words; or none
+    std::vector<uint32_t> number;        // (W,), id of the word at each index
+    std::vector<uint32_t> sorted;        // (V,), ids in the order of their words; or empty
 
     int64_t words() const { return (int64_t)frequency.size(); }
     uint32_t start(int64_t document) const { return begin.data()[document * parts]; }
@@ -36,8 +36,8 @@ struct Corpus {
     template <class Body> auto with_words(Body body) const {
         return narrow ? body((uint16_t *)word.data()) : body((uint32_t *)word.data());
     }
-    // Calls body(first, from, to) for the tokens of a document block by block; first: the place
-    // of the block's first word.
+    // Calls body(first, from, to) for the tokens of a document block by block; first: the index of
+    // the block's first word.
     template <class Body> void each_block(int64_t document, Body body) const {
         const uint32_t *at = begin.data() + document * parts;
         for (int32_t b = 0; b < parts; b++)
@@ -45,8 +45,8 @@ struct Corpus {
     }
 };
 
-// Reads a group's documents. A tk_code; with TK_REFUSED `about` says why. spends: nobody reads the
-// rows after this, so those of a large group give their memory back.
+// Reads a group's documents. Returns a tk_code; with TK_REFUSED `about` has the reason. spends:
+// the rows are not read again, so those of a large group free their memory.
 int read_corpus(const tusk_group &group, const tk_topic_words *words, const tk_pass &pass,
                 const tk_topics_spec &spec, tusk_memory *memory, tk_topics_about &about,
                 Corpus &out);

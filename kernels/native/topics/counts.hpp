@@ -1,4 +1,4 @@
-// How often each word has each topic: rows of all topics for frequent words, lists for rare ones.
+// Counts of topics by word: rows of all topics for frequent words, lists for rare ones.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct Width {
     int32_t topics, chains, padded, blocks; // blocks: vectors in a chain
 };
 
-// An entry of a list has a topic in its high half, and how often in its low one.
+// An entry of a list has a topic in its high half, and its count in the low one.
 inline int32_t entry_of(uint32_t topic, uint32_t n) {
     return (int32_t)(topic << 16 | n);
 }
@@ -86,7 +86,7 @@ public:
             row[i] = row[--used_[word]];
     }
 
-    // Calls body(topic, n) for the topics of a word; of a list in the order that it has.
+    // Calls body(topic, n) for the topics of a word; for a list in its order.
     template <class Body> void each(uint32_t word, Body body) const {
         const int32_t *row = at(word);
         if (is_row(word)) {

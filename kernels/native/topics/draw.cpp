@@ -24,7 +24,7 @@ inline int32_t first_above(const float *sums, int32_t blocks, int32_t from, floa
     return at;
 }
 
-// Sums go down the lanes, so a lane is chosen first and then a vector of it.
+// Sums run down the lanes, so a lane is chosen first and then a vector of it.
 template <int CHAINS> inline uint32_t choose(Place &p, const int32_t *row, Own own, float u) {
     const int32_t blocks = p.width.blocks;
     const float *weight = p.weight.data();
@@ -117,7 +117,7 @@ uint32_t draw_from_row(Place &p, const int32_t *row, uint32_t own, float u) {
     float n = (float)row[own];
     float excess = p.weight[own] * (n + p.beta) - weight_without(p, own) * (n - 1 + p.beta);
     uint32_t k = choose_of_row(p, row, {(int32_t)own, excess}, u);
-    return k < (uint32_t)p.width.topics ? k : own; // what rounding left over
+    return k < (uint32_t)p.width.topics ? k : own; // residue of rounding
 }
 
 uint32_t draw_from_list(Place &p, const int32_t *list, int32_t n, uint32_t own, float u) {

@@ -8,12 +8,12 @@
 
 namespace tusk::topics {
 
-// What a document's tokens have in common, and the totals as this part knows them.
+// State shared by a document's tokens, and the totals as this part knows them.
 struct Place {
     Place(const Width &width, const std::vector<double> &alpha, const std::vector<int64_t> &totals,
           float beta, double smoothing);
 
-    // Counts a document's topics, and weighs all topics by them.
+    // Counts a document's topics, and computes the weights of all topics.
     void begin(const uint16_t *topic, int64_t n);
     void move(uint32_t from, uint32_t to);
 
@@ -25,10 +25,10 @@ struct Place {
     double all; // the sum of `weight`
 };
 
-// The topic that a token has, which does not count when it is drawn anew.
+// The current topic of a token, which does not count when it is redrawn.
 struct Own {
     int32_t topic;
-    float excess; // what it adds to its topic's weight
+    float excess; // its excess in its topic's weight
 };
 
 uint32_t draw_from_row(Place &place, const int32_t *row, uint32_t own, float u);

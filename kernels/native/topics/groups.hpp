@@ -10,8 +10,8 @@
 
 namespace tusk::topics {
 
-// Calls body(group, threads) for each group: several groups side by side, one by all threads.
-// The first code that is none of success, in the order of groups.
+// Calls body(group, threads) for each group: several groups concurrently, a single one with all
+// threads. Returns the first failure code, in the order of groups.
 template <class Body> int each_group(const tk_pass &pass, int64_t n, Body body) {
     std::vector<int> codes(n);
     bool alone = n == 1;
@@ -24,7 +24,8 @@ template <class Body> int each_group(const tk_pass &pass, int64_t n, Body body) 
     return TK_OK;
 }
 
-// The models of a batch of groups. words: copies of what the caller gave, whose text must stay.
+// The models of a batch of groups. words: copies of the caller's structures, whose text must
+// outlive them.
 template <class Model> struct ModelsOfGroups {
     std::deque<Model> models;
     std::vector<tk_topic_words> words;
@@ -34,7 +35,7 @@ template <class Model> struct ModelsOfGroups {
     }
 };
 
-// Makes the models of a batch and starts each on its group.
+// Creates the models of a batch and starts each on its group.
 template <class Made, class Spec>
 int start_groups(const tk_pass &pass, const Spec &spec, const tk_topic_words *words,
                  tusk_memory *memory, tk_topics_about *about, Made **out) {

@@ -1,4 +1,4 @@
-// Vectors of floats as wide as a register, and what the drawing of topics does with them.
+// Vectors of floats as wide as a register, for drawing topics.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The joint log-likelihood of words and topics, and the prior that suits the topics best.
+// The joint log-likelihood of words and topics, and the optimal prior for the topics.
 #include <cmath>
 #include <numeric>
 
@@ -9,9 +9,9 @@
 namespace tusk::topics {
 namespace {
 
-constexpr int64_t DOCUMENTS = 1024, WORDS = 4096; // in a sum that one thread makes
+constexpr int64_t DOCUMENTS = 1024, WORDS = 4096; // in a sum that one thread computes
 
-// Sums body(from, to) over ranges, in their order whatever the threads. A cancel leaves some out.
+// Sums body(from, to) over ranges, in order whatever the threads. A cancel leaves some out.
 template <class Body>
 double sum_by(int64_t n, int64_t size, const tk_pass &pass, int threads, Body body) {
     std::vector<double> sums((n + size - 1) / size);
@@ -22,7 +22,7 @@ double sum_by(int64_t n, int64_t size, const tk_pass &pass, int threads, Body bo
     return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
-// The topics of a document, each with how often.
+// The topics of a document with their counts.
 class Tally {
 public:
     explicit Tally(int32_t topics) : n_(topics) {}
@@ -88,8 +88,8 @@ double Model::words_likelihood(const tk_pass &pass, int threads) const {
            });
 }
 
-// psi(x + n) - psi(x) is the sum of 1 / (x + i) below n, so it takes how many documents have a
-// topic more than i times.
+// psi(x + n) - psi(x) is the sum of 1 / (x + i) below n, so it needs the number of documents that
+// have a topic more than i times.
 int Model::optimize(const tk_pass &pass, int64_t steps) {
     std::vector<std::vector<uint32_t>> more(spec_.topics); // by topic and i
     std::vector<uint32_t> longer;

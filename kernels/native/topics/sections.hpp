@@ -21,7 +21,7 @@ inline int64_t padded(int64_t bytes) {
     return (bytes + 7) & ~(int64_t)7;
 }
 
-// Writes sections one behind the other, each padded with zeros.
+// Writes consecutive sections, each padded with zeros.
 class Sections {
 public:
     explicit Sections(char *out) : at_(out) {}

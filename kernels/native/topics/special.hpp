@@ -7,7 +7,7 @@
 
 namespace tusk::topics {
 
-// log Gamma(x) for x > 0, by Stirling's series behind a product.
+// log Gamma(x) for x > 0, by Stirling's series after a recurrence.
 inline double log_gamma(double x) {
     double shift = 1;
     while (x < 8) {
@@ -20,7 +20,7 @@ inline double log_gamma(double x) {
            std::log(shift);
 }
 
-// The derivative of log Gamma, by the asymptotic series behind its recurrence.
+// The derivative of log Gamma, by the asymptotic series after its recurrence.
 inline double digamma(double x) {
     double below = 0;
     for (; x < 8; x += 1)
@@ -31,8 +31,8 @@ inline double digamma(double x) {
     return std::log(x) - 0.5 / x - series - below;
 }
 
-// exp(digamma(x)), to 1e-11 of itself: the series of exp(digamma(y + 1/2)) at y = x + 7.5, less
-// the sum of 1 / (x + i) for i < 8, which is the logarithmic derivative of a product.
+// exp(digamma(x)), with a relative error of 1e-11: the series of exp(digamma(y + 1/2)) at y = x +
+// 7.5, minus the sum of 1 / (x + i) for i < 8, which is the logarithmic derivative of a product.
 template <class V> inline V exp_digamma(V x) {
     V product = x, slope = V{} + 1.0;
     for (int i = 1; i < 8; i++) {

@@ -9,14 +9,14 @@
 namespace tusk::topics {
 namespace {
 
-constexpr int64_t LOOK = 64;         // documents between two looks at the clock and at cancels
+constexpr int64_t LOOK = 64;         // documents between two checks of the clock and for cancels
 constexpr uint32_t TOKENS = 1 << 14; // and tokens, as a document may have many
 
 float unit(uint64_t seed, uint64_t number) {
     return (float)(hashed(seed + number * UINT64_C(0x9e3779b97f4a7c15)) >> 40) * 0x1p-24f;
 }
 
-// Tells the system which bytes of a file are wanted next; of memory it does nothing.
+// Advises the system which bytes of a file are read next; no effect on memory.
 void want(const char *from, const char *to) {
     constexpr uintptr_t PAGE = 4096;
     uintptr_t first = (uintptr_t)from & ~(PAGE - 1);
@@ -99,7 +99,7 @@ void Model::look_ahead(int32_t window) const {
     want((char *)(topic_.data() + from), (char *)(topic_.data() + to));
 }
 
-// What parts did to the totals adds up, in whole numbers.
+// Changes of the totals by all parts add up, as integers.
 int Model::round(const tk_pass &pass, int threads, int32_t window, int32_t number) {
     const int32_t parts = corpus_.parts;
     std::vector<uint8_t> whole(parts);

@@ -1,4 +1,4 @@
-// The topics of one group's documents, and what is done with them.
+// The topics of one group's documents, and operations on them.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@ class Model {
 public:
     Model(const tk_topics_spec &spec) : spec_(spec), width_(spec.topics) {}
 
-    // Tk_codes, as those of api.h.
+    // Return tk_codes, like the functions of api.h.
     int start(const tusk_group &group, const tk_topic_words *words, const tk_pass &pass,
               tusk_memory *memory, tk_topics_about &about);
     int sweep(const tk_pass &pass, int threads);

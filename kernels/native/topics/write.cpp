@@ -1,4 +1,4 @@
-// Models as bytes, in the layout of kernels/topics/blob.py, and tokens for those who ask.
+// Models as bytes, in the layout of kernels/topics/blob.py, and copies of tokens.
 #include <algorithm>
 #include <utility>
 

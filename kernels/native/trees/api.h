@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 #define TK_MOST_BINS 255
-#define TK_MOST_LEVEL 65535 /* of a category; levels are numbers from 0 on */
+#define TK_MOST_LEVEL 65535 /* limit of a category; levels are numbers from 0 on */
 
 /* Losses of a margin m and a label y: 1/2 (m - y)^2; log(1 + exp(-y m)); exp(m) - y m; max(t r,
  * (t - 1) r) with r = y - m; r^2 / 2 up to |r| = delta and linear beyond; log sum_k exp(m_k) -
@@ -42,10 +42,10 @@ enum tk_objective {
 };
 
 /* A node of a tree. Nodes of a tree are in preorder, so the left child of node i is node i + 1.
- * A row goes left if its feature is at most `value`, or, where `missing` is TK_BY_LEVEL, if its
+ * A row goes left if its feature is at most `value`, or, if `missing` is TK_BY_LEVEL, if its
  * level is in the set that begins at `value` in the sets of its tree. */
 typedef struct tk_node {
-    double value;    /* threshold, or of a leaf what it adds to the margin */
+    double value;    /* threshold, or for a leaf its addition to the margin */
     int32_t feature; /* -1: a leaf */
     int32_t right;   /* number of the right child within its tree */
     int64_t
@@ -53,8 +53,8 @@ typedef struct tk_node {
 } tk_node;
 #define TK_BY_LEVEL 2
 
-/* Trees that boosting goes on from, the same for all groups; with K > 2 classes, tree t is of
- * class t % K. Children are behind their parents and within their tree, and sets are there. */
+/* Trees from which boosting continues, the same for all groups; with K > 2 classes, tree t is
+ * of class t % K. Children come after their parents and within their tree, and so do sets. */
 typedef struct tk_started {
     const double *base;   /* (K,) margins before the first tree */
     int64_t trees;        /* a multiple of K */
@@ -66,7 +66,7 @@ typedef struct tk_started {
 typedef struct tk_boost {
     /* enum tk_objective; for TK_LOGISTIC the pass says which label counts as 1 */
     int32_t objective;
-    int32_t trees;      /* iterations */
+    int32_t trees;      /* number of iterations */
     int32_t num_leaves; /* at least 2 */
     int32_t max_depth;  /* of a leaf; 0: no limit */
     int32_t max_bins;   /* of a feature, 2 to TK_MOST_BINS */
@@ -77,8 +77,8 @@ typedef struct tk_boost {
      * where that is below 1 */
     double min_child_hessian, min_gain;
     double l1, l2, learning_rate;
-    double feature_fraction; /* of the features, drawn anew for each tree; 1: all */
-    double row_fraction;     /* of the rows, drawn anew for each iteration; 1: all */
+    double feature_fraction; /* fraction of the features, drawn for each tree; 1: all */
+    double row_fraction;     /* fraction of the rows, drawn for each iteration; 1: all */
     double shape;            /* t of the quantile's loss, delta of Huber's, 0: estimated */
     uint64_t seed;
     const tusk_group *held; /* (n_groups,) held-out rows, or NULL */
@@ -87,44 +87,44 @@ typedef struct tk_boost {
     const int8_t *monotone; /* (d,) 1: rises with the feature, -1: falls, 0: either; or NULL */
     /* (n_groups, d) 1: values are levels of a category; or NULL. TK_REFUSED for other values. */
     const uint8_t *categorical;
-    int32_t max_cat_threshold; /* levels on the left of a split, at most */
-    int32_t max_cat_to_onehot; /* up to so many levels, splits send a single one left */
-    int64_t min_category_rows; /* rows on either side of a split by more levels */
-    double cat_smooth;         /* rows that such a level needs; added to H where they are sorted */
+    int32_t max_cat_threshold; /* largest number of levels on the left of a split */
+    int32_t max_cat_to_onehot; /* up to this number of levels, splits send a single one left */
+    int64_t min_category_rows; /* least number of rows on either side of a split by more levels */
+    double cat_smooth;         /* least number of rows of such a level; added to H for sorting */
     double cat_l2;             /* added to l2 for such splits and their children */
     /* 1: a random forest (forest/bagging.hpp), whose learning rate is 1 / trees; its losses are
      * out of bag. Objective TK_SQUARED or TK_GINI. */
     int64_t averaged;
-    double node_fraction; /* of the features, drawn anew for each split; 1: all */
+    double node_fraction; /* fraction of the features, drawn for each split; 1: all */
     /* Shares of the rows with the largest and with other gradients that each iteration grows on
      * (drawing/one_side.hpp), from iteration 1 / learning_rate on; other_rate 0: all rows. */
     double top_rate, other_rate;
-    int64_t spends; /* 1: nobody reads the features of the groups, held-out ones included, after
-                     * this, so large groups give their memory back once there are bins */
-    /* Bounds of the bins of each feature, rising, which all groups share, one feature behind the
-     * other; one NaN: each group finds its own. NULL: no feature has shared ones. */
+    int64_t spends; /* 1: the features of the groups, including held-out ones, are not read
+                     * again, so large groups free their memory once there are bins */
+    /* Bounds of the bins of each feature, rising, which all groups share, concatenated by
+     * feature; one NaN: each group finds its own. NULL: no feature has shared ones. */
     const double *bounds;
-    const int64_t *bound_start; /* (d + 1,) where those of each feature begin */
-    const tk_started *from; /* trees of before, which count as iterations where rows and features
-                             * are drawn; or NULL. Not of random forests. */
+    const int64_t *bound_start; /* (d + 1,) offset of those of each feature */
+    const tk_started *from;     /* earlier trees, which count as iterations when rows and features
+                                 * are drawn; or NULL. Not for random forests. */
 } tk_boost;
 
-/* The least rows of a leaf of boosted trees, and of a bin, unless options say them, of a group of
- * n rows. The smallest groups have the smallest leaves and a bin of each value; bins of larger
- * ones have more rows, since searches take the time of all bins. Chosen on the sets of development
- * of scripts/bench/trees/small_group_sets.py. */
+/* Defaults of the least rows of a leaf of boosted trees, and of a bin, for a group of n rows.
+ * The smallest groups have the smallest leaves and a bin of each value; bins of larger ones
+ * have more rows, since searches take time for all bins. Chosen on the sets of development of
+ * scripts/bench/trees/small_group_sets.py. */
 TK_API int64_t tk_child_rows(int64_t n);
 TK_API int64_t tk_bin_rows(int64_t n);
 
-/* What one group's boosting gave. */
+/* Result of one group's boosting. */
 typedef struct tk_boosted {
-    double base;      /* margin before the first tree; 0 of TK_SOFTMAX */
+    double base;      /* margin before the first tree; 0 for TK_SOFTMAX */
     double base_loss; /* mean training loss there */
     int64_t trees;    /* kept: those up to the lowest held-out loss */
-    int64_t grown;    /* iterations that were made */
+    int64_t grown;    /* number of iterations made */
     int64_t nodes;    /* of all kept trees */
     double held_loss; /* lowest mean held-out loss; NaN without held-out rows */
-    int64_t sets;     /* numbers of the sets of all kept trees */
+    int64_t sets;     /* numbers in the sets of all kept trees */
 } tk_boosted;
 
 typedef struct tk_forests tk_forests;
@@ -135,7 +135,7 @@ TK_API int tk_boost_groups(const tk_pass *pass, const tk_boost *boost, tusk_memo
 TK_API void tk_forests_free(tk_forests *forests);
 /* out: (n_groups,). */
 TK_API void tk_forests_about(const tk_forests *forests, tk_boosted *out);
-/* Where the trees of one group are written to. */
+/* Destination of the trees of one group. */
 typedef struct tk_forest_arrays {
     double *base;   /* (n_classes,) margins before the first tree, or NULL */
     int64_t *start; /* (trees + 1,) the first node of each tree */
@@ -144,20 +144,20 @@ typedef struct tk_forest_arrays {
     int64_t *rows;  /* (nodes,) rows that reach a node */
     double *loss;   /* (grown,) the mean training loss after each iteration */
     double *held;   /* (grown,) the held-out one, or NULL */
-    /* (sets,) of each set a number of words and the words, of 32 bits, the lowest for level 0;
+    /* (sets,) each set as a number of words and the words, of 32 bits, the lowest for level 0;
      * values of nodes count from the first set of all trees. */
     double *sets;
 } tk_forest_arrays;
 /* nodes, gain, rows and sets may be NULL together. */
 TK_API void tk_forests_copy(const tk_forests *forests, int64_t group, const tk_forest_arrays *to);
 
-/* The trees as a model has them (udas/scalars/models/trees.c): three counts, the margins of
- * several outputs, the nodes of each tree, six numbers of each node, and the sets. */
+/* The trees in the form of models (udas/scalars/models/trees.c): three counts, the margins of
+ * several outputs, the numbers of nodes of the trees, six numbers of each node, and the sets. */
 TK_API void tk_forests_numbers(const tk_forests *forests, int64_t group, int64_t features,
                                double *out);
 
-/* A group whose rows lie in parts, which nobody has together (parts/). All parts have the same
- * bins and units, so sums over parts are those over all rows, bit for bit. */
+/* A group whose rows lie in parts on different workers (parts/). All parts have the same bins
+ * and units, so sums over parts are those over all rows, bit for bit. */
 
 /* Bins of d features, as in bins.hpp. */
 typedef struct tk_bins {
@@ -173,15 +173,15 @@ typedef struct tk_bins {
 typedef struct tk_extent {
     double total, most, unit, held, derivative, curvature, room, least, greatest;
 } tk_extent;
-/* Rows whose code is at most `bin`, or is `also`, go left, or those of a set of codes. */
+/* Rows whose code is at most `bin`, or equals `also`, go left, or those of a set of codes. */
 typedef struct tk_side {
     int16_t bin, also;
-    int32_t set; /* its place among the sets of its tree; -1: none */
+    int32_t set; /* its index among the sets of its tree; -1: none */
 } tk_side;
-/* What a part does with a leaf: rows of `left` and `right`, which are numbers of new leaves. */
+/* Division of a leaf in a part: rows of `left` and `right`, which are numbers of new leaves. */
 typedef struct tk_part_split {
     int32_t leaf, left, right, feature;
-    int32_t wanted; /* the leaf whose sums are asked for */
+    int32_t wanted; /* the leaf whose sums are requested */
     int32_t by_level;
     tk_side side;
     uint64_t set[4];
@@ -196,23 +196,23 @@ TK_API double tk_common_unit(const double *units, int64_t n);
 TK_API void tk_range_of_labels(const tusk_group *group, double *out);
 /* out: (d,) 1: some values of a feature are missing. */
 TK_API void tk_gaps(const tusk_group *group, uint8_t *out);
-/* The rows of a part by which bounds are found, as find_bins chooses them among all_rows. */
+/* The rows of a part that determine bounds, as find_bins selects them among all_rows. */
 typedef struct tk_bin_sample tk_bin_sample;
 TK_API int tk_bin_sample_new(const tusk_group *group, int64_t all_rows, tk_bin_sample **out,
                              int64_t *n_rows);
 TK_API void tk_bin_sample_free(tk_bin_sample *sample);
-/* Writes the values of a feature that are not missing. Returns how many. */
+/* Writes the values of a feature that are not missing. Returns their number. */
 TK_API int64_t tk_bin_sample_values(const tk_bin_sample *sample, int64_t feature, double *out);
-/* Adds the rows of each level of a category to out, (TK_MOST_LEVEL + 1,). Returns TK_REFUSED for
- * values that are no levels. */
+/* Adds the rows of each level of a category to out, (TK_MOST_LEVEL + 1,). Returns TK_REFUSED
+ * for values that are not levels. */
 TK_API int tk_level_counts(const tusk_group *group, int64_t feature, int64_t *out);
-/* The finite bounds of a feature by the values of all parts, which are sorted, and the levels of a
- * category by their rows. all_rows: of the group. out: (max_bins,). Return how many, -1: no
- * memory. */
+/* The finite bounds of a feature from the sorted values of all parts, and the levels of a
+ * category from their rows. all_rows: of the group. out: (max_bins,). Both return a count, -1:
+ * no memory. */
 TK_API int64_t tk_bounds_of(double *values, int64_t n, const tk_boost *boost, int64_t all_rows,
                             double *out);
 TK_API int64_t tk_levels_of(const int64_t *rows, const tk_boost *boost, double *out);
-/* The margin before the first tree by the sum over all rows that tk_part_sums adds to. */
+/* The margin before the first tree, from the sum over all rows of tk_part_sums. */
 TK_API double tk_base_of(const tk_boost *boost, double sum, double total);
 
 /* The rows of a part: their codes and margins, and while a tree grows their leaves. */
@@ -223,107 +223,109 @@ TK_API int tk_part_new(const tk_pass *pass, const tk_boost *boost, const tk_bins
 TK_API void tk_part_free(tk_part *part);
 /* By output the weighted sum of the labels, or of the rows of a class. */
 TK_API int tk_part_sums(const tk_part *part, double *out);
-/* The margins before the first tree; from: of trees of before, whose base this is, or NULL. */
+/* Sets the margins before the first tree; from: earlier trees, whose base this is, or NULL. */
 TK_API int tk_part_start(tk_part *part, const double *base, const tk_started *from);
-/* out: (4,) the rows' share of the mean loss, of the held-out one, and of the objective's
- * derivatives and curvatures the largest. */
+/* out: (4,) the rows' contribution to the mean loss and to the held-out one, and the largest
+ * derivative and curvature of the objective. */
 TK_API int tk_part_losses(tk_part *part, double *out);
-/* Rows are drawn by keys of their content. key: (rows,), the same of equal rows. */
+/* Keys of the rows' content, by which rows are drawn. key: (rows,), equal for equal rows. */
 TK_API int tk_part_keys(const tk_part *part, uint64_t *key);
-/* Makes keys of equal rows differ. key: (n,) rising, of rows that other parts have too; before:
- * how many of the same the parts before have. */
+/* Makes keys of equal rows distinct. key: (n,) rising, of rows that earlier parts also have;
+ * before: number of the same rows in earlier parts. */
 TK_API int tk_part_tell_apart(tk_part *part, const uint64_t *key, const int64_t *before,
                               int64_t n);
-/* Begins a tree of an output, of which the rows that the iteration draws are leaf 0; iteration -1:
+/* Begins a tree of an output with the rows that the iteration draws in leaf 0; iteration -1:
  * all rows. out: (bins, 3) their sums. */
 TK_API int tk_part_begin(tk_part *part, int64_t iteration, int64_t output, const tk_extent *extent,
                          int64_t *out);
-/* Numbers of rows, of which parts count those whose first bits are known by the bits that follow,
- * so that all parts together find the one of a rank. They are counted as keys whose order is that
- * of the numbers. TK_LACKS: of each leaf what labels are greater than margins by; TK_SIZES:
- * |gradient * curvature| of each row; TK_CHANCES: by which rows of less than a size are drawn. */
+/* Numbers of rows that parts count by the bits after a known prefix, so that all parts together
+ * find the number of a rank. They are counted as keys whose order is that of the numbers.
+ * TK_LACKS: label - margin of each row, by leaf; TK_SIZES: |gradient * curvature| of each row;
+ * TK_CHANCES: random numbers by which rows below a size are drawn. */
 enum tk_ranked { TK_LACKS = 0, TK_SIZES = 1, TK_CHANCES = 2 };
 typedef struct tk_ranks {
-    int32_t of, known;     /* enum tk_ranked; how many bits of keys are known */
-    int64_t bits;          /* how many follow */
-    const uint64_t *first; /* (slots,) the bits that are known, of leaves or of all rows */
+    int32_t of, known;     /* enum tk_ranked; length of the known prefix in bits */
+    int64_t bits;          /* number of following bits to count by */
+    const uint64_t *first; /* (slots,) the known prefixes, of leaves or of all rows */
     int64_t slots;
     int64_t iteration;
     double least; /* the size of TK_CHANCES */
 } tk_ranks;
-/* counts: (slots, 2^bits) of rows; weights: the same of their weights. One may be NULL. */
+/* counts: (slots, 2^bits) number of rows; weights: sums of their weights. One may be NULL. */
 TK_API int tk_part_ranks(tk_part *part, const tk_ranks *ranks, const tk_extent *extent,
                          int64_t *counts, double *weights);
-/* out: (slots,) the least key that is greater than `first`, of which all bits are known; or all
+/* out: (slots,) the least key that is greater than `first`, all of whose bits are known; or all
  * bits set. */
 TK_API int tk_part_next(tk_part *part, const tk_ranks *ranks, uint64_t *out);
-/* The t-quantile of n numbers by that of the rank below it and the next one. */
+/* The t-quantile of n numbers from those of the rank below it and of the next one. */
 TK_API double tk_between(double low, double high, int64_t n, double t);
-/* Notes in which slot the rows of the tree that has grown are; slot: of each node. all: of all
- * rows in the place of those. */
+/* Sets the slots of rows by their leaves in the finished tree; slot: of each node. all: use all
+ * rows instead of the drawn ones. */
 TK_API int tk_part_leaves(tk_part *part, int64_t all, const tk_node *nodes, const tk_side *sides,
                           const uint64_t *sets, const int32_t *slot);
-/* How many of n iterations are kept, by the mean loss before the first one and after each: those
- * up to the lowest held-out loss where there is `held`. Boosting has diverged where the training
- * loss then lies more than half of the way up from the lowest one to the one before all trees, as
- * it may where leaves take whole steps of Newton's method; of such trees those up to the lowest
- * training loss are kept. held: or NULL. */
+/* Number of n iterations to keep, by the mean loss before the first one and after each: those
+ * up to the lowest held-out loss if `held` is given. Boosting has diverged if the final
+ * training loss is more than half of the way up from the lowest one to the one before all
+ * trees, as may happen if leaves take whole steps of Newton's method; of such trees those up to
+ * the lowest training loss are kept. held: or NULL. */
 TK_API int64_t tk_kept_iterations(double base_loss, const double *loss, const double *held,
                                   int64_t n);
-/* What decides which rows are drawn by their gradients: those of at least a size, and of the
- * others those of chances up to `last`, each of which counts so many times. */
+/* Criterion for the rows that are drawn by their gradients: those of at least a size, and of
+ * the others those of chances up to `last`, each of which counts `factor` times. */
 typedef struct tk_one_side {
     double least, factor;
     uint64_t last;
 } tk_one_side;
-/* Draws the rows of an iteration, before its first tree. tk_part_begin takes them where it is the
- * iteration of both. */
+/* Draws the rows of an iteration, before its first tree. tk_part_begin uses them in the same
+ * iteration. */
 TK_API int tk_part_draw(tk_part *part, int64_t iteration, const tk_extent *extent,
                         const tk_one_side *by);
-/* Divides leaves. out: (n, bins, 3) sums of what is wanted, or NULL. A split that was made before
- * is not made again. */
+/* Divides leaves. out: (n, bins, 3) requested sums, or NULL. A split that was made before is
+ * not repeated. */
 TK_API int tk_part_divide(tk_part *part, const tk_part_split *splits, int64_t n, int64_t *out);
-/* Adds what a tree says of each row to its margin. sets: (.., 4). */
+/* Adds the values of a tree to the rows' margins. sets: (.., 4). */
 TK_API int tk_part_add(tk_part *part, int64_t output, const tk_node *nodes, const tk_side *sides,
                        const uint64_t *sets);
 
-/* The rows of a part of which a random forest is grown (forest/bagging.hpp). */
+/* The rows of a part for growing a random forest (forest/bagging.hpp). */
 typedef struct tk_bagged tk_bagged;
-/* pass: of one group, the part's rows. boost: as of tk_boost_groups. */
+/* pass: of one group, the part's rows. boost: as for tk_boost_groups. */
 TK_API int tk_bagged_new(const tk_pass *pass, const tk_boost *boost, const tk_bins *bins,
                          const tk_extent *extent, tusk_memory *memory, tk_bagged **out);
 TK_API void tk_bagged_free(tk_bagged *part);
-/* As tk_part_sums and tk_part_keys. */
+/* See tk_part_sums and tk_part_keys. */
 TK_API int tk_bagged_sums(const tk_bagged *part, double *out);
 TK_API int tk_bagged_keys(const tk_bagged *part, uint64_t *key);
-/* As tk_part_tell_apart. out: (rows,) the keys that differ now, rising. */
+/* See tk_part_tell_apart. out: (rows,) the distinct keys, rising. */
 TK_API int tk_bagged_tell_apart(tk_bagged *part, const uint64_t *key, const int64_t *before,
                                 int64_t n, uint64_t *out);
-/* place: (rows,) of each of these keys its place among those of all parts, rising. */
+/* place: (rows,) the index of each of these keys among those of all parts, rising. */
 TK_API int tk_bagged_place(tk_bagged *part, const uint32_t *place, int64_t all_rows);
-/* mean: (K,) of the labels of all parts; total: of all weights. out: (1 + K,) the rows' share of
- * the mean loss there, and of each output the largest derivative. */
+/* mean: (K,) of the labels of all parts; total: of all weights. out: (1 + K,) the rows'
+ * contribution to the mean loss there, and for each output the largest derivative. */
 TK_API int tk_bagged_start(tk_bagged *part, const double *mean, double total, double *out);
-/* Begins a tree: as tk_part_begin. */
+/* Begins a tree, like tk_part_begin. */
 TK_API int tk_bagged_begin(tk_bagged *part, int64_t iteration, int64_t output,
                            const tk_extent *extent, int64_t *out);
-/* As tk_part_divide. out: sums of the splits that want some: a `wanted` of -1 wants none. */
+/* Like tk_part_divide. out: sums of the splits that request some; a `wanted` of -1 requests
+   none. */
 TK_API int tk_bagged_divide(tk_bagged *part, const tk_part_split *splits, int64_t n, int64_t *out);
-/* How many drawn rows some leaves have, and these rows: a row that is drawn several times is there
- * as often. counts: (n,); codes: (rows, d); addends: (rows, 2) as of histogram.hpp. */
+/* The number of drawn rows in some leaves, and these rows, repeated as often as they were
+ * drawn. counts: (n,); codes: (rows, d); addends: (rows, 2) as in histogram.hpp. */
 TK_API int64_t tk_bagged_count(const tk_bagged *part, const int32_t *leaves, int64_t n);
 TK_API void tk_bagged_rows(const tk_bagged *part, const int32_t *leaves, int64_t n,
                            int64_t *counts, uint8_t *codes, int64_t *addends);
-/* Notes what a tree says of rows that it did not draw. */
+/* Adds the values of a tree to rows that it did not draw. */
 TK_API int tk_bagged_add(tk_bagged *part, int64_t iteration, int64_t output, const tk_node *nodes,
                          const tk_side *sides, const uint64_t *sets);
-/* out: (2,) the losses of rows by the trees that did not draw them, and the weights of these. */
+/* out: (2,) the losses of rows by the trees that did not draw them, and the weights of these
+   rows. */
 TK_API void tk_bagged_losses(const tk_bagged *part, double *out);
 
 /* Grows trees by sums over all parts. */
 typedef struct tk_summed tk_summed;
-/* branch_rows: of a leaf of a forest whose branch grows by its rows, at most; for these: threads,
- * and cancel_mark as in tk_pass. */
+/* branch_rows: largest number of rows of a leaf of a forest whose branch grows by its rows; for
+ * these branches: threads, and cancel_mark as in tk_pass. */
 typedef struct tk_growing {
     int64_t branch_rows, threads, cancel_mark;
 } tk_growing;
@@ -333,17 +335,18 @@ TK_API void tk_summed_free(tk_summed *summed);
 /* Begins the tree of an output in an iteration. root: (bins, 3) sums over all rows. */
 TK_API int tk_summed_begin(tk_summed *summed, int64_t iteration, int64_t output,
                            const tk_extent *extent, const int64_t *root);
-/* Which splits are to be made before the tree can grow on, at most `most`; 0, and no rows are
- * wanted: it has grown. */
+/* Writes the splits to make before the tree can grow on, at most `most`; returns 0 if the tree
+ * has grown, unless rows are requested. */
 TK_API int64_t tk_summed_wanted(tk_summed *summed, int64_t most, tk_part_split *out);
-/* sums: (n, bins, 3) of what was wanted; a `wanted` of -1 wants none. */
+/* sums: (n, bins, 3) as requested; a `wanted` of -1 requests none. */
 TK_API int tk_summed_given(tk_summed *summed, const int64_t *sums);
-/* The leaves of which rows are wanted, at most `most`; then no sums are. */
+/* The leaves whose rows are requested, at most `most`; then no sums are. */
 TK_API int64_t tk_summed_rows_wanted(const tk_summed *summed, int64_t most, int32_t *leaves);
-/* The n rows of the next one of them in all parts, as tk_bagged_rows has them. */
+/* The n rows of the next such leaf in all parts, as from tk_bagged_rows. */
 TK_API int tk_summed_given_rows(tk_summed *summed, const uint8_t *codes, const int64_t *addends,
                                 int64_t n);
-/* out: (3,) nodes, sets of codes, and numbers of sets of levels of the tree that has grown. */
+/* out: (3,) number of nodes, of sets of codes, and of numbers in sets of levels of the finished
+   tree. */
 TK_API void tk_summed_sizes(const tk_summed *summed, int64_t *out);
 typedef struct tk_summed_arrays {
     tk_node *nodes;

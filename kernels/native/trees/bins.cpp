@@ -16,7 +16,8 @@ namespace {
 
 constexpr double INFINITE = std::numeric_limits<double>::infinity();
 constexpr double GAP = std::numeric_limits<double>::quiet_NaN();
-constexpr double GOOD_PART = 0.25; // of the values among which a bin may end
+constexpr double GOOD_PART = 0.25; // fraction of the range of values within which a gap must lie
+                                   // to end a bin
 
 // Calls body(x, y) for each row of a dense group.
 template <class T, class Body> void for_rows(const tusk_group &group, Body &&body) {
@@ -68,7 +69,7 @@ template <class T> std::vector<T> values_of(const std::vector<const T *> &rows, 
     return out;
 }
 
-// Which features have missing values in any row.
+// Marks the features with missing values in any row.
 template <class T> std::vector<uint8_t> gaps_in(const tusk_group &group) {
     std::vector<uint8_t> out(group.dim);
     for_rows<T>(group, [&](const T *x, double) {
@@ -84,7 +85,7 @@ double between(double low, double high) {
     return middle < high ? middle : low;
 }
 
-// The distinct values of a feature, rising, and how many rows have at most each.
+// The distinct values of a feature, rising, and the cumulative numbers of rows.
 template <class T> struct Runs {
     std::vector<T> value;
     std::vector<int64_t> rows;
@@ -101,7 +102,7 @@ template <class T> struct Runs {
 };
 
 // The last run of each bin but the last bin, by ranks: a bin ends when it has its share of the
-// rows that are left, or before a value that has a share of its own.
+// remaining rows, or before a value that fills a share alone.
 template <class T>
 std::vector<int64_t> by_rank(const Runs<T> &runs, int most, const BinRows &rows) {
     std::vector<int64_t> out;
@@ -129,8 +130,8 @@ struct Window {
     int64_t first, last, widest;
 };
 
-// How far the end of a bin may move: by up to half of the rows of the bins on either side, of
-// which each keeps its least rows.
+// Limits of the end of a bin: it may move by up to half of the rows of the bins on either side,
+// each of which keeps its least rows.
 template <class T>
 Window window_of(const Runs<T> &runs, const BinRows &rows, const std::vector<int64_t> &ends,
                  size_t i) {
@@ -149,8 +150,8 @@ Window window_of(const Runs<T> &runs, const BinRows &rows, const std::vector<int
     return found;
 }
 
-// Moves the ends of bins to the widest gaps between values thereabouts, the widest of all first,
-// where these are a good part of the range: so bins do not reach across empty space.
+// Moves the ends of bins to the widest gaps between values nearby, the widest of all first, if
+// these are a good part of the range: so bins do not span empty space.
 template <class T>
 void move_to_gaps(const Runs<T> &runs, const BinRows &rows, std::vector<int64_t> *ends) {
     if (rows.usual == 1 && (int64_t)ends->size() + 1 == runs.size())
@@ -181,7 +182,7 @@ std::vector<double> bounds_of(std::vector<T> &values, int most, const BinRows &r
     return out;
 }
 
-// Whether a feature has bounds that all groups share, which are written then.
+// Returns whether a feature has bounds shared by all groups, and if so writes them.
 bool are_shared(const tk_boost &boost, int64_t f, std::vector<double> *out) {
     if (!boost.bounds)
         return false;
@@ -255,7 +256,7 @@ public:
     }
 
     // The number of bounds of feature f below each of n values, which are d apart, as are results;
-    // of those that are missing, `missing`.
+    // `missing` for missing values.
     void find(int32_t f, const T *x, size_t d, uint32_t n, uint8_t missing, uint8_t *out) const {
         const T *node = of(f);
         uint32_t at = 0;
@@ -278,12 +279,12 @@ public:
     }
 
 private:
-    static constexpr uint32_t TOGETHER = 8; // values whose look-ups do not wait for each other
+    static constexpr uint32_t TOGETHER = 8; // independent look-ups at the same time
 
     T *of(int32_t f) { return nodes_.data() + ((size_t)f << levels_); }
     const T *of(int32_t f) const { return nodes_.data() + ((size_t)f << levels_); }
 
-    // Node k of a level has the bound number (2 k + 1) 2^h - 1, where h levels are below it.
+    // Node k of a level has the bound number (2 k + 1) 2^h - 1, with h levels below it.
     void fill(const double *bound, int32_t n, T *node) {
         for (int32_t level = 0; level < levels_; level++)
             for (int32_t k = 0; k < 1 << level; k++) {

@@ -1,4 +1,4 @@
-// Boosts the groups of a pass: many small ones side by side, a large one with all threads.
+// Boosts the groups of a pass: many small ones concurrently, a large one with all threads.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -112,10 +112,10 @@ private:
         return TK_OK;
     }
 
-    // Trees of before are applied to features.
+    // Features stay in memory if earlier trees are applied to them.
     bool spends() const { return boost_.spends && !boost_.from; }
 
-    // Small groups have a faster way to grow.
+    // Prepares the faster growth of trees of small groups.
     int prepare_near() {
         if (!NearGrower::fits(boost_, bins_, rows_.n()))
             return threads_ == 1 ? rows_.number_cells(bins_, memory_) : TK_OK;
@@ -123,7 +123,7 @@ private:
         return near_->take(rows_.codes(), rows_.n());
     }
 
-    // The margins before the first tree that is grown.
+    // Sets the margins before the first grown tree.
     void start(Sample &rows, const tusk_group &group, const Forest &out) {
         rows.start(out.base);
         if (boost_.from)
@@ -131,7 +131,7 @@ private:
                         rows.margins(0));
     }
 
-    // The trees of one iteration, one for each output.
+    // Grows the trees of one iteration, one for each output.
     template <class Cell> int add_trees(Grower<Cell> &grower, Forest *out) {
         int64_t outputs = out->outputs();
         size_t iteration = before(outputs) + out->loss.size();
@@ -152,7 +152,7 @@ private:
     bool one_side() const { return boost_.other_rate > 0; }
     OneSide rates() const { return {boost_.top_rate, boost_.other_rate}; }
 
-    // Writes the rows of an iteration to drawn_. Returns how many.
+    // Writes the rows of an iteration to drawn_. Returns their number.
     int64_t draw(size_t iteration, uint64_t seed) {
         by_side_ = Drawn{};
         if (one_side() && (double)iteration >= std::floor(1 / boost_.learning_rate)) {
@@ -195,7 +195,7 @@ private:
         return code;
     }
 
-    // Adds what a tree says of the rows that it did not grow on.
+    // Adds the values of a tree to the rows on which it did not grow.
     void add_to_others(const Tree &tree, int64_t k, int64_t n) {
         const uint32_t *drawn = drawn_.data();
         if (n < rows_.n())
@@ -222,8 +222,8 @@ private:
                      [&](int64_t i) { body(i * STRETCH, std::min(n, (i + 1) * STRETCH)); });
     }
 
-    // Trees without a split change nothing, and neither would those of the next iteration if none
-    // is drawn.
+    // Trees without a split change nothing, and neither would those of the next iteration if
+    // nothing is drawn.
     bool went_on(Forest *forest) const {
         auto first = forest->trees.end() - forest->outputs();
         bool split = std::any_of(first, forest->trees.end(),
@@ -234,7 +234,7 @@ private:
         return false;
     }
 
-    // Iterations of the trees that boosting goes on from.
+    // Number of iterations in earlier trees.
     size_t before(int64_t outputs) const {
         return boost_.from ? (size_t)(boost_.from->trees / outputs) : 0;
     }
@@ -265,11 +265,12 @@ private:
     Bins bins_;
     Sample rows_;
     std::unique_ptr<Sample> held_;
-    std::unique_ptr<NearGrower> near_; // of a small group
+    std::unique_ptr<NearGrower> near_; // for a small group
     Charged<uint32_t> which_, scratch_, drawn_;
-    std::vector<int32_t> features_; // of the tree that grows
+    std::vector<int32_t> features_; // of the growing tree
     std::vector<uint64_t> keys_;    // of rows; none if all rows are drawn
-    Drawn by_side_{};               // of this iteration; n is 0 where rows are not drawn so
+    Drawn by_side_{};               // for this iteration; n is 0 if rows are not drawn by
+                                    // gradients
 };
 
 } // namespace
@@ -295,7 +296,7 @@ int tk_boost_groups(const tk_pass *pass, const tk_boost *boost, tusk_memory *mem
                 boost->averaged
                     ? tusk::grow_forest({*pass, *boost, g, threads, memory, progress}, grown)
                     : tusk::Boosting(*pass, *boost, g, threads, memory, progress).run(grown);
-            progress.done(boost->trees - (int64_t)grown->loss.size(), 0); // that nobody grows
+            progress.done(boost->trees - (int64_t)grown->loss.size(), 0); // skipped iterations
             return code;
         });
         if (code == TK_OK)

@@ -24,7 +24,7 @@ template <class Cell> bool Grower<Cell>::may_split(const Leaf &leaf) const {
            (!boost_.max_depth || leaf.depth < boost_.max_depth);
 }
 
-// Several histograms share a piece of memory, since an account gives out whole slabs.
+// Several histograms share a piece of memory, since an account allocates whole slabs.
 template <class Cell> int32_t Grower<Cell>::take_slot() {
     if (free_.empty()) {
         auto first = (int32_t)sums_.size() * together_;
@@ -46,8 +46,8 @@ template <class Cell> void Grower<Cell>::give_back(int32_t slot) {
         free_.push_back(slot);
 }
 
-// Whether the rows are added up for drawn features in less time than it takes to subtract all
-// bins of a sibling.
+// Whether adding up the rows for drawn features takes less time than subtracting all bins of a
+// sibling.
 template <class Cell> bool Grower<Cell>::has_few_rows(const Leaf &leaf) const {
     double drawn = boost_.node_fraction * bins_.features();
     return boost_.node_fraction < 1 && (double)leaf.n * drawn <= 2.0 * bins_.total();
@@ -66,7 +66,7 @@ template <class Cell> Split Grower<Cell>::best_of(const Leaf &leaf, const Cell *
     return best_split_of(*rule_, bins_, sums, leaf.sum, numbers_, categories_, leaf.limits);
 }
 
-// The histogram of a leaf; of one with few rows, that of the features which are drawn.
+// The histogram of a leaf; for one with few rows, only of the drawn features.
 template <class Cell> const Cell *Grower<Cell>::sums_of_drawn(const Leaf &leaf) {
     if (leaf.slot >= 0)
         return histogram(leaf.slot);
@@ -79,7 +79,7 @@ template <class Cell> const Cell *Grower<Cell>::sums_of_drawn(const Leaf &leaf) 
     return sums;
 }
 
-// Whether all rows of a leaf add the same, so that no split gains.
+// Whether all rows of a leaf have equal addends, so that no split gains.
 template <class Cell> bool Grower<Cell>::is_pure(const Leaf &leaf) const {
     const uint32_t *which = rows_of(leaf);
     Addend first = rows_->addends[which[0]];
@@ -89,7 +89,7 @@ template <class Cell> bool Grower<Cell>::is_pure(const Leaf &leaf) const {
     });
 }
 
-// Features are drawn, twice as many where none of them splits the leaf.
+// The best split by drawn features, twice as many if none of them splits the leaf.
 template <class Cell> Split Grower<Cell>::best_of_drawn(const Leaf &leaf) {
     if (is_pure(leaf))
         return Split{};
@@ -114,7 +114,7 @@ template <class Cell> void Grower<Cell>::search(Leaf &leaf) {
         boost_.node_fraction < 1 ? best_of_drawn(leaf) : best_of(leaf, histogram(leaf.slot));
 }
 
-// Gives up the histogram of a leaf that stays one.
+// Frees the histogram of a leaf that is not split.
 template <class Cell> void Grower<Cell>::leave(Leaf &leaf) {
     if (leaf.best.feature >= 0)
         return;
@@ -122,7 +122,7 @@ template <class Cell> void Grower<Cell>::leave(Leaf &leaf) {
     leaf.slot = NO_SLOT;
 }
 
-// By two threads, unless features are drawn, whose list is the grower's.
+// Searches with two threads, unless features are drawn, whose list is shared.
 template <class Cell> void Grower<Cell>::search_both(Leaf &left, Leaf &right) {
     Leaf *both[] = {&left, &right};
     bool alone = boost_.node_fraction < 1 || left.slot == NO_SLOT || right.slot == NO_SLOT;
@@ -142,7 +142,7 @@ template <class Cell> Halves Grower<Cell>::partition(const Leaf &leaf) {
                          : partition_rows(codes, d, side_of(best, bins_), part, threads_);
 }
 
-// Only the smaller child's rows are read. The larger child's sums are the parent's less these.
+// Reads only the smaller child's rows. The larger child's sums are the parent's minus these.
 template <class Cell>
 void Grower<Cell>::fill_children(const Leaf &parent, Leaf &left, Leaf &right) {
     Leaf &small = left.n <= right.n ? left : right, &large = left.n <= right.n ? right : left;
@@ -198,7 +198,7 @@ template <class Cell> void Grower<Cell>::choose_features(const std::vector<int32
         (bins_.category(f) ? categories_ : numbers_).push_back(f);
 }
 
-// The leaf that gains most first.
+// Splits the leaf with the largest gain first.
 template <class Cell> int Grower<Cell>::split_best() {
     while ((int32_t)leaves_.size() < boost_.num_leaves) {
         auto by_gain = [](const Leaf &a, const Leaf &b) { return a.best.gain < b.best.gain; };
@@ -212,8 +212,8 @@ template <class Cell> int Grower<Cell>::split_best() {
     return TK_OK;
 }
 
-// The same tree where the number of leaves is no limit: each leaf at once, which needs the memory
-// of one path alone.
+// Grows the same tree if the number of leaves is unlimited: each leaf at once, which needs the
+// memory of one path only.
 template <class Cell> int Grower<Cell>::split_all() {
     std::vector<size_t> to_do{0};
     while (!to_do.empty()) {

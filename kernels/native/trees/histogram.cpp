@@ -11,7 +11,7 @@ namespace {
 
 constexpr int AHEAD = 8; // rows between a prefetch and its use
 
-// One block's sums, (total bins,) from 0.
+// Sums one block, (total bins,) from 0.
 void add_block(const Rows &rows, const uint32_t *which, int64_t n, Addend *sums) {
     int32_t d = rows.bins->features();
     const int32_t *first = rows.bins->first.data();
@@ -30,8 +30,8 @@ void add_block(const Rows &rows, const uint32_t *which, int64_t n, Addend *sums)
     }
 }
 
-// The same of rows that lie in the core's cache. Half a cell is the largest unit that an address
-// may be scaled by.
+// The same for rows in the core's cache. Half a cell is the largest unit by which an address may
+// be scaled.
 void add_near(const Rows &rows, const uint32_t *which, int64_t n, Addend *sums) {
     size_t d = rows.bins->features();
     std::fill(sums, sums + rows.bins->total(), Addend{0, 0});
@@ -85,7 +85,7 @@ void subtract(const Sum *less, int32_t n, Sum *from) {
         from[b] -= less[b];
 }
 
-// By word, which compilers turn into whole vectors.
+// Word by word, which compilers vectorize.
 void subtract(const Addend *less, int32_t n, Addend *from) {
     auto *a = (const int64_t *)less;
     auto *b = (int64_t *)from;
@@ -96,7 +96,7 @@ void subtract(const Addend *less, int32_t n, Addend *from) {
 void add_up(const Rows &rows, const uint32_t *which, int64_t n, int threads, Sum *out,
             std::vector<Addend> &blocks) {
     int32_t bins = rows.bins->total();
-    constexpr int64_t LEAST = 4096; // rows that another thread is worth
+    constexpr int64_t LEAST = 4096; // rows that justify another thread
     int64_t length = std::clamp<int64_t>((n + threads - 1) / threads, LEAST, BLOCK);
     int64_t parts = (n + length - 1) / length;
     int64_t together = std::min<int64_t>(parts, threads);

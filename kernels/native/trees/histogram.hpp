@@ -11,7 +11,7 @@
 
 namespace tusk {
 
-// What one row adds: its gradient, and in one word its curvature and a count of one.
+// The addend of one row: its gradient, and in one word its curvature and a count of one.
 using Addend = int64_t __attribute__((vector_size(16)));
 constexpr int COUNT_SHIFT = 40;    // the count is above these bits of the second word
 constexpr int CURVATURE_BITS = 24; // of one row
@@ -49,12 +49,12 @@ inline Sum sum_of(const Sum &s) {
     return s;
 }
 
-// How integers stand for numbers: times 2^-shift.
+// Units of the integers: 2^-shift.
 struct Units {
-    double gradient, curvature; // what 1 stands for
+    double gradient, curvature; // value of 1
 };
 
-// The coded rows of a group, and what each adds in the tree that grows.
+// The coded rows of a group, and their addends in the growing tree.
 struct Rows {
     const uint8_t *codes; // (n, d)
     const Addend *addends;
@@ -75,7 +75,7 @@ void add_up(const Rows &rows, const uint32_t *which, int64_t n, int threads, Add
 void add_up_one(const Rows &rows, const uint32_t *which, int64_t n, int32_t f, Sum *out);
 void add_up_one(const Rows &rows, const uint32_t *which, int64_t n, int32_t f, Addend *out);
 
-// Takes n cells from others.
+// Subtracts n cells from others.
 void subtract(const Sum *less, int32_t n, Sum *from);
 void subtract(const Addend *less, int32_t n, Addend *from);
 

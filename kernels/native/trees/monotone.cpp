@@ -6,7 +6,7 @@
 namespace tusk {
 namespace {
 
-// Twice what a leaf with these sums lowers the objective by if it says v.
+// Twice the decrease of the objective by a leaf with these sums and the value v.
 double score_of(const Rule &rule, const Sum &s, double v) {
     double h = rule.curvature(s) + rule.boost->l2;
     return -(2 * rule.gradient(s) * v + h * v * v) - 2 * rule.boost->l1 * std::fabs(v);

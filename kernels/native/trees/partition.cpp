@@ -11,8 +11,8 @@
 namespace tusk {
 namespace {
 
-constexpr int64_t LEAST = 1 << 13; // rows that another thread is worth
-constexpr int64_t NEAR = 1 << 18;  // cells between rows that lie in the core's cache
+constexpr int64_t LEAST = 1 << 13; // rows that justify another thread
+constexpr int64_t NEAR = 1 << 18;  // cells between rows that fit the core's cache
 constexpr int AHEAD = 16;          // rows between a prefetch and its use
 
 inline bool is_left(const Side &side, uint8_t code) {
@@ -22,8 +22,8 @@ inline bool is_left(const CodeSet &side, uint8_t code) {
     return side.has(code);
 }
 
-// Rows to the left stay in `which`, the others go to scratch. Returns the number of the former.
-// There are no branches on the data, because half of them would be mispredicted.
+// Keeps rows to the left in `which`, and moves the others to scratch. Returns the number of the
+// former. There are no branches on the data, because half of them would be mispredicted.
 template <bool FAR, class Left>
 int64_t divide(const uint8_t *column, int32_t d, const Left &side, uint32_t *which,
                uint32_t *scratch, int64_t n) {
@@ -40,7 +40,7 @@ int64_t divide(const uint8_t *column, int32_t d, const Left &side, uint32_t *whi
     return left;
 }
 
-// Notes which of n rows go left, as bits. Returns how many.
+// Marks which of n rows go left, as bits. Returns their number.
 template <class Left>
 int64_t note(const uint8_t *column, int32_t d, const Left &side, const uint32_t *which, int64_t n,
              uint64_t *goes_left) {
@@ -58,7 +58,7 @@ int64_t note(const uint8_t *column, int32_t d, const Left &side, const uint32_t 
     return left;
 }
 
-// Writes those of 64 rows that a set has, and nothing behind them. Returns where they end.
+// Writes those of 64 rows that are in a set, and nothing beyond them. Returns the end.
 inline uint32_t *list(const uint32_t *which, uint64_t set, uint32_t *out) {
 #if defined(__AVX512F__)
     for (int part = 0; part < 4; part++, which += 16) {
@@ -86,8 +86,8 @@ void copy(const uint32_t *which, int64_t n, const uint64_t *goes_left, uint32_t 
     }
 }
 
-// Several threads first note which rows go left, and then copy those of each part to the place
-// that the parts before leave.
+// Several threads first mark which rows go left, and then copy those of each part to the position
+// after the earlier parts.
 template <class Left>
 Halves divide_far(const uint8_t *codes, int32_t d, const Left &side, const LeafRows &rows,
                   int64_t parts, int threads) {
@@ -95,7 +95,7 @@ Halves divide_far(const uint8_t *codes, int32_t d, const Left &side, const LeafR
     auto size = [&](int64_t part) {
         return std::clamp<int64_t>(rows.n - part * length, 0, length);
     };
-    std::vector<int64_t> before(parts + 1); // that go left
+    std::vector<int64_t> before(parts + 1); // number of rows that go left
     rows.sides->resize((rows.n + 63) / 64);
     uint64_t *sides = rows.sides->data();
     parallel_for(parts, threads, [&](int64_t part) {

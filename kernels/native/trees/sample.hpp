@@ -1,4 +1,4 @@
-// The rows of a group as boosting has them.
+// The rows of a group for boosting.
 #pragma once
 
 #include <algorithm>
@@ -47,7 +47,7 @@ public:
             copy_labels(group_, y_.data());
         return TK_OK;
     }
-    // Of rows that lie in the core's cache, the cells of their bins. Returns a tk_code.
+    // For rows that fit the core's cache, the cells of their bins. Returns a tk_code.
     int number_cells(const Bins &bins, tusk_memory *memory) {
         constexpr size_t NEAR = 1 << 18; // cells of rows
         size_t d = group_.dim, count = (size_t)n() * d;
@@ -60,7 +60,7 @@ public:
         return code;
     }
 
-    // The constants that lower the mean loss most.
+    // The constants that minimise the mean loss.
     std::vector<double> bases() const {
         std::vector<double> out(outputs_);
         if (several())
@@ -69,7 +69,7 @@ public:
             out[0] = best_constant(labels_);
         return out;
     }
-    // Margins of numbers are those above the constant.
+    // Sets initial margins; for numbers they are relative to the constant.
     void start(const std::vector<double> &bases) {
         if (numbers())
             labels_.origin = bases[0];
@@ -77,15 +77,16 @@ public:
             std::fill_n(margins(k), n(), bases[k] - labels_.origin);
     }
 
-    // Of Huber's loss, where it is not given: that of the losses, at the first margins.
+    // For Huber's loss without a given threshold: estimates that of the losses at the first
+    // margins.
     void estimate_threshold() {
         estimated_ = labels_.objective == TK_HUBER_TREES && labels_.shape == 0;
         if (estimated_)
             labels_.shape = threshold_of(labels_, margins(0));
     }
-    // The losses are those of other rows, on which trees are grown.
+    // Uses the loss of other rows, on which trees are grown.
     void measure_as(const Sample &other) { labels_.shape = other.labels_.shape; }
-    // The mean loss. Prepares what rows add to the trees of the next iteration.
+    // The mean loss. Prepares the addends for the trees of the next iteration.
     double losses(int threads) {
         if (several())
             return softmax_.losses(margins(0), threads);
@@ -94,24 +95,24 @@ public:
         return take_losses(labels_, margins(0), threads, grows_ ? addends_.data() : nullptr,
                            &units_);
     }
-    // The same alone.
+    // The mean loss only.
     double mean_loss(int threads) {
         if (several())
             return softmax_.losses(margins(0), threads);
         return take_losses(labels_, margins(0), threads, nullptr, &units_);
     }
-    // Where these rows are a part: the weights of all rows, after take().
+    // If these rows are a part: sets the weights of all rows, after take().
     void weigh(const Weights &all) {
         labels_.weights = all;
         if (several())
             softmax_.weigh(all);
     }
-    // The largest derivative and curvature of these rows; 1 of each class of several.
+    // The largest derivative and curvature of these rows; 1 for several classes.
     Widest widest(int threads) const {
         return several() ? Widest{1, 1} : widest_of(labels_, margins(0), threads);
     }
-    // Prepares what rows add as part of rows with this largest derivative and curvature; of
-    // several outputs after mean_loss().
+    // Prepares addends as part of rows with this largest derivative and curvature; for several
+    // outputs after mean_loss().
     void prepare(const Widest &all, int threads) {
         if (several())
             return;
@@ -119,25 +120,25 @@ public:
         take_losses(labels_, margins(0), threads, addends_.data(), &units_);
         labels_.widest = nullptr;
     }
-    // Of each output, by which bases are found.
+    // Sums by output that determine bases.
     void sums(double *out) const {
         if (several())
             softmax_.sums(out);
         else
             *out = sum_of_labels(labels_);
     }
-    // What rows add to the tree of one output, after losses().
+    // The rows with their addends in the tree of one output, after losses().
     Rows adding(int64_t output, const Bins &bins, int threads) {
         if (several())
             softmax_.addends(margins(0), output, threads, addends_.data(), &units_);
         return {codes_.data(), addends_.data(), &bins, cells_.data(), columns_.data(), n()};
     }
-    // Leaves room for rows that count so many times.
+    // Leaves room for rows that count up to `room` times.
     void make_room(double room) {
         labels_.weights.room = room;
         softmax_.make_room(room);
     }
-    // |gradient * curvature| of each row, of several outputs the sum, after losses().
+    // |gradient * curvature| of each row, summed over several outputs, after losses().
     std::vector<double> sizes(int threads) {
         std::vector<double> out(n());
         for (int64_t k = 0; k < outputs_; k++) {
@@ -154,14 +155,13 @@ public:
         amplify(drawn, which, addends_.data());
     }
 
-    // What a label is greater than its margin by, and the weight of the row, where leaves have
-    // values of their own.
+    // Label - margin, and the weight of the row, if leaves have values of their own.
     double lack(uint32_t row) const {
         return y_.data()[row] - labels_.origin - margins_.data()[row];
     }
     double weight(uint32_t row) const { return weighted() ? weight_.data()[row] : 1; }
 
-    // What the quantile's loss wants of a leaf.
+    // The value of a leaf under the quantile's loss.
     double lacking(const uint32_t *which, int64_t n) const {
         if (weighted())
             return weighted_lacking(which, n);
@@ -184,7 +184,7 @@ public:
     std::vector<uint64_t> keys() const {
         return with_contents([](const Contents &rows) { return row_keys(rows); });
     }
-    // The keys that keys_of(Contents) makes of what rows are drawn by.
+    // The result of keys_of(Contents) for the contents by which rows are drawn.
     template <class KeysOf> std::vector<uint64_t> with_contents(KeysOf keys_of) const {
         std::vector<double> y(n()), weight(weighted() ? n() : 0);
         copy_labels(group_, y.data());
@@ -195,8 +195,8 @@ public:
     }
 
 private:
-    // The bins of a large group once more, feature by feature: a split reads one feature, of which
-    // a cache holds that of many more rows. Where features are given back, that is more memory.
+    // Copies the bins of a large group, feature by feature: a split reads one feature, of which a
+    // cache holds that of many more rows. If features are freed early, that is more memory.
     int take_columns(int threads, tusk_memory *memory) {
         constexpr int64_t TILE = 1024; // rows of one piece of work
         size_t d = group_.dim, rows = n();

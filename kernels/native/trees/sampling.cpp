@@ -40,9 +40,9 @@ Scales scales_of(const Contents &rows) {
 
 namespace {
 
-constexpr int LAST_BITS = 20; // of a double's 52, in which rounding by other units may show
+constexpr int LAST_BITS = 20; // of a double's 52, which may differ by the rounding of other units
 
-// A share of at least 0 without its last bits.
+// A nonnegative fraction without its last bits.
 uint64_t word_of(double share) {
     uint64_t word;
     std::memcpy(&word, &share, sizeof word);
@@ -71,7 +71,7 @@ std::vector<uint64_t> content_keys(const Contents &rows, const Scales &scales) {
     return keys;
 }
 
-// Rows of one key may differ in digits that it lacks, which order them.
+// Orders rows of one key, which may differ in digits that it lacks.
 void tell_equals_apart(std::vector<uint64_t> &keys, const Contents &rows, const First *first) {
     std::vector<uint32_t> order(keys.size());
     std::iota(order.begin(), order.end(), 0U);

@@ -42,7 +42,7 @@ namespace {
 
 using Features = std::vector<int32_t>;
 
-// Of a narrow cell's second word, which begins with the count of rows: the words of sums that
+// For a narrow cell's second word, which begins with the count of rows: the words of sums that
 // leave either child its least number of rows are from `low` on and below `end`.
 struct Range {
     int64_t low, end;
@@ -56,14 +56,14 @@ Range range_of(const Rule &rule, const Sum &leaf) {
     return {word(least), word(leaf.rows - least + 1)};
 }
 
-// Sums over the bins 0 .. b of several features, for each b. They are taken of many bins before
-// they are looked at: vectors that are loaded right behind narrower stores would wait for them.
+// Sums over the bins 0 .. b of several features, for each b. They are computed for many bins
+// before they are read: vectors that are loaded right after narrower stores would wait for them.
 template <class Cell> struct Prefixes;
 
 constexpr int32_t ROOM = 1024, LONGEST = TK_MOST_BINS + 1 + LANES;
 
 template <> struct Prefixes<Sum> {
-    // The sums of one feature: where they are, how many are candidates, and the first one's
+    // The sums of one feature: their address, the number of candidates, and the first one's
     // number.
     struct Part {
         int32_t at, n;
@@ -89,9 +89,9 @@ template <> struct Prefixes<Sum> {
     }
 };
 
-// Of narrow cells both words of a sum are added at once, and taken apart in vectors.
+// For narrow cells both words of a sum are added at once, and separated in vectors.
 template <> struct Prefixes<Addend> {
-    // Eight sums: where they are, the first one's number, and the number that ends the feature's.
+    // Eight sums: their address, the first one's number, and the number that ends the feature's.
     struct Part {
         int64_t at, first, end;
     };
@@ -101,9 +101,9 @@ template <> struct Prefixes<Addend> {
 
     bool full() const { return used + LONGEST > ROOM; }
 
-    // Parts without a candidate, where one child has too few rows, are left out. This is done
-    // without a branch, which would be mispredicted for most features. Reads whole parts: what is
-    // behind the feature's bins is no candidate.
+    // Leaves out parts without a candidate, where one child has too few rows. This is done without
+    // a branch, which would be mispredicted for most features. Reads whole parts: data beyond the
+    // feature's bins are not candidates.
     void take(const Addend *bins, int32_t n, const Sum &start, int64_t first, const Range &fits) {
         Addend sum{start.gradient, start.rows << COUNT_SHIFT | start.curvature};
         int64_t end = first + 2 * (int64_t)n;
@@ -118,7 +118,7 @@ template <> struct Prefixes<Addend> {
     }
 };
 
-// Candidates of which some features have few, with their numbers.
+// Candidates of features with few each, with their numbers.
 struct Listed {
     int64_t gradient[ROOM], curvature[ROOM], rows[ROOM], number[ROOM];
     int32_t used = 0;
@@ -129,7 +129,7 @@ struct Listed {
         rows[used] = sum.rows, number[used] = candidate;
         used++;
     }
-    // No rows on the left are no candidate.
+    // Pads with sums of no rows, which are not candidates.
     void fill_up() {
         for (; used % LANES; used++)
             gradient[used] = curvature[used] = rows[used] = number[used] = 0;
@@ -182,7 +182,7 @@ struct Scale {
         std::frexp(rule.curvature(leaf) + rule.boost->l2, &exponent);
         curvature = std::ldexp(1.0, -exponent);
     }
-    // Of a gain, which is a square of gradients by a curvature: these have like powers of two.
+    // Scale of a gain, which is a square of gradients by a curvature.
     double scaled(double gain) const { return gain * gradient * (gradient / curvature); }
     double unscaled(double gain) const { return gain / gradient * (curvature / gradient); }
 };
@@ -286,7 +286,7 @@ template <class Cell> Sum sum_to(const Cell *bins, int32_t last) {
     return sum;
 }
 
-// The split that a candidate stands for.
+// The split of a candidate.
 template <class Cell>
 Split split_of(int64_t candidate, double gain, const Bins &bins, const Cell *histogram,
                const Sum &leaf) {
@@ -327,7 +327,7 @@ Split best_of(const Rule &rule, const Bins &bins, const Cell *histogram, const S
     return candidate < 0 ? Split{} : split_of(candidate, gain, bins, histogram, leaf);
 }
 
-// A leaf of few rows, whose sums are listed for the bins that have rows.
+// The best split of a leaf of few rows, whose sums are listed for the nonempty bins.
 template <class Sums>
 Split best_listed(const Rule &rule, const Sum &leaf, const Features &features, Sums &&sums) {
     Search search(rule, leaf);
@@ -352,7 +352,7 @@ public:
     void add(int32_t bin, const Sum &of_bin) {
         bool lacking = missing_.rows > 0;
         if (lacking && !sum_.rows && bin > 0)
-            out_->take(missing_, first_ + 1); // all that is missing against the others
+            out_->take(missing_, first_ + 1); // all missing values against the others
         sum_ += of_bin;
         out_->take(sum_, first_ + 2 * bin);
         Sum with = sum_;

@@ -17,21 +17,21 @@ struct Split {
     double gain = 0; // 0: there is none
     int32_t feature = -1;
     int32_t bin = -1;          // rows up to this bin go left
-    bool missing_left = false; // where rows with a missing value go
+    bool missing_left = false; // side of rows with a missing value
     Sum left{0, 0, 0};
-    bool by_level = false; // rows of the bins in `set` go left, and `bin` says nothing
+    bool by_level = false; // rows of the bins in `set` go left, and `bin` is unused
     CodeSet set{};
-    double l2 = 0; // what the children have beside the option's
+    double l2 = 0; // l2 of the children in addition to the option's
 };
 
-// What the values of a leaf may be, in units of the margin without the learning rate.
+// Limits of the values of a leaf, in units of the margin without the learning rate.
 struct Limits {
     double low = -__builtin_huge_val(), high = __builtin_huge_val();
     double l2 = 0; // added to the option's
 };
 
-// What rounding may leave of a gain of 0, as a fraction of the leaf's score. Without this limit, a
-// leaf whose rows are all alike would be split.
+// Largest residue of a gain of 0 by rounding, as a fraction of the leaf's score. Without this
+// limit, a leaf whose rows are all alike would be split.
 constexpr double NOISE = 1e-12;
 
 // The rules for weights in a scale (`Weights`): those of a caller, whose penalties, gains and
@@ -47,30 +47,30 @@ struct Rule {
 
     double gradient(const Sum &s) const { return (double)s.gradient * units.gradient; }
     double curvature(const Sum &s) const { return (double)s.curvature * units.curvature; }
-    // The least curvature of the children of a leaf: the option's, and what the least rows of a
-    // leaf have of this one's on average, to half a row. So a few rows of a rare class, with
-    // others that are sure by now, are no leaf, whose value would be far too large (as in
-    // LightGBM, which estimates rows by their curvature). Not of random forests, whose leaves are
+    // The least curvature of the children of a leaf: the option's, and the mean curvature of the
+    // least rows of a leaf at this leaf, to half a row. So a few rows of a rare class, among
+    // others that are sure by now, are not a leaf, whose value would be far too large (as in
+    // LightGBM, which estimates rows by their curvature). Not for random forests, whose leaves are
     // means.
     double least_curvature(const Sum &leaf) const;
-    // |gradient| less the l1 penalty, with its sign.
+    // |gradient| minus the l1 penalty, with its sign.
     double shrunk(double gradient) const;
-    // Twice what a leaf with these sums lowers the objective by.
+    // Twice the decrease of the objective by a leaf with these sums.
     double score(double gradient, double curvature) const;
-    // What a leaf with these sums says within the limits, before the learning rate.
+    // The value of a leaf with these sums within the limits, before the learning rate.
     double value(const Sum &s, const Limits &limits) const;
 };
 
-// The split with the largest gain of the features given, the first one of equal gains.
-// Missing values are tried on either side; a feature that has none sends them to the larger child.
+// The split with the largest gain of the features given, the first one of ties. Missing values are
+// tried on either side; a feature without any sends them to the larger child.
 Split best_split(const Rule &rule, const Bins &bins, const Sum *histogram, const Sum &leaf,
                  const std::vector<int32_t> &features);
 Split best_split(const Rule &rule, const Bins &bins, const Addend *histogram, const Sum &leaf,
                  const std::vector<int32_t> &features);
 
 // The same for leaves of forests of at most MOST_FEW_ROWS, whose empty bins are left out: the
-// candidate before them is the same split. By the rows of a leaf, the time is that of its rows,
-// not that of all bins. By rows and by histograms the same numbers are compared, in the same
+// candidate before them is the same split. By the rows of a leaf, the time is proportional to its
+// rows, not to all bins. By rows and by histograms the same numbers are compared, in the same
 // order.
 constexpr int64_t MOST_FEW_ROWS = 255;
 struct LeafOf {
@@ -88,9 +88,9 @@ inline bool has_few_rows(const Rule &rule, int64_t n) {
     return rule.boost->node_fraction < 1 && !rule.boost->monotone && n <= MOST_FEW_ROWS;
 }
 
-// The same where some features must have a monotone effect: children keep the limits of their
-// leaf, and of such a feature the order. Gains are those of the values that the limits leave
-// (LightGBM's method `basic`).
+// The same if some features must have a monotone effect: children keep the limits of their leaf,
+// and for such a feature the order. Gains are those of the values within the limits (LightGBM's
+// method `basic`).
 Split best_monotone_split(const Rule &rule, const Bins &bins, const Sum *histogram,
                           const Sum &leaf, const std::vector<int32_t> &features,
                           const Limits &limits);

@@ -11,15 +11,15 @@
 
 namespace tusk {
 
-// Which coded rows go left: those up to a bin, and those of the bin of missing values, `also`.
+// Coded rows that go left: those up to a bin, and those of the bin of missing values, `also`.
 struct Side {
     int16_t bin, also; // also -1: missing values go right
-    int32_t set = -1;  // place of a set of bins that go left instead
+    int32_t set = -1;  // index of a set of bins that go left instead
 
     bool left(uint8_t code) const { return (code <= bin) | (code == also); }
 };
 
-// Nodes in preorder; beside each its gain, its rows and, of a split, its side.
+// Nodes in preorder; parallel arrays of gain, rows and, for a split, side.
 struct Tree {
     std::vector<tk_node> nodes;
     std::vector<float> gain;
@@ -28,7 +28,7 @@ struct Tree {
     std::vector<CodeSet> codes; // of the sides by level
     std::vector<double> sets;   // the same as levels, as in tk_forest_arrays
 
-    // What the tree adds to the margin of a coded row.
+    // The tree's value for a coded row.
     double of(const uint8_t *row) const {
         int32_t at = 0;
         while (nodes[at].feature >= 0)
@@ -40,7 +40,7 @@ struct Tree {
     }
 };
 
-// A node of a tree that grows, in the order of their making.
+// A node of a growing tree, in the order of creation.
 struct Made {
     Split split;
     int32_t left = -1, right = -1; // -1: a leaf
@@ -52,7 +52,7 @@ struct Made {
 // gains are found.
 void write_tree(const std::vector<Made> &made, const Bins &bins, double scale, Tree *out);
 
-// What a split sends left, without the set of a category.
+// The left side of a split, without the set of a category.
 inline Side side_of(const Split &split, const Bins &bins) {
     int32_t missing = bins.values(split.feature);
     return {(int16_t)split.bin, (int16_t)(split.missing_left ? missing : -1)};
@@ -70,17 +70,17 @@ struct LeafRows {
     int64_t n;
     std::vector<uint64_t> *sides;
 };
-// How many rows go left, and whether all are in `other` now.
+// Number of rows that go left, and whether all are in `other` now.
 struct Halves {
     int64_t left;
     bool moved;
 };
 
-// What a leaf says, if not what its sums say: from the numbers of its rows.
+// The value of a leaf from the numbers of its rows, if not from its sums.
 using LeafValue = Ref<double(const uint32_t *, int64_t)>;
 
 // Grows the trees of one group. It keeps its memory from tree to tree. Cell: of histograms, Sum,
-// or Addend of a group of at most BLOCK rows and one thread.
+// or Addend for a group of at most BLOCK rows and one thread.
 template <class Cell> class Grower {
 public:
     // threads: for one tree. cancel_mark as in tk_pass. memory: the account of the histograms.
@@ -88,19 +88,19 @@ public:
            tusk_memory *memory);
 
     // Grows a tree on the rows of an order and adds its values to their margins, unless these are
-    // NULL. own: NULL, or what leaves say. out may be NULL. Returns a tk_code.
+    // NULL. own: NULL, or the values of leaves. out may be NULL. Returns a tk_code.
     int grow(const Rule &rule, const Rows &rows, const std::vector<int32_t> &features,
              const Order &order, const LeafValue *own, double *margins, Tree *out);
     // The seed of the features that are drawn for each split, if not all are.
     void draw_features_by(uint64_t seed) { seed_ = seed; }
 
-    // Where a tree begins that is a branch of another one: the number of its root there, which
-    // features are drawn by, that of its second node, and the depth and limits of the root.
+    // Start of a tree that is a branch of another one: the number of its root there, by which
+    // features are drawn, that of its second node, and the depth and limits of the root.
     struct Branch {
         int32_t node = 0, next = 1, depth = 0;
         Limits limits{};
     };
-    // Grows such a tree, whose nodes are in `made` then. Returns a tk_code.
+    // Grows a branch, whose nodes are in `made` afterwards. Returns a tk_code.
     int grow_branch(const Branch &branch, const Rule &rule, const Rows &rows,
                     const std::vector<int32_t> &features, const Order &order) {
         branch_ = branch;
@@ -116,7 +116,7 @@ private:
     static constexpr int32_t NO_SLOT = -1, BY_ROWS = -2;
 
     struct Leaf {
-        int64_t begin, n; // in `which`, or if they are away in `scratch`
+        int64_t begin, n; // in `which`, or in `scratch` if they are away
         bool away;
         int32_t node, depth, slot;
         Sum sum;
@@ -149,7 +149,7 @@ private:
     uint64_t number_of(int32_t node) const {
         return (uint64_t)(node ? branch_.next + node - 1 : branch_.node);
     }
-    // Cells of a histogram, and as many behind them as a search reads beyond the last bin.
+    // Cells of a histogram, including those that a search reads beyond the last bin.
     size_t histogram_size() const { return bins_.total() + LANES; }
     Cell *histogram(int32_t slot) {
         return sums_[slot / together_]->data() + slot % together_ * histogram_size();
@@ -169,7 +169,7 @@ private:
     std::vector<uint64_t> sides_;
     std::vector<Leaf> leaves_;
 
-    std::vector<Made> made_; // of the tree that grows
+    std::vector<Made> made_; // of the growing tree
     const Rule *rule_ = nullptr;
     const Rows *rows_ = nullptr;
     std::vector<int32_t> numbers_, categories_; // the tree's features
@@ -178,7 +178,7 @@ private:
     Branch branch_;
 };
 
-// Puts the rows that go left before the others; both keep their order. codes: the first row's of
+// Moves the rows that go left before the others; both keep their order. codes: the first row's of
 // the split's feature, of rows that are d codes apart.
 Halves partition_rows(const uint8_t *codes, int32_t d, Side side, const LeafRows &rows,
                       int threads);

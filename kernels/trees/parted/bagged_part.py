@@ -1,8 +1,7 @@
-"""A part of a group of which a random forest is grown: it keeps codes of its rows, and what trees
-say of rows that they did not draw.
+"""A part of a group in a random forest: codes of its rows, and out-of-bag predictions.
 
-As in `part.py`, an answer depends on the messages alone: each says what has to be there already,
-and where it is not, it comes again with all that led here.
+As in `part.py`, a reply depends on the messages alone: each names the state that it needs, and if
+that is missing, it is sent again with the whole state.
 """
 
 import ctypes
@@ -19,20 +18,24 @@ from tuskml.kernels.parts.keeping import Beside
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.trees.boosting import Rules, Targets, boost_of
+from tuskml.kernels.trees.parted.addressed_part import KEPT, addressed_part, free_part
 from tuskml.kernels.trees.parted.binning import Bins
-from tuskml.kernels.trees.parted.kept import KEPT, asked_part, free_kept
 from tuskml.kernels.trees.parted.part import splits_of
 from tuskml.kernels.trees.parted.trees import Listed
 
 CODED, APART, PLACED, STARTED = range(4)
-"""What a part has: codes of its rows, keys that differ, their places among those of all parts, and
-the means of the labels."""
+"""Stages of a part: codes of its rows, distinct keys, their indices among those of all parts, and
+the means of the labels.
+"""
 SETUP = 9
-"""Arrays of a message that say how to begin."""
+"""Number of arrays of a message that set up a part."""
 
 
 class BaggedPart:
-    """The rows of a part. name: of the training that they are of."""
+    """The rows of a part.
+
+    name: of their training.
+    """
 
     def __init__(
         self, rows: Pass, name: str, given: Mapping[str, Any], arrays: list[Any], beside: Beside
@@ -43,44 +46,44 @@ class BaggedPart:
         boost = boost_of(Rules(**given["rules"]), targets)
         self.handle = ctypes.c_void_p()
         extent = np.array(given["extent"])
-        made = pointer(extent), beside.memory, ctypes.byref(self.handle)
-        check_code(library().tk_bagged_new(rows.struct, boost, self.bins.struct, *made))
+        arguments = pointer(extent), beside.memory, ctypes.byref(self.handle)
+        check_code(library().tk_bagged_new(rows.struct, boost, self.bins.struct, *arguments))
         self.n_rows, self.width = (int(rows.groups[one][0]) for one in ("n_rows", "dim"))
         self.name, self.stage, self.applied = name, CODED, 0
         self.sorted = np.zeros(0, np.uint64)
         self.forget()
 
     def close(self) -> None:
-        """Frees all."""
+        """Frees the native part."""
         library().tk_bagged_free(self.handle)
         self.handle = ctypes.c_void_p()
 
     def forget(self) -> None:
-        """No tree grows."""
+        """Forgets the growing tree."""
         self.begun, self.leaves = -1, set[int]()
 
     def sums(self) -> list[Array]:
         """Returns the sums of the labels, (K,)."""
-        found = np.zeros(self.outputs)
-        check_code(library().tk_bagged_sums(self.handle, pointer(found)))
-        return [found]
+        sums = np.zeros(self.outputs)
+        check_code(library().tk_bagged_sums(self.handle, pointer(sums)))
+        return [sums]
 
     def keys(self, given: Mapping[str, Any]) -> list[Array]:
         """Returns the keys of rows' content in a slice, and the number of rows of each."""
-        found = np.empty(self.n_rows, np.uint64)
-        check_code(library().tk_bagged_keys(self.handle, pointer(found)))
-        return counted(found, given)
+        keys = np.empty(self.n_rows, np.uint64)
+        check_code(library().tk_bagged_keys(self.handle, pointer(keys)))
+        return counted(keys, given)
 
     def tell_apart(self, keys: NDArray[np.uint64], before: NDArray[np.int64]) -> list[Array]:
-        """Makes the keys of rows differ by how many of the same parts before have."""
+        """Makes the keys of rows distinct by the number of equal rows in earlier parts."""
         self.sorted = np.empty(self.n_rows, np.uint64)
-        given = pointer(keys), pointer(before), len(keys), pointer(self.sorted)
-        check_code(library().tk_bagged_tell_apart(self.handle, *given))
+        arguments = pointer(keys), pointer(before), len(keys), pointer(self.sorted)
+        check_code(library().tk_bagged_tell_apart(self.handle, *arguments))
         self.stage = APART
         return [np.ones(1)]
 
     def in_slice(self, given: Mapping[str, Any]) -> list[Array]:
-        """These keys, rising, of a slice."""
+        """Keys of a slice, rising."""
         if not given["bits"]:
             return [self.sorted]
         first = self.sorted >> np.uint64(64 - given["bits"])
@@ -88,21 +91,21 @@ class BaggedPart:
         return [self.sorted[begin : np.searchsorted(first, given["slice"], "right")]]
 
     def place(self, places: NDArray[np.uint32], all_rows: int) -> list[Array]:
-        """Notes the places of the keys among those of all parts."""
+        """Stores the indices of the keys among those of all parts."""
         check_code(library().tk_bagged_place(self.handle, pointer(places), all_rows))
         self.stage, self.sorted = PLACED, self.sorted[:0]
         return [np.ones(1)]
 
     def start(self, means: Floats, total: float) -> list[Array]:
-        """`tk_bagged_start`."""
-        found = np.empty(1 + self.outputs)
-        given = pointer(np.ascontiguousarray(means)), total, pointer(found)
-        check_code(library().tk_bagged_start(self.handle, *given))
+        """The C structure `tk_bagged_start`."""
+        out = np.empty(1 + self.outputs)
+        arguments = pointer(np.ascontiguousarray(means)), total, pointer(out)
+        check_code(library().tk_bagged_start(self.handle, *arguments))
         self.stage = STARTED
-        return [found]
+        return [out]
 
     def apply(self, trees: Listed, first: int, end: int) -> bool:
-        """Notes what trees say, the first of which has a number; False: some are missing."""
+        """Adds predictions of trees, from number `first` on; returns False if some are missing."""
         if not first <= self.applied <= end:
             return False
         while self.applied < end:
@@ -114,59 +117,64 @@ class BaggedPart:
 
     @property
     def number(self) -> tuple[int, int]:
-        """The iteration and the output of the next tree."""
+        """Iteration and output of the next tree."""
         return divmod(self.applied, self.outputs)
 
     def begin(self, extent: Floats) -> list[Array]:
         """Sums over the rows that the next tree draws, (1, bins, 3)."""
-        found = np.empty((1, self.bins.total, 3), np.int64)
-        given = pointer(np.ascontiguousarray(extent)), pointer(found)
-        check_code(library().tk_bagged_begin(self.handle, *self.number, *given))
+        sums = np.empty((1, self.bins.total, 3), np.int64)
+        arguments = pointer(np.ascontiguousarray(extent)), pointer(sums)
+        check_code(library().tk_bagged_begin(self.handle, *self.number, *arguments))
         self.begun, self.leaves = self.applied, {0}
-        return [found]
+        return [sums]
 
     def divide(self, splits: NDArray[np.void], summed: bool = True) -> list[Array]:
-        """Sums over the leaves that are wanted, (n, bins, 3)."""
-        made = {*splits["left"].tolist(), *splits["right"].tolist()}
-        if self.begun != self.applied or not set(splits["leaf"].tolist()) <= self.leaves | made:
+        """Sums over the requested leaves, (n, bins, 3)."""
+        children = {*splits["left"].tolist(), *splits["right"].tolist()}
+        if (
+            self.begun != self.applied
+            or not set(splits["leaf"].tolist()) <= self.leaves | children
+        ):
             return []
         n = int((splits["wanted"] >= 0).sum()) if summed else 0
-        found = np.empty((n, self.bins.total, 3), np.int64)
-        given = pointer(splits), len(splits), pointer(found) if summed else None
-        self.leaves |= made
+        sums = np.empty((n, self.bins.total, 3), np.int64)
+        arguments = pointer(splits), len(splits), pointer(sums) if summed else None
+        self.leaves |= children
         try:
-            check_code(library().tk_bagged_divide(self.handle, *given))
+            check_code(library().tk_bagged_divide(self.handle, *arguments))
         except BaseException:
             self.forget()
             raise
-        return [found]
+        return [sums]
 
     def rows(self, splits: NDArray[np.void], leaves: NDArray[np.int32]) -> list[Array]:
-        """Counts the drawn rows of leaves, (n,), after some splits; codes and addends of these."""
+        """Counts the drawn rows of leaves, (n,), after some splits; returns also their codes and
+        addends.
+        """
         if not self.divide(splits, summed=False) or not set(leaves.tolist()) <= self.leaves:
             return []
-        asked = self.handle, pointer(leaves), len(leaves)
-        n, counts = library().tk_bagged_count(*asked), np.empty(len(leaves), np.int64)
-        found = [counts, np.empty((n, self.width), np.uint8), np.empty((n, 2), np.int64)]
-        library().tk_bagged_rows(*asked, *map(pointer, found))
-        return found
+        request = self.handle, pointer(leaves), len(leaves)
+        n, counts = library().tk_bagged_count(*request), np.empty(len(leaves), np.int64)
+        reply = [counts, np.empty((n, self.width), np.uint8), np.empty((n, 2), np.int64)]
+        library().tk_bagged_rows(*request, *map(pointer, reply))
+        return reply
 
     def losses(self) -> list[Array]:
-        """`tk_bagged_losses`."""
-        found = np.empty(2)
-        library().tk_bagged_losses(self.handle, pointer(found))
-        return [found]
+        """The C structure `tk_bagged_losses`."""
+        losses = np.empty(2)
+        library().tk_bagged_losses(self.handle, pointer(losses))
+        return [losses]
 
 
 def answered(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Any]:
-    """The answer to a message of `bagging.Bagged`; None: something has to be said before."""
+    """Reply to a message of `bagging.Bagged`; None if the part lacks the state."""
     begin_anew = partial(began_anew, rows, given, beside)
-    part, own, trees = asked_part(BaggedPart, arrays, given, beside, begin_anew)
+    part, own, trees = addressed_part(BaggedPart, arrays, given, beside, begin_anew)
     if part is None:
         return [None]
     there = part.stage >= given["stage"] and part.apply(trees, given["first"], given["tree"])
-    found = ANSWERS[given["do"]](part, own, given) if there else []
-    return [*found] or [None]
+    reply = ANSWERS[given["do"]](part, own, given) if there else []
+    return [*reply] or [None]
 
 
 ANSWERS: dict[str, Callable[[BaggedPart, Sequence[Any], Mapping[str, Any]], list[Array]]] = {
@@ -186,11 +194,13 @@ ANSWERS: dict[str, Callable[[BaggedPart, Sequence[Any], Mapping[str, Any]], list
 def began_anew(
     rows: Pass, message: Mapping[str, Any], beside: Beside, setup: list[Any], trees: Listed
 ) -> None:
-    """Keeps a part that has come as far as the message before: it has all trees."""
-    given = message["setup"]
-    free_kept(beside)
+    """Keeps a part with the state before the message: it has all trees."""
+    setup_fields = message["setup"]
+    free_part(beside)
     keys, before, places, means = setup[SETUP - 4 : SETUP]
-    beside.kept[KEPT] = part = BaggedPart(rows, message["name"], given, setup[: SETUP - 4], beside)
+    beside.kept[KEPT] = part = BaggedPart(
+        rows, message["name"], setup_fields, setup[: SETUP - 4], beside
+    )
     if keys is not None:
         part.tell_apart(keys, before)
     if places is not None:

@@ -28,27 +28,27 @@ from tuskml.kernels.parts.dealing import TOGETHER, earlier
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.trees.boosting import GINI, Forest, Rules, Targets, boost_of
-from tuskml.kernels.trees.parted.asking import NOTHING, Asking, summed
 from tuskml.kernels.trees.parted.bagged_part import APART, CODED, PLACED, STARTED
 from tuskml.kernels.trees.parted.binning import Bins, bins_of, measure_weights
+from tuskml.kernels.trees.parted.messenger import NOTHING, Messenger, summed
 from tuskml.kernels.trees.parted.summed import Grower
 from tuskml.kernels.trees.parted.trees import Tree, as_bytes, of_trees
 from tuskml.kernels.trees.structures import EXTENT, Growing
 
 MOST_DRAWN = 32
-"""How often a row is drawn at most, as in `forest/drawing.hpp`."""
+"""Largest number of draws of a row, as in `forest/drawing.hpp`."""
 ADDEND = 16
-"""Bytes of what a row adds to histograms."""
+"""Bytes that a row adds to histograms."""
 BRANCH_BYTES = 1 << 20
-"""Of the rows of a branch that grows here, at most."""
+"""Largest size of the rows of a branch that grows here, in bytes."""
 
 
-class Bagged(Asking):
-    """What parts are asked, and all that led here: parts that lack it get all of it.
+class Bagged(Messenger):
+    """Requests to parts, and the state that they depend on.
 
-    extent: EXTENT; n_rows: of all parts; places: of each part, those of its keys among those of
-    all parts; means: of the labels, (K,); widest: the largest derivatives there, (K,); total: of
-    the weights.
+    extent: EXTENT; n_rows: of all parts; places: for each part the indices of its keys among those
+    of all parts; means: of the labels, (K,); widest: the largest derivatives there, (K,); total:
+    of the weights.
     """
 
     method = "bagged_tree"
@@ -70,11 +70,13 @@ class Bagged(Asking):
     def asked(
         self, do: str, arrays: Sequence[Array | None], first: int, anew: bool = False
     ) -> dict[str, Any]:
-        given: dict[str, Any] = {"do": do, "own": len(arrays), "first": first}
-        given |= {"tree": len(self.trees), "name": self.name, "stage": self.stage}
-        given |= {"all_rows": self.n_rows, "total": self.total}
+        fields: dict[str, Any] = {"do": do, "own": len(arrays), "first": first}
+        fields |= {"tree": len(self.trees), "name": self.name, "stage": self.stage}
+        fields |= {"all_rows": self.n_rows, "total": self.total}
         extent = self.extent.view(np.float64).tolist()
-        return given | ({"setup": {"rules": asdict(self.rules), "extent": extent}} if anew else {})
+        return fields | (
+            {"setup": {"rules": asdict(self.rules), "extent": extent}} if anew else {}
+        )
 
     def setup(self, place: int) -> list[Array | None]:
         bins = self.bins
@@ -88,7 +90,7 @@ class Bagged(Asking):
         return [*arrays, self.extent.view(np.float64), as_bytes(self.splits)]
 
     def draw(self) -> None:
-        """Has each part know which places among those of all rows are its own."""
+        """Sends each part the indices of its rows among those of all parts."""
 
         def ask(**given: int) -> list[list[Array]]:
             return self.answers("keys", **given)
@@ -101,26 +103,26 @@ class Bagged(Asking):
         self.stage = PLACED
 
     def merged(self) -> list[NDArray[np.uint32]]:
-        """The places of the keys of each part, rising."""
+        """Indices of the keys of each part, rising."""
         bits, before = max(0, (self.n_rows // TOGETHER).bit_length()), 0
-        found: list[list[NDArray[np.uint32]]] = []
+        merged: list[list[NDArray[np.uint32]]] = []
         for number in range(1 << bits):
             keys = [one[0] for one in self.answers("sorted", bits=bits, slice=number)]
             order = np.argsort(np.concatenate(keys), kind="stable")
             place = np.empty(len(order), np.uint32)
             place[order] = np.arange(before, before + len(order), dtype=np.uint32)
             before += len(order)
-            found.append(np.split(place, np.cumsum([len(one) for one in keys])[:-1]))
-        return [np.concatenate(each) for each in zip(*found, strict=True)]
+            merged.append(np.split(place, np.cumsum([len(one) for one in keys])[:-1]))
+        return [np.concatenate(each) for each in zip(*merged, strict=True)]
 
     def start(self) -> float:
         """The mean loss before the first tree."""
         sums = summed(self.ask("sums")).tolist()
         means = [library().tk_base_of(self.boost, one, self.total) for one in sums]
-        found = self.ask("start", np.array(means))
+        replies = self.ask("start", np.array(means))
         self.means, self.stage = np.array(means), STARTED
-        self.widest = np.max([one[1:] for one in found], axis=0)
-        return float(summed([one[:1] for one in found])[0])
+        self.widest = np.max([one[1:] for one in replies], axis=0)
+        return float(summed([one[:1] for one in replies])[0])
 
     def grown(self, grower: Grower) -> Tree:
         """Grows the next tree."""
@@ -158,15 +160,16 @@ class Bagged(Asking):
             grower.given_rows(codes, addends)
 
     def loss(self, none: float) -> float:
-        """The mean loss of rows by the trees that did not draw them. none: what it is if there are
-        no such rows.
+        """Out-of-bag mean loss.
+
+        none: its value if there are no such rows.
         """
         loss, weight = summed(self.ask("losses")).tolist()
         return loss / weight if weight > 0 else none
 
 
 def bagged_by_parts(rows: ShardedPass, rules: Rules, targets: Targets) -> Forest:
-    """The forest of a group, as `boosting.boosted` grows it of rows in one place."""
+    """Grows the forest of a group, like `boosting.boosted` on rows of one worker."""
     bins, weights = bins_of(rows, rules, targets, None)
     parted = Bagged(rows, rules, targets, bins, weights)
     parted.draw()
@@ -183,10 +186,10 @@ def bagged_by_parts(rows: ShardedPass, rules: Rules, targets: Targets) -> Forest
 
 
 def branch_rows(n_features: int) -> int:
-    """Rows of a branch that grows here, at most."""
+    """Largest number of rows of a branch that grows here."""
     return max(1, BRANCH_BYTES // (n_features + ADDEND))
 
 
 def base_of(means: Floats, rules: Rules) -> Floats:
-    """Returns the first margins; with two classes the sign of a margin is the class."""
+    """Returns the initial margins; with two classes the sign of a margin is the class."""
     return means - 0.5 if rules.objective == GINI and len(means) == 1 else means

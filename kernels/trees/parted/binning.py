@@ -1,7 +1,7 @@
-"""Bins of a group whose rows lie in parts: those of all rows in one place, bit for bit.
+"""Bins of a group whose rows lie in parts: those of all rows together, bit for bit.
 
-Parts send the values of the rows by which bounds are found, which are chosen by their content: all
-of small groups, of large ones 200,000. Of categories they send how often each level occurs.
+Parts send the values of the rows that determine bounds, which are chosen by their content: all of
+small groups, of large ones 200,000. For categories they send the number of rows of each level.
 """
 
 import ctypes
@@ -23,9 +23,9 @@ from tuskml.kernels.trees.parted.holding import Hold, held_apart
 from tuskml.kernels.trees.structures import Bins as Struct
 
 SAMPLE = 200_000
-"""Rows by which bounds are found, about: `BIN_SAMPLE`."""
+"""Approximate number of rows that determine bounds: `BIN_SAMPLE`."""
 VALUES_TOGETHER = 1 << 22
-"""Values that all parts send at once, about."""
+"""Approximate number of values that all parts send at once."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Bins:
 
     @property
     def struct(self) -> Struct:
-        """As kernels read it; it is valid while this object is."""
+        """The structure that kernels read; valid while this object lives."""
         arrays = map(pointer, (self.bound, self.first, self.missing, self.by_level))
         return Struct(*arrays, len(self.missing))
 
@@ -64,7 +64,7 @@ def about(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Besid
     library().tk_gaps(group, pointer(gaps))
     library().tk_weights(group, pointer(weights))
     library().tk_range_of_labels(group, pointer(weights[4:]))
-    found: list[Array] = [gaps, weights]
+    reply: list[Array] = [gaps, weights]
     for feature in given["categories"]:
         counts = np.zeros(MOST_LEVEL + 1, np.int64)
         code = library().tk_level_counts(group, feature, pointer(counts))
@@ -75,26 +75,26 @@ def about(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Besid
             )
         check_code(code)
         levels = np.flatnonzero(counts)
-        found += [levels, counts[levels]]
-    return found
+        reply += [levels, counts[levels]]
+    return reply
 
 
 def values(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Array]:
-    """A part's answer: of each feature the values of its sampled rows, without missing ones."""
+    """Reply of a part: for each feature the values of its sampled rows, without missing ones."""
     rows, _ = held_apart(rows, arrays, given["hold"], beside)
     handle, n = ctypes.c_void_p(), ctypes.c_int64()
-    made = ctypes.byref(handle), ctypes.byref(n)
-    check_code(library().tk_bin_sample_new(address_of(rows.groups), given["all_rows"], *made))
+    outputs = ctypes.byref(handle), ctypes.byref(n)
+    check_code(library().tk_bin_sample_new(address_of(rows.groups), given["all_rows"], *outputs))
     kind = (np.float32, np.float64)[int(rows.groups["kind"][0])]
-    found: list[Array] = []
+    reply: list[Array] = []
     try:
         room = np.empty(n.value)
         for feature in given["features"]:
             count = library().tk_bin_sample_values(handle, feature, pointer(room))
-            found.append(room[:count].astype(kind))
+            reply.append(room[:count].astype(kind))
     finally:
         library().tk_bin_sample_free(handle)
-    return found
+    return reply
 
 
 def measure_weights(extent: NDArray[np.void], weights: Floats) -> None:
@@ -131,36 +131,36 @@ def bins_of(
     step = max(1, VALUES_TOGETHER // max(sampled, 1))
     for at in range(0, len(own), step):
         some = own[at : at + step]
-        for feature, found in zip(some, merged(rows, hold, some, all_rows), strict=True):
+        for feature, sample in zip(some, merged(rows, hold, some, all_rows), strict=True):
             out = np.empty(rules.max_bins)
-            given = pointer(found), len(found), boost, all_rows, pointer(out)
-            count = library().tk_bounds_of(*given)
+            arguments = pointer(sample), len(sample), boost, all_rows, pointer(out)
+            count = library().tk_bounds_of(*arguments)
             bounds[feature] = out[: room(count)]
     weights = np.array([one[1] for one in answers])
     return put_together(bounds, missing, flags), weights
 
 
 def room(count: int) -> int:
-    """What a kernel counted. MemoryError where it had no memory."""
+    """Checks a kernel's count. Raises MemoryError if it had no memory."""
     if count < 0:
         check_code(2)
     return count
 
 
 def shared(targets: Targets, feature: int, bounds: list[Floats]) -> bool:
-    """Returns whether a feature has bounds that all groups share, which are written then."""
+    """Returns whether a feature has bounds shared by all groups, and if so writes them."""
     if targets.bounds is None:
         return False
     numbers, start = targets.bounds
-    given = numbers[start[feature] : start[feature + 1]]
-    if len(given) == 1 and np.isnan(given[0]):
+    bound = numbers[start[feature] : start[feature + 1]]
+    if len(bound) == 1 and np.isnan(bound[0]):
         return False
-    bounds[feature] = given
+    bounds[feature] = bound
     return True
 
 
 def asked(rows: ShardedPass, hold: Hold | None, method: str, **given: Any) -> list[list[Any]]:
-    """What each part answers of its rows that are not held out."""
+    """Replies of each part about its rows that are not held out."""
     if hold is None:
         return rows.asked(method, hold=None, **given)
     return rows.asked_each(method, dict(enumerate(hold.earlier)), hold=hold.given, **given)
@@ -169,7 +169,7 @@ def asked(rows: ShardedPass, hold: Hold | None, method: str, **given: Any) -> li
 def merged(
     rows: ShardedPass, hold: Hold | None, features: list[int], all_rows: int
 ) -> list[Floats]:
-    """The sampled values of all parts, by feature."""
+    """Sampled values of all parts, by feature."""
     answers = asked(rows, hold, "tree_values", features=features, all_rows=all_rows)
     return [np.concatenate(each).astype(np.float64) for each in zip(*answers, strict=True)]
 
@@ -177,7 +177,9 @@ def merged(
 def put_together(
     bounds: list[Floats], missing: NDArray[np.uint8], by_level: NDArray[np.uint8] | None
 ) -> Bins:
-    """Bins from finite bounds: behind them an infinite one, but for levels, and NaN for gaps."""
+    """Bins from finite bounds, followed by infinity unless it has levels, and NaN for missing
+    values.
+    """
     every: list[Floats] = []
     first = [0]
     for feature, one in enumerate(bounds):

@@ -1,9 +1,9 @@
-"""Gradient boosting of a group whose rows lie in parts, each where its rows are.
+"""Gradient boosting of a group whose rows lie in parts on different workers.
 
-Parts answer histograms of their rows, which are integers: their sums are those over all rows, in
-any order. The best splits are looked for here, and each part divides its own rows by them. Several
-leaves are divided in a round: those that gain most at the time. What one place would split next is
-split next here, so trees are the same.
+Parts reply with histograms of their rows, which are integers: their sums are those over all rows,
+in any order. The best splits are found here, and each part divides its own rows by them. Several
+leaves are divided in a round: those that gain most at the time. The order of splits is that on one
+worker, so trees are the same.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
 Learning, PVLDB 2021, section 4.2: gradient accumulation parallelism (GAP), sampling.
@@ -30,22 +30,21 @@ from tuskml.kernels.trees.boosting import (
     boost_of,
     kept_iterations,
 )
-from tuskml.kernels.trees.parted.asked_ranks import constant, leaf_quantiles, one_side, renewed
-from tuskml.kernels.trees.parted.asking import NOTHING, Asking, summed
 from tuskml.kernels.trees.parted.binning import Bins, bins_of, measure_weights
 from tuskml.kernels.trees.parted.holding import Hold
+from tuskml.kernels.trees.parted.messenger import NOTHING, Messenger, summed
+from tuskml.kernels.trees.parted.rank_queries import constant, leaf_quantiles, one_side, renewed
 from tuskml.kernels.trees.parted.ranks import share_of
 from tuskml.kernels.trees.parted.summed import Grower
 from tuskml.kernels.trees.parted.trees import Tree, as_bytes, of_forest, of_trees
 from tuskml.kernels.trees.structures import EXTENT
 
 
-class Parted(Asking):
-    """What parts are asked, and all that led here: a part that lacks it is told all of it.
+class Parted(Messenger):
+    """Requests to parts, and the state that they depend on; a part that lacks it gets all of it.
 
-    extent: EXTENT; drawn: whether the tree that grows does so on the rows that are drawn, or else
-    on all; by: of an iteration that draws rows by their gradients, which they are, ONE_SIDE;
-    n_rows: that trees grow on.
+    extent: EXTENT; drawn: whether the tree grows on the drawn rows, or else on all; by: the drawn
+    rows of an iteration that draws by gradients, ONE_SIDE; n_rows: number that trees grow on.
     """
 
     method = "tree"
@@ -77,20 +76,20 @@ class Parted(Asking):
     def asked(
         self, do: str, arrays: Sequence[Array | None], first: int, anew: bool = False
     ) -> dict[str, Any]:
-        """The members of a message that has the trees from `first` on."""
+        """Arguments of a message that has the trees from `first` on."""
         tree = len(self.trees)
-        given: dict[str, Any] = {"do": do, "own": len(arrays), "first": first, "tree": tree}
-        given |= {"name": self.name, "drawn": self.drawn, "draws": bool(self.earlier)}
+        fields: dict[str, Any] = {"do": do, "own": len(arrays), "first": first, "tree": tree}
+        fields |= {"name": self.name, "drawn": self.drawn, "draws": bool(self.earlier)}
         if anew:
             extent = [float(self.extent[0][name]) for name in EXTENT.fields or ()]
-            given["setup"] = {"rules": asdict(self.rules), "extent": extent, "trees": tree}
-            given["setup"] |= {"begun": self.begun, "drawn": self.drawn}
-            given["setup"] |= {"hold": self.hold.given if self.hold else None}
-            given["setup"] |= {"draws": bool(self.earlier)}
-        return given
+            fields["setup"] = {"rules": asdict(self.rules), "extent": extent, "trees": tree}
+            fields["setup"] |= {"begun": self.begun, "drawn": self.drawn}
+            fields["setup"] |= {"hold": self.hold.given if self.hold else None}
+            fields["setup"] |= {"draws": bool(self.earlier)}
+        return fields
 
     def setup(self, place: int) -> list[Array | None]:
-        """What the part at a place needs to begin with."""
+        """Arrays with which one part starts."""
         bins, classes = self.bins, self.targets.classes
         arrays: list[Array | None] = [bins.bound, bins.first, bins.missing, bins.by_level]
         arrays += [classes, self.base, *of_forest(self.targets.started)]
@@ -111,7 +110,7 @@ class Parted(Asking):
             self.draw_by_gradients(iteration)
         self.drawn = self.rules.row_fraction < 1 or self.by is not None
         root = self.root()
-        if self.drawn and not root[0, :, 2].any():  # then all are
+        if self.drawn and not root[0, :, 2].any():  # then trees grow on all rows
             self.drawn = False
             root = self.root()
         self.begun = True
@@ -127,25 +126,26 @@ class Parted(Asking):
         return grown
 
     def root(self) -> Array:
-        """The sums over the rows that the next tree grows on, (1, bins, 3)."""
+        """Sums over the rows that the next tree grows on, (1, bins, 3)."""
         by = None if self.by is None else as_bytes(self.by)
         return self.summed("begin", self.extent.view(np.float64), by)
 
     def draw_by_gradients(self, iteration: int) -> None:
-        """Says which rows the trees of an iteration grow on, if that depends on gradients. The
-        first ones grow on all, as in `boost.cpp`.
+        """Determines the rows of an iteration's trees if that depends on gradients.
+
+        The first ones grow on all, as in `boost.cpp`.
         """
         self.by = None
         if self.rules.other_rate > 0 and iteration >= np.floor(1 / self.rules.learning_rate):
             self.by = one_side(self, iteration, self.n_rows, self.extent)
 
     def loss(self, do: str = "losses", *arrays: Array | None) -> float:
-        """The mean loss; notes how large derivatives and curvatures are."""
-        self.by = None  # a part that begins anew would draw the next iteration's rows by it
-        found = self.ask(do, *arrays)
-        self.extent["derivative"] = max(float(one[2]) for one in found)
-        self.extent["curvature"] = max(float(one[3]) for one in found)
-        losses = summed([one[:2] for one in found])
+        """The mean loss; updates the range of derivatives and curvatures."""
+        self.by = None  # a restarted part would otherwise draw the next iteration's rows by it
+        replies = self.ask(do, *arrays)
+        self.extent["derivative"] = max(float(one[2]) for one in replies)
+        self.extent["curvature"] = max(float(one[3]) for one in replies)
+        losses = summed([one[:2] for one in replies])
         if self.hold:
             self.held.append(float(losses[1]))
         return float(losses[0])
@@ -156,7 +156,7 @@ class Parted(Asking):
         return any(one.splits for one in last) or self.rules.feature_fraction < 1 or self.draws
 
     def draw(self) -> None:
-        """Has each part told which of its rows parts before have too."""
+        """Sends each part its rows that earlier parts also have."""
 
         def ask(**given: int) -> list[list[Array]]:
             return self.answers("keys", **given)
@@ -166,7 +166,7 @@ class Parted(Asking):
 
     @property
     def best(self) -> int:
-        """The iteration of the least held-out loss."""
+        """Iteration with the least held-out loss."""
         return int(np.argmin(self.held))
 
     @property
@@ -179,7 +179,7 @@ class Parted(Asking):
 def boosted_by_parts(
     rows: ShardedPass, rules: Rules, targets: Targets, hold: Hold | None = None
 ) -> Forest:
-    """The trees of a group, as `boosting.boosted` grows them of rows in one place.
+    """Grows the trees of a group, like `boosting.boosted` on rows of one worker.
 
     hold: which rows are held out.
     """
@@ -206,13 +206,13 @@ def boosted_by_parts(
             if parted.out_of_patience:
                 break
     judged = np.array(parted.held) if parted.held and rules.patience else None
-    kept = kept_iterations(base_loss, np.array(losses), judged)
-    del parted.trees[kept * targets.outputs :]
+    iterations = kept_iterations(base_loss, np.array(losses), judged)
+    del parted.trees[iterations * targets.outputs :]
     return of_trees(parted.trees, parted.base, base_loss, losses, parted.held)
 
 
 def base_of(parted: Parted, total: float) -> Floats:
-    """The margins before the first tree; total: the sum of the weights."""
+    """Initial margins; total: the sum of the weights."""
     if parted.targets.started is not None:
         return parted.targets.started.base
     if parted.rules.objective == QUANTILE:

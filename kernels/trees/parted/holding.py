@@ -15,24 +15,24 @@ from tuskml.kernels.rows.cells import Cells
 
 @dataclass(frozen=True)
 class Hold:
-    """n rows that are held out: those of the first of two folds."""
+    """n held-out rows: those of the first of two folds."""
 
     dealing: Dealing
     n: int
 
     @property
     def earlier(self) -> list[list[Array]]:
-        """The arrays that each part is told."""
+        """Arrays for each part."""
         return self.dealing.earlier
 
     @property
     def given(self) -> dict[str, int]:
-        """What a message says of it, beside the part's own arrays."""
+        """Arguments of a message, besides the part's own arrays."""
         return {"seed": self.dealing.seed, "until": int(self.dealing.until[0, 0])}
 
 
 class Apart:
-    """The rows of a part, those that are held out apart."""
+    """The rows of a part, separated into training and held-out rows."""
 
     def __init__(self, until: int, cells: Cells) -> None:
         self.until, self.cells = until, cells
@@ -46,7 +46,7 @@ class Apart:
 def held_apart(
     rows: Pass, arrays: Sequence[Any], hold: Mapping[str, int] | None, beside: Beside
 ) -> tuple[Pass, Pass | None]:
-    """A part's rows to train on, and those that are held out; None: none are."""
+    """Separates a part's rows into training and held-out ones; None if none are held out."""
     if hold is None:
         return rows, None
     apart = beside.kept.get("apart")
@@ -54,7 +54,7 @@ def held_apart(
         if apart is not None:
             beside.kept.pop("apart").close()
         until = np.array([[hold["until"]]], np.uint64)
-        told = packed({"seed": hold["seed"]}, [*arrays, np.zeros(1), until])
-        apart = beside.kept["apart"] = Apart(hold["until"], dealt(rows, told, beside.memory))
-    held, kept = (apart.cells.cells[:, fold].copy() for fold in range(2))
-    return replace(rows, groups=kept), replace(rows, groups=held)
+        message = packed({"seed": hold["seed"]}, [*arrays, np.zeros(1), until])
+        apart = beside.kept["apart"] = Apart(hold["until"], dealt(rows, message, beside.memory))
+    held, trained = (apart.cells.cells[:, fold].copy() for fold in range(2))
+    return replace(rows, groups=trained), replace(rows, groups=held)

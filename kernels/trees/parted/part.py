@@ -1,9 +1,9 @@
-"""A part of a group that is boosted: it keeps codes, margins and leaves of its rows.
+"""A part of a group that is boosted: codes, margins and leaves of its rows.
 
-Each message says what has to be there already: a given number of trees, and of the tree that
-grows which leaves. Where it is not, as on a worker that has taken the part over, the answer has
-no array, and the same message comes again with all that led here. So an answer depends on the
-messages alone, and a message that comes twice does no harm.
+Each message names the state that it needs: a given number of trees, and of the tree that grows
+which leaves. If that is missing, as on a worker that has taken the part over, the reply has no
+array, and the same message is sent again with the whole state. So a reply depends on the messages
+alone, and a repeated message does no harm.
 """
 
 import ctypes
@@ -20,24 +20,23 @@ from tuskml.kernels.parts.keeping import Beside
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.trees.boosting import Rules, Targets, boost_of, started_of
+from tuskml.kernels.trees.parted.addressed_part import KEPT, addressed_part, free_part
 from tuskml.kernels.trees.parted.binning import Bins
 from tuskml.kernels.trees.parted.holding import held_apart
-from tuskml.kernels.trees.parted.kept import KEPT, asked_part, free_kept
 from tuskml.kernels.trees.parted.ranks import LACKS
 from tuskml.kernels.trees.parted.trees import BEFORE, Listed, forest_in
 from tuskml.kernels.trees.structures import EXTENT, ONE_SIDE, PART_SPLIT, Ranks
 
 SETUP = 14
-"""Arrays of a message that say how to begin."""
+"""Number of arrays of a message that set up a part."""
 NOWHERE, EVERY = -2, -1
-"""In the place of the number of a tree: rows are in no leaves, or all rows are in one."""
+"""Special values of a tree's number: rows are in no leaves, or all rows are in one."""
 
 
 class Part:
-    """The rows of a part, their margins after a given number of trees, and the leaves of the next
-    one.
+    """The rows of a part, their margins after some trees, and the leaves of the next tree.
 
-    name: of the training that they are of.
+    name: of their training.
     """
 
     def __init__(
@@ -52,8 +51,8 @@ class Part:
         boost = boost_of(Rules(**given["rules"]), targets, held)
         self.handle = ctypes.c_void_p()
         extent = np.array(given["extent"])
-        made = pointer(extent), beside.memory, ctypes.byref(self.handle)
-        check_code(library().tk_part_new(rows.struct, boost, self.bins.struct, *made))
+        arguments = pointer(extent), beside.memory, ctypes.byref(self.handle)
+        check_code(library().tk_part_new(rows.struct, boost, self.bins.struct, *arguments))
         self.name, self.told, self.drawn_for = name, False, -1
         self.n_rows = int(rows.groups["n_rows"][0])
         try:
@@ -65,32 +64,32 @@ class Part:
             raise
 
     def start(self, base: Floats, before: Sequence[Any]) -> None:
-        """Starts from margins (K,) and earlier trees: as `trees.of_forest` has them."""
+        """Starts from margins (K,) and earlier trees, as from `trees.of_forest`."""
         forest = forest_in(base, before)
         started = None if forest is None else ctypes.byref(started_of(forest))
-        given = pointer(np.ascontiguousarray(base)), started
-        check_code(library().tk_part_start(self.handle, *given))
+        arguments = pointer(np.ascontiguousarray(base)), started
+        check_code(library().tk_part_start(self.handle, *arguments))
         self.first = 0 if forest is None else forest.iterations
         self.applied, self.measured = 0, -1
         self.forget()
 
     def close(self) -> None:
-        """Frees all."""
+        """Frees the native part."""
         library().tk_part_free(self.handle)
         self.handle = ctypes.c_void_p()
 
     def forget(self) -> None:
-        """No tree grows."""
+        """Forgets the growing tree."""
         self.begun, self.leaves, self.placed = -1, set[int](), NOWHERE
 
     def sums(self) -> list[Array]:
         """Returns the sums of the labels, (K,)."""
-        found = np.zeros(self.outputs)
-        check_code(library().tk_part_sums(self.handle, pointer(found)))
-        return [found]
+        sums = np.zeros(self.outputs)
+        check_code(library().tk_part_sums(self.handle, pointer(sums)))
+        return [sums]
 
     def apply(self, trees: Listed, first: int, end: int) -> bool:
-        """Adds trees to the margins, the first of which has a number; False: some are missing."""
+        """Adds trees to the margins, from number `first` on; returns False if some are missing."""
         if not first <= self.applied <= end:
             return False
         while self.applied < end:
@@ -102,22 +101,22 @@ class Part:
         return True
 
     def losses(self) -> list[Array]:
-        """`tk_part_losses`."""
-        found = np.empty(4)
-        check_code(library().tk_part_losses(self.handle, pointer(found)))
+        """The C structure `tk_part_losses`."""
+        losses = np.empty(4)
+        check_code(library().tk_part_losses(self.handle, pointer(losses)))
         self.measured = self.applied
-        return [found]
+        return [losses]
 
     def keys(self, given: Mapping[str, Any]) -> list[Array]:
         """Returns the keys by which rows of a slice are drawn, and the number of rows of each."""
-        found = np.empty(self.n_rows, np.uint64)
-        check_code(library().tk_part_keys(self.handle, pointer(found)))
-        return counted(found, given)
+        keys = np.empty(self.n_rows, np.uint64)
+        check_code(library().tk_part_keys(self.handle, pointer(keys)))
+        return counted(keys, given)
 
     def tell_apart(self, keys: NDArray[np.uint64], before: NDArray[np.int64]) -> list[Array]:
-        """Notes which of its rows parts before have too, and how often."""
-        given = pointer(keys), pointer(before), len(keys)
-        check_code(library().tk_part_tell_apart(self.handle, *given))
+        """Stores the rows that earlier parts also have, and how often."""
+        arguments = pointer(keys), pointer(before), len(keys)
+        check_code(library().tk_part_tell_apart(self.handle, *arguments))
         self.told = True
         return [np.ones(1)]
 
@@ -125,15 +124,16 @@ class Part:
         """Draws the rows of the next iteration by their gradients."""
         iteration = self.first + self.applied // self.outputs
         extent, sides = np.ascontiguousarray(extent), one_side_of(by)
-        given = pointer(extent), pointer(sides)
-        check_code(library().tk_part_draw(self.handle, iteration, *given))
+        arguments = pointer(extent), pointer(sides)
+        check_code(library().tk_part_draw(self.handle, iteration, *arguments))
         self.drawn_for = iteration
 
     def begin(
         self, extent: Floats, drawn: bool, by: NDArray[np.uint8] | None = None
     ) -> list[Array]:
-        """Sums over the rows of the next tree, (1, bins, 3). drawn: or else all rows; by: where
-        gradients say which.
+        """Sums over the rows of the next tree, (1, bins, 3).
+
+        drawn: over the drawn rows, or else all; by: the rows drawn by gradients.
         """
         iteration, output = divmod(self.applied, self.outputs)
         if self.outputs > 1 and self.measured != self.applied - output:
@@ -142,31 +142,31 @@ class Part:
             if output:  # gradients were those before the first tree of the iteration
                 return []
             self.draw(extent, by)
-        found = np.empty((1, self.bins.total, 3), np.int64)
-        given = pointer(np.ascontiguousarray(extent)), pointer(found)
+        sums = np.empty((1, self.bins.total, 3), np.int64)
+        arguments = pointer(np.ascontiguousarray(extent)), pointer(sums)
         number = self.first + iteration if drawn else -1
-        check_code(library().tk_part_begin(self.handle, number, output, *given))
+        check_code(library().tk_part_begin(self.handle, number, output, *arguments))
         self.begun, self.leaves, self.placed = self.applied, {0}, NOWHERE
-        return [found]
+        return [sums]
 
     def divide(self, tree: int, splits: NDArray[np.void], summed: bool = True) -> list[Array]:
-        """Sums over the leaves that are wanted, (n, bins, 3)."""
-        made = {*splits["left"].tolist(), *splits["right"].tolist()}
-        if self.begun != tree or not set(splits["leaf"].tolist()) <= self.leaves | made:
+        """Sums over the requested leaves, (n, bins, 3)."""
+        children = {*splits["left"].tolist(), *splits["right"].tolist()}
+        if self.begun != tree or not set(splits["leaf"].tolist()) <= self.leaves | children:
             return []
-        found = np.empty((len(splits) if summed else 0, self.bins.total, 3), np.int64)
-        given = pointer(splits), len(splits), pointer(found) if summed else None
-        self.leaves |= made
+        sums = np.empty((len(splits) if summed else 0, self.bins.total, 3), np.int64)
+        arguments = pointer(splits), len(splits), pointer(sums) if summed else None
+        self.leaves |= children
         self.placed = NOWHERE
         try:
-            check_code(library().tk_part_divide(self.handle, *given))
+            check_code(library().tk_part_divide(self.handle, *arguments))
         except BaseException:
             self.forget()
             raise
-        return [found]
+        return [sums]
 
     def place(self, tree: int, arrays: Sequence[Any]) -> bool:
-        """Notes in which leaf of a tree its rows are, EVERY: all rows; False: it has not grown."""
+        """Finds the leaf of each row in a tree, or EVERY; returns False if it has not grown."""
         if self.placed == tree:
             return True
         if tree not in (EVERY, self.begun):
@@ -177,11 +177,11 @@ class Part:
         return True
 
     def forget_growth(self, tree: int) -> None:
-        """The leaves of the tree cannot be divided any more."""
+        """Ends the growth of the tree."""
         self.leaves, self.placed = set(), tree
 
     def ranks(self, own: Sequence[Any], given: Mapping[str, Any], after: bool) -> list[Array]:
-        """Counts keys by some of their bits (`ranks.py`); after: the next greater keys."""
+        """Counts keys by some of their bits (`ranks.py`); after: finds the next greater keys."""
         first, about = own[0], own[1:]
         ranks = Ranks(given["of"], given["known"], given["bits"], pointer(first), len(first))
         extent = np.ones(len(EXTENT.fields or ()))
@@ -198,28 +198,28 @@ class Part:
             check_code(library().tk_part_next(self.handle, ranks, pointer(next_keys)))
             return [next_keys]
         kind = np.float64 if given["weighs"] else np.int64
-        found = np.empty((len(first), 1 << given["bits"]), kind)
-        to = (None, pointer(found)) if given["weighs"] else (pointer(found), None)
+        counts = np.empty((len(first), 1 << given["bits"]), kind)
+        to = (None, pointer(counts)) if given["weighs"] else (pointer(counts), None)
         check_code(library().tk_part_ranks(self.handle, ranks, pointer(extent), *to))
-        return [found]
+        return [counts]
 
 
 def answered(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Any]:
-    """The answer to a message of `boosting.Parted`; None: something has to be said before."""
+    """Reply to a message of `boosting.Parted`; None if the part lacks the state."""
     begin_anew = partial(began_anew, rows, given, beside)
-    part, own, trees = asked_part(Part, arrays, given, beside, begin_anew)
+    part, own, trees = addressed_part(Part, arrays, given, beside, begin_anew)
     if part is None:
         return [None]
     if given["do"] == "tell":
         return part.tell_apart(*own)
     known = part.told or not given["draws"]
     there = known and part.apply(trees, given["first"], given["tree"])
-    found = ANSWERS[given["do"]](part, own, given) if there else []
-    return [*found] or [None]
+    reply = ANSWERS[given["do"]](part, own, given) if there else []
+    return [*reply] or [None]
 
 
 def started(part: Part, own: list[Any], given: Mapping[str, Any]) -> list[Array]:
-    """Losses at the margins before the first tree, which are given."""
+    """Losses at the given initial margins."""
     part.start(own[0], own[1:])
     return part.losses()
 
@@ -237,31 +237,31 @@ ANSWERS: dict[str, Callable[[Part, list[Any], Mapping[str, Any]], list[Array]]] 
 
 
 def one_side_of(array: NDArray[np.uint8]) -> NDArray[np.void]:
-    """ONE_SIDE of a message."""
+    """Views an array of a message as ONE_SIDE."""
     return np.frombuffer(array.tobytes(), ONE_SIDE).copy()
 
 
 def splits_of(array: NDArray[np.uint8]) -> NDArray[np.void]:
-    """PART_SPLIT of a message."""
+    """Views an array of a message as PART_SPLIT."""
     return np.frombuffer(array.tobytes(), PART_SPLIT).copy()
 
 
 def began_anew(
     rows: Pass, message: Mapping[str, Any], beside: Beside, setup: list[Any], trees: Listed
 ) -> None:
-    """Keeps a part that has come as far as the message before: it has all trees."""
-    given = message["setup"]
-    free_kept(beside)
-    part = Part(rows, message["name"], given, setup[:SETUP], beside)
+    """Keeps a part with the state before the message: it has all trees."""
+    setup_fields = message["setup"]
+    free_part(beside)
+    part = Part(rows, message["name"], setup_fields, setup[:SETUP], beside)
     beside.kept[KEPT] = part
-    done, by, extent = given["trees"], setup[SETUP - 1], np.array(given["extent"])
+    done, by, extent = setup_fields["trees"], setup[SETUP - 1], np.array(setup_fields["extent"])
     part.apply(trees, 0, done - done % part.outputs)
     if part.outputs > 1:
         part.losses()
     if by is not None:
         part.draw(extent, by)
     part.apply(trees, 0, done)
-    if given["begun"]:
+    if setup_fields["begun"]:
         extent, splits = setup[SETUP:]
-        part.begin(extent, given["drawn"], by)
+        part.begin(extent, setup_fields["drawn"], by)
         part.divide(done, splits_of(splits), summed=False)

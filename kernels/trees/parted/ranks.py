@@ -1,8 +1,9 @@
-"""Numbers of a rank among those of all parts, bit for bit those of all rows in one place.
+"""Order statistics of the numbers of all parts, bit for bit those of all rows together.
 
 Parts count their numbers by some bits of keys whose order is that of the numbers. The counts of
-all parts say which of these bits the wanted key has, and the next round counts the bits that
-follow, until all 64 are known. Where leaves have ranks of their own, all leaves go together.
+all parts determine these bits of the wanted key, and the next round counts the bits that follow,
+until all 64 are known (radix selection). If leaves have ranks of their own, all leaves go
+together.
 """
 
 from collections.abc import Callable
@@ -16,21 +17,25 @@ from tuskml.kernels.parts.message import Array
 from tuskml.kernels.structures import KERNELS
 
 ROUNDS = (12, 13, 13, 13, 13)
-"""Bits of keys that parts count by, 64 in all; of a number first its sign and its exponent."""
+"""Bits of keys counted in each round, 64 in all; first a number's sign and exponent."""
 MOST_COUNTS = 1 << 20
-"""Of an answer: with more slots than ROUNDS have room for, rounds are more and shorter."""
+"""Largest number of counts in a reply: with too many slots for ROUNDS, rounds are more and
+shorter.
+"""
 SIGN = np.uint64(1 << 63)
 LACKS, SIZES, CHANCES = KERNELS.constants("TK_", "LACKS SIZES CHANCES")
 """`tk_ranked`."""
 
 Keys = NDArray[np.uint64]
 Count = Callable[[Keys, int, int], Array]
-"""Counts or weights, (slots, 2^bits), by the known bits, how many, and how many follow."""
+"""Counts or weights, (slots, 2^bits), from the known bits, their number, and the number of bits to
+count.
+"""
 
 
 @dataclass(frozen=True)
-class Found:
-    """For each slot: the key, and the count or weight below it, at it, and in all."""
+class Located:
+    """For each slot: the key, and the count or weight below it, at it, and in total."""
 
     key: Keys
     below: Floats
@@ -47,10 +52,10 @@ def rounds(slots: int) -> tuple[int, ...]:
     return (most,) * whole + (rest,) * (rest > 0)
 
 
-def located(slots: int, wanted: Callable[[Floats], Floats], count: Count) -> Found:
-    """The least key of each slot up to which there is as much as wanted, or else the last one.
+def located(slots: int, wanted: Callable[[Floats], Floats], count: Count) -> Located:
+    """Least key of each slot up to which there is as much as wanted, or else the last one.
 
-    wanted: by how much there is in all.
+    wanted: maps totals to wanted amounts.
     """
     first, below = np.zeros(slots, np.uint64), np.zeros(slots)
     rows, known = np.arange(slots), 0
@@ -67,7 +72,7 @@ def located(slots: int, wanted: Callable[[Floats], Floats], count: Count) -> Fou
         below = np.where(place > 0, upto[rows, place - 1], below)
         first = first << np.uint64(bits) | place.astype(np.uint64)
         known += bits
-    return Found(first, below, here, total)
+    return Located(first, below, here, total)
 
 
 def numbers_of(keys: Keys) -> Floats:
@@ -79,25 +84,27 @@ def numbers_of(keys: Keys) -> Floats:
 def quantiles(
     slots: int, share: float, count: Count, after: Callable[[Keys], Keys], weighted: bool
 ) -> Floats:
-    """The quantile of each slot, as `quantile_of` and `weighted_quantile_of` take it of numbers
-    in one place. after: of keys the next greater ones.
+    """Quantile of each slot, like `quantile_of` and `weighted_quantile_of` of numbers in one
+    array.
+
+    after: finds the next greater keys.
     """
     if weighted:
         return numbers_of(located(slots, lambda total: share * total, count).key)
-    found = located(slots, lambda total: rank_below(total, share) + 1, count)
-    below, last = rank_below(found.total, share), found.total - 1
-    low = numbers_of(found.key)
-    alone = found.below + found.here < np.minimum(below + 1, last) + 1
-    high = np.where(alone, numbers_of(after(found.key)), low) if alone.any() else low
-    three = zip(low.tolist(), high.tolist(), found.total.tolist(), strict=True)
+    ranks = located(slots, lambda total: rank_below(total, share) + 1, count)
+    below, last = rank_below(ranks.total, share), ranks.total - 1
+    low = numbers_of(ranks.key)
+    alone = ranks.below + ranks.here < np.minimum(below + 1, last) + 1
+    high = np.where(alone, numbers_of(after(ranks.key)), low) if alone.any() else low
+    three = zip(low.tolist(), high.tolist(), ranks.total.tolist(), strict=True)
     each = [library().tk_between(a, b, int(n), share) for a, b, n in three]
     return np.where(below < last, each, low)
 
 
 def rank_below(total: Floats, share: float) -> Floats:
-    """The rank, from 0, of the number at a quantile or below it."""
-    found: Floats = np.minimum(np.floor(share * (total - 1)), total - 1)
-    return found
+    """Rank, from 0, of the number at a quantile or just below it."""
+    rank: Floats = np.minimum(np.floor(share * (total - 1)), total - 1)
+    return rank
 
 
 def share_of(n: int, share: float) -> int:

@@ -1,4 +1,4 @@
-"""A tree that grows by sums over all parts of a group."""
+"""Growth of a tree by sums over all parts of a group."""
 
 import ctypes
 from typing import Any
@@ -19,20 +19,21 @@ from tuskml.kernels.trees.structures import (
 )
 
 TOGETHER = 64
-"""Leaves that are divided in one round, at most."""
+"""Largest number of leaves that are divided in one round."""
 NO_BRANCHES = Growing(0, 1, 0)
 
 
 class Grower:
-    """Grows one tree after the other. boost and bins stay as they are; growing: which branches of
-    forests grow by their rows, and how.
+    """Grows one tree after the other.
+
+    boost and bins must outlive it; growing: which branches of forests grow by their rows, and how.
     """
 
     def __init__(self, boost: Boost, bins: Bins, growing: Growing = NO_BRANCHES) -> None:
         self.boost, self.bins = boost, bins
         self.handle = ctypes.c_void_p()
-        made = growing, ctypes.byref(self.handle)
-        check_code(library().tk_summed_new(boost, bins.struct, *made))
+        arguments = growing, ctypes.byref(self.handle)
+        check_code(library().tk_summed_new(boost, bins.struct, *arguments))
 
     def close(self) -> None:
         """Frees all."""
@@ -41,12 +42,12 @@ class Grower:
     def begin(
         self, iteration: int, output: int, extent: NDArray[np.void], root: NDArray[np.int64]
     ) -> None:
-        """A tree of an output; root: (bins, 3) sums over all rows."""
-        given = pointer(extent), pointer(np.ascontiguousarray(root))
-        check_code(library().tk_summed_begin(self.handle, iteration, output, *given))
+        """Begins a tree of an output; root: (bins, 3) sums over all rows."""
+        arguments = pointer(extent), pointer(np.ascontiguousarray(root))
+        check_code(library().tk_summed_begin(self.handle, iteration, output, *arguments))
 
     def wanted(self) -> NDArray[np.void]:
-        """PART_SPLIT of the leaves that are to be divided next; none: the tree has grown."""
+        """PART_SPLIT of the leaves to be divided next; empty if the tree has grown."""
         room = np.zeros(TOGETHER, PART_SPLIT)
         count = library().tk_summed_wanted(self.handle, TOGETHER, pointer(room))
         if count < 0:
@@ -54,18 +55,18 @@ class Grower:
         return room[:count]
 
     def given(self, sums: NDArray[np.int64]) -> None:
-        """(n, bins, 3) of what was wanted."""
+        """Takes the requested sums, (n, bins, 3)."""
         check_code(library().tk_summed_given(self.handle, pointer(np.ascontiguousarray(sums))))
 
     def rows_wanted(self) -> NDArray[np.int32]:
-        """The leaves of which rows are wanted, once the splits that are wanted are made."""
+        """Leaves whose rows are requested, after the requested splits."""
         room = np.zeros(TOGETHER, np.int32)
         return room[: library().tk_summed_rows_wanted(self.handle, TOGETHER, pointer(room))]
 
     def given_rows(self, codes: NDArray[np.uint8], addends: NDArray[np.int64]) -> None:
-        """(n, d) and (n, 2) of the next one of them."""
-        given = pointer(np.ascontiguousarray(codes)), pointer(np.ascontiguousarray(addends))
-        check_code(library().tk_summed_given_rows(self.handle, *given, len(codes)))
+        """Takes codes (n, d) and addends (n, 2) of the next such leaf."""
+        arguments = pointer(np.ascontiguousarray(codes)), pointer(np.ascontiguousarray(addends))
+        check_code(library().tk_summed_given_rows(self.handle, *arguments, len(codes)))
 
     def tree(self) -> Tree:
         """The tree that has grown."""

@@ -1,4 +1,4 @@
-"""Trees as parts read them, by the codes of rows, one behind the other."""
+"""Trees in the form that parts read: by the codes of rows, concatenated."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +15,10 @@ from tuskml.kernels.trees.structures import NODE, SIDE
 
 @dataclass(frozen=True)
 class Tree:
-    """A tree that has grown: nodes (n,) NODE in preorder, gain and rows of each, sides (n,) SIDE,
-    codes (.., 4) uint64 of sets of codes that go left, and sets, the same as levels.
+    """A grown tree.
+
+    nodes: (n,) NODE in preorder, with gain and rows of each; sides: (n,) SIDE; codes: (.., 4)
+    uint64, sets of codes that go left; sets: the same as levels.
     """
 
     nodes: NDArray[np.void]
@@ -32,7 +34,7 @@ class Tree:
 
 
 def joined(trees: Sequence[Tree]) -> list[Array]:
-    """What a message has of some trees."""
+    """Arrays of some trees for a message."""
     return [
         np.array([(len(one.nodes), len(one.codes)) for one in trees], np.int64).reshape(-1, 2),
         as_bytes(np.concatenate([np.zeros(0, NODE), *(one.nodes for one in trees)])),
@@ -42,18 +44,18 @@ def joined(trees: Sequence[Tree]) -> list[Array]:
 
 
 BEFORE = 3
-"""Arrays of trees of before."""
+"""Number of arrays with earlier trees."""
 
 
 def of_forest(forest: Forest | None) -> list[Array | None]:
-    """What a part has to know of trees of before, beside the margins before the first of them."""
+    """Arrays of earlier trees for a part, besides the margins before the first of them."""
     if forest is None:
         return [None] * BEFORE
     return [forest.start, as_bytes(forest.nodes), forest.sets]
 
 
 def forest_in(base: Floats, arrays: Sequence[Any]) -> Forest | None:
-    """The trees of before that arrays have; None where there are none."""
+    """Earlier trees from arrays; None if there are none."""
     if not arrays or arrays[0] is None:
         return None
     start, nodes, sets = arrays
@@ -75,7 +77,7 @@ def of_trees(
     losses: Sequence[float],
     held: Sequence[float] = (),
 ) -> Forest:
-    """A forest of trees that have grown, with their sets one behind the other."""
+    """A forest of grown trees, with their sets concatenated."""
     nodes, n_sets = [np.zeros(0, NODE)], 0
     for tree in trees:
         own = tree.nodes.copy()
@@ -109,7 +111,7 @@ class Listed:
         return len(self.sizes)
 
     def at(self, place: int) -> tuple[int, int, int]:
-        """Returns where the nodes, the sides and the sets of a tree lie."""
+        """Returns the offsets of nodes, sides and sets of a tree."""
         nodes, codes = (int(one) for one in self.sizes[:place].sum(axis=0))
         return (
             address_of(self.nodes) + nodes * NODE.itemsize,

@@ -36,7 +36,8 @@ Arena::Arena(std::size_t bytes)
     if (mapped == MAP_FAILED)
         throw std::bad_alloc();
     base_ = static_cast<char *>(mapped);
-    madvise(mapped, units_ * UNIT, MADV_HUGEPAGE); // weights are met in no order; may be refused
+    madvise(mapped, units_ * UNIT, MADV_HUGEPAGE); // random access to weights; the advice may be
+                                                   // refused
     add(base_, units_);
 }
 

@@ -1,9 +1,8 @@
-// Room for frames: one mapping of a fixed size, so that what lies in it can never take more.
-//
-// Blocks are runs of units of 64 bytes. A free run says its length at both ends, and a bit for
-// each unit says whether a free run begins or ends there: neighbours join when a block comes back
-// (boundary tags, Knuth, The Art of Computer Programming, volume 1, section 2.5). Free runs lie
-// in lists by length, and a bit a list finds the next longer one.
+// Memory for frames: one mapping of a fixed size, so that frames can never take more. Blocks are
+// runs of units of 64 bytes. A free run has its length at both ends, and a bit for each unit marks
+// whether a free run begins or ends there: neighbours join when a block is freed (boundary tags,
+// Knuth, The Art of Computer Programming, volume 1, section 2.5). Free runs are in lists by
+// length, and a bit per list finds the next longer one.
 #pragma once
 
 #include <array>
@@ -32,7 +31,7 @@ public:
     static std::size_t overhead(std::size_t bytes) { return bytes / UNIT / 4 + 64; }
 
 private:
-    struct Run { // at the begin of a free run; its last 8 bytes hold units again
+    struct Run { // at the start of a free run; its last 8 bytes hold units again
         Run *next, **here;
         std::size_t units;
     };

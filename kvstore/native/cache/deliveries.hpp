@@ -1,12 +1,10 @@
-// Push-based sharing: section 4.2 of Qin, Torres, Rusu (VLDB 2017), on frames.
-//
-// A worker says which keys it will acquire next, before it does. A worker that reads one of these
-// keys from the store delivers its frame: it pins the frame on behalf of the other, so that the
-// frame stays in memory until that worker takes it. The keys of a chunk ascend, so the chunk
-// itself is the inverted index that says whether a worker needs a key.
-//
-// Deliveries and the frames that a worker holds take no more than its share together, so what is
-// pinned still never exceeds the arena. Order of locks: a shard, then a worker's.
+// Push-based sharing: section 4.2 of Qin, Torres, Rusu (VLDB 2017), on frames. A worker announces
+// the keys that it will acquire next. A worker that reads one of these keys from the store
+// delivers its frame: it pins the frame on behalf of the other, so that the frame stays in memory
+// until that worker takes it. The keys of a chunk ascend, so the chunk itself is the inverted
+// index for keys that a worker needs. Deliveries and the frames that a worker holds take no more
+// than its share together, so pinned frames still never exceed the arena. Order of locks: a shard,
+// then a worker's.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +13,8 @@
 
 namespace tusk {
 
-// What `worker` read is delivered to all others that expect it. The shard of the frame is locked.
+// Delivers a frame read by `worker` to all others that expect it. The shard of the frame is
+// locked.
 inline void deliver(tusk_frames &frames, std::size_t worker, Frame *frame) {
     std::size_t bytes = block_units(frames, *frame) * UNIT;
     for (std::size_t other = 0; other < frames.workers.size(); other++) {
@@ -32,7 +31,7 @@ inline void deliver(tusk_frames &frames, std::size_t worker, Frame *frame) {
     }
 }
 
-// What was delivered to a worker, by key. It expects nothing afterwards, and owns the pins.
+// Frames delivered to a worker, by key. It expects nothing afterwards, and owns the pins.
 inline std::vector<Frame *> taken_by(Worker &worker) {
     std::vector<Frame *> found;
     if (!worker.expects.load(std::memory_order_relaxed))

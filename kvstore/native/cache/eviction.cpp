@@ -1,9 +1,7 @@
-// Makes room for other frames. The clock chooses frames that are not held and were not wanted
-// lately. Changed ones are written first, many payloads per batch, in key order.
-//
-// A frame stays in the table while it is written: a call that wants it finds it, and then it
-// survives. Writers and removers take turns (`evicting`), so only one of them writes a key at a
-// time.
+// Makes room for other frames. The clock selects frames that are neither held nor recently used.
+// Changed ones are written first, many payloads per batch, in key order. A frame stays in the
+// table while it is written: a call that wants it finds it, and then it survives. Writers and
+// removers take turns (`evicting`), so only one of them writes a key at a time.
 #include <algorithm>
 
 #include "../leveldb/writing.hpp"
@@ -12,7 +10,7 @@
 namespace tusk {
 namespace {
 
-constexpr std::size_t STEP = 512; // buckets that a shard's lock is held for
+constexpr std::size_t STEP = 512; // buckets visited per lock of a shard
 
 bool all_zero(const tusk_frames &frames, const Frame &frame) {
     auto none = [&](const auto *weights) { return !count_nonzero(weights, frame.seen.width); };
@@ -37,7 +35,7 @@ void put(tusk_frames &frames, Frame &frame, Batch &batch, Tally &tally) {
     }
 }
 
-// Removes an unchanged frame that nobody holds from memory. Its shard is locked.
+// Removes an unchanged frame without pins from memory. Its shard is locked.
 void remove(tusk_frames &frames, Shard &shard, Frame *frame, FrameTally &tally) {
     if (frames.keep_stamps)
         shard.stamps.put(frame->key, frame->seen.stamp);
@@ -88,7 +86,7 @@ private:
             lock.of(Place(frame.key));
             in_batch_.push_back(false);
             if (evicts_ && frame.pins.load(std::memory_order_acquire))
-                continue; // it survives, and somebody writes to it
+                continue; // it survives, and a worker writes to it
             if (!frame.stored && all_zero(frames_, frame))
                 frame.changed.store(false);
             if (!frame.changed.load())
@@ -138,7 +136,7 @@ private:
     std::vector<bool> in_batch_; // whether the batch has each frame
 };
 
-// Frees this many bytes, or everything that nobody holds; *freed says how many. The caller holds
+// Frees this many bytes, or all frames without pins; *freed is the number. The caller holds
 // `evicting`.
 class Clock {
 public:
@@ -146,7 +144,7 @@ public:
 
     int run(std::size_t wanted, std::size_t *freed, char *error) {
         wanted_ = wanted;
-        // Two rounds: the first one clears the marks of frames that were wanted lately.
+        // Two rounds: the first one clears the marks of recently used frames.
         std::size_t most = 0;
         for (const Shard &shard : frames_.table.shards)
             most = std::max(most, shard.size.load());
@@ -214,7 +212,7 @@ int evict(tusk_frames &frames, std::size_t wanted, std::size_t *freed, FrameTall
           char *error) {
     auto work = [&] { return Clock(frames, tally).run(wanted, freed, error); };
     int code = guarded(work, error);
-    for (Frame *frame : frames.queue) // where there was no memory in between
+    for (Frame *frame : frames.queue) // restores the invariant after a lack of memory
         frame->queued = false;
     frames.queue.clear();
     return code;
@@ -246,7 +244,7 @@ bool queue_changed(tusk_frames &frames, std::uint64_t *first) {
             }
         }
     }
-    if (more && queue.size() > most) { // those beyond may have missed neighbours
+    if (more && queue.size() > most) { // keys beyond may have missed neighbours
         auto middle = queue.begin() + static_cast<std::ptrdiff_t>(most);
         std::nth_element(queue.begin(), middle, queue.end(), by_key);
         queue.erase(middle, queue.end());
@@ -263,7 +261,7 @@ int take_room(tusk_frames &frames, std::size_t units, std::size_t wanted, void *
     if ((*block = frames.arena.take(units)))
         return KS_OK;
     std::scoped_lock turn(frames.evicting);
-    std::size_t part = std::min(wanted, 8 * frames.budget.batch); // then somebody else's turn
+    std::size_t part = std::min(wanted, 8 * frames.budget.batch); // then another thread's turn
     std::size_t bytes = std::max({units * UNIT, part, frames.budget.batch});
     for (std::size_t freed = 1; !(*block = frames.arena.take(units));) {
         if (!freed)

@@ -1,9 +1,8 @@
-// A call that acquires frames: announce, make room, insert, read, wait.
-//
-// The caller's out says how far each key has come. A pointer's low bits tell what this call has of
-// a frame; nullptr means nothing. Between insert and the end of read, a call waits for no other
-// call. So a call that waits for a READING frame waits for the disk only. If a call fails, one
-// that waits for its frame takes the frame over at once.
+// A call that acquires frames: announce, make room, insert, read, wait. The caller's out records
+// the progress of each key. A pointer's low bits are the state of this call's frame; nullptr means
+// none. Between insert and the end of read, a call waits for no other call. So a call that waits
+// for a READING frame waits for the disk only. If a call fails, one that waits for its frame takes
+// the frame over at once.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +33,7 @@ inline tusk_frame *mark(Frame *frame, Has has) {
     return reinterpret_cast<tusk_frame *>(reinterpret_cast<std::uintptr_t>(frame) | has);
 }
 
-constexpr int64_t AHEAD = 8; // keys that are on their way into the processor's cache
+constexpr int64_t AHEAD = 8; // keys that are being prefetched
 constexpr int64_t SLICE = 512;
 constexpr std::size_t SLICE_BYTES = 256 << 10;
 constexpr std::uint32_t WIDEST = (1 << 24) - 1;
@@ -76,7 +75,7 @@ public:
     }
 
 private:
-    // Takes what others delivered of these keys, pins and all, and lets go of the rest.
+    // Takes the delivered frames of these keys with their pins, and releases the rest.
     int take_deliveries() {
         const std::vector<Frame *> found = taken_by(frames_.workers[worker_]);
         int64_t i = 0;
@@ -103,13 +102,13 @@ private:
         return code || !fresh_ ? code : insert();
     }
 
-    // The same when the layout of held frames leaves no free run long enough (frames.hpp).
+    // The same if held frames leave no free run long enough (frames.hpp).
     int gather_alone(bool *inside) {
         undo();
         *inside = frames_.gate.stay_alone(cancelled_);
         if (!*inside)
             return TUSK_ACQUIRE_CANCELLED;
-        drop_deliveries(frames_); // nobody reads now, so none is added
+        drop_deliveries(frames_); // no other call reads now, so none is added
         int code = evict_all(frames_, tally_, error_);
         if (!code)
             code = gather();
@@ -142,7 +141,7 @@ private:
         return TUSK_ACQUIRED;
     }
 
-    // For a frame in the table, whose shard is locked.
+    // Pins a frame in the table, whose shard is locked.
     int pin(Frame *frame, int64_t i) {
         if (frame->seen.width != widths_[i])
             return wrong_width(*frame, widths_[i]);
@@ -320,7 +319,7 @@ private:
         bool ready = frame->state == State::READY;
         out_[i] = mark(frame, ready ? HELD : OURS);
         theirs_--;
-        if (!ready) { // whoever read it failed
+        if (!ready) { // its reader failed
             frame->state = State::READING;
             tally_.hits--;
             ours_++;

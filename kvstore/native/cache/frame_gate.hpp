@@ -7,7 +7,7 @@
 
 namespace tusk {
 
-// Asked now and then, without a lock, by a waiting call.
+// Polled without a lock by a waiting call.
 struct Cancel {
     int (*asked)(void *);
     void *argument;

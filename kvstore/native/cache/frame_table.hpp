@@ -1,8 +1,7 @@
-// Which keys are in memory: a table of frames by key, in shards that are locked one at a time.
-//
-// 64 neighbouring keys share a shard, so that its lock is taken once for all of them, and lie in
-// neighbouring buckets. Buckets are chains. Their number grows by one at a time (linear hashing,
-// Litwin, VLDB 1980), in a mapping of which only the part in use is resident.
+// Table of the frames in memory by key, in shards that are locked one at a time. 64 neighbouring
+// keys share a shard, so that its lock is taken once for all of them, and lie in neighbouring
+// buckets. Buckets are chains. Their number grows by one at a time (linear hashing, Litwin, VLDB
+// 1980), in a mapping of which only the part in use is resident.
 #pragma once
 
 #include <array>
@@ -21,7 +20,7 @@ namespace tusk {
 enum class State : std::uint8_t {
     READY,
     READING,  // by a worker, others wait for it
-    ABANDONED // that worker failed: who waits for it reads it
+    ABANDONED // that worker failed: a waiting call reads it
 };
 
 // Lies behind the weights in their last unit. Fields that are not atomic change under the shard's
@@ -30,7 +29,7 @@ struct Frame {
     tusk_frame seen;
     std::uint64_t key;
     Frame *next;                     // in the bucket
-    std::atomic<std::uint32_t> pins; // calls that hold it or wait for it; rises under the lock
+    std::atomic<std::uint32_t> pins; // calls that hold it or wait for it; increases under the lock
     State state;
     std::atomic<bool> changed; // since it was read or written
     bool stored;               // LevelDB has a payload
@@ -76,9 +75,9 @@ struct alignas(64) Shard {
     std::condition_variable published;
     std::uint32_t waiting = 0; // calls, for a frame of this shard
     std::atomic<Frame *> *buckets = nullptr;
-    std::atomic<std::size_t> size = 64; // buckets
+    std::atomic<std::size_t> size = 64; // number of buckets
     std::size_t most = 64, count = 0;
-    std::size_t hand = 0; // the clock's, a bucket
+    std::size_t hand = 0; // the clock's bucket
     Stamps stamps;
 
 private:

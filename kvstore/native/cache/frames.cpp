@@ -1,4 +1,4 @@
-// Opens and closes the payload cache, and counts what it does.
+// Opens and closes the payload cache, and counts its operations.
 #include "frames.hpp"
 
 #include "../api.h"

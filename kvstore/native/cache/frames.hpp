@@ -1,16 +1,13 @@
-// The payload cache of one training: what its parts share.
-//
-// Memory. All frames lie in an arena of a fixed size, and a call may request a worker's share of
-// it. So the frames that all workers hold never exceed the arena. A call that needs room finds it
-// by evicting frames that nobody holds; calls never wait for each other's memory, and so cannot
-// deadlock. If all frames fit, one call may request all of them: the workers then hold the same
-// frames. There is one exception: held frames may be laid out so that no free run is long enough.
-// Then the call releases everything that it has and waits until it is alone (the others hold
-// frames and end, or are in the same wait and hold nothing). It empties the arena, and takes its
-// frames one behind the other.
-//
-// Order of locks: evicting, a shard, the arena. Never two shards at a time. No lock is held while
-// a caller is asked whether to stop.
+// The payload cache of one training: shared declarations. Memory. All frames are in an arena of a
+// fixed size, and a call may request a worker's share of it. So the frames that all workers hold
+// never exceed the arena. A call that needs room gets it by evicting frames without pins; calls
+// never wait for each other's memory, and so cannot deadlock. If all frames fit, one call may
+// request all of them: the workers then hold the same frames. There is one exception: held frames
+// may be laid out so that no free run is long enough. Then the call releases everything that it
+// has and waits until it is alone (the others hold frames and end, or are in the same wait and
+// hold nothing). It empties the arena, and allocates its frames contiguously. Order of locks:
+// evicting, a shard, the arena. Never two shards at a time. No lock is held while a caller's
+// cancellation is polled.
 #pragma once
 
 #include <atomic>
@@ -25,24 +22,24 @@
 
 namespace tusk {
 
-// What one call does. pushed, hits and requests are disjoint and add up to wanted. A payload is
-// pushed if another worker read it and delivered it before this one asked (deliveries.hpp). It is
-// a hit if it is in memory otherwise, or on its way for another worker.
+// Counts of one call. pushed, hits and requests are disjoint and add up to wanted. A payload is
+// pushed if another worker read it and delivered it before this one requested it (deliveries.hpp).
+// It is a hit if it is in memory otherwise, or being read for another worker.
 struct FrameTally {
     int64_t wanted = 0, hits = 0, pushed = 0, requests = 0, found = 0, evicted = 0, written = 0;
     int64_t bytes_read = 0, bytes_written = 0, reading = 0, writing = 0, waiting = 0;
 };
 
 struct alignas(64) Worker {
-    std::atomic<int64_t> held = 0; // frames; those of a call, while it runs
-    // What it will acquire next, and what others delivered of that.
+    std::atomic<int64_t> held = 0; // number of frames, including those of a running call
+    // The keys that it will acquire next, and frames delivered for them.
     std::atomic<bool> expects = false;
     std::mutex lock; // guards the following
     const std::uint64_t *expected = nullptr;
     std::size_t n_expected = 0;
-    std::size_t bytes = 0; // that it holds, and that were delivered
+    std::size_t bytes = 0; // of frames that it holds, and of delivered ones
     std::vector<Frame *> delivered;
-    std::size_t held_bytes = 0; // the worker's own
+    std::size_t held_bytes = 0; // of frames that it holds
 };
 
 // Adds the nanoseconds of its lifetime.
@@ -91,12 +88,12 @@ struct tusk_frames {
 
     std::size_t weight_size;
     bool keep_stamps;
-    bool pushes; // workers deliver what they read
+    bool pushes; // workers deliver payloads that they read
     tusk::Budget budget;
     tusk::Arena arena;
     tusk::FrameTable table;
     std::vector<tusk::Worker> workers;
-    std::size_t share;             // bytes that one call may ask for
+    std::size_t share;             // bytes that one call may request
     std::atomic<ks_store *> store; // nullptr while a checkpoint has it closed
     tusk::FrameGate gate;
 
@@ -115,7 +112,7 @@ inline std::size_t share_of(std::size_t memory, std::size_t workers) {
     return Budget(memory).arena / workers;
 }
 
-constexpr int NO_ROOM = -1; // though nothing unheld is left in memory
+constexpr int NO_ROOM = -1; // returned though no frame without pins is left in memory
 
 inline std::size_t block_units(const tusk_frames &frames, const Frame &frame) {
     return units_of(frame.seen.width, frames.weight_size);
@@ -132,7 +129,7 @@ void count(tusk_frames &frames, const FrameTally &tally);
 // ks_code.
 int take_room(tusk_frames &frames, std::size_t units, std::size_t wanted, void **block,
               FrameTally &tally, char *error);
-// Evicts all frames that nobody holds.
+// Evicts all frames without pins.
 int evict_all(tusk_frames &frames, FrameTally &tally, char *error);
 // Writes all changed frames.
 int flush(tusk_frames &frames, FrameTally &tally, char *error);

@@ -15,7 +15,7 @@ public:
         return entry.key == key ? entry.stamp : 0;
     }
 
-    // If it throws bad_alloc, nothing has changed.
+    // Strong guarantee: bad_alloc leaves it unchanged.
     void put(std::uint64_t key, double stamp) {
         if (stamp == 0 && get(key) == 0)
             return;

@@ -17,7 +17,7 @@ namespace db = tusk::leveldb;
 namespace tusk {
 namespace {
 
-constexpr int64_t LONG_RUN = 8; // keys that an iterator's first seek pays for
+constexpr int64_t LONG_RUN = 8; // keys that justify an iterator's first seek
 
 // Decodes the payload of a key into a partition of the given width.
 template <class Weight>

@@ -1,4 +1,4 @@
-// Reading many partitions, and what a call counts.
+// Reads of many partitions, and counts of a call.
 #pragma once
 
 #include "../frames.h"
@@ -6,7 +6,7 @@
 
 namespace tusk {
 
-// What one call did. It is added to the store's counters at the end, because all threads share
+// Counts of one call. They are added to the store's counters at the end, because all threads share
 // these.
 struct Tally {
     explicit Tally(ks_store &counted) : store(counted) {}
@@ -22,7 +22,7 @@ struct Tally {
     int64_t requests = 0, found = 0, writes = 0, batches = 0, bytes_read = 0, bytes_written = 0;
 };
 
-// Where n partitions go: one behind the other, or each into its own frame.
+// Destinations of n partitions: contiguous, or each in its own frame.
 template <class Weight> struct Targets {
     std::size_t width(int64_t i) const {
         return frames ? frames[i]->width : static_cast<std::size_t>(starts[i + 1] - starts[i]);

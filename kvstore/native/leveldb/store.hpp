@@ -73,8 +73,8 @@ inline int corrupt(std::uint64_t key, const char *what, char *error) {
     return KS_CORRUPT;
 }
 
-// LevelDB refuses to read what it wrote after half a record. So nothing more is made durable: it
-// would replace the last checkpoint with data that cannot be read.
+// LevelDB refuses to read its log after half a record. So nothing more is made durable: it would
+// replace the last checkpoint with data that cannot be read.
 inline int torn(char *error) {
     std::snprintf(error, KS_ERROR,
                   "a write failed before: close the store and resume from its last checkpoint");

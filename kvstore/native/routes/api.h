@@ -20,52 +20,53 @@ extern "C" {
 
 typedef struct ks_routes ks_routes;
 
-/* Weights that chunk j takes over from chunk i are bucket i of region j. What is kept by pair of
- * chunks lies in a file, so that memory does not bound their number. Arrays stay the caller's,
- * valid until ks_routes_close. */
+/* Weights that chunk j takes over from chunk i are bucket i of region j. State by pair of
+ * chunks lies in a file, so that memory does not bound their number. Arrays belong to the
+ * caller, and must be valid until ks_routes_close. */
 typedef struct ks_route_plan {
     int32_t chunks, weight_size; /* weight_size: bytes of all weights of a feature, which move
-                                    together; elsewhere here "a weight" is all of a feature's */
-    const int64_t *region; /* (chunks + 1,) bytes in the file of weights at which each begins */
-    const int64_t *first;  /* (chunks + 1,) weights of the chunks before */
-    int32_t weights;       /* descriptor: the weights, zeros at first */
-    int32_t moves;   /* descriptor: int32 of shape (first[chunks],): for each chunk the places of
-                        its weights in the order of the regions to which they go */
-    int32_t links;   /* descriptor: uint32 of shape (chunks, 4, chunks): for each chunk the weights
-                        of its buckets and their first places, in weights; then the same of the
-                        buckets that it fills in the other regions */
-    int32_t piece;   /* weights that are handed out together between passes, at most */
-    int32_t behind;  /* bytes that are gathered for each region before they are written, a multiple
-                        of 4,096, or 0 */
-    int32_t several; /* weights of a feature, 1 or more; widths of frames count them singly */
+                                  * together; elsewhere here "a weight" is all of a feature's */
+    const int64_t
+        *region; /* (chunks + 1,) offset of each region in the file of weights, in bytes */
+    const int64_t *first; /* (chunks + 1,) number of weights of earlier chunks */
+    int32_t weights;      /* descriptor: the weights, zeros at first */
+    int32_t moves;   /* descriptor: int32 of shape (first[chunks],): for each chunk the indices
+                      * of its weights in the order of their destination regions */
+    int32_t links;   /* descriptor: uint32 of shape (chunks, 4, chunks): for each chunk the
+                      * sizes of its buckets and their first indices, in weights; then the same
+                      * for the buckets that it fills in the other regions */
+    int32_t piece;   /* largest number of weights acquired together between passes */
+    int32_t behind;  /* bytes gathered for each region before they are written, a multiple of
+                      * 4,096, or 0 */
+    int32_t several; /* weights per feature, 1 or more; widths of frames count them singly */
 } ks_route_plan;
 
 typedef struct ks_route_counters { /* of buckets, and of runs written; see FrameCounters */
     int64_t wanted, hits, requests, found, written, bytes_read, bytes_written;
-    int64_t reading, writing, waiting; /* ns: of the thread, and that workers waited for it */
+    int64_t reading, writing, waiting; /* ns of the thread, and of workers waiting for it */
 } ks_route_counters;
 
-/* Memory: four times the largest region, and `behind` and less than 200 bytes per chunk. In a pass
- * the key of a chunk's weights is its number, and their width that of its region. */
+/* Memory: four times the largest region, and `behind` and less than 200 bytes per chunk. In a
+ * pass the key of a chunk's weights is its number, and their width that of its region. */
 KS_API int ks_routes_open(const ks_route_plan *plan, ks_routes **out, char *error);
 KS_API void ks_routes_close(ks_routes *routes);
 KS_API void ks_routes_access(ks_routes *routes, tusk_frame_access *out);
 KS_API void ks_routes_count(ks_routes *routes, ks_route_counters *counters);
-/* Between passes: rest 1 leaves all weights in the file, those of a feature in the region of the
- * first chunk that has it. Then any worker may acquire the p-th piece of what rests in region j,
- * from the first place of its bucket j on; its key is j * 2^16 + p. rest 0 ends it; all stamps
- * become 0 if fold is set. */
+/* Between passes: rest 1 leaves all weights in the file, those of a feature in the region of
+ * the first chunk that has it. Then any worker may acquire the p-th piece of the weights
+ * resting in region j, from the first index of its bucket j on; its key is j * 2^16 + p. rest 0
+ * ends it; all stamps become 0 if fold is set. */
 KS_API int ks_routes_rest(ks_routes *routes, int rest, int fold, char *error);
 
-/* Planning. out[k] is the number of times that chunks[k] came before in chunks, beyond what next,
- * shape (chunks,), had for it; next counts on. */
+/* Planning. out[k] is the number of earlier occurrences of chunks[k] in chunks, starting at its
+ * count in next, shape (chunks,); next is updated. */
 KS_API void ks_route_ranks(const uint16_t *chunks, int64_t n, uint32_t *next, int32_t *out);
-/* pairs: id * 2^16 + chunk, rising, all those of their ids. For each pair the chunk that has the
- * id before, and 2^16 times that which has it after, in the order of chunks and of ids: next,
- * shape (chunks,), is where those of each chunk begin in out. */
+/* pairs: id * 2^16 + chunk, rising, all pairs of their ids. Computes for each pair the chunk
+ * that has the id before, and 2^16 times the one that has it after, in the order of chunks and
+ * of ids: next, shape (chunks,), has the start of each chunk in out. */
 KS_API void ks_route_neighbours(const uint64_t *pairs, int64_t n, int64_t *next, uint32_t *out);
-/* The pairs of a range of ids, low .. low + width - 1: those of each chunk rising, one chunk after
- * the other. */
+/* The pairs of a range of ids, low .. low + width - 1: rising in each chunk, chunks
+ * concatenated. */
 typedef struct ks_range {
     int32_t *ids;
     const int64_t *lengths; /* (chunks,) */
@@ -73,32 +74,34 @@ typedef struct ks_range {
     int64_t width;
 } ks_range;
 
-/* The same in the order of ids, without a sort, where few ids of a range do not occur. table,
- * uint32 of shape (3, block), and next, shape (chunks,), are for its use: it takes `block` ids at
- * a time. */
+/* The same from pairs in the order of chunks, without a sort, if most ids of a range occur.
+ * table, uint32 of shape (3, block), and next, shape (chunks,), are scratch memory: it takes
+ * `block` ids at a time. */
 KS_API void ks_route_linked(const ks_range *range, uint32_t *table, int64_t block, int64_t *next,
                             uint32_t *out);
-/* Adds to takes, shape (chunks, chunks), how many pairs of a range have each chunk before. */
+/* Adds the number of pairs of a range by chunk before to takes, shape (chunks, chunks). */
 KS_API void ks_route_tally(const ks_range *range, const uint32_t *around, uint32_t *takes);
-/* Leaves of the ids of a range those of pairs that rest with their chunk between passes, in the
- * same order; counts, shape (chunks,): how many of each chunk. Returns how many in all. */
+/* Filters the ids of a range in place, in the same order, to those of pairs whose weight stays
+ * with its chunk between passes. Writes their number by chunk to counts, shape (chunks,), and
+ * returns their total. */
 KS_API int64_t ks_route_rests(const ks_range *range, const uint32_t *around, uint32_t *counts);
-/* For each weight of a chunk the chunk before and the one after, as above: its place in the
- * chunk's region, and these places in the order of the regions to which they go. takes, gives:
- * shape (chunks,), where the buckets begin in either; they count on. */
+/* From the chunks before and after each weight of a chunk, as above: the index of each weight
+ * in the chunk's region, and these indices in the order of the destination regions. takes,
+ * gives: shape (chunks,), first indices of the buckets in either; they are advanced. */
 KS_API void ks_route_order(const uint32_t *around, int64_t n, uint32_t *takes, uint32_t *gives,
                            int32_t *places, int32_t *going);
-/* Of the weights of a chunk those that rest in its region between passes, in the order of ids;
- * returns how many. around: as above; takes: where the buckets begin in `weights`, which are those
- * of the region from the first one that rests; they count on. One is written beyond. */
+/* Extracts the weights of a chunk that rest in its region between passes, in the order of ids;
+ * returns their number. around: as above; takes: first indices of the buckets in `weights`,
+ * which are those of the region from the first one that rests; they are advanced. Writes one
+ * item beyond the result. */
 KS_API int64_t ks_route_resting(const uint32_t *around, int64_t n, int32_t chunk, uint32_t *takes,
                                 const uint32_t *weights, uint32_t *out);
 
-/* What rests of a range, its ids and the bits of their weights as they lie by chunk, in the order
- * of ids: the next ones that are not 0, at most `most`, which is more than `block`. Returns how
- * many; 0: there are no more. next, shape (2, chunks), has in its first row where the chunks' ids
- * that are yet to come begin; table, uint32 of shape (block,), is for its use. No block of ids,
- * which begin at low and at multiples of `block` beyond it, is in the answers of two calls. */
+/* Resting pairs of a range, ids and the bits of their weights by chunk, in the order of ids:
+ * yields the next nonzero ones, at most `most`, which is more than `block`. Returns their
+ * number; 0 at the end. next, shape (2, chunks), has in its first row the start of the chunks'
+ * remaining ids; table, uint32 of shape (block,), is scratch memory. Blocks of ids begin at low
+ * and at multiples of `block` beyond it, and no block is divided between two calls. */
 typedef struct ks_rest {
     const ks_range *range;
     const uint32_t *weights;
@@ -109,12 +112,12 @@ typedef struct ks_rest {
 
 KS_API int64_t ks_route_by_id(const ks_rest *rest, int64_t *ids, uint32_t *weights);
 
-/* Runs of a file, one after the other in memory. */
+/* Runs of a file, concatenated in memory. */
 typedef struct ks_runs {
-    int32_t file, threads; /* threads: requests at the same time, at most */
+    int32_t file, threads; /* threads: largest number of concurrent requests */
     int32_t writes;        /* 1: from memory into the file, 0: from the file into memory */
     void *data;
-    const int64_t *at, *bytes; /* (n,) places in the file, and lengths */
+    const int64_t *at, *bytes; /* (n,) offsets in the file, and lengths */
     int64_t n;
 } ks_runs;
 

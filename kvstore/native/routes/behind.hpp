@@ -1,4 +1,4 @@
-// Writing behind: what goes to a region is gathered in whole pages before it is written.
+// Write-behind: bytes for a region are gathered in whole pages before they are written.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace tusk {
 
-// Memory of the system itself: what malloc gets back it may keep, and buffers of a share of the
+// Memory mapped from the system: malloc may keep freed memory, and then buffers of a share of the
 // cache would count twice.
 struct Unmap {
     void operator()(void *memory) const { munmap(memory, size); }
@@ -29,27 +29,27 @@ inline Memory take(std::size_t bytes) {
     return Memory(static_cast<char *>(memory), Unmap{size});
 }
 
-// A buffer for each region. Chunks come in order, and so do the places to which they write in a
+// A buffer for each region. Chunks come in order, and so do the offsets that they write in a
 // region; so each region is written from one end to the other, in runs as long as its buffer. One
 // thread at a time may call.
 class Behind {
 public:
-    // size: bytes of each buffer, a multiple of a page; 0: all is written at once.
+    // size: bytes of each buffer, a multiple of a page; 0: writes are immediate.
     Behind(int32_t regions, int32_t size)
         : size_(static_cast<std::size_t>(size)), open_(static_cast<std::size_t>(regions)) {}
     void take() { memory_ = tusk::take(open_.size() * size_); } // before the first put
     void drop() { memory_.reset(); }                            // when all is flushed
 
-    // Writes `bytes` at a place of the file, once they and what follows fill the buffer. `write`
-    // takes data, bytes and the place; its failure is the result.
+    // Writes `bytes` bytes at a file offset, once they and what follows fill the buffer. `write`
+    // takes data, bytes and the offset; its failure is the result.
     using Write = std::function<bool(const char *, std::size_t, int64_t)>;
     bool put(int32_t region, const char *data, std::size_t bytes, int64_t at, const Write &write);
-    // Writes what is in a region's buffer.
+    // Writes the contents of a region's buffer.
     bool flush(int32_t region, const Write &write);
 
 private:
     struct Open {
-        int64_t begin = 0; // place in the file of the buffer's first byte
+        int64_t begin = 0; // file offset of the buffer's first byte
         std::size_t used = 0;
     };
     char *buffer(int32_t region) {

@@ -1,4 +1,4 @@
-// What planning does for each pair of a chunk and a feature.
+// Computations on each pair of a chunk and a feature for a plan.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -25,7 +25,7 @@ void ks_route_neighbours(const uint64_t *pairs, int64_t n, int64_t *next, uint32
 
 namespace {
 
-struct Seen { // of an id: places of its first and last pair, and their chunks
+struct Seen { // of an id: indices of its first and last pair, and their chunks
     uint32_t first, last;
     uint16_t first_chunk, last_chunk;
 };
@@ -56,7 +56,7 @@ void ks_route_linked(const ks_range *range, uint32_t *table, int64_t block, int6
         first += range->lengths[j];
     }
     for (int64_t from = 0; from < range->width;
-         from += block) { // a table that a core's cache holds
+         from += block) { // a table that fits a core's cache
         int64_t size = std::min(block, range->width - from), low = range->low + from, end = 0;
         std::memset(seen, 0xff, static_cast<std::size_t>(size) * sizeof(Seen));
         for (int32_t j = 0; j < range->chunks; j++) {
@@ -99,11 +99,11 @@ int64_t ks_route_rests(const ks_range *range, const uint32_t *around, uint32_t *
 
 namespace {
 
-struct Window { // ids from .. to - 1, and where each chunk's end: the second row of next
+struct Window { // ids from .. to - 1, and the end of each chunk's ids: the second row of next
     int64_t from, to, count;
 };
 
-// The block with the least id that is yet to come; none: count is 0.
+// The block with the least remaining id; none: count is 0.
 Window next_window(const ks_rest &rest, int64_t *ends) {
     const ks_range &range = *rest.range;
     int64_t least = INT64_MAX, end = 0;
@@ -141,7 +141,7 @@ int64_t by_table(const ks_rest &rest, const Window &w, const int64_t *ends, int6
     std::fill_n(rest.table, rest.block, 0);
     take_window(rest, ends,
                 [&](int64_t id, uint32_t weight) { rest.table[id - w.from] = weight; });
-    int64_t n = 0; // at most those that were taken, so one beyond is room that there is
+    int64_t n = 0; // at most the number taken, and there is room for one more
     for (int64_t i = 0; i < rest.block; i++) {
         ids[n] = w.from + i;
         weights[n] = rest.table[i];
@@ -167,7 +167,7 @@ int64_t by_sort(const ks_rest &rest, const Window &w, const int64_t *ends, int64
     return n;
 }
 
-constexpr int64_t FEW = 32; // ids of a block for each that occurs, from which on these are sorted
+constexpr int64_t FEW = 32; // block length per occurring id from which on ids are sorted
 
 } // namespace
 

@@ -1,4 +1,4 @@
-// Between passes: all weights lie in the file, and workers take them in pieces.
+// Between passes: all weights are in the file, and workers acquire them in pieces.
 #include <cstdio>
 #include <string>
 
@@ -18,8 +18,8 @@ Resting &of_worker(ks_routes &r, int32_t worker) {
     return r.rest[worker];
 }
 
-// Adds the parts of a piece, places begin .. end of region j, whose weights lie at `at`. Returns
-// how many buckets begin in it.
+// Adds the parts of a piece, indices begin .. end of region j, with weights at `at`. Returns the
+// number of buckets that begin in it.
 int64_t add_parts(const ks_routes &r, const Links &links, int32_t j, int64_t begin, int64_t end,
                   char *at, std::vector<tusk_frame> &parts) {
     int64_t buckets = 0;
@@ -35,7 +35,7 @@ int64_t add_parts(const ks_routes &r, const Links &links, int32_t j, int64_t beg
     return buckets;
 }
 
-// Where the piece of a key begins in its region, in weights; -1: it is none.
+// Start of the piece of a key in its region, in weights; -1 for an invalid key.
 int64_t begin_of(const ks_routes &r, const Links &links, uint64_t key, uint32_t width) {
     int32_t j = chunk_of(key);
     int64_t begin = links.takes_at(j) + static_cast<int64_t>(key % PIECE_KEYS) * r.plan.piece;
@@ -100,7 +100,7 @@ void release_resting(ks_routes &r, int32_t worker, int64_t n, int changed) {
         const tusk_frame &frame = mine.frames[k];
         std::size_t size = r.bytes_of(frame.width);
         if (!write_at(r.plan.weights, frame.weights, size, mine.offsets[k], error)) {
-            std::string text(error); // the next call tells
+            std::string text(error); // the next call reports it
             r.thread.add([text](char *e) {
                 std::snprintf(e, KS_ERROR, "%s", text.c_str());
                 return false;
@@ -115,7 +115,8 @@ void release_resting(ks_routes &r, int32_t worker, int64_t n, int changed) {
     r.counted.bytes_written += bytes;
 }
 
-// Puts into the file what only memory has: the weights that go from the last chunk to the next.
+// Writes the weights that are in memory only to the file: those that go from the last chunk to the
+// next.
 bool settle_down(ks_routes &r, char *error) {
     if (!r.thread.idle(error))
         return false;

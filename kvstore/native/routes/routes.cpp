@@ -1,9 +1,8 @@
-// A pass over the chunks: acquire reads a chunk's region, release sends its weights on.
-//
-// Tasks of the thread run in order. Acquiring chunk j asks for its moves and for the region of
-// chunk j + 1, all but what j itself will put there. Releasing j copies the weights in the order
-// of their next chunks, puts those of j + 1 into memory, and has all others written. So what is
-// read was written before, and the weights that every chunk needs never leave memory.
+// A pass over the chunks: acquire reads a chunk's region, release sends its weights on. Tasks of
+// the thread run in order. Acquiring chunk j requests its moves and the region of chunk j + 1,
+// except what j itself will put there. Releasing j copies the weights in the order of their next
+// chunks, puts those of j + 1 into memory, and has all others written. So everything read was
+// written before, and the weights that every chunk needs never leave memory.
 #include <cstdio>
 #include <cstring>
 
@@ -24,7 +23,7 @@ bool ks_routes::write_run(const char *data, std::size_t size, int64_t at, char *
     return true;
 }
 
-// Reads a region into `next`, all but one bucket (-1: all of it), once its links are there.
+// Reads a region into `next` once its links are there, without one bucket (-1: all of it).
 bool ks_routes::read_region(int32_t j, int32_t without, char *error) {
     if (!behind.flush(j, writer(error)))
         return false;
@@ -48,7 +47,7 @@ bool ks_routes::read_region(int32_t j, int32_t without, char *error) {
     return true;
 }
 
-// Copies the weights of the chunk in hand in the order of the chunks to which they go.
+// Copies the weights of the current chunk in the order of their destination chunks.
 template <class W> void ks_routes::gather(int32_t j) {
     auto *from = reinterpret_cast<const W *>(here.get());
     auto *to = reinterpret_cast<W *>(out.get());
@@ -57,7 +56,7 @@ template <class W> void ks_routes::gather(int32_t j) {
         to[k] = from[move_of(k)];
 }
 
-// The same of features with several weights.
+// The same for features with several weights.
 void ks_routes::gather_several(int32_t j) {
     auto size = static_cast<std::size_t>(plan.weight_size);
     int64_t n = plan.first[j + 1] - plan.first[j];
@@ -66,8 +65,8 @@ void ks_routes::gather_several(int32_t j) {
         std::memcpy(to, here.get() + bytes(move_of(k)), size);
 }
 
-// Sends what chunk j released: into memory for the chunk after it, towards the file for the
-// others.
+// Sends the weights that chunk j released: into memory for the chunk after it, towards the file
+// for the others.
 bool ks_routes::send(int32_t j, char *error) {
     int32_t near = after(j);
     std::size_t at = 0;
@@ -91,7 +90,7 @@ bool ks_routes::send(int32_t j, char *error) {
     return true;
 }
 
-// The buckets of the chunk in hand.
+// Counts the buckets of the current chunk.
 void ks_routes::count_wanted() {
     std::scoped_lock guard(counting);
     for (int32_t i = 0; i < plan.chunks; i++) {
@@ -109,7 +108,7 @@ void ks_routes::count_wanted() {
 
 namespace {
 
-// Waits for a chunk's region, which was asked for before if chunks come in order.
+// Waits for a chunk's region, which has been requested before if chunks come in order.
 int bring(ks_routes &r, int32_t j, const Cancel &cancel, char *error) {
     if (r.asked != j) {
         r.ready = r.source = -1;
@@ -128,7 +127,7 @@ int bring(ks_routes &r, int32_t j, const Cancel &cancel, char *error) {
     return stop ? TUSK_ACQUIRE_CANCELLED : TUSK_STORE_FAILED;
 }
 
-// The frame of the chunk whose region is in memory, and its parts.
+// Sets the frame of the chunk whose region is in memory, and its parts.
 void hand_out(ks_routes &r, int32_t j) {
     r.parts.clear();
     for (int32_t i = 0; i < r.plan.chunks; i++)
@@ -139,7 +138,7 @@ void hand_out(ks_routes &r, int32_t j) {
     r.count_wanted();
 }
 
-// Asks for where the weights of chunk j will go, and for the region of the chunk after it.
+// Requests the destinations of chunk j's weights, and the region of the chunk after it.
 void read_ahead(ks_routes &r, int32_t j) {
     int32_t near = r.after(j);
     r.has_moves = false;
@@ -160,7 +159,7 @@ void read_ahead(ks_routes &r, int32_t j) {
     });
 }
 
-// Of a call in a pass: the key is a chunk's number.
+// Acquires in a pass, where the key is a chunk's number.
 int acquire_chunk(ks_routes &r, const Asked &asked, const Cancel &cancel, char *error) {
     uint64_t key = asked.keys[0];
     if (asked.n != 1 || key >= static_cast<uint64_t>(r.plan.chunks)) {
@@ -192,7 +191,7 @@ void release_chunk(ks_routes &r) {
     r.held = -1;
     {
         Watch watch(r.waiting);
-        // A failure of the thread is told by the next call.
+        // A failure of the thread is reported by the next call.
         if (!r.thread.wait([&] { return r.has_moves && r.sent; }, {}, error, &stop))
             return;
     }
@@ -200,7 +199,7 @@ void release_chunk(ks_routes &r) {
         r.gather_several(j);
     else
         r.plan.weight_size == 4 ? r.gather<float>(j) : r.gather<double>(j);
-    // Parts are of one time under l1, and of one span of time under l2 (clock.hpp).
+    // Parts have one time under l1, and one span of time under l2 (clock.hpp).
     double stamp = 0;
     for (const tusk_frame &part : r.parts)
         stamp = std::max(stamp, part.stamp);

@@ -1,4 +1,4 @@
-// What the parts of ks_routes share.
+// Declarations shared by the parts of ks_routes.
 #pragma once
 
 #include <atomic>
@@ -17,17 +17,17 @@
 
 namespace tusk {
 
-// Runs tasks one after the other on a thread of its own. After a failure the others are dropped.
+// Runs tasks one after the other on its own thread. After a failure the others are dropped.
 class IoThread {
 public:
     IoThread();
-    ~IoThread(); // waits for the task in hand
+    ~IoThread(); // waits for the current task
     IoThread(const IoThread &) = delete;
     IoThread &operator=(const IoThread &) = delete;
 
     using Task = std::function<bool(char *error)>; // false: it failed, error has a sentence
     void add(Task task);
-    // Makes those that wait look again, in the middle of a task.
+    // Wakes waiting callers in the middle of a task.
     void tell();
     // Waits until done() holds, which tasks make true; false: a task failed, or it was cancelled.
     bool wait(const std::function<bool()> &done, const Cancel &cancel, char *error,

@@ -1,4 +1,4 @@
-// Many short runs of a file at once: a disk answers several requests in the time of one.
+// Many concurrent short runs of a file: a disk answers several requests in the time of one.
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -13,7 +13,7 @@ namespace {
 
 struct Runs {
     const ks_runs &given;
-    std::vector<std::size_t> first; // where each run begins in memory
+    std::vector<std::size_t> first; // offset of each run in memory
     std::atomic<int64_t> next{0};
     std::atomic<bool> failed{false};
 
@@ -30,7 +30,7 @@ struct Runs {
                             : read_at(given.file, data, size, given.at[k], error);
     }
 
-    // Takes one run after the other; `error` is that of the first failure.
+    // Processes one run after the other; `error` is that of the first failure.
     void work(char *error) {
         char mine[KS_ERROR];
         for (int64_t k; !failed && (k = next++) < given.n;)
@@ -53,7 +53,7 @@ int ks_move_runs(const ks_runs *given, char *error) {
                 try {
                     for (int64_t k = 0; k < wanted; k++)
                         others.emplace_back([&] { runs.work(error); });
-                } catch (...) { // as many as there are will do
+                } catch (...) { // go on with the threads started so far
                 }
             }
             runs.work(error);

@@ -1,4 +1,4 @@
-// Weights that travel: what is in memory of them.
+// Weights that travel: the state in memory.
 #pragma once
 
 #include <algorithm>
@@ -34,13 +34,13 @@ public:
         : file_(plan.links), n_(static_cast<std::size_t>(plan.chunks)), data_(PARTS * n_) {}
 
     bool read(int32_t chunk, char *error) { return read(chunk, PARTS, error); }
-    // The first two alone.
+    // Reads the first two only.
     bool read_takes(int32_t chunk, char *error) { return read(chunk, 2, error); }
 
     uint32_t takes(int32_t from) const { return part(0, from); }
-    uint32_t takes_at(int32_t from) const { return part(1, from); } // place in its own region
+    uint32_t takes_at(int32_t from) const { return part(1, from); } // index in its own region
     uint32_t gives(int32_t to) const { return part(2, to); }
-    uint32_t gives_at(int32_t to) const { return part(3, to); } // place in the other's region
+    uint32_t gives_at(int32_t to) const { return part(3, to); } // index in the other's region
     void swap(Links &other) { data_.swap(other.data_); }
 
 private:
@@ -58,16 +58,16 @@ private:
     std::vector<uint32_t> data_;
 };
 
-// What a worker holds between passes.
+// State of a worker between passes.
 struct Resting {
     std::vector<tusk_frame> frames, parts;
-    std::vector<std::size_t> first; // of the parts of each frame
+    std::vector<std::size_t> first; // first of the parts of each frame
     std::vector<int64_t> offsets;   // in the file
     int64_t buckets = 0;
     Memory memory;
 };
 
-// What a call asks for.
+// Arguments of an acquire call.
 struct Asked {
     const uint64_t *keys;
     const uint32_t *widths;
@@ -85,7 +85,7 @@ struct ks_routes {
         take_buffers();
     }
 
-    // What passes need, and what is at rest does not: who seals has memory of his own.
+    // Memory for passes only: between them, sealing has buffers of its own.
     void take_buffers() {
         int64_t region = 0, weights = 0;
         for (int32_t j = 0; j < plan.chunks; j++) {
@@ -109,13 +109,13 @@ struct ks_routes {
     std::size_t bytes(int64_t weights) const {
         return static_cast<std::size_t>(weights * plan.weight_size);
     }
-    // Of a frame, whose width counts weights singly.
+    // Bytes of a frame; width: its number of scalar weights, also where a feature has several.
     std::size_t bytes_of(uint32_t width) const { return bytes(width / several()); }
     uint32_t several() const { return static_cast<uint32_t>(plan.several); }
-    int64_t places(int32_t j) const { // of a chunk's region
+    int64_t places(int32_t j) const { // number of weights of a chunk's region
         return (plan.region[j + 1] - plan.region[j]) / plan.weight_size;
     }
-    int32_t move_of(int64_t k) const { // of the chunk in hand
+    int32_t move_of(int64_t k) const { // move of the current chunk's k-th weight
         return reinterpret_cast<const int32_t *>(moves.get())[k];
     }
     int32_t after(int32_t j) const { return (j + 1) % plan.chunks; }
@@ -133,16 +133,16 @@ struct ks_routes {
     void count_wanted();
 
     ks_route_plan plan;
-    std::vector<double> stamps;         // of the weights that each chunk released
-    std::vector<std::uint8_t> released; // whether it did
-    // Of the chunk in hand, of the one after it, and of what goes away.
+    std::vector<double> stamps;         // stamps of the weights that each chunk released
+    std::vector<std::uint8_t> released; // whether each chunk has released its weights
+    // Links of the current chunk, of the one after it, and of the outgoing weights.
     tusk::Links links, next_links, sent_links;
     tusk::Behind behind;
     tusk::Memory here, next, out, moves; // moves: int32
-    tusk_frame frame{};                  // of the chunk in hand
+    tusk_frame frame{};                  // frame of the current chunk
     std::vector<tusk_frame> parts;       // its buckets
     int32_t asked = -1;                  // the chunk whose region is or will be in `next`
-    int32_t source = -1;                 // the chunk of which `next` has what the file lacks
+    int32_t source = -1;                 // the chunk whose weights `next` has but not the file
     int32_t held = -1;
     std::atomic<int32_t> ready{-1}; // the chunk whose region is in `next`, complete
     std::atomic<bool> has_moves{false}, sent{true};
@@ -153,7 +153,7 @@ struct ks_routes {
     std::mutex counting;
     ks_route_counters counted{};
     std::atomic<int64_t> reading{0}, writing{0}, waiting{0};
-    tusk::IoThread thread; // last: it ends before what it uses
+    tusk::IoThread thread; // last: it ends before the members that it uses
 };
 
 namespace tusk {

@@ -1,11 +1,11 @@
 """A worker's side of the two-phase commit of plans.
 
 Source: K. Mahajan, PhD thesis, 2021, section 4.5. The optimizer asks all workers whether they can
-follow a plan, and commits it only where all can. The thesis's workers switch in the iteration that
+follow a plan, and commits it only if all can. The thesis's workers switch in the iteration that
 follows the commit. A commit may reach one worker sooner than another, or never. So here each
-worker says to all others in every iteration which plan it has, and all take the oldest of these
-two iterations later. Where the optimizer is gone, a worker has the plain order, and so all return
-to it together.
+worker reports to all others in every iteration which plan it has, and all use the oldest of these
+two iterations later. A worker that loses the optimizer has the plain order, and so all return to
+it together.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tuskml.schedule.exchange.workers.windows import Workers
 PLAIN_ORDER = 0
 """The version of the plan that needs no optimizer."""
 LONGEST = 1 << 24
-"""Bytes of a line."""
+"""Longest line in bytes."""
 
 
 def lines(one: socket.socket) -> Iterator[dict[str, Any]]:
-    """The JSON objects that a connection brings, one a line, until it ends."""
+    """Reads JSON objects from a connection, one per line, until it ends."""
     held = b""
     with suppress(OSError, ValueError):
         while len(held) < LONGEST:
@@ -36,21 +36,24 @@ def lines(one: socket.socket) -> Iterator[dict[str, Any]]:
                 return
             *whole, held = (held + some).split(b"\n")
             for line in whole:
-                found = json.loads(line)
-                if isinstance(found, dict):
-                    yield found
+                message = json.loads(line)
+                if isinstance(message, dict):
+                    yield message
 
 
 def say(one: socket.socket, **what: Any) -> None:
-    """Sends an object without waiting. OSError where the other side does not read."""
+    """Sends an object without waiting. Raises OSError if the other side does not read."""
     line = json.dumps(what).encode() + b"\n"
     if one.send(line, socket.MSG_DONTWAIT) < len(line):
         raise OSError("the connection takes no more")
 
 
 class Ballot:
-    """The plans that a worker has. control: the connection to the optimizer, None without one;
-    usable: says which links reach all workers."""
+    """The plans of a worker.
+
+    control: the connection to the optimizer, None without one; usable: returns the links that
+    reach all workers.
+    """
 
     def __init__(self, workers: Workers, control: socket.socket | None = None) -> None:
         self.workers, self.control = workers, control
@@ -63,7 +66,7 @@ class Ballot:
             threading.Thread(target=self.listen, args=(control,), daemon=True).start()
 
     def listen(self, control: socket.socket) -> None:
-        """Answers the optimizer until it is gone, after which the plain order holds."""
+        """Answers the optimizer until its connection ends, after which the plain order holds."""
         with suppress(OSError):
             for word in lines(control):
                 if "prepare" in word:
@@ -75,7 +78,7 @@ class Ballot:
         self.reset()
 
     def prepare(self, control: socket.socket, text: Any) -> None:
-        """Keeps a plan that can be followed, and says whether it can."""
+        """Stores a plan that can be followed, and votes."""
         try:
             plan = read(text)
             fault = self.workers.fault(plan, self.usable())
@@ -95,7 +98,7 @@ class Ballot:
             self.committed = PLAIN_ORDER
 
     def plan(self, version: int, plain: Plan) -> Plan:
-        """Returns the plan of a version that all workers have; older ones are dropped."""
+        """Returns the plan of a version that all workers have, and drops older ones."""
         with self.lock:
             if version == PLAIN_ORDER:
                 return plain
@@ -103,7 +106,7 @@ class Ballot:
             return self.held[version]
 
     def report(self, **what: Any) -> None:
-        """Reports to the optimizer if it listens; an iteration never waits for it."""
+        """Reports to the optimizer if it reads; an iteration never waits for it."""
         if self.control is None:
             return
         try:

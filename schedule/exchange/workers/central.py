@@ -1,8 +1,8 @@
-"""The central optimizer: finds plans from what workers measured, and commits them in two phases.
+"""The central optimizer: derives plans from measurements and commits them in two phases.
 
-Source: K. Mahajan, PhD thesis, 2021, sections 4.4.3 to 4.5. It is asked again where links wait for
-more than a twentieth of their time in several iterations on end, and where the workers returned to
-the plain order. Workers never wait for it.
+Source: K. Mahajan, PhD thesis, 2021, sections 4.4.3 to 4.5. It searches again if links wait for
+more than a twentieth of their time in several consecutive iterations, and if the workers returned
+to the plain order. Workers never wait for it.
 """
 
 from __future__ import annotations
@@ -22,26 +22,29 @@ from tuskml.schedule.exchange.network import Channel, Network
 from tuskml.schedule.exchange.plan import Plan
 from tuskml.schedule.exchange.search import Search, optimized, rehearsed
 from tuskml.schedule.exchange.workers.ballot import lines, say
-from tuskml.schedule.exchange.workers.measured import network, timed
 from tuskml.schedule.exchange.workers.mesh import accepted
+from tuskml.schedule.exchange.workers.probing import network, timed
 
 CONTROL = -1
-"""The number by which workers greet the optimizer, where a link's would be."""
+"""Identifies a connection to the optimizer in a greeting, in place of a link."""
 WARM = 4
 """Iterations in which computations are measured before the first plan."""
 IN_A_ROW = 5
-"""Iterations whose links waited too long before another plan is looked for."""
+"""Consecutive iterations with long waits of links before another search."""
 WAITED = 0.05
-"""The part of an iteration that links may wait."""
+"""Fraction of an iteration that links may wait."""
 BRIEF = Search(1.0)
 BETTER = 0.97
-"""Another plan must be estimated at less than so much of the current one."""
+"""Largest cost of a new plan, relative to the current one."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """A worker's iteration: its plan's version, seconds in all, those for which its links waited,
-    those of its computations, and the links that reach all workers."""
+    """A worker's report of an iteration.
+
+    Its plan's version, seconds in all, seconds that its links waited, seconds of its computations,
+    and the links that reach all workers.
+    """
 
     version: int
     took: float
@@ -51,7 +54,10 @@ class Report:
 
 
 class Central:
-    """connections: to the workers, by rank; search: of a plan; timeout: seconds for a vote."""
+    """The optimizer of a training.
+
+    connections: to the workers, by rank; search: limits of a search; timeout: seconds for a vote.
+    """
 
     def __init__(
         self,
@@ -73,13 +79,13 @@ class Central:
             threading.Thread(target=self.listen, args=(rank, one), daemon=True).start()
 
     def listen(self, rank: int, one: socket.socket) -> None:
-        """Keeps what a worker says; None at its end."""
+        """Queues the messages of a worker; None at the end."""
         for word in lines(one):
             self.words.put((rank, word))
         self.words.put((rank, None))
 
     def run(self) -> int:
-        """Until a worker leaves. How many plans were committed."""
+        """Plans until a worker leaves; returns the number of committed plans."""
         while True:
             rank, word = self.words.get()
             if word is None:
@@ -87,7 +93,7 @@ class Central:
             self.take(rank, word)
 
     def take(self, rank: int, word: Mapping[str, Any]) -> None:
-        """A worker's measurements, or its report of an iteration."""
+        """Stores a worker's measurements, or its report of an iteration."""
         if "links" in word:
             self.channels = [Channel(rate, rate, latency) for rate, latency in word["links"]]
         elif "iteration" in word:
@@ -104,7 +110,7 @@ class Central:
                 self.judge()
 
     def judge(self) -> None:
-        """Looks for a plan where there is none, where links wait, or where workers left theirs."""
+        """Searches if there is no plan, if links wait, or if workers left their plan."""
         wanted = WARM if self.plan is None else self.pause
         last = self.recent[-wanted:]
         if not self.channels or len(last) < wanted:
@@ -121,24 +127,25 @@ class Central:
         return any(each.waited > WAITED * each.took * links for each in some.values())
 
     def propose(self, last: Sequence[Mapping[int, Report]]) -> bool:
-        """Returns whether a new plan is committed: one that is better than the current one."""
+        """Searches for a plan; returns whether one better than the current one was committed."""
         dag = timed(self.dag, self.seconds(last))
         alive = set.intersection(*(set(each.alive) for each in last[-1].values()))
         if not alive:
             return False
         net, links = self.measured(sorted(alive)), sorted(alive)
         self.proposed += 1
-        found = optimized(dag, net, self.search, self.proposed)
+        result = optimized(dag, net, self.search, self.proposed)
         self.pause = min(2 * self.pause, 1000)
         left = all(each.version == 0 for each in last[-1].values())
         if self.plan is not None and not left and links == list(range(len(self.channels))):
             now, _ = rehearsed(dag, net, self.plan.options)
-            if found.cost > BETTER * now:
+            if result.cost > BETTER * now:
                 return False
         channels = {
-            name: tuple(links[each] for each in some) for name, some in found.plan.channels.items()
+            name: tuple(links[each] for each in some)
+            for name, some in result.plan.channels.items()
         }
-        return self.commit(replace(found.plan, channels=channels))
+        return self.commit(replace(result.plan, channels=channels))
 
     def seconds(self, last: Sequence[Mapping[int, Report]]) -> dict[str, float]:
         """Returns the median seconds of computations of the slowest worker."""
@@ -152,19 +159,19 @@ class Central:
         }
 
     def measured(self, alive: Sequence[int]) -> Network:
-        """The network of the links that reach all workers."""
+        """Network of the links that reach all workers."""
         some = [self.channels[link] for link in alive]
         return network(some, len(self.connections), self.per_host)
 
     def commit(self, plan: Plan) -> bool:
-        """Two phases: whether all workers have said that they can follow it."""
+        """Runs both phases; returns whether all workers agreed and were told to commit."""
         if not (self.all(prepare=plan.text()) and self.ready(plan.version)):
             return False
         self.plan, self.version = plan, plan.version
         return self.all(commit=plan.version)
 
     def all(self, **what: Any) -> bool:
-        """Says something to all workers; whether all take it."""
+        """Sends an object to all workers; returns whether all accept it."""
         reached = 0
         for one in self.connections:
             with suppress(OSError):
@@ -173,7 +180,9 @@ class Central:
         return reached == len(self.connections)
 
     def ready(self, version: int) -> bool:
-        """Returns whether all workers vote for a plan in time. Keeps their reports meanwhile."""
+        """Returns whether all workers vote for a plan in time; stores reports that arrive
+        meanwhile.
+        """
         votes: set[int] = set()
         later: list[tuple[int, dict[str, Any] | None]] = []
         until = time.monotonic() + self.timeout
@@ -203,18 +212,18 @@ def serve(
     search: Search = BRIEF,
     timeout: float = 30.0,
 ) -> int:
-    """Waits for the workers and plans for them until one leaves. How many plans were committed."""
+    """Waits for the workers and plans until one leaves; returns the number of committed plans."""
     until = time.monotonic() + timeout
-    found: dict[int, socket.socket] = {}
-    while len(found) < count:
+    sockets: dict[int, socket.socket] = {}
+    while len(sockets) < count:
         rank, one = accepted(server, CONTROL, token, until)
-        if not 0 <= rank < count or rank in found:
+        if not 0 <= rank < count or rank in sockets:
             one.close()
             continue
         one.settimeout(None)
-        found[rank] = one
+        sockets[rank] = one
     try:
-        return Central(dag, [found[rank] for rank in range(count)], per_host, search).run()
+        return Central(dag, [sockets[rank] for rank in range(count)], per_host, search).run()
     finally:
-        for one in found.values():
+        for one in sockets.values():
             one.close()

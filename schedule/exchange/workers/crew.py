@@ -1,8 +1,8 @@
-"""Workers that train one model together: where they listen, how they meet, and how they part.
+"""Workers that train one model together: addresses, connections and the end of a training.
 
-A worker takes a seat, which is a few sockets that listen, before anybody knows who takes part.
-Once the addresses of all are known, it meets the others, as soon as it has the rows that it trains
-on. The first one also has the optimizer of plans, in a thread that nobody waits for.
+A worker first takes a seat, a few listening sockets, before the participants are known. Once the
+addresses of all are known and it has its rows, it connects to the others. The first worker also
+runs the optimizer of plans, in a thread for which no worker waits.
 """
 
 from __future__ import annotations
@@ -17,38 +17,41 @@ from dataclasses import dataclass
 
 from tuskml.schedule.exchange.dag import Dag
 from tuskml.schedule.exchange.sockets import Links
-from tuskml.schedule.exchange.workers import central, measured, mesh
+from tuskml.schedule.exchange.workers import central, mesh, probing
 from tuskml.schedule.exchange.workers.ballot import Ballot
 from tuskml.schedule.exchange.workers.mesh import Address
 from tuskml.schedule.exchange.workers.session import Session
 from tuskml.schedule.exchange.workers.windows import Workers
 
 REACH = 5.0
-"""Seconds to reach a worker, which listens already."""
+"""Seconds to connect to a worker, which listens already."""
 PATIENCE = 3600.0
-"""Seconds that others may take until they come: they may be at work on something else."""
+"""Seconds to wait for other workers, which may be busy with something else."""
 LOOK = 0.05
-"""Seconds between two looks at whether the training was ended."""
+"""Seconds between two checks whether the training was ended."""
 
 
 @dataclass(frozen=True)
 class Seat:
-    """Servers that listen: one for each link, one for words, and one for the optimizer."""
+    """Listening sockets: one for each link, one for messages, and one for the optimizer."""
 
     servers: tuple[socket.socket, ...]
 
     @classmethod
     def taken(cls, hosts: Sequence[str]) -> Seat:
-        """hosts: this worker's own addresses, one for each link; at least one."""
+        """Opens the sockets.
+
+        hosts: this worker's own addresses, one for each link; at least one.
+        """
         return cls(tuple(socket.create_server((one, 0)) for one in [*hosts, hosts[0], hosts[0]]))
 
     @property
     def addresses(self) -> list[Address]:
-        """Returns where they listen."""
+        """Addresses on which the sockets listen."""
         return [one.getsockname()[:2] for one in self.servers]
 
     def close(self) -> None:
-        """Listens no more."""
+        """Closes the sockets."""
         for one in self.servers:
             one.close()
 
@@ -57,9 +60,9 @@ class Seat:
 class Member:
     """One of the workers.
 
-    addresses: of the seats of all, by rank; token: a secret that all have; ask: what the part of
-    the rows at a place answers; threads: how many may compute; ended: whether the training was
-    ended from outside.
+    addresses: of the seats of all, by rank; token: a secret that all share; ask: sends a request
+    to a part of the rows by its index; threads: number that may compute; ended: whether the
+    training was ended from outside.
     """
 
     rank: int
@@ -72,7 +75,7 @@ class Member:
 
     @property
     def count(self) -> int:
-        """Number of workers that take part."""
+        """Number of participating workers."""
         return len(self.addresses)
 
     @property
@@ -82,8 +85,11 @@ class Member:
 
     @contextmanager
     def session(self, dag: Dag) -> Iterator[Session]:
-        """Meets the others. dag: an iteration, with the bytes of its exchanges as far as this
-        worker knows them. ConnectionError or TimeoutError where some do not come."""
+        """Connects to the others.
+
+        dag: an iteration, with the bytes of its exchanges as far as this worker knows them. Raises
+        ConnectionError or TimeoutError if some do not connect.
+        """
         links = Links(self.rank, self._met(), [math.inf] * (self.links + 1))
         done = threading.Event()
         threading.Thread(target=self._watch, args=(links, done), daemon=True).start()
@@ -94,33 +100,35 @@ class Member:
             links.close()
 
     def leave(self) -> None:
-        """Says to all others that this worker does not come."""
+        """Notifies all others that this worker does not take part."""
         others = [some for rank, some in enumerate(self.addresses) if rank != self.rank]
         mesh.leave(self.rank, [one for some in others for one in some[:-1]], self.token)
 
     def _met(self) -> dict[tuple[int, int], socket.socket]:
-        """Connections by worker and link, the one for words at the end."""
-        made: dict[tuple[int, int], socket.socket] = {}
+        """Connections by worker and link; the last link carries messages."""
+        sockets: dict[tuple[int, int], socket.socket] = {}
         soon = time.monotonic() + REACH
         try:
             for link, at in enumerate(self._places()):
                 for peer in range(self.rank):
                     where = self.addresses[peer][at[peer]]
-                    made[peer, link] = mesh.reached(self.rank, link, where, self.token, soon)
+                    sockets[peer, link] = mesh.reached(self.rank, link, where, self.token, soon)
             until = time.monotonic() + PATIENCE
             for link, at in enumerate(self._places()):
                 server = self.seat.servers[at[self.rank]]
-                while any((peer, link) not in made for peer in range(self.rank + 1, self.count)):
+                while any(
+                    (peer, link) not in sockets for peer in range(self.rank + 1, self.count)
+                ):
                     peer, one = mesh.accepted(server, link, self.token, until, self.ended)
-                    if self.rank < peer < self.count and (peer, link) not in made:
-                        made[peer, link] = one
+                    if self.rank < peer < self.count and (peer, link) not in sockets:
+                        sockets[peer, link] = one
                     else:
                         one.close()
         except BaseException:
-            for one in made.values():
+            for one in sockets.values():
                 one.close()
             raise
-        return made
+        return sockets
 
     def _places(self) -> list[list[int]]:
         """Returns for each link the index of its server in the seat of each worker."""
@@ -128,7 +136,7 @@ class Member:
         return [*payloads, [len(some) - 2 for some in self.addresses]]
 
     def _ballot(self, links: Links, dag: Dag) -> Ballot | None:
-        """A worker's voice in plans; alone it needs none."""
+        """The worker's side of the commit of plans; None for a single worker."""
         if self.count == 1:
             return None
         if self.rank == 0:
@@ -138,17 +146,17 @@ class Member:
         where = self.addresses[0][-1]
         control = mesh.reached(self.rank, central.CONTROL, where, self.token, until)
         ballot = Ballot(everyone, control)
-        found = measured.probed(links, everyone)
-        ballot.report(links=[[each.inside, each.latency] for each in found])
+        measurements = probing.probed(links, everyone)
+        ballot.report(links=[[each.inside, each.latency] for each in measurements])
         return ballot
 
     def _optimize(self, dag: Dag) -> None:
-        """Whatever happens here, workers go on in plain order."""
+        """Runs the optimizer; workers go on in plain order if it fails."""
         with suppress(Exception):
             central.serve(self.seat.servers[-1], dag, self.count, self.token)
 
     def _watch(self, links: Links, done: threading.Event) -> None:
-        """Ends all connections once the training is ended from outside."""
+        """Closes all connections once the training is ended from outside."""
         while not done.wait(LOOK):
             if self.ended():
                 links.close()

@@ -1,4 +1,4 @@
-"""Connections between all workers: each with each other one, once for each link."""
+"""Connections between all pairs of workers, one for each link."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from contextlib import suppress
 
 Address = tuple[str, int]
 PAUSE = 0.02
-"""Seconds between two tries to reach a worker that does not listen yet."""
+"""Seconds between two attempts to connect to a worker that does not listen yet."""
 LONGEST = 4096
-"""Bytes of a greeting."""
+"""Longest greeting in bytes."""
 GREETING = 5.0
-"""Seconds for it."""
+"""Seconds to wait for a greeting."""
 LOOK = 0.1
-"""Seconds between two looks at whether to wait any longer."""
+"""Seconds between two checks whether to wait any longer."""
 LEFT = -2
-"""What a worker says in place of a link that will not come: nobody needs to wait for it."""
+"""Sent in place of a link's index by a worker that will not connect."""
 
 
 def connected(
@@ -29,28 +29,32 @@ def connected(
     token: str,
     timeout: float = 30.0,
 ) -> dict[tuple[int, int], socket.socket]:
-    """This worker's connections by worker and link.
+    """Connects to all workers; returns the connections by worker and link.
 
-    servers: its own, listening, one for each link; addresses: of all servers, by link and worker;
-    token: a secret that all workers have. TimeoutError where a worker does not come in time.
+    servers: the worker's own listening sockets, one for each link; addresses: of all servers, by
+    link and worker; token: a secret that all workers share. Raises TimeoutError if a worker does
+    not connect in time.
     """
     until = time.monotonic() + timeout
-    made: dict[tuple[int, int], socket.socket] = {}
+    sockets: dict[tuple[int, int], socket.socket] = {}
     for link, some in enumerate(addresses):
         for peer in range(rank):
-            made[peer, link] = reached(rank, link, some[peer], token, until)
+            sockets[peer, link] = reached(rank, link, some[peer], token, until)
     for link, server in enumerate(servers):
-        while any((peer, link) not in made for peer in range(rank + 1, len(addresses[link]))):
+        while any((peer, link) not in sockets for peer in range(rank + 1, len(addresses[link]))):
             peer, one = accepted(server, link, token, until)
-            if not rank < peer < len(addresses[link]) or (peer, link) in made:
+            if not rank < peer < len(addresses[link]) or (peer, link) in sockets:
                 one.close()
                 continue
-            made[peer, link] = one
-    return made
+            sockets[peer, link] = one
+    return sockets
 
 
 def reached(rank: int, link: int, address: Address, token: str, until: float) -> socket.socket:
-    """A connection to a server, which is greeted; until: of `time.monotonic`."""
+    """Connects to a server and sends the greeting.
+
+    until: deadline on the clock `time.monotonic`.
+    """
     while True:
         left = until - time.monotonic()
         if left <= 0:
@@ -71,8 +75,10 @@ def accepted(
     until: float,
     ended: Callable[[], bool] = lambda: False,
 ) -> tuple[int, socket.socket]:
-    """A worker that knows the token; others are sent away. ConnectionError where one has left, or
-    where there is nothing to wait for any more."""
+    """Accepts a worker that knows the token; closes other connections.
+
+    Raises ConnectionError if a worker has left, or if `ended` returns true.
+    """
     while True:
         left = until - time.monotonic()
         if left <= 0:
@@ -100,18 +106,18 @@ def accepted(
 
 
 class Left(ConnectionError):
-    """A worker has said that it will not come."""
+    """A worker has announced that it will not connect."""
 
 
 def leave(rank: int, addresses: Iterable[Address], token: str) -> None:
-    """Says to whoever waits at these addresses that this worker will not come."""
+    """Notifies the workers at these addresses that this worker will not connect."""
     for address in addresses:
         with suppress(OSError), socket.create_connection(address, timeout=GREETING) as one:
             one.sendall(json.dumps([rank, LEFT, token]).encode() + b"\n")
 
 
 def _line(one: socket.socket) -> bytes:
-    """Reads a line byte by byte, since what follows the greeting belongs to the links."""
+    """Reads a line byte by byte, since the bytes after the greeting belong to the links."""
     line = b""
     while not line.endswith(b"\n"):
         byte = one.recv(1)

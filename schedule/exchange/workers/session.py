@@ -1,9 +1,9 @@
-"""A worker's training: iterations whose exchanges follow the plan that all workers agree on.
+"""Iterations of a worker whose exchanges follow the plan that all workers agree on.
 
-A failure ends the epoch: all workers meet, begin again two iterations back in the plain order, and
-use the links that still reach everybody. Payloads are kept for that long, and sums have one order
-of additions, so the results have the same bits. A worker that is gone ends the training of all
-others by an error; none of them waits for ever.
+A failure ends the epoch: all workers meet, restart two iterations back in the plain order, and use
+the links that still reach all workers. Payloads are kept for that long, and sums have one order of
+additions, so the results have the same bits. A lost worker ends the training of all others by an
+error; none of them waits for ever.
 """
 
 from __future__ import annotations
@@ -24,21 +24,25 @@ from tuskml.schedule.exchange.workers.windows import Workers, plain_plan
 
 FAILURES = (ConnectionError, TimeoutError, Halted)
 TRIES = 4
-"""Epochs of one wait, after which its error is final."""
+"""Epochs of one wait, after which its error is raised."""
 KEPT = 3
-"""Iterations before the one that begins, of which payloads are kept: a worker that fails while it
-begins one is at most two ahead of the others, and all begin again one before the last of them."""
+"""Iterations before the current one whose payloads are kept. A worker that fails at the start of
+an iteration is at most two ahead of the others, and all restart one before the last of them.
+"""
 Got = TypeVar("Got")
 
 
 class Gone(RuntimeError):
-    """A worker is gone, so the training cannot go on."""
+    """A worker is lost, so the training cannot go on."""
 
 
 class Session:
-    """One worker's iterations. begun: the last one; fallbacks: returns to the plain order after a
-    failure; versions: of the plans of past iterations; patience: seconds that workers wait for
-    one that computes after a failure, and for a result."""
+    """One worker's iterations.
+
+    begun: the last one; fallbacks: returns to the plain order after a failure; versions: plans of
+    past iterations; patience: seconds to wait for a result, and after a failure for a worker that
+    still computes.
+    """
 
     def __init__(
         self, links: Links, workers: Workers, ballot: Ballot | None = None, patience: float = 60.0
@@ -60,7 +64,10 @@ class Session:
         self.enforcer = Enforcer(links, workers.links)
 
     def begin(self, more: bool = True) -> None:
-        """The next iteration; more: whether another one follows, which is the same everywhere."""
+        """Begins the next iteration.
+
+        more: whether another one follows, which is the same on all workers.
+        """
         now = self.begun + 1
         self._report(now - 1)
         self._forget(now - KEPT)
@@ -80,21 +87,22 @@ class Session:
         self.versions.append(plan.version)
 
     def submit(self, name: str, payload: Any, iteration: int | None = None) -> None:
-        """An exchange may begin, of this iteration or of the next one. The payload is copied.
+        """Submits a copy of the payload of an exchange of this iteration or of the next one.
 
-        payload: an array, or of an all-to-all a list with an array for each worker.
+        payload: an array, or for an all-to-all a list with an array for each worker.
         """
         at = self.begun if iteration is None else iteration
         several = isinstance(payload, list | tuple)
-        kept = [np.array(each) for each in payload] if several else np.array(payload)
-        self.inputs[name, at] = kept
+        copy = [np.array(each) for each in payload] if several else np.array(payload)
+        self.inputs[name, at] = copy
         self._enter(name, at)
 
     def result(self, name: str, iteration: int | None = None) -> Any:
-        """An array of all-reduce and broadcast, a list by worker of the others.
+        """Waits for a result: an array for all-reduce and broadcast, else a list with an array per
+        worker.
 
         A plan may leave an exchange whose result only the next iteration needs to that iteration's
-        window, so ask for it after its `begin`. Gone where a worker is gone.
+        window, so call this after its `begin`. Raises Gone if a worker is lost.
         """
         one = name, self.begun if iteration is None else iteration
 
@@ -107,7 +115,7 @@ class Session:
         return self._retried(wait)
 
     def usable(self) -> list[int]:
-        """The links for payloads that reach all workers."""
+        """Links for payloads that reach all workers."""
         return [link for link in self.links.alive() if link < self.workers.links]
 
     @contextmanager
@@ -121,7 +129,7 @@ class Session:
         """Waits until all workers have ended all exchanges."""
         for one in list(self.inputs):
             self.result(*one)
-        with suppress(Gone):  # this worker has all that it needs
+        with suppress(Gone):  # this worker has all of its results
             self._retried(self._farewell)
         self.enforcer.stop()
         self.ballot.close()
@@ -132,14 +140,14 @@ class Session:
             self._hear(peer, "farewell")
 
     def _tell(self, key: str, *numbers: int) -> None:
-        """Sends a key to all others on the link that carries no payloads."""
+        """Sends a key to all others on the link for messages."""
         message = Message(np.array(numbers, np.int64), (len(numbers),))
         for peer in self.peers:
             self.links.send(peer, self.workers.links, key, message, self.epoch)
 
     def _hear(self, peer: int, key: str) -> list[int]:
-        found = self.links.take(peer, key, self.workers.links, self.epoch, self.patience)
-        return [int(each) for each in found.data]
+        message = self.links.take(peer, key, self.workers.links, self.epoch, self.patience)
+        return [int(each) for each in message.data]
 
     def _enter(self, name: str, iteration: int) -> None:
         kind = self.workers.dag.operations[self.workers.dag.at[name]].kind
@@ -158,7 +166,7 @@ class Session:
         self._tell(f"plan/{iteration}", version)
 
     def _agreed(self, iteration: int) -> Plan:
-        """The plan of an iteration: the oldest that a worker had two iterations before."""
+        """The plan of an iteration: the oldest that any worker had two iterations before."""
         if iteration <= self.fixed:
             return self.plain
         before = iteration - 2
@@ -174,7 +182,7 @@ class Session:
         return work()
 
     def _fall_back(self, cause: Exception) -> None:
-        """Meets the others in a new epoch, and begins there in the plain order."""
+        """Starts a new epoch with the others in the plain order."""
         self.fallbacks += 1
         for _ in range(TRIES):
             self.links.give_up(self.epoch)
@@ -191,21 +199,22 @@ class Session:
         raise Gone("the workers did not agree to begin again") from cause
 
     def _met(self) -> tuple[int, int]:
-        """The least iteration that a worker is in, and the first link that reaches all."""
-        begun = self.begun
+        """The earliest iteration of any worker, and the first link that reaches all."""
+        iteration = self.begun
         bits = sum(1 << link for link in self.usable())
-        self._tell("met", begun, bits)
+        self._tell("met", iteration, bits)
         for peer in self.peers:
             other, alive = self._hear(peer, "met")
-            begun, bits = min(begun, other), bits & alive
+            iteration, bits = min(iteration, other), bits & alive
         common = {link for link in range(self.workers.links) if bits >> link & 1}
         if not common:
             raise ConnectionError("no link reaches all workers")
-        return begun, min(common)
+        return iteration, min(common)
 
     def _restart(self, first: int, link: int) -> None:
-        """Plain order on a link from the iteration before the least one, of which all workers have
-        the payloads."""
+        """Resumes in plain order on a link, from the iteration before `first`, whose payloads all
+        have.
+        """
         begin, self.fixed = max(first - 1, 0), first + 3
         self.plain = plain_plan(self.workers.dag, link)
         ends = self.fixed if self.last is None else min(self.fixed, self.last)

@@ -29,7 +29,7 @@ PLAIN = {
 
 
 def motifs(motif: Motif, option: Option, per_host: int) -> list[Expression]:
-    """The parts of an operation that a plan's sequence names, in the order of its strands."""
+    """Parts of an operation in a plan's sequence, in the order of its strands."""
     whole: Expression = motif
     if motif.kind == "all_reduce":
         if option.pattern == "hosted":
@@ -38,9 +38,9 @@ def motifs(motif: Motif, option: Option, per_host: int) -> list[Expression]:
             whole = algebra.treed(motif, 2, per_host)
         else:
             whole = algebra.scattered(motif)
-    found = _parts(segmented(whole, option.segments), option.segments)
+    parts = _parts(segmented(whole, option.segments), option.segments)
     count = splines_of(option.pattern)
-    return [part for each in found for part in _parts(splined(each, count), count)]
+    return [part for each in parts for part in _parts(splined(each, count), count)]
 
 
 def _parts(expression: Expression, count: int) -> tuple[Expression, ...]:
@@ -48,7 +48,7 @@ def _parts(expression: Expression, count: int) -> tuple[Expression, ...]:
 
 
 def plain_plan(dag: Dag, link: int = 0) -> Plan:
-    """Operations whole and one after the other, as the program names them, on one link."""
+    """Plan of whole operations in the program's order on one link."""
     some = [dag.operations[place] for place in dag.exchanges]
     options = {one.name: Option(PLAIN[one.kind], 1, (link,)) for one in some}
     order = tuple((one.name, 0, 0) for one in some)
@@ -57,7 +57,10 @@ def plain_plan(dag: Dag, link: int = 0) -> Plan:
 
 @dataclass(frozen=True)
 class Workers:
-    """The program and who takes part. links: between every two workers; roots: of broadcasts."""
+    """The program and its participants.
+
+    links: between every two workers; roots: of broadcasts.
+    """
 
     dag: Dag
     count: int
@@ -66,14 +69,17 @@ class Workers:
     roots: Mapping[str, int] | None = None
 
     def parts(self, plan: Plan, name: str) -> list[Expression]:
-        """The motifs of an operation under a plan."""
+        """Motifs of an operation under a plan."""
         kind = self.dag.operations[self.dag.at[name]].kind
         root = (self.roots or {}).get(name, 0)
         whole = Motif(kind, tuple(range(self.count)), root=root)  # type: ignore[arg-type]
         return motifs(whole, plan.options[name], self.per_host)
 
     def fault(self, plan: Plan, usable: Sequence[int]) -> str | None:
-        """Says why a plan cannot be followed here, or None. usable: links to all workers."""
+        """Returns why a plan cannot be followed here, or None.
+
+        usable: links to all workers.
+        """
         names = {self.dag.operations[place].name for place in self.dag.exchanges}
         if set(plan.options) != names or set(plan.channels) != names:
             return f"it has not exactly the exchanges {', '.join(sorted(names))}"
@@ -94,8 +100,10 @@ class Workers:
         return None
 
     def window(self, at: int, plan_of: Callable[[int], Plan | None]) -> Iterator[Step]:
-        """The steps of an iteration's window. plan_of: None before the first and after the last
-        iteration."""
+        """Steps of an iteration's window.
+
+        plan_of: returns None before the first and after the last iteration.
+        """
         now, last, after = plan_of(at), plan_of(at - 1), plan_of(at + 1)
         if last is not None and not _same(last, now):
             yield from self._steps(last, at - 1, -1)
@@ -103,10 +111,10 @@ class Workers:
             return
         if not _same(last, now):
             yield from self._steps(now, at, 1)
-        made = {name: self.parts(now, name) for name in now.options}
+        parts_by_name = {name: self.parts(now, name) for name in now.options}
         for name, motif, ahead in now.order:
             if ahead == 0 or _same(now, after if ahead > 0 else last):
-                yield self._step(now, made[name], name, motif, at + ahead)
+                yield self._step(now, parts_by_name[name], name, motif, at + ahead)
 
     def _steps(self, plan: Plan, iteration: int, ahead: int) -> Iterator[Step]:
         for name, motif, early in plan.order:

@@ -45,7 +45,7 @@ from tuskml.learners.nets.exchange import worker
 from tuskml.schedule.exchange.ordering import plain
 from tuskml.schedule.exchange.plan import Plan, greedy
 from tuskml.schedule.exchange.search import spread
-from tuskml.schedule.exchange.workers import crew, measured
+from tuskml.schedule.exchange.workers import crew, probing
 from tuskml.schedule.exchange.workers.ballot import Ballot
 from tuskml.schedule.exchange.workers.windows import Workers
 
@@ -136,7 +136,7 @@ def watch(rank: int, folder: Path) -> None:
     ends: list[float] = []
     links: list[list[float]] = []
     iterate, run = worker.Training.iterate, worker.Training.run
-    probed = measured.probed
+    probed = probing.probed
 
     def timed(training: Any, session: Any, k: int, now: Any, after: Any) -> None:
         if now.epoch is not None:
@@ -160,16 +160,16 @@ def watch(rank: int, folder: Path) -> None:
         (folder / f"{rank}.json").write_text(json.dumps(about))
 
     worker.Training.iterate, worker.Training.run = timed, ran  # type: ignore[method-assign]
-    measured.probed = seen
+    probing.probed = seen
 
 
 def ballot(member: Any, order: str, links: Any, dag: Any) -> Ballot | None:
     """What a worker follows where no plan is looked for."""
     everyone = Workers(dag, member.count, member.links)
-    found = measured.probed(links, everyone)
+    found = probing.probed(links, everyone)
     if order == "FIFO":
         return None
-    net = measured.network(found, everyone.count)
+    net = probing.network(found, everyone.count)
     some = [dag.operations[place] for place in dag.exchanges]
     chosen = {one.name: greedy(net, one.kind, 1e6, True) for one in some}
     made = Ballot(everyone)

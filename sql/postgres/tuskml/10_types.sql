@@ -1,4 +1,5 @@
--- What a training answers: a value that a person can read; design and meaning are those of DuckDB's STRUCT.
+-- The result of a training: a value that a person can read, with the same fields as DuckDB's
+-- STRUCT.
 CREATE TYPE @extschema@.tuskml_model AS (
     task text, features text[], preparation text, coef float8[], intercept float8, std_err float8[],
     classes float8[], class_names text[], n_rows bigint, n_skipped bigint, note text, n_features bigint,

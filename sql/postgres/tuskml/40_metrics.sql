@@ -8,7 +8,7 @@ AS 'MODULE_PATHNAME', 'tuskml_metric_serialize' LANGUAGE C IMMUTABLE STRICT PARA
 CREATE FUNCTION tuskml._tuskml_metric_deserialize(bytea, internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_metric_deserialize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
--- The transitions: a label and what a model said of the row, booleans or double precision.
+-- The transitions: a label and a prediction, booleans or double precision.
 CREATE FUNCTION tuskml._tuskml_log_loss(internal, "any", "any") RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_log_loss' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION tuskml._tuskml_log_loss(internal, "any", "any", float8) RETURNS internal
@@ -88,7 +88,7 @@ REVOKE ALL ON FUNCTION tuskml._tuskml_tweedie_deviance(internal, "any", "any", f
 REVOKE ALL ON FUNCTION tuskml._tuskml_accuracy_text(internal, text, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION tuskml._tuskml_accuracy_text(internal, text, text, float8) FROM PUBLIC;
 
--- The mean of -log of what the label got; labels are boolean, 0 and 1, or -1 and +1.
+-- The mean of -log of the label's probability; labels are boolean, 0 and 1, or -1 and +1.
 CREATE AGGREGATE tuskml.log_loss(label float8, p float8) (
     SFUNC = tuskml._tuskml_log_loss, STYPE = internal, SSPACE = 96, FINALFUNC = tuskml._tuskml_metric_give,
     COMBINEFUNC = tuskml._tuskml_metric_combine, SERIALFUNC = tuskml._tuskml_metric_serialize, DESERIALFUNC = tuskml._tuskml_metric_deserialize,

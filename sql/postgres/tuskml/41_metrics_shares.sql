@@ -14,7 +14,7 @@ REVOKE ALL ON FUNCTION tuskml._tuskml_log_loss_shares(internal, "any", jsonb, fl
 REVOKE ALL ON FUNCTION tuskml._tuskml_brier_shares(internal, "any", jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION tuskml._tuskml_brier_shares(internal, "any", jsonb, float8) FROM PUBLIC;
 
--- The mean of -log of what the label got, of any number of classes.
+-- The mean of -log of the label's probability, for any number of classes.
 CREATE AGGREGATE tuskml.log_loss(label text, p jsonb) (
     SFUNC = tuskml._tuskml_log_loss_shares, STYPE = internal, SSPACE = 96, FINALFUNC = tuskml._tuskml_metric_give,
     COMBINEFUNC = tuskml._tuskml_metric_combine, SERIALFUNC = tuskml._tuskml_metric_serialize, DESERIALFUNC = tuskml._tuskml_metric_deserialize,
@@ -40,7 +40,7 @@ CREATE AGGREGATE tuskml.log_loss(label boolean, p jsonb, weight float8) (
     COMBINEFUNC = tuskml._tuskml_metric_combine, SERIALFUNC = tuskml._tuskml_metric_serialize, DESERIALFUNC = tuskml._tuskml_metric_deserialize,
     PARALLEL = SAFE);
 
--- The mean of the squared distances of all probabilities from 0 or 1, of two classes the half of it.
+-- The mean of the squared distances of all probabilities from 0 or 1, halved for two classes.
 CREATE AGGREGATE tuskml.brier(label text, p jsonb) (
     SFUNC = tuskml._tuskml_brier_shares, STYPE = internal, SSPACE = 96, FINALFUNC = tuskml._tuskml_metric_give,
     COMBINEFUNC = tuskml._tuskml_metric_combine, SERIALFUNC = tuskml._tuskml_metric_serialize, DESERIALFUNC = tuskml._tuskml_metric_deserialize,

@@ -26,12 +26,13 @@ AS 'MODULE_PATHNAME', 'tuskml_note' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION tuskml._tuskml_p_value(statistic float8, freedom float8) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_p_value' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
--- A model of a group that nothing could be fitted to keeps no fit, trials or path, though its training was to: it has no rows of them.
+-- Whether a model was fitted: one of a group that could not be fitted has no rows of fit, trials
+-- or path, even if its training requested them.
 CREATE FUNCTION tuskml._tuskml_was_fitted(status text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT coalesce(status NOT IN ('invalid rows', 'one class', 'out of range'), true) $$;
 
--- How well a model fits, of one that was trained with {"fit": true}.
+-- Goodness of fit of a model that was trained with {"fit": true}.
 CREATE FUNCTION tuskml.model_fit(model tuskml_model)
 RETURNS TABLE (n float8, parameters float8, log_likelihood float8, deviance float8, null_deviance float8, aic float8,
                bic float8, r2 float8, dispersion float8)
@@ -60,8 +61,8 @@ BEGIN
 END
 $$;
 
--- Tests of whole terms, of a model that was trained with {"fit": true}: a column of a named row, or a feature of a list. Those of
--- Wald come first, then likelihood ratios, where the model keeps them.
+-- Tests of whole terms of a model that was trained with {"fit": true}: a column of a named row, or
+-- a feature of a list. Wald tests come first, then likelihood ratios, if the model has them.
 CREATE FUNCTION tuskml.model_terms(model tuskml_model)
 RETURNS TABLE (term text, df integer, test text, statistic float8, p_value float8)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -88,7 +89,8 @@ BEGIN
 END
 $$;
 
--- What a search tried: one row per candidate and set of held-out rows, and one with fold NULL for the mean of them.
+-- The trials of a search: one row per candidate and set of held-out rows, and one with fold NULL
+-- for the mean of them.
 CREATE FUNCTION tuskml.model_trials(model tuskml_model)
 RETURNS TABLE (configuration text, fold bigint, iterations bigint, metric float8, std_err float8, seconds float8,
                status text, rows float8, chosen boolean, held_out text)
@@ -120,7 +122,8 @@ BEGIN
 END
 $$;
 
--- A path of penalties: one row per penalty, from the largest one on. features has the places of the weights that are not 0.
+-- A path of penalties: one row per penalty, from the largest one on. features has the indices of
+-- nonzero weights.
 CREATE FUNCTION tuskml.model_path(model tuskml_model)
 RETURNS TABLE (step bigint, penalty float8, loss float8, gap float8, held_out float8, held_out_error float8, intercept float8,
                n_weights bigint, features bigint[], weights float8[], chosen boolean)

@@ -1,8 +1,9 @@
--- The numbers of the trees in a payload; NULL where they are in the field coef.
+-- The numbers of the trees in a payload; NULL if they are in the field coef.
 CREATE FUNCTION tuskml._tuskml_tree_numbers(payload bytea) RETURNS float8[]
 AS 'MODULE_PATHNAME', 'tuskml_tree_numbers' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
--- The numbers of a model of trees (udas/scalars/models/trees.c has their order), or an error for another model.
+-- The numbers of a model of trees (in the order of udas/scalars/models/trees.c), or an error for
+-- another model.
 CREATE FUNCTION tuskml._tuskml_trees_of(asked text, model tuskml_model) RETURNS float8[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -18,8 +19,8 @@ BEGIN
 END
 $$;
 
--- The levels that a split sends left, by name: the set that begins so far before the end of a model's numbers. names: those of
--- levels from 0 on.
+-- The levels that a split sends left, by name: the set at distance from_end before the end of a
+-- model's numbers. names: those of levels from 0 on.
 CREATE FUNCTION tuskml._tuskml_levels_left(numbers float8[], from_end float8, names jsonb) RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 SELECT array_agg(coalesce(names->>l, CASE WHEN l = jsonb_array_length(names) THEN 'missing' END, l::text) ORDER BY l)
@@ -69,7 +70,7 @@ BEGIN
 END
 $$;
 
--- What the splits by each feature gained in all, and how many they are; the most important first.
+-- Total gain and number of the splits by each feature; the most important first.
 CREATE FUNCTION tuskml.feature_importance(model tuskml_model)
 RETURNS TABLE (feature text, gain float8, splits bigint)
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$

@@ -1,6 +1,7 @@
--- What each feature of a row adds to the margin, as a list (udas/scalars/explaining/contributions.h): the number of
--- margins, a value for each feature, and for each margin its base value and contributions.
--- Features of any type that predictions take, or a sentence.
+-- Contribution of each feature of a row to the margin, as a list
+-- (udas/scalars/explaining/contributions.h): the number of margins, a value for each feature, and
+-- for each margin its base value and contributions. Features of any type that predictions take; an
+-- error for others.
 CREATE FUNCTION tuskml._tuskml_contributions(model tuskml_model, features anyelement) RETURNS float8[]
 AS 'MODULE_PATHNAME', 'tuskml_explain_prediction' LANGUAGE C STABLE PARALLEL SAFE;
 
@@ -24,7 +25,8 @@ BEGIN
 END
 $$;
 
--- What each feature of a row adds to the margin of a class, of two classes the higher one: with the base value they add up to it.
+-- Contribution of each feature of a row to the margin of a class, for two classes the higher one:
+-- with the base value they add up to it.
 CREATE FUNCTION tuskml.explain_prediction(model tuskml_model, features anyelement)
 RETURNS TABLE (feature text, value float8, contribution float8, class text)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$

@@ -48,7 +48,7 @@ BEGIN
 END
 $$;
 
--- A text for each of the columns c1, c2, ..., in which % is its number.
+-- Concatenates a text for each of the columns c1, c2, ..., with % replaced by its number.
 CREATE FUNCTION tuskml._tuskml_each(features text[], each text) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 SELECT string_agg(replace(each, '%', i::text), ', ' ORDER BY i) FROM generate_subscripts(features, 1) AS t (i)
@@ -105,9 +105,10 @@ $$;
 COMMENT ON FUNCTION tuskml.permutation_importance(regclass, text, text, text[], text, integer, bigint, text) IS
     'How much the mean loss of rows rises if the values of a feature are shuffled among them';
 
--- What a model says on average of rows where one feature has the same value in all of them (J. Friedman, Greedy function
--- approximation, Annals of Statistics 29, 2001, section 8.2): all values that occur, or of many numbers those at equal shares of
--- the rows from 5 % to 95 %, and of many texts the most frequent ones.
+-- Mean prediction over rows with one feature set to the same value in all of them (J. Friedman,
+-- Greedy function approximation, Annals of Statistics 29, 2001, section 8.2): for all values that
+-- occur, or for many numbers those at equal shares of the rows from 5 % to 95 %, and for many
+-- texts the most frequent ones.
 CREATE FUNCTION tuskml.partial_dependence(source regclass, model text, features text[], feature text, group_by text DEFAULT NULL, points integer DEFAULT 50,
                                    path text DEFAULT pg_catalog.current_setting('search_path'))
 RETURNS TABLE (in_group text, value text, number float8, class text, prediction float8, n_rows bigint)

@@ -1,4 +1,5 @@
--- The one function that calls Python. It has no arguments: a direct call finds no batch in work and says so.
+-- The only function that calls Python. It has no arguments: a direct call finds no current batch
+-- and raises an error.
 CREATE FUNCTION tuskml._tuskml_answer() RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $python$
     if "trainer" not in SD:
@@ -7,7 +8,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
     SD["trainer"]()
 $python$;
 
--- Asked by the planner while it plans a training: groups are formed by hash.
+-- Called by the planner of a training: groups are formed by hash.
 CREATE FUNCTION tuskml._tuskml_support(internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_support' LANGUAGE C STRICT;
 
@@ -29,7 +30,7 @@ AS 'MODULE_PATHNAME', 'tuskml_serialize' LANGUAGE C VOLATILE STRICT PARALLEL SAF
 CREATE FUNCTION tuskml._tuskml_deserialize(bytea, internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_deserialize' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 
--- label: a boolean, a number or text; features: an array of numbers, or what sparse() gives.
+-- label: a boolean, a number or text; features: an array of numbers, or the result of sparse().
 CREATE FUNCTION tuskml._tuskml_collect(internal, text, anycompatible, anyarray) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_collect_dense' LANGUAGE C VOLATILE PARALLEL SAFE;
 CREATE FUNCTION tuskml._tuskml_collect(internal, text, anycompatible, tuskml_sparse_real) RETURNS internal
@@ -48,7 +49,8 @@ CREATE AGGREGATE tuskml.train_model(task text, label anycompatible, features any
 CREATE AGGREGATE tuskml.explain_training(task text, label anycompatible, features anyarray) (
     SFUNC = tuskml._tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = tuskml._tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = tuskml._tuskml_combine, SERIALFUNC = tuskml._tuskml_serialize, DESERIALFUNC = tuskml._tuskml_deserialize, PARALLEL = SAFE);
--- The package's own (learners/receiving.py): rows for Python, and models of Python; handle: of an object there.
+-- Internal to the package (learners/receiving.py): rows for Python, and models of Python; handle:
+-- of an object there.
 CREATE AGGREGATE tuskml._tusk_send_rows(handle text, label anycompatible, features anyarray) (
     SFUNC = tuskml._tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = tuskml._tuskml_send_rows, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = tuskml._tuskml_combine, SERIALFUNC = tuskml._tuskml_serialize, DESERIALFUNC = tuskml._tuskml_deserialize, PARALLEL = SAFE);

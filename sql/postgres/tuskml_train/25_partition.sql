@@ -1,4 +1,5 @@
--- The offline stage of stored models: which features are frequent, and which share a key of the store.
+-- The offline stage of stored models: feature frequencies, and the layout of features in keys of
+-- the store.
 CREATE TYPE @extschema@.tuskml_frequency AS (feature bigint, estimate bigint, "lower" bigint, "upper" bigint);
 COMMENT ON TYPE tuskml_frequency IS 'How often a feature occurs: an item of what feature_frequencies answers';
 CREATE TYPE @extschema@.tuskml_partitioning AS (

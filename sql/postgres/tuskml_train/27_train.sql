@@ -47,8 +47,8 @@ SELECT coalesce(substring(lower(term) FROM
     regexp_replace(lower(term), '\s', '', 'g'))
 $$;
 
--- What the texts of train(...) are in SQL, and its options: the label, the features, and arguments of train_model after the
--- options.
+-- The SQL of the texts of train(...), and its options: the label, the features, and arguments of
+-- train_model after the options.
 CREATE FUNCTION tuskml._tuskml_train_sql(source regclass, task text, label text, features text[], given text, weight text, "offset" text,
     OUT y text, OUT x text, OUT options text, OUT extras text)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -76,7 +76,7 @@ BEGIN
     END IF;
     columns := terms[2:cardinality(terms) - 2];
     x := tuskml._tuskml_features_sql(tuskml._tuskml_types(source, columns), columns, features, by_name);
-    -- Columns that are no features belong in the row too.
+    -- Columns of options that are not features are also part of the row.
     FOR mark IN SELECT DISTINCT by_name->>o.name FROM unnest(ARRAY['cluster', 'fold_by', 'time_by']) AS o (name)
                 WHERE jsonb_typeof(by_name->o.name) = 'string' ORDER BY 1 LOOP
         IF strpos(x, '(SELECT tusk_row ') > 0 AND EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = source AND a.attname = mark AND a.attnum > 0 AND NOT a.attisdropped)

@@ -26,7 +26,7 @@ from tuskml.schedule.exchange.network import Channel, Network
 from tuskml.schedule.exchange.plan import Plan, options
 from tuskml.schedule.exchange.search import Search, rehearsed, spread
 from tuskml.schedule.exchange.sockets import Links
-from tuskml.schedule.exchange.workers import central, measured, mesh
+from tuskml.schedule.exchange.workers import central, mesh, probing
 from tuskml.schedule.exchange.workers.ballot import Ballot
 from tuskml.schedule.exchange.workers.session import Session
 from tuskml.schedule.exchange.workers.windows import Workers
@@ -126,7 +126,7 @@ def program(role: str, config: Mapping[str, Any]) -> None:
     host, port = config["central"]
     until = time.monotonic() + 20
     ballot = Ballot(EVERYONE, mesh.reached(rank, central.CONTROL, (host, port), TOKEN, until))
-    found = measured.probed(links, EVERYONE)
+    found = probing.probed(links, EVERYONE)
     ballot.report(links=[[each.inside, each.latency] for each in found])
 
     def say(session: Session, iteration: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from tuskml.schedule.fair.agent import Table, subsets, table_of
-from tuskml.schedule.fair.arbiter import Arbiter, Rules, Said
+from tuskml.schedule.fair.arbiter import Arbiter, Reply, Rules
 from tuskml.schedule.fair.leases import largest, left_over
 from tuskml.schedule.fair.profile import Profile
 from tuskml.schedule.fair.valuation import App, Phase, Slowdowns
@@ -25,7 +25,9 @@ class Cluster:
         """An arbiter that knows nothing."""
         return Arbiter(rules, lambda: self.now, lambda: self.nodes, seed)
 
-    def ask(self, app: str, jobs: int = 8, work: float | None = None, factor: float = 1.0) -> Said:
+    def ask(
+        self, app: str, jobs: int = 8, work: float | None = None, factor: float = 1.0
+    ) -> Reply:
         """Asks, and bids if it may; the answer afterwards."""
         said = self.arbiter.ask(app, jobs, work)
         if said.offer:

@@ -123,7 +123,7 @@ static double units_of_a_day(duckdb_type id) {
     }
 }
 
-/* Of nanoseconds, whole microseconds: these have the right day, hour and year. */
+/* Nanoseconds are converted to whole microseconds, which keep the right day, hour and year. */
 static bool days_of(duckdb_type id, const column *c, idx_t n, scratch *s, tusk_given_column *to) {
     int64_t part = id == DUCKDB_TYPE_TIMESTAMP_NS ? 1000 : 1;
     int64_t unit = (int64_t)units_of_a_day(id) / part;
@@ -178,7 +178,7 @@ static bool is_json(duckdb_vector v) {
     return json;
 }
 
-/* JSON is refused, as its numbers would be texts, each of them a level. */
+/* JSON is rejected, as its numbers would be texts, each of them a level. */
 static bool given_column(duckdb_vector v, idx_t n, scratch *s, tusk_given_column *to) {
     if (is_json(v))
         return false;
@@ -202,7 +202,7 @@ static const char *kept_name(duckdb_logical_type type, idx_t i, scratch *s) {
     return copy;
 }
 
-/* Models are trained on all columns; rows that are scored may have others besides. */
+/* Models are trained on all columns; rows to be scored may have further ones. */
 static bool refuse_others(duckdb_vector v, const tusk_named_chunk *c, idx_t columns,
                           char refusal[REFUSAL_ROOM]) {
     char type[200];

@@ -13,18 +13,18 @@ static inline tusk_text text_of_string(const duckdb_string_t *s) {
     return (tusk_text){n > SHORT_STRING ? s->value.pointer.ptr : s->value.inlined.inlined, n};
 }
 
-/* For a training, also with a label that is text, or for predictions. */
+/* Use of the columns: training, training with a text label, or predictions. */
 enum named_use { NAMED_TRAIN, NAMED_TRAIN_TEXT, NAMED_PREDICT };
 
-/* Reads a STRUCT of numbers, text, ENUM, BOOLEAN, UUID, dates and timestamps; false if it is
- * none. A column of another type has neither numbers nor text for predictions, and a training
- * refuses it with a sentence. n: rows. v may be NULL where only the label is text. */
+/* Reads a STRUCT of numbers, text, ENUM, BOOLEAN, UUID, dates and timestamps; false for another
+ * type. For predictions a column of another type has neither numbers nor text; a training
+ * rejects it with a sentence. n: rows. v may be NULL if only the label is text. */
 bool named_columns_of(duckdb_vector v, idx_t n, enum named_use use, scratch *s,
                       tusk_named_chunk *c, char refusal[REFUSAL_ROOM]);
 
 /* Whether a type is text or is read as text. */
 bool is_text_type(duckdb_vector v);
-/* The same of labels, whose booleans are the numbers 0 and 1. */
+/* The same for labels, whose booleans are the numbers 0 and 1. */
 bool is_label_text(duckdb_vector v);
 /* The texts of such a column. */
 bool texts_of_any(duckdb_vector v, idx_t n, scratch *s, tusk_text **texts);

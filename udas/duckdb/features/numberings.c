@@ -9,7 +9,7 @@
 #define SLOTS 64
 #define FEW_ROWS 64 /* of a chunk: their texts are not worth being numbered */
 
-/* A thread comes back to its own slot, so that the numbers in groups' parts stay those of its
+/* A thread returns to its own slot, so that the numbers in groups' parts stay those of its
  * numbering. No thread waits for a slot. */
 struct numberings {
     pthread_mutex_t lock[SLOTS];
@@ -62,7 +62,7 @@ static bool scattered(duckdb_aggregate_state *states, idx_t n) {
     return changes > n / 4;
 }
 
-/* DuckDB 1.x leaves open which states the rows have. */
+/* DuckDB 1.x does not reveal the states of the rows. */
 bool number_texts(database *d, tusk_named_chunk *chunk, duckdb_aggregate_state *states, idx_t n,
                   scratch *s) {
     if (n < FEW_ROWS || d->v1 || d->process != forks_so_far() || !scattered(states, n))

@@ -18,16 +18,16 @@ typedef struct rows {
     bool by_word; /* features are in `documents` */
     document_column documents;
     const tusk_text *label_texts; /* NULL: numbers or booleans */
-    tusk_named_chunk columns;     /* where features have names or labels are text */
+    tusk_named_chunk columns;     /* for features with names or text labels */
     char refusal[REFUSAL_ROOM];
 } rows;
 
-/* Of an overload's own types. */
+/* Reads the types of an overload. */
 rows rows_of(duckdb_data_chunk chunk, const overload *o);
-/* Of arguments of any type; false if they cannot be trained on. */
+/* Reads arguments of any type; false if they cannot be trained on. */
 bool rows_of_any(duckdb_data_chunk chunk, const overload *o, scratch *s, rows *r);
 
-/* Notes what is NULL in a row that is left out. */
+/* Remarks on the NULLs of a row that is left out. */
 void remark_gaps(const rows *r, idx_t row, const spec *spec, tusk_remarks *to);
 
 #endif

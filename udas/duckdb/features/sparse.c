@@ -17,7 +17,7 @@ static bool refuse_id(duckdb_function_info info, double id) {
     return false;
 }
 
-/* Writes the ids that rows use, as INTEGER. Other items, behind a NULL or in no row, may be
+/* Writes the ids that rows use, as INTEGER. Other items, after a NULL or in no row, may be
  * anything. */
 static bool put_ids(duckdb_function_info info, const list_column *l, idx_t n, int32_t *out) {
     for (idx_t row = 0; row < n; row++) {
@@ -56,7 +56,7 @@ static void put_rows(duckdb_vector v, const list_column *l, idx_t n, const void 
             set_null(v, row);
 }
 
-/* The ids of a chunk as they go into the result: int64 as they are, others as int32. */
+/* The ids of a chunk as written to the result: int64 unchanged, others as int32. */
 static bool read_ids(duckdb_vector v, idx_t n, bool wide, scratch *kept, list_column *ids,
                      int32_t **whole) {
     *ids = list_column_of(v);

@@ -10,7 +10,7 @@
 static const duckdb_type INTEGER = DUCKDB_TYPE_INTEGER, BIGINT = DUCKDB_TYPE_BIGINT,
                          ANY = DUCKDB_TYPE_ANY;
 
-/* Refuses item `at` of the lists of n rows, the place-th of its list. */
+/* Rejects item `at` of the lists of n rows, number `place` of its list. */
 static void refuse(duckdb_function_info info, duckdb_vector input, idx_t n, idx_t at,
                    idx_t place) {
     char text[200], given[64];
@@ -80,7 +80,7 @@ static void ids(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vecto
     scratch_free(&kept);
 }
 
-/* An ANY parameter takes what the others do not take exactly. */
+/* An ANY parameter takes the types that the others do not match exactly. */
 static bool add(duckdb_scalar_function_set set, const duckdb_type *type) {
     bool any = *type == DUCKDB_TYPE_ANY;
     duckdb_scalar_function f = duckdb_create_scalar_function();

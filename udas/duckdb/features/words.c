@@ -2,7 +2,7 @@
 
 #include "named.h"
 
-/* The type of what is in lists, to any depth. Takes ownership of the type. */
+/* The innermost item type of lists. Takes ownership of the type. */
 static duckdb_logical_type innermost(duckdb_logical_type type) {
     for (;;) {
         duckdb_type id = duckdb_get_type_id(type);

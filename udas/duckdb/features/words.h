@@ -7,7 +7,7 @@
 
 typedef struct document_column {
     list_column lists; /* the items of child.data are tusk_text */
-    void *room;        /* for tusk_append_document, as much as the longest document needs */
+    void *room;        /* for tusk_append_document, sized for the longest document */
 } document_column;
 
 /* Whether a type is a list of text, to any depth. */

@@ -1,4 +1,4 @@
-/* What DuckDB's settings were when the extension was loaded. */
+/* DuckDB's settings when the extension was loaded. */
 #include "loaded.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
     "coalesce(CAST(current_setting('temp_directory') AS VARCHAR), ''), "      \
     "CAST(current_setting('threads') AS INTEGER)"
 
-/* A size as DuckDB writes it, `1.8 GiB`; without a limit it is thousands of PiB. */
+/* A size in DuckDB's format, `1.8 GiB`; without a limit it is thousands of PiB. */
 static int64_t bytes_of(const char *text) {
     static const char *const UNITS[] = {"byte", "KiB", "MiB", "GiB", "TiB", "PiB"};
     char unit[8] = "";

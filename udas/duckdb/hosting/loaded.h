@@ -1,8 +1,6 @@
-/* What DuckDB's settings were when the extension was loaded.
- *
- * DuckDB's C interface reads settings by SQL only, which a function that runs cannot use. The
- * Python package follows changes where it has a connection; in other clients this is all that is
- * known. */
+/* DuckDB's settings when the extension was loaded. DuckDB's C interface reads settings by SQL
+ * only, which a running function cannot use. The Python package follows changes if it has a
+ * connection; other clients know these values only. */
 #ifndef TUSK_LOADED_H
 #define TUSK_LOADED_H
 

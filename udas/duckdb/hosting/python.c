@@ -1,10 +1,9 @@
-/* Starts the Python that trains, in a process that was loaded without tuskml's package.
- *
- * The process is DuckDB's command line, Node, Java or another program. libpython is found when it
- * is needed, and so are the few functions of its that are called here: all of them have the same
+/* Starts the Python that trains, in a process that was loaded without tuskml's package. The
+ * process is DuckDB's command line, Node, Java or another program. libpython is located when it
+ * is needed, and so are the few functions that are called here: all of them have the same
  * signature in each version that tuskml supports. A process that runs a Python already, as R
- * may, imports the package there. Python is never finalized: DuckDB may call until the end.
- * A Python that cannot be loaded into the process trains in a process of its own (helper/). */
+ * may, imports the package there. Python is never finalized: DuckDB may call until the end. A
+ * Python that cannot be loaded into the process trains in a separate process (helper/). */
 #define _GNU_SOURCE
 #include "python.h"
 
@@ -20,7 +19,7 @@
 #include "helper/helper.h"
 #include "python_home.h"
 
-/* What the package reads and writes (front/databases/hosted.py). */
+/* Interface to the package (front/databases/hosted.py). */
 typedef struct request {
     const char *extension; /* path of this library */
     char error[PYTHON_SENTENCE];
@@ -60,7 +59,7 @@ static bool find(void *from, const char *name, void *function) {
     return *(void **)function != NULL;
 }
 
-/* The functions of a library, or for RTLD_DEFAULT those that the process has already. */
+/* The functions of a library, or for RTLD_DEFAULT those already in the process. */
 static bool python_of(void *library, python *p) {
     return find(library, "Py_IsInitialized", &p->is_initialized) &&
            find(library, "Py_InitializeEx", &p->initialize) &&
@@ -89,14 +88,14 @@ static void initialize(const python *p) {
     free(before);
 }
 
-/* libpython in this process, with its functions; NULL if it cannot be there. */
+/* Loads libpython into this process, with its functions; NULL if that is impossible. */
 static void *library_of(const python_home *home, python *p) {
-    /* Global, since extension modules such as NumPy's take Python's symbols from the process. */
+    /* Global, since extension modules such as NumPy's resolve Python's symbols in the process. */
     void *library = home->library[0] ? dlopen(home->library, RTLD_NOW | RTLD_GLOBAL) : NULL;
     return library && python_of(library, p) ? library : NULL;
 }
 
-/* Starts an interpreter that has the packages of the executable's environment. */
+/* Starts an interpreter with the packages of the executable's environment. */
 static bool start_interpreter(const python_home *home, const python *p, request *asked) {
     static wchar_t name[PATH_MAX]; /* Python keeps the pointer */
     if (mbstowcs(name, home->executable, PATH_MAX) == (size_t)-1)
@@ -135,7 +134,7 @@ static enum helping helping(void) {
     return strcmp(given, "on") == 0 ? ALWAYS : strcmp(given, "off") == 0 ? NEVER : UNKNOWN;
 }
 
-/* Where the process has no Python yet, or is to have none. */
+/* Starts Python in a process without one, or a helper. */
 static bool start_python(request *asked, enum helping how) {
     python_home home;
     python p;

@@ -6,8 +6,8 @@
 
 #define PYTHON_SENTENCE 1024
 
-/* True once the package has set the trainer. False if it could not; why says it. Any thread may
- * call it; one of them starts Python, the others wait. */
+/* Starts Python; true once the package has set the trainer. On failure writes why. Any thread
+ * may call it; one of them starts Python, the others wait. */
 bool python_starts(char why[static PYTHON_SENTENCE]);
 
 #endif

@@ -1,8 +1,7 @@
-/* Which Python trains in a process that has none.
- *
- * A note has two lines, the path of an executable and that of its libpython. `tuskml install`
- * writes it next to the extension's file and in the user's data folder, where a copy of the
- * extension from elsewhere finds it; an executable that TUSKML_PYTHON names prints it. */
+/* Finds the Python that trains in a process without one. A note has two lines, the path of an
+ * executable and that of its libpython. `tuskml install` writes it next to the extension's file
+ * and in the user's data folder, for copies of the extension elsewhere; an executable named by
+ * TUSKML_PYTHON prints it. */
 #define _GNU_SOURCE
 #include "python_home.h"
 
@@ -45,7 +44,7 @@ static bool read_all(int from, char *text, size_t room) {
     return true;
 }
 
-/* Copies the line at *text, and moves *text behind it; false if there is none or it is long. */
+/* Copies the line at *text, and moves *text after it; false if there is none or it is too long. */
 static bool take_line(const char **text, char line[static PATH_MAX]) {
     size_t n = strcspn(*text, "\n");
     if ((*text)[n] != '\n' || n >= PATH_MAX)
@@ -61,7 +60,7 @@ static bool read_note(const char *text, python_home *home) {
            home->executable[0];
 }
 
-/* Runs the executable and takes what it prints. posix_spawn, since the process has threads. */
+/* Runs the executable and reads its output. posix_spawn, since the process has threads. */
 static bool ask(const char *executable, char *text, size_t room) {
     int ends[2], status = -1;
     if (pipe2(ends, O_CLOEXEC) != 0)
@@ -82,8 +81,8 @@ static bool ask(const char *executable, char *text, size_t room) {
     return done && (status == 0 || status == -1); /* -1: the host reaps all its children */
 }
 
-/* Whether only those may write the note who could change the extension, or who are this account
- * already: what it names is run. */
+/* Whether the note is writable only by users who could change the extension, or who are this
+ * account already: the executable in it is run. */
 static bool is_trusted(int file, const char *extension) {
     struct stat note, own;
     if (fstat(file, &note) != 0 || stat(extension, &own) != 0)
@@ -93,7 +92,7 @@ static bool is_trusted(int file, const char *extension) {
     return S_ISREG(note.st_mode) && of_owner && !open_to_all;
 }
 
-/* Reads a note. Returns 0 or an errno, EPERM for one that anybody could have written. */
+/* Reads a note. Returns 0 or an errno, EPERM for one that is not trusted. */
 static int read_file(const char *path, const char *extension, char *text, size_t room) {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0)
@@ -109,8 +108,8 @@ static bool path_next_to(const char *extension, char path[static PATH_MAX]) {
     return folder && snprintf(path, PATH_MAX, "%.*s%s", folder, extension, NOTE) < PATH_MAX;
 }
 
-/* Reads the note next to an extension, or else in the user's data folder. path: out, where it is.
- * Returns what read_file does. */
+/* Reads the note next to an extension, or else in the user's data folder. path: out, its path.
+ * Returns the result of read_file. */
 static int open_note(const char *extension, char *text, size_t room, char path[static PATH_MAX]) {
     int problem = path_next_to(extension, path) ? read_file(path, extension, text, room) : ENOENT;
     if (problem == ENOENT && tusk_data_path(NOTE, path, PATH_MAX))

@@ -1,4 +1,5 @@
-/* Which Python trains in a process that has none: DuckDB's command line, Node, Java and others. */
+/* The Python that trains in a process without one: DuckDB's command line, Node, Java and
+   others. */
 #ifndef TUSK_PYTHON_HOME_H
 #define TUSK_PYTHON_HOME_H
 
@@ -11,9 +12,9 @@ typedef struct python_home {
     char library[PATH_MAX];    /* libpython, as a shared library; "" if that Python has none */
 } python_home;
 
-/* The one that the environment variable TUSKML_PYTHON names, or else the one that
- * `tuskml install` noted beside the extension's file. False if there is none, or if the note may
- * be of somebody who could not have changed the extension; why says it. */
+/* Finds the Python of the environment variable TUSKML_PYTHON, or else the one that `tuskml
+ * install` recorded next to the extension's file. False, with the reason in why, if there is
+ * none, or if the record may come from a user who could not have changed the extension. */
 bool python_home_find(python_home *home, const char *extension, char *why, size_t room);
 
 /* Whether TUSKML_PYTHON is "off". */

@@ -1,9 +1,6 @@
-/* What the metrics' aggregates share: their overloads, the rows of a chunk, and results that
- * are tables.
- *
- * A row with a NULL is not counted; without rows the answer is NULL. Combine leaves its source
- * unchanged, because a window uses one state as the source of many.
- */
+/* Declarations shared by the metrics' aggregates: their overloads, the rows of a chunk, and
+ * results that are tables. A row with a NULL is not counted; without rows the result is NULL.
+ * Combine leaves its source unchanged, because a window uses one state as the source of many. */
 #ifndef TUSK_DUCKDB_METRICS_H
 #define TUSK_DUCKDB_METRICS_H
 
@@ -18,8 +15,8 @@
 #include "../../scalars/metrics/table.h"
 #include "../features/named.h"
 
-/* A class is a number, a boolean or text of any type that training takes; which of the first
- * three it is, the columns of a chunk say. */
+/* A class is a number, a boolean or text of any type that training accepts; the columns of a
+ * chunk determine which of the three. */
 typedef enum argument_kind {
     A_NUMBER,
     A_BOOLEAN,
@@ -33,7 +30,7 @@ typedef enum argument_kind {
 
 struct overload;
 
-/* What aggregates with the same kind of state have in common. */
+/* Common properties of aggregates with the same kind of state. */
 typedef struct metric_family {
     duckdb_aggregate_state_size size;
     duckdb_aggregate_init_t init;
@@ -46,7 +43,7 @@ typedef struct metric_family {
     duckdb_aggregate_destroy_t destroy;
 } metric_family;
 
-/* What the callbacks of one overload need to know. */
+/* Data of the callbacks of one overload. */
 typedef struct overload {
     database *database;
     const char *name;
@@ -54,10 +51,10 @@ typedef struct overload {
     int kind; /* which aggregate of the family */
     int n_arguments;
     argument_kind arguments[METRIC_ARGUMENTS];
-    int weight;              /* which argument is the row's weight; 0: it has none */
-    int positive;            /* which is the name of the positive class; 0: none is named */
-    int more;                /* which is bins, k, a quantile, a power or an average; 0: none */
-    bool unweighted;         /* there is no overload like this one with a weight */
+    int weight;              /* index of the argument that is the row's weight; 0: none */
+    int positive;            /* index of the name of the positive class; 0: none */
+    int more;                /* index of bins, k, a quantile, a power or an average; 0: none */
+    bool unweighted;         /* this overload has no version with a weight */
     bool third_skips;        /* a row where `more` is NULL is not counted */
     const tusk_table *table; /* of the result; NULL if the result is a number */
     const tusk_table *weighted_table; /* of the overload with weights; NULL: the same */
@@ -72,13 +69,13 @@ void metric_refuse(duckdb_function_info info, const char *sentence);
 /* The arguments of a chunk. */
 typedef struct metric_chunk {
     column columns[METRIC_ARGUMENTS];
-    argument_kind kinds[METRIC_ARGUMENTS]; /* none is A_CLASS; texts of classes are tusk_text */
+    argument_kind kinds[METRIC_ARGUMENTS]; /* never A_CLASS; texts of classes are tusk_text */
     bool rounded;                          /* whether a class is a number that was rounded */
     scratch scratch;
 } metric_chunk;
 
-/* Reads the arguments; false with a sentence if one that is a class has no fitting type. The
- * caller frees the scratch in either case. */
+/* Reads the arguments; false with a sentence if a class has an unsupported type. The caller
+ * frees the scratch in either case. */
 bool metric_chunk_of(duckdb_data_chunk chunk, const overload *o, metric_chunk *c, char *sentence);
 
 /* One row of a chunk. */
@@ -95,7 +92,7 @@ static inline double number_at(const metric_row *row, int argument) {
     return row->kinds[argument] == A_BOOLEAN ? ((const bool *)data)[row->at]
                                              : ((const double *)data)[row->at];
 }
-/* A text that is no class. */
+/* A text argument other than a class. */
 static inline tusk_text text_at(const metric_row *row, int argument) {
     return text_of_string((const duckdb_string_t *)row->columns[argument].data + row->at);
 }
@@ -103,7 +100,7 @@ static inline tusk_text text_at(const metric_row *row, int argument) {
 static inline tusk_text class_text_at(const metric_row *row, int argument) {
     return ((const tusk_text *)row->columns[argument].data)[row->at];
 }
-/* Whether a class is a number that others are rounded to as well. */
+/* Whether a class is a number whose double other numbers share. */
 static inline bool has_rounded(const metric_row *row) {
     return is_rounded(&row->columns[0], row->at) || is_rounded(&row->columns[1], row->at);
 }
@@ -119,7 +116,7 @@ static inline double weight_at(const metric_row *row) {
 static inline bool is_text(tusk_text a, const char *text, size_t length) {
     return length == a.length && !memcmp(a.data, text, length);
 }
-/* The positive class that the row names, which seldom changes from row to row. */
+/* The positive class of the row, which seldom changes from row to row. */
 static inline const tusk_positive *positive_at(const metric_row *row) {
     tusk_text name = text_at(row, row->o->positive);
     tusk_positive *p = row->positive;
@@ -127,8 +124,8 @@ static inline const tusk_positive *positive_at(const metric_row *row) {
         *p = tusk_positive_named(name.data, name.length);
     return p;
 }
-/* Whether a label or a prediction is the positive class that the row names: numbers and booleans
- * have the names that models give them. */
+/* Whether a label or a prediction is the row's positive class; numbers and booleans have the
+ * names that models give them. */
 static inline bool is_positive(const metric_row *row, int argument) {
     const tusk_positive *p = positive_at(row);
     if (row->kinds[argument] != A_TEXT)
@@ -140,7 +137,7 @@ static inline bool is_class(const metric_row *row, int argument, char *sentence)
     return row->kinds[argument] == A_TEXT ||
            tusk_is_class(number_at(row, argument), argument ? "predicted" : "label", sentence);
 }
-/* The label as a number: 1 for a positive class that is named, and 0 for the others. */
+/* The label as a number: 1 for the named positive class, and 0 for the others. */
 static inline double label_at(const metric_row *row) {
     return row->o->positive ? is_positive(row, 0) : number_at(row, 0);
 }
@@ -197,7 +194,7 @@ static inline __attribute__((always_inline)) void each_row(duckdb_function_info 
 }
 
 /* Adds an overload with the argument kinds of `like`, and unless it is unweighted one with a
- * weight after them; false if DuckDB refuses. */
+ * weight after them; false if DuckDB rejects it. */
 bool add_overload(duckdb_aggregate_function_set set, const overload *like);
 /* Adds the overload of `like` whose third argument names the positive class. */
 bool add_positive(duckdb_aggregate_function_set set, const overload *like);

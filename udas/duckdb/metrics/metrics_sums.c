@@ -29,7 +29,7 @@ static tusk_judged judged_of(const metric_row *row) {
                          .parameter = has_more(row) ? number_at(row, row->o->more) : 0};
 }
 
-/* The label as classes are called; the text is in `own` or the vector. */
+/* The label in the form of class names; the text is in `own` or the vector. */
 static tusk_shares labelled(const metric_row *row, char *own) {
     if (row->kinds[0] == A_TEXT) {
         tusk_text text = class_text_at(row, 0);
@@ -130,7 +130,7 @@ static void score_finalize(duckdb_function_info info, duckdb_aggregate_state *st
     }
 }
 
-/* Sums own no memory; metrics.h says why they need a destructor all the same. */
+/* Sums own no memory; metrics.h explains why they need a destructor nevertheless. */
 static void score_destroy(duckdb_aggregate_state *states, idx_t n) {
     (void)states;
     (void)n;

@@ -1,5 +1,5 @@
-/* _tusk_class_place(names, class): the place from 1 on of a class among the names of a model's
- * classes, by its name or its number; NULL where the model never saw it. */
+/* _tusk_class_place(names, class): the index from 1 on of a class among the names of a model's
+ * classes, by its name or its number; NULL for a class that the model never saw. */
 #include "../../scalars/metrics/shares.h"
 #include "../database.h"
 

@@ -1,4 +1,4 @@
-/* The fields of a model from which its payload is made. */
+/* Reads the fields of models for their payloads. */
 #ifndef TUSK_MODEL_COLUMN_H
 #define TUSK_MODEL_COLUMN_H
 
@@ -10,19 +10,19 @@ typedef struct model_column {
     list_column coef, classes, class_names;
 } model_column;
 
-/* Reads a STRUCT that has these fields, perhaps among others, or NULL; false if it is neither.
- * n: rows. */
+/* Reads a STRUCT with these fields and possibly others, or NULL; false for other types. n:
+ * rows. */
 bool model_column_of_any(duckdb_vector v, idx_t n, scratch *s, model_column *m);
 
 /* The fields of the model in a row that is not NULL. */
 tusk_model_fields model_fields_at(const model_column *m, idx_t row);
 tusk_text text_in(const column *c, idx_t row);
-/* Whether the trees or topics of the model are in its payload alone. */
+/* Whether the trees or topics of the model are only in its payload. */
 bool has_weights_in_payload(const model_column *m, idx_t row);
-/* The sentence for a model that lacks the weights that it once had there; NULL: it has them. */
+/* The sentence for a model that has lost the weights of its payload; NULL: it has them. */
 const char *weights_lost(const model_column *m, idx_t row);
 
-/* Reads lists of text; older models have none, whose vector is NULL. */
+/* Reads lists of text; older models lack them, and their vector is NULL. */
 bool names_of_any(duckdb_vector v, idx_t n, scratch *s, list_column *l);
 /* The field of a STRUCT with this name; NULL if there is none. */
 duckdb_vector field_of(duckdb_vector v, const char *name);

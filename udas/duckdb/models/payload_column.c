@@ -38,7 +38,7 @@ static void refuse(duckdb_function_info info, const char *sentence) {
     duckdb_scalar_function_set_error(info, text);
 }
 
-/* A payload that has what no other field has stays as it is, if it is sound. */
+/* A payload with data that no other field has is kept unchanged, if it is valid. */
 static bool keep_payload(duckdb_vector v, idx_t row, tusk_text payload, char *sentence) {
     const char *sqlstate;
     if (!tusk_check_kept(payload, sentence, &sqlstate))

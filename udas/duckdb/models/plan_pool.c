@@ -7,7 +7,7 @@
 #define MOST_KEPT 64 /* as many threads predict at once */
 
 /* A forked process may find the lock held by a thread that it does not have, so no thread waits
- * for it for ever. */
+ * for it. */
 struct plan_pool {
     pthread_mutex_t lock;
     int n;
@@ -30,7 +30,7 @@ void plan_pool_free(plan_pool *pool) {
     free(pool);
 }
 
-/* The lock is held for a moment only. */
+/* The lock is held briefly. */
 static bool try_lock(plan_pool *pool) {
     for (int i = 0; i < 100; i++) {
         if (pthread_mutex_trylock(&pool->lock) == 0)

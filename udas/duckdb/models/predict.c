@@ -109,7 +109,7 @@ static bool usable(const call *c, idx_t row) {
     return c->features_complete || features_valid(&c->features, row);
 }
 
-/* Whether these n lists have the same length and lie one behind the other. */
+/* Whether these n lists have the same length and are contiguous. */
 CLONES static bool is_matrix(const duckdb_list_entry *e, idx_t n) {
     uint64_t d = e->length, next = e->offset, wrong = 0;
     for (idx_t i = 0; i < n; i++, next += d)
@@ -137,7 +137,7 @@ static bool score_dense(call *c, tusk_scorer *s, idx_t row, idx_t n) {
            refuse_prediction(c, sentence);
 }
 
-/* Whether a list has NULLs, and the model an answer: trees have a side for them. */
+/* Whether a list has NULLs, and the model supports them: trees have a side for them. */
 static bool answers_gaps(const call *c, const tusk_scorer *s, idx_t row) {
     return tusk_kind_of(s->task)->keeps_gaps && !s->null && list_given(&c->features, row) &&
            !usable(c, row);
@@ -196,7 +196,7 @@ static bool score_named(call *c, tusk_scorer *s, idx_t row, idx_t end) {
 
 #define LONG_RUN 8 /* rows of one model that are scored column by column */
 
-/* The same by a plan. */
+/* The same with a plan. */
 static bool score_planned(call *c, tusk_plan *plan, idx_t row, idx_t end) {
     char sentence[TUSK_SENTENCE];
     bool many = end - row >= LONG_RUN && !c->features.self.validity &&
@@ -213,7 +213,7 @@ static bool score_planned(call *c, tusk_plan *plan, idx_t row, idx_t end) {
     return true;
 }
 
-/* Appends room for the numbers of a row's list to the result. */
+/* Appends space for the numbers of a row's list to the result. */
 static double *list_for(call *c, const tusk_scorer *s, idx_t row) {
     idx_t at = duckdb_list_vector_get_size(c->result);
     duckdb_list_vector_reserve(c->result, at + s->list_size);
@@ -240,7 +240,7 @@ static bool write_list(call *c, tusk_scorer *s, idx_t row) {
     return done || refuse_prediction(c, sentence);
 }
 
-/* The same of rows by name. */
+/* The same for rows by name. */
 static bool list_named(call *c, tusk_scorer *s, idx_t row, idx_t end) {
     char sentence[TUSK_SENTENCE];
     tusk_sparse_row ids;
@@ -258,7 +258,7 @@ static bool list_named(call *c, tusk_scorer *s, idx_t row, idx_t end) {
     return true;
 }
 
-/* The same by a plan. */
+/* The same with a plan. */
 static bool list_planned(call *c, tusk_plan *plan, idx_t row, idx_t end) {
     char sentence[TUSK_SENTENCE];
     for (; row < end; row++) {
@@ -362,7 +362,7 @@ tusk_plan *plan_of_row(const call *c, idx_t row, idx_t n) {
     return tusk_plan_of(c->plans, payload, &c->stores, c->o->answer, n);
 }
 
-/* Asks for what finding the plans of some rows will read, first the heads of their payloads. */
+/* Prefetches the memory for finding the plans of some rows, first the heads of their payloads. */
 static void expect_plans(const call *c, idx_t row, idx_t end) {
     const duckdb_string_t *payload = c->payloads.data;
     end = end < c->n ? end : c->n;
@@ -374,7 +374,7 @@ static void expect_plans(const call *c, idx_t row, idx_t end) {
             tusk_plans_expect(c->plans, text_of_string(payload + i), c->o->answer);
 }
 
-/* Rows that follow each other and share a model. */
+/* Consecutive rows that share a model. */
 typedef struct shared {
     idx_t row, n;
     tusk_plan *plan; /* NULL: there is none */
@@ -398,7 +398,7 @@ static bool score_unplanned(call *c, shared r) {
     return done;
 }
 
-/* Scores runs of planned models, as many of the n as are alike; 0: refused. */
+/* Scores runs of planned models, as many of the n as are alike; 0 on failure. */
 static int score_alike(call *c, const shared *r, int n) {
     int k = 0;
     if (of_lists(c->o))
@@ -411,8 +411,8 @@ static int score_alike(call *c, const shared *r, int n) {
     return k;
 }
 
-/* So many models are found before the first of them scores its rows, so that waits for memory
- * overlap. */
+/* Number of models that are found before the first of them scores its rows, so that waits for
+ * memory overlap. */
 #define AHEAD_MODELS 32
 
 static bool score(call *c) {
@@ -439,7 +439,7 @@ static bool score(call *c) {
     return true;
 }
 
-/* Few rows have their models checked each time. */
+/* With fewer rows, models are checked each time. */
 #define PLANNED_ROWS 256
 
 static void take_plans(call *c, bool scattered) {

@@ -1,4 +1,4 @@
-/* What the overloads of predict and its like share with what they run. */
+/* Declarations shared by the overloads of predict and similar functions. */
 #ifndef TUSK_DUCKDB_PREDICT_H
 #define TUSK_DUCKDB_PREDICT_H
 
@@ -26,7 +26,7 @@ typedef struct call {
     feature_column features;
     bool by_name; /* features are in `rows`, not in `features` */
     tusk_named_rows rows;
-    tusk_plans *plans;      /* NULL: models are checked each time that they come */
+    tusk_plans *plans;      /* NULL: models are checked for every row */
     bool features_complete; /* no feature of the chunk is NULL */
     duckdb_vector result;
     double *out;
@@ -35,12 +35,12 @@ typedef struct call {
 
 /* Writes the sentence as the call's error; returns false. */
 bool refuse_prediction(const call *c, const char *sentence);
-/* The checked model of a row, for which there is no plan. False if it is refused. */
+/* The checked model of a row without a plan. False if it is rejected. */
 bool read_model_of_row(const call *c, idx_t row, tusk_scorer *s);
-/* The plan of the model of n rows, the first of which is given, if there is one. */
+/* The plan of the model of n rows, from `row` on; NULL if there is none. */
 tusk_plan *plan_of_row(const call *c, idx_t row, idx_t n);
 void put_null_prediction(call *c, idx_t row);
-/* Turns margins into what the call asks for. */
+/* Converts margins to the requested result. */
 void answer_margins(const call *c, const tusk_scorer *s, double *margins, idx_t n);
 
 /* Scores a chunk of rows; the function's extra info is its overload. */

@@ -63,7 +63,7 @@ static bool register_one(duckdb_connection connection, database *d, enum tusk_an
 static bool register_whole(duckdb_connection connection, database *d, enum tusk_answer answer,
                            bool own) {
     char room[SPELLED];
-    const char *name = TUSK_ANSWER_NAMES[answer]; /* which the refusals keep */
+    const char *name = TUSK_ANSWER_NAMES[answer]; /* the error overloads keep it */
     duckdb_scalar_function_set set = duckdb_create_scalar_function_set(spelled(name, own, room));
     bool done =
         add_overload(set, name,

@@ -6,7 +6,7 @@
 #include "../../scalars/models/payload.h"
 
 #define LEAST_ROWS 64
-/* Rows of one model that follow each other, on average, where no order is needed. */
+/* Mean length of runs of one model that need no reordering. */
 #define RUN 4
 #define PLACES (2 * SCATTERED_ROWS)
 #define FREE UINT16_MAX
@@ -24,15 +24,15 @@ static bool follow_each_other(const duckdb_string_t *payloads, idx_t n) {
     return runs * RUN < n;
 }
 
-/* By the last bytes, which are an address, or characters of a short text. */
+/* Hash of the last bytes, which are an address, or characters of a short text. */
 static uint32_t place_of(const duckdb_string_t *payload) {
     uint64_t word;
     memcpy(&word, (const char *)payload + sizeof *payload - sizeof word, sizeof word);
     return (uint32_t)(word * UINT64_C(0x9e3779b97f4a7c15) >> 32) % PLACES;
 }
 
-/* The number of the model of each row, in the order in which models come first, and in begin[m +
- * 1] how many rows model m has. */
+/* The number of the model of each row, in the order of first occurrence, and in begin[m + 1]
+ * the number of rows of model m. */
 static void number_models(const duckdb_string_t *payloads, idx_t n, model_order *order,
                           uint16_t *model) {
     uint16_t first[SCATTERED_ROWS], places[PLACES];
@@ -79,7 +79,7 @@ bool order_by_model(const call *c, model_order *order) {
     return true;
 }
 
-/* Copies the features of rows so that they lie one behind the other. */
+/* Copies the features of rows into contiguous memory. */
 static void gather(const call *c, const uint16_t *rows, idx_t n, size_t size, char *out) {
     for (idx_t i = 0; i < n; i++) {
         duckdb_list_entry e = list_entry(&c->features.values, rows[i]);
@@ -131,7 +131,7 @@ static tusk_plan *plan_of_model(const call *c, const model_order *order, uint16_
     return plan_of_row(c, order->row[begin[0]], begin[1] - begin[0]);
 }
 
-/* The next model is found before one scores its rows, so that it is read meanwhile. */
+/* The next model is found before one scores its rows, so that its memory is loaded meanwhile. */
 bool score_models(call *c, const model_order *order) {
     uint64_t d = list_entry(&c->features.values, 0).length;
     char *room = malloc(TOGETHER * d * sizeof(double) + 1);

@@ -1,4 +1,4 @@
-/* Where predictions find models that are larger than memory. */
+/* Stores of models that are larger than memory, for predictions. */
 #ifndef TUSK_DUCKDB_STORES_H
 #define TUSK_DUCKDB_STORES_H
 

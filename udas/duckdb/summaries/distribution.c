@@ -31,8 +31,8 @@ bool two_sided_p(int64_t n, const double *statistic, const double *freedom, doub
     return true;
 }
 
-/* Returns false if there was no answer. Where a vector is NULL, DuckDB leaves an arbitrary
- * number, often that of another row. */
+/* Returns false without a result. Where a vector is NULL, DuckDB leaves an arbitrary number,
+ * often that of another row. */
 static bool p_of_known(const column *statistic, const column *freedom, idx_t n, double *p) {
     double t[CHUNK_ROWS], df[CHUNK_ROWS];
     for (idx_t at = 0; at < n; at += CHUNK_ROWS) {

@@ -49,14 +49,14 @@ static const struct term_type {
     [T_NOTE] = {"note", DUCKDB_TYPE_VARCHAR},
 };
 
-/* Models, as the fields that a summary needs. */
+/* The fields of models that a summary needs. */
 typedef struct models {
     model_column used;
     column n_rows, status, store;
     list_column std_err, features, names; /* features, names: of text; names: of the classes */
 } models;
 
-#define ONE_BLOCK ((idx_t) - 1) /* for models whose coefficients are no blocks */
+#define ONE_BLOCK ((idx_t) - 1) /* for models whose coefficients are not in blocks */
 #define MOST_NAME 200           /* bytes of a class's name to show */
 #define MOST_TERMS (1 << 22)    /* of all models of a vector: some 200 bytes each */
 
@@ -109,8 +109,8 @@ static bool has_terms(const models *m, idx_t row) {
            (is_valid(&m->used.coef.self, row) || is_of_numbers(text_in(&m->used.task, row)));
 }
 
-/* Coefficients in blocks, one for each of several classes or centres: where the first begins, and
- * how many each has, 0 for other models. */
+/* Coefficients in blocks, one for each of several classes or centres: the offset of the first
+ * block, and the length of each, 0 for other models. */
 typedef struct blocks {
     idx_t first, each;
 } blocks;
@@ -180,13 +180,13 @@ static idx_t count_known(const list_column *l, idx_t row) {
     return known;
 }
 
-/* What all terms of a model share. */
+/* Properties shared by all terms of a model. */
 typedef struct facts {
     tusk_text task;
     const char *test;
     double freedom, interval; /* standard errors to the end of a confidence interval */
     bool intercept;
-    char none[TUSK_NOTE]; /* why there are no standard errors; '': there are some */
+    char none[TUSK_NOTE]; /* reason for missing standard errors; '': there are some */
 } facts;
 
 /* Degrees of freedom: given by the options if rows were held out, otherwise the usual number. */
@@ -267,7 +267,7 @@ static void put_name(terms *t, idx_t at, const models *m, idx_t row, idx_t featu
     put_text(t->fields[T_TERM], at, whole);
 }
 
-/* The ends of the confidence interval, and exp(estimate) where that is a ratio. */
+/* The ends of the confidence interval, and exp(estimate) if that is a ratio. */
 static void put_interval(terms *t, idx_t at, const facts *f, double estimate, double error) {
     double reach = f->interval * error, lower = estimate - reach, upper = estimate + reach;
     double ratio = error == error ? tusk_ratio(f->task, estimate) : NAN;
@@ -276,7 +276,8 @@ static void put_interval(terms *t, idx_t at, const facts *f, double estimate, do
     put_number(t->fields[T_RATIO], at, ratio, ratio == ratio);
 }
 
-/* block: which one the term is in, from 0 on. */
+/* Writes the term of a feature to the next entry of `t`. block: index of the term's block, from 0
+ * on. */
 static void put_term(terms *t, const models *m, idx_t row, idx_t feature, const facts *f, blocks b,
                      idx_t block) {
     idx_t at = t->used++, place = feature;

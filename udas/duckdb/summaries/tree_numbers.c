@@ -1,12 +1,10 @@
-/* _tusk_tree_numbers(payload): the numbers of the trees in a payload, as
- * udas/scalars/models/trees.c has their order; NULL where they are in the field `coef`.
- *
- * _tusk_tree_nodes(numbers): a list for each node of such numbers: its tree, its number in the
- * tree, the node's own six numbers, the margins of a row, and the levels that a split by levels
- * sends left. As one list, since macros that join rows copy the model for each of them.
- *
- * _tusk_tree_gains(numbers, n_features): for each feature its number from 1 on, what splits by it
- * gained in all, and how many they are. */
+/* _tusk_tree_numbers(payload): the numbers of the trees in a payload, in the order of
+ * udas/scalars/models/trees.c; NULL if they are in the field `coef`. _tusk_tree_nodes(numbers):
+ * a list for each node of such numbers: its tree, its number in the tree, the node's own six
+ * numbers, the margins of a row, and the levels that a split by levels sends left. A single
+ * list, since macros that join rows copy the model for each of them. _tusk_tree_gains(numbers,
+ * n_features): for each feature its number from 1 on, the total gain of splits by it, and their
+ * number. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +19,7 @@
 #define GAINS_NAME "_tusk_tree_gains"
 #define MOST_WORDS 2048 /* of 65,536 levels */
 
-enum { MOST_LISTED = 1000000 }; /* features of a row, of a model without trees */
+enum { MOST_LISTED = 1000000 }; /* features of a row, for a model without trees */
 enum { HEAD = 3, NODE = 6, VALUE = 1, GAIN = 3, MISSING = 5, OWN = 2 + NODE + 1 };
 
 static bool put_numbers(duckdb_vector result, idx_t row, tusk_text payload, char *sentence) {
@@ -61,12 +59,12 @@ static void tree_numbers(duckdb_function_info info, duckdb_data_chunk chunk,
     }
 }
 
-/* A number as a count of at most `most`; 0 if it is none. */
+/* A number as a count of at most `most`; 0 if it is not one. */
 static uint64_t count_of(double x, uint64_t most) {
     return x >= (double)most ? most : x > 0 ? (uint64_t)x : 0;
 }
 
-/* Writes the levels of the set that begins so far before the end; returns how many there are. */
+/* Writes the levels of the set at distance `from_end` from the end; returns their number. */
 static uint64_t write_levels(const double *numbers, uint64_t n, double from_end, double *levels) {
     uint64_t found = 0, far = count_of(from_end, n);
     if (!far)
@@ -79,7 +77,7 @@ static uint64_t write_levels(const double *numbers, uint64_t n, double from_end,
     return found;
 }
 
-/* Where the numbers of a model of trees have what; `left`: how many nodes there is room for. */
+/* Locations in the numbers of a model of trees; `left`: remaining number of nodes. */
 typedef struct forest {
     uint64_t trees, outputs, left;
     const double *sizes, *nodes;

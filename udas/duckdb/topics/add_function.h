@@ -4,7 +4,8 @@
 
 #include "../database.h"
 
-/* Takes ownership of the result's type. extra: its extra info, which lives as long as it. */
+/* Registers a function of n arguments, and frees `result`. extra: the function's extra info, which
+ * must outlive the function. */
 static inline bool add_function(duckdb_connection connection, const char *name,
                                 const duckdb_type *arguments, idx_t n, duckdb_logical_type result,
                                 duckdb_scalar_function_t body, void *extra) {

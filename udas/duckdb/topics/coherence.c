@@ -1,5 +1,5 @@
-/* What the macro coherence is made of: reduces each document to the best words of topics, and
- * computes a number of a list of reduced documents. Each begins with the CRC of its model. */
+/* Functions behind the macro coherence: reduce each document to the best words of topics, and
+ * compute a number from a list of reduced documents. Each begins with the CRC of its model. */
 #include "../../scalars/topics/coherence.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ enum argument { A_MODEL, A_TOKENS, A_MEASURE, A_WORDS };
 /* The best words of the topics of one model. */
 typedef struct best_words {
     enum tusk_coherence measure;
-    int64_t asked;        /* words a topic */
+    int64_t asked;        /* words per topic */
     tusk_best_words best; /* word is NULL: there are none yet */
     uint8_t *mark;        /* by id */
 } best_words;
@@ -27,7 +27,7 @@ static void free_best(best_words *b) {
     *b = (best_words){0};
 }
 
-/* other: whether the model is another one than that of the row before. */
+/* other: whether the model differs from that of the previous row. */
 static bool find_best(const documents *d, tusk_text measure, int64_t words, bool other,
                       best_words *b) {
     char sentence[TUSK_SENTENCE];
@@ -114,7 +114,7 @@ static void reduce(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_ve
     free_documents(&d);
 }
 
-/* The reduced documents of a row as one array, to be freed. */
+/* Concatenates the reduced documents of a row into one array, to be freed. */
 static int32_t *joined(const documents *d, const best_words *b, const list_column *l, idx_t row,
                        uint64_t *length) {
     uint32_t crc = crc_of((const duckdb_string_t *)d->payloads.data + row);

@@ -1,4 +1,4 @@
-/* Documents beside models of topics, as several functions read them. */
+/* Documents and models of topics, as several functions read them. */
 #ifndef TUSK_DUCKDB_DOCUMENTS_H
 #define TUSK_DUCKDB_DOCUMENTS_H
 
@@ -26,11 +26,12 @@ typedef struct documents {
 bool refuse_topics(const documents *d, const char *sentence);
 /* Reads the tokens of the rows. */
 bool read_documents(documents *d, duckdb_vector v);
-/* Reads the model of a row, unless it is that of the row before: then *other stays. */
+/* Reads the model of a row, unless it equals that of the previous row: then *other is
+   unchanged. */
 bool read_topics(documents *d, idx_t row, bool *other);
 /* Whether a row has a model and tokens. */
 bool has_document(const documents *d, idx_t row);
-/* Counts a row's words. *room, which is freed and taken, is for documents that are ids. */
+/* Counts a row's words. *room, which is freed and reallocated, is for documents of ids. */
 bool count_row(documents *d, idx_t row, void **room, tusk_word_counts *counts);
 void free_documents(documents *d);
 

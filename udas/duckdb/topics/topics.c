@@ -1,4 +1,5 @@
-/* Topics of a model's payload: predict_topics, the words of topics, and what perplexity sums. */
+/* Topics of a model's payload: predict_topics, the words of topics, and the terms of
+   perplexity. */
 #include "documents.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Writes the trainer's answers into the values that finalize returns. */
+/* Writes the trainer's results into the values that finalize returns. */
 #include "../emit.h"
 #include "../../scalars/models/payload.h"
 #include "../catching.h"
@@ -50,8 +50,8 @@ static void put_NUMBERS(AT, tusk_lists l, int64_t i) {
     put_list(v, row, l.values + l.offsets[i], (idx_t)(l.offsets[i + 1] - l.offsets[i]));
 }
 
-/* Writes NULL if no prediction could use the model or memory is short; a prediction then says
- * why. Returns whether the payload has the coefficients, so that their field is NULL. */
+/* Writes NULL if the model is invalid for predictions or memory is short; a prediction then
+ * reports why. Returns whether the payload has the coefficients, so that their field is NULL. */
 static bool put_payload(AT, const tusk_models *m, int64_t i) {
     tusk_model_fields fields = tusk_fields_of(m, i);
     char sentence[TUSK_SENTENCE];
@@ -99,7 +99,7 @@ static void put_models(void *argument) {
         put_model(fields, answer_row(e->answer, models->group[i]), models, i);
 }
 
-/* The trainer's answer to TUSK_TRAIN. */
+/* Result of TUSK_TRAIN. */
 TUSK_EXPORT void tusk_emit_models(tusk_batch *batch, const tusk_models *models) {
     answer *a = batch->context;
     emission e = {.answer = a, .models = models};
@@ -115,7 +115,7 @@ static void put_text(void *argument) {
                                         e->text);
 }
 
-/* The trainer's answer to TUSK_EXPLAIN, a group at a time. */
+/* Result of TUSK_EXPLAIN, a group at a time. */
 TUSK_EXPORT void tusk_emit_text(tusk_batch *batch, int64_t group, const char *text) {
     answer *a = batch->context;
     emission e = {.answer = a, .group = group, .text = text};

@@ -8,7 +8,7 @@
 struct eras {
     tusk_memory *account;
     pthread_rwlock_t inside;
-    pthread_mutex_t lock; /* protects the list and what is eras.c's own in each era */
+    pthread_mutex_t lock; /* protects the list and the fields of eras.c in each era */
     era *list;            /* the first one takes new runs */
     atomic_bool untidy;
     _Atomic int64_t newest;
@@ -55,7 +55,7 @@ int64_t eras_newest(eras *all) {
     return atomic_load_explicit(&all->newest, memory_order_relaxed);
 }
 
-/* --- giving memory back --- */
+/* --- freeing memory --- */
 
 static era *head(era *e) {
     while (e->family != e)

@@ -1,18 +1,13 @@
-/* Which rows can be freed together.
- *
- * DuckDB destroys the states that a statement got to, but forgets others if the statement ends
- * early. Both 1.5.6 and 2.0.0 do so. 2.0.0 forgets all states of a window that fails after it
- * has made the states of its frames, some states of GROUPING SETS if the training of one group
- * fails, and most states of a GROUP BY that runs out of memory.
- *
- * So rows are allocated in eras. An era frees all its rows when none of its states is left, or
- * when it is over. It is over after a cancel, or after a statement failed that had the era to
- * itself. Runs tell whether a statement had it to itself: states that DuckDB passes in one call
- * belong to one statement, and so do states that share a state with them. Eras that share a
- * statement form a family. Their rows may be linked, so they are freed together.
- *
- * A state that outlives its era is refused wherever DuckDB passes it again.
- */
+/* Groups of rows that can be freed together. DuckDB destroys the states that a statement got
+ * to, but forgets others if the statement ends early. Both 1.5.6 and 2.0.0 do so. 2.0.0 forgets
+ * all states of a window that fails after it has made the states of its frames, some states of
+ * GROUPING SETS if the training of one group fails, and most states of a GROUP BY that runs out
+ * of memory. So rows are allocated in eras. An era frees all its rows when none of its states
+ * is left, or when it is over. It is over after a cancel, or after a failure of a statement
+ * that had the era to itself. Runs determine whether a statement had it to itself: states that
+ * DuckDB passes in one call belong to one statement, and so do states that share a state with
+ * them. Eras that share a statement form a family. Their rows may be linked, so they are freed
+ * together. A state that outlives its era is rejected wherever DuckDB passes it again. */
 #ifndef TUSK_ERAS_H
 #define TUSK_ERAS_H
 
@@ -51,7 +46,7 @@ typedef struct run {
 eras *eras_new(tusk_memory *account);
 void eras_free(eras *all);
 
-/* The number of the newest era; each statement that comes alone has one of its own. */
+/* The number of the newest era; each statement that runs alone has one of its own. */
 int64_t eras_newest(eras *all);
 
 /* Called around each callback. No rows are freed while any thread is inside. */
@@ -60,7 +55,7 @@ void eras_leave(eras *all);
 
 /* A run for states that have none yet; NULL if memory is out. */
 run *run_new(eras *all, int64_t cancels);
-/* Notes that both runs belong to one statement. */
+/* Records that both runs belong to one statement. */
 void run_join(run *a, run *b);
 static inline void run_add_state(run *r) {
     atomic_fetch_add_explicit(&r->era->n_states, 1, memory_order_relaxed);
@@ -68,11 +63,11 @@ static inline void run_add_state(run *r) {
 void run_drop_state(run *r);
 /* A number that identifies the statement. */
 int64_t run_statement(run *r);
-/* Roughly when the statement's first rows came, in seconds of the monotonic clock. */
+/* Approximate time of the statement's first rows, in seconds of the monotonic clock. */
 double run_began(run *r);
 /* The statement begins to train: no other statement may join its era. */
 void run_close(run *r);
-/* Notes that the statement has failed, and with which sentence. */
+/* Records that the statement has failed, with its sentence. */
 void run_fail(run *r, const char *why);
 
 #endif

@@ -1,10 +1,7 @@
-/* Ctrl-C and tuskml.cancel() while rows are packed.
- *
- * An era notes the number of cancels at its start. Once that number has risen, its rows are
- * dropped. So are the rows of new groups, until the packing that was cancelled ends. While any
- * rows are packed, SIGINT counts as a cancel, because DuckDB itself may let a scan on one
- * thread run to its end.
- */
+/* Ctrl-C and tuskml.cancel() while rows are packed. An era records the number of cancels at its
+ * start. Once that number has risen, its rows are dropped. So are the rows of new groups, until
+ * the packing that was cancelled ends. While any rows are packed, SIGINT counts as a cancel,
+ * because DuckDB itself may let a scan on one thread run to its end. */
 #include "interrupt.h"
 
 #include <pthread.h>

@@ -20,17 +20,15 @@ TUSK_EXPORT int64_t tusk_batch_born(const tusk_batch *batch);
 int64_t cancels_so_far(void);
 /* Ends all trainings of the process, as tuskml.cancel() does. */
 void cancel_trainings(void);
-/* Called around code that takes rows in. Packing lasts from the first call to the second,
- * whichever thread makes them and however often.
- */
+/* Called around code that packs rows. Packing lasts from the first call to the second,
+ * whichever thread makes them and however often. */
 /* False if a cancel came since packing began. */
 bool packing_goes_on(void);
 void packing_ends(void);
 
-/* While rows are answered, SIGINT counts as a cancel too, whichever thread it finds: Python's own
- * handler is heard by the main thread alone, which may wait for this one. Begins before the
- * packing ends. The second function gets what the first one returned.
- */
+/* While rows are trained on, SIGINT counts as a cancel too, whichever thread gets it: Python's
+ * own handler runs on the main thread only, which may wait for this one. Begins before the
+ * packing ends. The second function gets the result of the first one. */
 sigint_watcher answering_begins(void);
 void answering_ends(sigint_watcher watcher);
 

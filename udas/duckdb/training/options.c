@@ -1,4 +1,4 @@
-/* Options as a STRUCT or a MAP, which become the JSON text that the trainer reads. */
+/* Options as a STRUCT or a MAP, converted to the JSON text that the trainer parses. */
 #include "options.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 #define DEEPEST 16 /* levels of nesting; the trainer's own limit for JSON is lower */
 
-/* A text that grows; `failed` where memory runs out or a type has no JSON. */
+/* A growing text; `failed` if memory runs out or a type has no JSON. */
 typedef struct writer {
     char *data;
     size_t used, room;
@@ -66,7 +66,7 @@ static void put_number(writer *w, double x, bool single) {
         put_text(w, text, strlen(text));
 }
 
-/* A string_t of a text that lives elsewhere; short ones hold their bytes. */
+/* A string_t that refers to a text; short ones contain its bytes. */
 static duckdb_string_t string_view(char *text, size_t n) {
     duckdb_string_t s = {0};
     s.value.inlined.length = (uint32_t)n;
@@ -83,7 +83,7 @@ static duckdb_string_t string_view(char *text, size_t n) {
 
 static void put_value(writer *w, duckdb_vector v, idx_t row, int depth);
 
-/* The items of a row's LIST, MAP or ARRAY: where they lie in the child. */
+/* The items of a row's LIST, MAP or ARRAY: their range in the child. */
 static duckdb_list_entry items_of(duckdb_vector v, duckdb_logical_type type, idx_t row) {
     if (duckdb_get_type_id(type) != DUCKDB_TYPE_ARRAY)
         return ((const duckdb_list_entry *)duckdb_vector_get_data(v))[row];
@@ -132,12 +132,12 @@ static bool is_text_key(duckdb_logical_type map) {
     duckdb_logical_type key = duckdb_map_type_key_type(map);
     duckdb_type id = duckdb_get_type_id(key);
     duckdb_destroy_logical_type(&key);
-    return id == DUCKDB_TYPE_VARCHAR || id == DUCKDB_TYPE_SQLNULL; /* of MAP {} */
+    return id == DUCKDB_TYPE_VARCHAR || id == DUCKDB_TYPE_SQLNULL; /* for MAP {} */
 }
 
 static void put_enum(writer *w, duckdb_logical_type type, const void *data, idx_t row) {
     size_t width = width_of_any(type);
-    uint32_t code = 0; /* of little-endian machines, as all that DuckDB supports are */
+    uint32_t code = 0; /* little-endian, as on all machines that DuckDB supports */
     memcpy(&code, (const char *)data + row * width, width);
     char *name = duckdb_enum_dictionary_value(type, code);
     w->failed |= !name;
@@ -200,8 +200,8 @@ static void put_value(writer *w, duckdb_vector v, idx_t row, int depth) {
 
 #define MOST_LEAVES 64
 
-/* The parts of a column whose bytes say whether two rows are the same, which spares most rows of a
- * training their text: all have the options of the statement. */
+/* The parts of a column whose bytes determine whether two rows are equal, which saves the text
+ * for most rows of a training: all have the options of the statement. */
 typedef struct leaves {
     struct {
         column c;

@@ -1,5 +1,5 @@
-/* The result types of feature_frequencies and partition_model, and how the trainer's answers
- * are written into them. */
+/* The result types of feature_frequencies and partition_model, and conversion of the trainer's
+ * results to them. */
 #include <string.h>
 
 #include "../catching.h"
@@ -58,8 +58,8 @@ duckdb_logical_type make_partitioning_type(void) {
     return make_struct_type(PARTITIONING, PARTITIONING_FIELDS);
 }
 
-/* Makes room for n more items in the list column and makes them the row's list; returns where
- * they begin. */
+/* Appends space for n more items to the list column and makes them the row's list; returns
+ * their offset. */
 static idx_t extend_list(duckdb_vector v, idx_t row, idx_t n) {
     idx_t at = duckdb_list_vector_get_size(v);
     duckdb_list_vector_reserve(v, at + n);
@@ -129,7 +129,7 @@ static void put_partitioning(void *argument) {
     duckdb_vector_assign_string_element(f[P_INDEX_MAP], row, made->index_map);
 }
 
-/* The trainer's answer to TUSK_FREQUENCIES, one group at a time. */
+/* Result of TUSK_FREQUENCIES, one group at a time. */
 TUSK_EXPORT void tusk_emit_frequencies(tusk_batch *batch, int64_t group,
                                        const tusk_frequencies *found) {
     const answer *a = batch->context;
@@ -139,7 +139,7 @@ TUSK_EXPORT void tusk_emit_frequencies(tusk_batch *batch, int64_t group,
         emit(batch, group, found, put_frequencies);
 }
 
-/* The trainer's answer to TUSK_PARTITION, one group at a time. */
+/* Result of TUSK_PARTITION, one group at a time. */
 TUSK_EXPORT void tusk_emit_partitioning(tusk_batch *batch, int64_t group,
                                         const tusk_partitioning *made) {
     const answer *a = batch->context;

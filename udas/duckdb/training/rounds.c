@@ -1,9 +1,8 @@
-/* _tusk_rounds(source, task, label, features, options, weight, offset, named options, keys): the
- * text of a statement that trains on some row groups of a table or of Parquet files, or by name on
- * columns that are not all numbers, or on a cluster; NULL where a training is to read all rows of
- * a list of numbers. The macro `train` runs it. The Python package writes it, while DuckDB plans
- * the macro's statement.
- */
+/* _tusk_rounds(source, task, label, features, options, weight, offset, named options, keys):
+ * the text of a statement that trains on some row groups of a table or of Parquet files, or by
+ * name on columns that are not all numbers, or on a cluster; NULL if a training reads all rows
+ * of a list of numbers. The macro `train` runs it. The Python package writes it, while DuckDB
+ * plans the macro's statement. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +25,7 @@ TUSK_EXPORT void tusk_set_rounds(rounds_writer f) {
     atomic_store(&writer, f);
 }
 
-/* The writer's answer. */
+/* Sets the writer's result. */
 TUSK_EXPORT void tusk_rounds_text(place *where, const char *text) {
     duckdb_validity_set_row_valid(duckdb_vector_get_validity(where->result), where->row);
     duckdb_vector_assign_string_element(where->result, where->row, text);

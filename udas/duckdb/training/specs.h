@@ -21,7 +21,7 @@ typedef struct spec {
     bool labelled;             /* whether rows have labels */
     bool documents;            /* whether rows are documents */
     enum tusk_kept_gaps gaps;  /* which rows with a NULL are used: option `missing` */
-    enum tusk_invalid invalid; /* what becomes of rows with a fault */
+    enum tusk_invalid invalid; /* treatment of rows with a fault: option `invalid` */
 } spec;
 
 typedef struct text {

@@ -1,4 +1,4 @@
-/* Passes the blocks of a batch of groups to the trainer, and checks its answers. */
+/* Passes the blocks of a batch of groups to the trainer, and checks its results. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,7 +63,7 @@ static size_t count_remarks(duckdb_aggregate_state *states, idx_t n) {
     return all;
 }
 
-/* Whether the trainer reports success and every group has its answer. */
+/* Whether the trainer reports success and every group has its result. */
 static bool all_answered(const tusk_batch *batch, const call *c) {
     for (int64_t g = 0; g < batch->n_groups; g++)
         if (!c->emitted[g])
@@ -80,9 +80,8 @@ static int32_t number_spec(call *c, int32_t *n_specs, spec *s) {
     return (*n_specs)++;
 }
 
-/* Puts groups with rows, usable or invalid, into the batch; the others become NULL at once, and
- * their task and options are checked all the same. False for rows that an earlier training has
- * used up. */
+/* Adds groups with rows, usable or invalid, to the batch; the others become NULL at once, after
+ * a check of their task and options. False for rows that an earlier training has used up. */
 static bool fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *states,
                        duckdb_vector result, idx_t n, idx_t offset) {
     for (idx_t i = 0; i < n; i++) {
@@ -111,13 +110,13 @@ static bool fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *state
     return true;
 }
 
-/* How the database's trainings take part in the shares of the host's cores. */
+/* Sets the participation of the database's trainings in the shares of the host's cores. */
 static void take_part(const database *d, tusk_batch *batch) {
     batch->unshared = d->unshared;
     batch->weight = d->weight;
 }
 
-/* Returns why there are no models, or NULL if there are. The sentence may lie in `room`. */
+/* Returns why there are no models, or NULL on success. The sentence may be in `room`. */
 static const char *train_batch(const overload *o, duckdb_aggregate_state *states,
                                duckdb_vector result, idx_t n, idx_t offset, run *run,
                                char room[static 1024]) {

@@ -36,14 +36,14 @@ static double number_at(const column *c, idx_t row) {
     return ((const double *)c->data)[row];
 }
 
-/* Whether a row has a weight, which is not 0, and an offset. */
+/* Whether a row has a nonzero weight and an offset. */
 static bool extras_usable(const rows *r, idx_t row) {
     if (r->extras & TUSK_WEIGHTS && (!is_valid(&r->weight, row) || !number_at(&r->weight, row)))
         return false;
     return !(r->extras & TUSK_OFFSETS) || is_valid(&r->offset, row);
 }
 
-/* Those from a row on. */
+/* The extras of rows from `row` on. */
 static tusk_extras extras_from(const rows *r, idx_t row) {
     return (tusk_extras){
         r->extras & TUSK_WEIGHTS ? (const double *)r->weight.data + row : NULL,
@@ -108,8 +108,8 @@ static void refuse_task(duckdb_function_info info, const spec *spec, const char 
     refuse(info, text);
 }
 
-/* Refuses labels for tasks that have none, documents for tasks that take none, and what is no
- * document for those that do. */
+/* Rejects labels for tasks without labels, documents for tasks that take none, and other
+ * features for tasks that take documents. */
 static bool fits(duckdb_function_info info, const rows *r, idx_t row, const spec *spec) {
     if (!spec->labelled && is_valid(&r->label, row)) {
         refuse_task(info, spec, TUSK_NO_LABEL);
@@ -130,14 +130,14 @@ static bool fits(duckdb_function_info info, const rows *r, idx_t row, const spec
     return false;
 }
 
-/* Whether the next row can go to the same state in one call. */
+/* Whether the next row can be appended to the same state in one call. */
 static bool goes_along(const rows *r, idx_t row, idx_t next, duckdb_aggregate_state *states) {
     return states[next] == states[row] && same_spec(r, row, next) &&
            usable(r, next, ((const train_state *)states[row])->spec);
 }
 
-/* Counts the rows from `row` on, at most `most`, that go to one state as a matrix: lists of one
- * length, one behind the other. */
+/* Counts the rows from `row` on, at most `most`, that go to one state as a matrix: contiguous
+ * lists of one length. */
 static idx_t dense_run(const rows *r, idx_t row, idx_t most, duckdb_aggregate_state *states) {
     duckdb_list_entry first = list_entry(&r->features.values, row);
     idx_t n = 1;
@@ -179,7 +179,7 @@ static const double *labels_of(const rows *r, idx_t row, idx_t n, train_state *s
     return buffer;
 }
 
-/* Notes whether one of n numbers of lists was rounded. */
+/* Records whether one of n numbers of lists was rounded. */
 static void note_features(const rows *r, idx_t first, idx_t n, train_state *s) {
     if (tusk_any_bit(r->features.values.child.rounded, first, n))
         tusk_remark_rounded(&s->remarks, TUSK_OF_FEATURES, NULL);
@@ -204,13 +204,13 @@ static int append_dense(const rows *r, idx_t row, idx_t n, train_state *s, tusk_
     return tusk_append_dense(s->run->era->memory, &s->block, &given, fault);
 }
 
-/* Whether a NaN is a NULL that is kept. */
+/* Whether NaN counts as a NULL that is kept. */
 static bool nan_is_gap(const spec *s) {
     return s->invalid == TUSK_INVALID_SKIP && s->gaps != TUSK_KEEPS_NO_GAPS;
 }
 
-/* The first number of a list that is not finite; NULLs, and NaN where it is one, count as numbers.
- */
+/* The first number of a list that is not finite; NULLs, and NaN if it counts as NULL, are
+   valid. */
 static idx_t first_not_finite(const feature_column *c, idx_t row, bool gaps, double *value) {
     duckdb_list_entry e = list_entry(&c->values, row);
     for (idx_t i = 0; i < e.length; i++) {
@@ -297,7 +297,7 @@ static int append_words(const rows *r, idx_t row, train_state *s, tusk_fault *fa
     return tusk_append_document(s->run->era->memory, &s->block, &document, fault);
 }
 
-/* Whether a list has a NaN that is kept as a NULL is. */
+/* Whether a list has a NaN that counts as a kept NULL. */
 static bool has_nan(const rows *r, idx_t row, const spec *s) {
     if (!nan_is_gap(s) || s->gaps != TUSK_KEEPS_GAPS)
         return false;
@@ -306,7 +306,7 @@ static bool has_nan(const rows *r, idx_t row, const spec *s) {
     return first_not_finite(&r->features, row, false, &value) < e.length && isnan(value);
 }
 
-/* Appends the row, and of those behind it that can go along at most `most` with it: *n rows. */
+/* Appends the row, together with at most `most` - 1 following ones: *n rows. */
 static int append(const rows *r, idx_t row, duckdb_aggregate_state *states, idx_t most, idx_t *n,
                   tusk_fault *fault) {
     train_state *s = (train_state *)states[row];
@@ -327,7 +327,7 @@ static int append(const rows *r, idx_t row, duckdb_aggregate_state *states, idx_
     return append_dense(r, row, *n, s, fault);
 }
 
-/* The same with as many rows as are sound; a first row that is not is left out if its group's
+/* The same with as many rows as are valid; an invalid first row is left out if its group's
  * option `invalid` allows that. */
 static int take_rows(const rows *r, idx_t row, duckdb_aggregate_state *states, idx_t *n,
                      tusk_fault *fault) {
@@ -351,7 +351,7 @@ static int take_rows(const rows *r, idx_t row, duckdb_aggregate_state *states, i
     return TUSK_OK;
 }
 
-/* Asks for the memory that rows ahead will read and write. */
+/* Prefetches the memory that rows ahead will read and write. */
 static void expect(const rows *r, idx_t row, duckdb_aggregate_state *states) {
     const tusk_block *half = &((const train_state *)states[row + AHEAD / 2])->block;
     tusk_block_expect(&((const train_state *)states[row + AHEAD])->block);

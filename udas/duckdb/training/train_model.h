@@ -1,6 +1,5 @@
-/* What the aggregates that pass rows to the trainer share: the states, and everything after the
- * rows are in.
- */
+/* Declarations shared by the aggregates that pass rows to the trainer: the states, and
+ * everything after the rows are in. */
 #ifndef TUSK_TRAIN_MODEL_H
 #define TUSK_TRAIN_MODEL_H
 
@@ -21,7 +20,7 @@ typedef struct train_state {
 #define WITH_WEIGHT 5 /* and with the row's weight */
 #define WITH_OFFSET 6 /* and with its offset */
 
-/* What the callbacks of one overload need to know. */
+/* Data of the callbacks of one overload. */
 typedef struct overload {
     database *database;
     feature_type features;
@@ -56,16 +55,16 @@ void refuse_fault(duckdb_function_info info, const tusk_fault *fault);
 
 #define AHEAD 32 /* rows to prefetch, as many small groups' states are scattered */
 
-/* The one run of those states that have any; sets *refused if they may not go on. */
+/* The run of those states that have one; sets *refused if they may not continue. */
 run *run_of_states(duckdb_function_info info, duckdb_aggregate_state *states, idx_t n,
                    bool *refused);
-/* Frees what the states hold. The caller has called eras_enter. */
+/* Frees the rows of the states. The caller has called eras_enter. */
 void drop_states(duckdb_aggregate_state *states, idx_t n);
 
-/* The spec of a task and options; NULL, with an error set, if they are refused. */
+/* The spec of a task and options; NULL, with an error set, if they are rejected. */
 spec *spec_of_texts(duckdb_function_info info, text task, text options);
 
-/* Notes the spec of a row, or refuses the row if its group has another spec. */
+/* Sets the spec of a row's group, or rejects the row if its group has another spec. */
 bool adopt(duckdb_function_info info, train_state *s, spec *spec, run *run);
 
 /* Appends the rows of a chunk to their states. A state's memory comes from the era of its run. */

@@ -26,8 +26,8 @@ void state_init(duckdb_function_info info, duckdb_aggregate_state state) {
     *(train_state *)state = (train_state){0};
 }
 
-/* Refuses states of a statement that is over. After a failure, every thread of the statement says
- * the same sentence, because DuckDB reports the one that it receives first. */
+/* Rejects states of a statement that is over. After a failure, every thread of the statement
+ * reports the same sentence, because DuckDB shows the one that it receives first. */
 static bool may_go_on(duckdb_function_info info, const run *r) {
     const era *e = r->era;
     bool cancelled = e->born != cancels_so_far();

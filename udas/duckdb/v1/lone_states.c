@@ -54,9 +54,8 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *frame, void *p) {
     return w->place || --w->left == 0 ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
-/* Where the update's caller, the adaptor of C functions, was called from; NULL if the stack
- * does not say.
- */
+/* The return address of the update's caller, the adaptor of C functions; NULL if the stack does
+ * not reveal it. */
 static const void *place_above(const void *caller) {
     walk w = {.caller = caller, .left = DEPTH};
     _Unwind_Backtrace(step, &w);
@@ -91,7 +90,7 @@ duckdb_aggregate_state *v1_states_of_rows(const v1 *known, duckdb_aggregate_stat
     return same;
 }
 
-/* --- what a query passes --- */
+/* --- arguments of the queries --- */
 
 static const struct query {
     const char *sql;
@@ -218,8 +217,9 @@ TUSK_FORK_SAFE(hold_in_forks, learning)
 
 const v1 *v1_learn(duckdb_connection connection) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    static duckdb_state (*of)(duckdb_connection, const char *, duckdb_result *); /* whose */
-    static const v1 *learnt; /* of the last DuckDB; others' databases keep their own */
+    static duckdb_state (*of)(duckdb_connection, const char *,
+                              duckdb_result *); /* the database's functions */
+    static const v1 *learnt; /* for the last DuckDB; databases of others keep theirs */
     v1_note();
     pthread_once(&once, hold_in_forks);
     pthread_mutex_lock(&learning);

@@ -42,11 +42,11 @@
 /* Whether this DuckDB is a 1.x. */
 #define V1_NEEDED (strncmp(duckdb_library_version(), "v1.", 3) == 0)
 
-/* What was learnt about a DuckDB 1.x; it lives as long as the process. */
+/* Facts about a loaded DuckDB 1.x; they live as long as the process. */
 typedef struct v1 v1;
 
-/* Learns about this DuckDB, once for each DuckDB library in the process; NULL if DuckDB
- * refuses. */
+/* Examines this DuckDB, once for each DuckDB library in the process; NULL on an error of
+ * DuckDB. */
 const v1 *v1_learn(duckdb_connection connection);
 
 /* The return address of the function that uses this macro, which must be an update. */

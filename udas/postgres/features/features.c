@@ -46,7 +46,7 @@ double read_number(Datum datum, Oid type) {
     }
 }
 
-#define EXACT "9007199254740992" /* 2^53, which the next whole number is rounded to */
+#define EXACT "9007199254740992" /* 2^53, to which the next integer is rounded */
 
 /* Whether the text of a numeric has more digits than a double keeps. */
 static bool loses_digits(const char *text, double x) {

@@ -19,11 +19,10 @@ typedef struct feature_row {
     const int64 *index;
     bool gaps;        /* whether NULLs became NaN; the other numbers are then checked: */
     int64 not_finite; /* the position, from 1 on, of one that is not finite; 0: none */
-    bool rounded;     /* whether a numeric was rounded, so that another may be the same double */
+    bool rounded;     /* whether a numeric was rounded, so that its double may stand for another */
 } feature_row;
 
-/* Memory for numbers that must be converted, reused from row to row. All zero bytes means
- * empty. */
+/* Memory for converted numbers, reused from row to row. All zero bytes means empty. */
 typedef struct number_buffer {
     double *items;
     int64 room;
@@ -33,20 +32,20 @@ typedef struct number_buffer {
 /* argument: what to call it in an error, such as "features". */
 feature_row read_dense(Datum array, number_buffer *buffer, const char *function,
                        const char *argument);
-/* The same with NaN in the place of each NULL in the array. nan_is_gap: whether NaN is one. */
+/* The same with NaN for each NULL in the array. nan_is_gap: whether NaN counts as NULL. */
 feature_row read_gaps(Datum array, bool nan_is_gap, number_buffer *buffer, const char *function);
 /* Reads a tuskml_sparse_real or tuskml_sparse_double. */
 feature_row read_sparse(Datum row, number_buffer *buffer, const char *function);
 
-/* Notes where such features have NULLs. */
+/* Remarks on the NULLs of such features. */
 void remark_gaps(Datum features, bool sparse, tusk_remarks *to);
 
-/* Numbers and booleans as double; type: none of a domain. */
+/* Whether a type is a number or boolean that is read as double; type: without domains. */
 bool is_number_type(Oid type);
-/* The type itself, or of a domain the type below. */
+/* The type itself, or the base type of a domain. */
 Oid number_type(Oid type);
 double read_number(Datum datum, Oid type);
-/* The same; sets *rounded where another number of the type may be the same double. */
+/* The same; sets *rounded if another number of the type may have the same double. */
 double read_number_noted(Datum datum, Oid type, bool *rounded);
 
 #endif

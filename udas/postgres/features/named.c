@@ -69,8 +69,8 @@ static bool is_date_type(Oid type) {
     return type == DATEOID || type == TIMESTAMPOID || type == TIMESTAMPTZOID;
 }
 
-/* Dates and timestamps are days since 1970-01-01. *rounded: whether another one may be the same
- * number. */
+/* Dates and timestamps are days since 1970-01-01. *rounded: whether another one may have the
+ * same number. */
 static double read_days(Datum value, Oid type, uint64 *rounded) {
     if (type == DATEOID) {
         DateADT d = DatumGetDateADT(value);
@@ -126,8 +126,8 @@ static void refuse_column(const char *function, const char *name, Oid type) {
                 function, name, format_type_be(type))));
 }
 
-/* Notes column i of the schema, which is attribute a of the row. Models are trained on all
- * columns; rows that are scored may have others besides. */
+/* Sets column i of the schema to attribute a of the row. Models are trained on all columns;
+ * rows to be scored may have further ones. */
 static void note_column(named_reader *r, int i, int a, const char *function) {
     Form_pg_attribute attribute = TupleDescAttr(r->row, a);
     char *name = pstrdup(NameStr(attribute->attname));
@@ -148,7 +148,8 @@ static void note_column(named_reader *r, int i, int a, const char *function) {
                                              .rounded = number ? r->rounded + i : NULL};
 }
 
-/* Predictions find columns by their names but for case, so those of a training differ in more. */
+/* Predictions find columns by names regardless of case, so those of a training must differ in
+   more. */
 static void refuse_same_names(const named_reader *r, int n, const char *function) {
     for (int i = 0; i < n; i++)
         for (int j = 0; j < i; j++) {
@@ -181,7 +182,7 @@ static const tusk_schema *schema_of(const named_reader *r, int n) {
                                          .name = names});
 }
 
-/* Learns the type of rows, which r->type_context holds. */
+/* Determines the columns of rows; r->type_context owns them. */
 static void learn_columns(named_reader *r, const char *function) {
     make_room(r, r->row->natts);
     int n = 0;
@@ -217,7 +218,7 @@ static void learn_type(named_reader *r, Oid type, int32 typmod, const char *func
     r->typmod = typmod;
 }
 
-/* The names of columns that a call was given one by one; NULL if they are none. */
+/* The names of columns in separate arguments; NULL if they are invalid. */
 static Datum *names_of(const given_columns *given, int n) {
     FunctionCallInfo call = given->call;
     Datum *names;
@@ -254,7 +255,7 @@ static void learn_given(named_reader *r, const given_columns *given, const char 
 
 /* --- rows --- */
 
-/* The text of a value that is neither compressed nor elsewhere, in UTF-8, without a call. */
+/* The text of a value that is neither compressed nor out of line, in UTF-8, without a call. */
 static inline bool read_near_text(Datum value, tusk_text *out) {
     const struct varlena *t = (const struct varlena *)DatumGetPointer(value);
     if (VARATT_IS_1B(t) ? VARATT_IS_1B_E(t) : !VARATT_IS_4B_U(t))

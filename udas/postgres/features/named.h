@@ -11,14 +11,14 @@
 /* Reads rows, usually all of one type. All zero bytes but the context means new. */
 typedef struct named_reader {
     MemoryContext context;      /* outlives all rows */
-    MemoryContext type_context; /* what belongs to the type of the last row */
+    MemoryContext type_context; /* for data of the type of the last row */
     Oid type;
     int32 typmod;
     bool text_label;
     bool trains; /* whether columns need names that differ in more than case */
     TupleDesc row;
-    int *attribute;   /* of each column, the place in the type */
-    Oid *base;        /* and its type without domains */
+    int *attribute;   /* index of each column in the type */
+    Oid *base;        /* its type without domains */
     FmgrInfo *output; /* of columns that are text by their output function */
     uint8 *reading;   /* how each is read */
     Datum *values;
@@ -37,18 +37,18 @@ bool is_row_type(Oid type);
  * a column has neither numbers nor text. */
 const tusk_named_chunk *read_named(named_reader *reader, Datum row, const char *function);
 
-/* Columns that a call was given one by one, and their names. */
+/* Columns of a call as separate arguments, and their names. */
 typedef struct given_columns {
     FunctionCallInfo call;
-    int names; /* the place of the argument that has them as text[], the same in all calls */
-    int first; /* the place of the first column */
+    int names; /* index of the argument that has them as text[], the same in all calls */
+    int first; /* index of the first column */
 } given_columns;
 
 /* Reads a row from such columns, of the same types and names in all calls. Valid as above. */
 const tusk_named_chunk *read_columns(named_reader *reader, const given_columns *given,
                                      const char *function);
 
-/* The schema of rows that are lists with labels that are text. */
+/* The schema of rows that are lists with text labels. */
 const tusk_schema *schema_of_labels(void);
 
 /* Whether values of a type are labels by their text: text, enums and the like. */

@@ -9,7 +9,7 @@
 /* Reads arrays of one type. All zero bytes but the context means new. */
 typedef struct document_reader {
     MemoryContext context; /* outlives all rows */
-    Oid element;           /* of the array that was read last */
+    Oid element;           /* element type of the last array */
     Oid base;              /* the same without domains */
     FmgrInfo output;       /* of elements that are text by their output function */
     int16 length;

@@ -1,5 +1,5 @@
 /* The metrics that are sums over rows. A row with a NULL is not counted; without rows there is
- * no state, and the answer is NULL. */
+ * no state, and the result is NULL. */
 #include "metrics.h"
 
 #include "../../scalars/metrics/metric.h"

@@ -1,4 +1,4 @@
-/* What the metrics' aggregates share. */
+/* Declarations shared by the metrics' aggregates. */
 #ifndef TUSK_POSTGRES_METRICS_H
 #define TUSK_POSTGRES_METRICS_H
 
@@ -13,7 +13,7 @@ enum metric_argument { A_STATE, A_LABEL, A_PREDICTED, A_THIRD, A_FOURTH, A_FIFTH
 /* The types of a transition's arguments, kept from row to row. */
 typedef struct row_types {
     Oid label, predicted, third, fourth;
-    tusk_positive positive; /* the last one; its name is in the call site's memory */
+    tusk_positive positive; /* of the last row; its name is in the call site's memory */
     FmgrInfo output;        /* of a label that is neither text nor a number */
 } row_types;
 
@@ -22,14 +22,14 @@ row_types *types_of(FmgrInfo *site);
 bool has_row(FunctionCallInfo fcinfo);
 /* Whether the third argument of a label and a score names the positive class. */
 bool names_positive(FunctionCallInfo fcinfo);
-/* A label or a prediction as a number that is told apart from others; name: of the metric, which
- * refuses one that was rounded. */
+/* A label or a prediction as a number that no other shares; name: of the metric, which rejects
+ * a rounded one. */
 double read_class(FunctionCallInfo fcinfo, int argument, Oid type, const char *name);
 /* Whether a label or a prediction is the class that the argument at `positive` names; numbers and
  * booleans have the names that models give them. */
 bool is_positive(FunctionCallInfo fcinfo, int argument, Oid type, int positive, const char *name);
-/* Reads the row of a transition as numbers, the label as 1 where it is the positive class that is
- * named; false if it has a NULL. */
+/* Reads the row of a transition as numbers, the label as 1 for the named positive class; false
+ * if it has a NULL. */
 bool read_row(FunctionCallInfo fcinfo, const char *name, double *label, double *predicted);
 /* Whether the transition has this argument, and it is not NULL. */
 bool has_argument(FunctionCallInfo fcinfo, int argument);

@@ -12,7 +12,7 @@ typedef struct classes_state {
     tusk_classes classes;
 } classes_state;
 
-/* What parallel workers send: this header, then for each pair its header and the bytes of both
+/* Message of parallel workers: this header, then for each pair its header and the bytes of both
  * classes. */
 typedef struct classes_image {
     int32 metric, type, average, weighted;
@@ -58,7 +58,7 @@ static enum tusk_class_type type_of(const row_types *types) {
                                                                   : TUSK_NUMBER_CLASS;
 }
 
-/* The argument that is a weight, if there is one. */
+/* The index of the weight argument, if there is one. */
 static int weight_place(FunctionCallInfo fcinfo, enum tusk_class_metric metric) {
     return metric == TUSK_CONFUSION ? A_THIRD : names_class(fcinfo) ? A_FIFTH : A_FOURTH;
 }
@@ -115,7 +115,7 @@ DEFINE_TAKE(tuskml_recall_score, TUSK_RECALL)
 DEFINE_TAKE(tuskml_f1_score, TUSK_F1)
 DEFINE_TAKE(tuskml_confusion, TUSK_CONFUSION)
 
-/* --- answers --- */
+/* --- results --- */
 
 static void *work_for(const classes_state *s) {
     return MemoryContextAllocHuge(CurrentMemoryContext, tusk_classes_work(&s->classes));

@@ -12,8 +12,8 @@ typedef struct scored_state {
     tusk_scored scored;
 } scored_state;
 
-/* What parallel workers send: this header, then of both lists the keys and, if rows have them, the
- * weights. */
+/* Message of parallel workers: this header, then for both lists the keys and, if rows have
+ * them, the weights. */
 typedef struct scored_image {
     int64 kind, bins, weighted;
     double label[2];

@@ -1,4 +1,4 @@
-/* What the metrics' aggregates share: rows, states, and results that are tables. */
+/* Functions shared by the metrics' aggregates: rows, states, and results that are tables. */
 #include "metrics.h"
 
 #include "access/htup_details.h"
@@ -37,7 +37,7 @@ bool names_positive(FunctionCallInfo fcinfo) {
     return types_of(fcinfo->flinfo)->third == TEXTOID;
 }
 
-/* The positive class that an argument names, which seldom changes from row to row. */
+/* The positive class in an argument, which seldom changes from row to row. */
 static const tusk_positive *positive_at(FunctionCallInfo fcinfo, int argument) {
     row_types *t = types_of(fcinfo->flinfo);
     const text *name = PG_GETARG_TEXT_PP(argument);

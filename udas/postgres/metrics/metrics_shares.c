@@ -10,7 +10,7 @@
 #include "../../scalars/metrics/shares.h"
 #include "sums.h"
 
-/* Tells the classes of an object; *known is false if a probability is null. */
+/* Adds the classes of an object; *known is false if a probability is null. */
 static bool read_shares(Jsonb *p, tusk_shares *s, bool *known, char *sentence) {
     JsonbIterator *at = JsonbIteratorInit(&p->root);
     JsonbValue name, value;

@@ -1,4 +1,4 @@
-/* What the transitions of metrics that are sums share. */
+/* Declarations shared by the transitions of metrics that are sums. */
 #ifndef TUSK_POSTGRES_SUMS_H
 #define TUSK_POSTGRES_SUMS_H
 

@@ -1,4 +1,5 @@
-/* explain_prediction: what each feature of a row adds to the margin, as numbers that SQL names. */
+/* explain_prediction: the contribution of each feature of a row to the margin, as numbers that
+   SQL names. */
 #include "predict.h"
 
 #include "access/htup_details.h"
@@ -15,8 +16,8 @@ static Datum list_datum(const double *numbers, uint64 n) {
                                            FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
 
-/* Whether a type is one of the extension's for sparse features, which lie where its models' type
- * does; others may have such names too. */
+/* Whether a type is one of the extension's for sparse features, which are in the schema of its
+ * models' type; other schemas may have types of such names. */
 static bool is_sparse_type(Oid type, Oid model) {
     HeapTuple given = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
     HeapTuple ours = SearchSysCache1(TYPEOID, ObjectIdGetDatum(model));
@@ -35,7 +36,7 @@ static bool is_sparse_type(Oid type, Oid model) {
     return sparse;
 }
 
-/* The form of features of a type; what is neither an array nor sparse has to be a row. */
+/* The form of features of a type; a type that is neither an array nor sparse has to be a row. */
 static enum feature_form form_of(Oid type, Oid model) {
     return OidIsValid(get_element_type(type)) ? DENSE
            : is_sparse_type(type, model)      ? SPARSE

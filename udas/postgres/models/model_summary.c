@@ -9,7 +9,7 @@
 #include "../../scalars/ratio.h"
 #include "../../scalars/student.h"
 
-/* IEEE division. SQL's own division refuses a standard error of 0 and a quotient out of range. */
+/* IEEE division. SQL's own division rejects a standard error of 0 and a quotient out of range. */
 PG_FUNCTION_INFO_V1(tuskml_divide);
 Datum tuskml_divide(PG_FUNCTION_ARGS) {
     PG_RETURN_FLOAT8(PG_GETARG_FLOAT8(0) / PG_GETARG_FLOAT8(1));
@@ -34,13 +34,13 @@ Datum tuskml_p_value(PG_FUNCTION_ARGS) {
     PG_RETURN_FLOAT8(p);
 }
 
-/* Standard errors to the end of a confidence interval. */
+/* Number of standard errors to the end of a confidence interval. */
 PG_FUNCTION_INFO_V1(tuskml_interval);
 Datum tuskml_interval(PG_FUNCTION_ARGS) {
     PG_RETURN_FLOAT8(tusk_t_of_interval(PG_GETARG_FLOAT8(0)));
 }
 
-/* estimate + errors * std_err. SQL's own operators refuse numbers out of range. */
+/* estimate + errors * std_err. SQL's own operators reject numbers out of range. */
 PG_FUNCTION_INFO_V1(tuskml_bound);
 Datum tuskml_bound(PG_FUNCTION_ARGS) {
     double bound = PG_GETARG_FLOAT8(0) + PG_GETARG_FLOAT8(1) * PG_GETARG_FLOAT8(2);

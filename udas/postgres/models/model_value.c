@@ -45,7 +45,7 @@ static void read_names(class_names *names, HeapTupleHeader model) {
                           &names->name, &names->null, &names->n);
 }
 
-/* The payload without the model's other fields, where these were read from TOAST. */
+/* A copy of the payload without the model's other fields, if these were read from TOAST. */
 static tusk_text alone(tusk_text payload, HeapTupleHeader model, const void *value) {
     const char *from = (const char *)model, *to = from + HeapTupleHeaderGetDatumLength(model);
     if (!payload.data || (const void *)model == value)

@@ -9,9 +9,8 @@
  * names; NULL: not wanted. */
 tusk_text read_payload(void *value, class_names *names);
 
-/* The bytes that identify a model: its value in the row, or the pointer that says where TOAST
- * keeps it. An address in memory does not identify it, because another model may lie there
- * later. */
+/* The bytes that identify a model: its value in the row, or its TOAST pointer. An address in
+ * memory does not identify it, because it may be reused for another model. */
 struct varlena *telling_bytes(Datum model);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "../../rowblock/text_hash.h"
 
-#define MOST_NOTED 100000 /* models of a call site whose hashes are kept */
+#define MOST_NOTED 100000 /* limit on models of a call site whose hashes are kept */
 #define FIRST_PLACES 64
 #define HASHED_BYTES 8192
 #define LINE 64
@@ -17,7 +17,7 @@ static bool is_pointer(const struct varlena *bytes) {
     return VARSIZE_ANY(bytes) == TOAST_POINTER_SIZE;
 }
 
-/* Of the first bytes, in four lanes that the processor multiplies side by side. */
+/* Hash of the first bytes, in four lanes that the processor multiplies in parallel. */
 static uint64 hash_of_bytes(const struct varlena *bytes) {
     const uint64 odd = UINT64CONST(0x9E3779B97F4A7C15);
     const char *at = (const char *)bytes;
@@ -48,7 +48,7 @@ static noted_model *place_at(const noted_models *all, uint32 at) {
     return (noted_model *)((char *)all->place + (Size)(at & all->mask) * LINE);
 }
 
-/* That of a hash, or the free one where it belongs. */
+/* The entry of a hash, or the free slot for it. */
 static noted_model *place_of(const noted_models *all, uint64 hash) {
     uint32 at = (uint32)hash;
     while (place_at(all, at)->hash && place_at(all, at)->hash != hash)
@@ -93,7 +93,7 @@ void note_read(noted_model *noted, const struct varlena *bytes) {
         memcpy(noted->pointer, bytes, TOAST_POINTER_SIZE);
 }
 
-/* What a predictor needs for each row comes first. */
+/* Prefetches the first members of the predictor, which each row needs. */
 static void approach(noted_model *noted) {
     const char *kept = (const char *)noted->kept;
     for (Size at = 0; at < offsetof(predictor, packed); at += LINE)

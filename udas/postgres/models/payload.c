@@ -22,7 +22,7 @@ static tusk_text read_text(HeapTupleHeader model, enum model_field field) {
     return (tusk_text){VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t)};
 }
 
-/* The same of a field that a type which was not upgraded lacks. */
+/* The same for a field that is missing in a type before an upgrade. */
 static tusk_text read_text_if_any(HeapTupleHeader model, enum model_field field) {
     TupleDesc type =
         lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(model), HeapTupleHeaderGetTypMod(model));
@@ -31,7 +31,7 @@ static tusk_text read_text_if_any(HeapTupleHeader model, enum model_field field)
     return has ? read_text(model, field) : (tusk_text){NULL, 0};
 }
 
-/* The items of a list that has a NULL are not read, but the memory must be there. */
+/* The items of a list with a NULL are not read, but the memory must exist. */
 static tusk_numbers read_list(HeapTupleHeader model, enum model_field field) {
     bool null;
     Datum datum = GetAttributeByName(model, MODEL_FIELD[field].name, &null);
@@ -65,7 +65,7 @@ static void check_kept(bytea *bytes) {
         refuse_bytes(sqlstate, sentence);
 }
 
-/* The trees of a payload that has them in their compact form. */
+/* The trees of a payload with their compact form. */
 static tusk_compact trees_of(bytea *bytes) {
     char sentence[TUSK_SENTENCE];
     const char *sqlstate;
@@ -75,7 +75,7 @@ static tusk_compact trees_of(bytea *bytes) {
     return trees;
 }
 
-/* The payload of a model without coefficients, if it has the weights; NULL if it has none. */
+/* The payload of a model without coefficients, if it has the weights; NULL otherwise. */
 static bytea *payload_with_weights(HeapTupleHeader model) {
     bool no_coef, null;
     GetAttributeByName(model, MODEL_FIELD[M_COEF].name, &no_coef);

@@ -10,7 +10,7 @@
 
 enum argument { A_MODEL, A_FEATURES };
 
-#define PACKED_FROM 8 /* rows for which trees are worth being packed */
+#define PACKED_FROM 8 /* rows from which packing trees pays */
 #define LAID_OUT 2    /* rows that a model scores before it is laid out for more */
 
 /* --- scoring --- */
@@ -23,7 +23,7 @@ static tusk_sparse_row sparse_of(const feature_row *row) {
                              .wide = true};
 }
 
-/* Not beyond what kept models may take. */
+/* Packs trees, within the limit of kept models. */
 static void pack_trees(predictor *p, bool f64) {
     Size bytes = p->scorer.is_compact ? tusk_packed_bytes(&p->scorer.trees, f64) : 0;
     if (!bytes || (p->kept_bytes && *p->kept_bytes + bytes > kept_room()))
@@ -82,7 +82,7 @@ static void read_row(row_reader *r, Datum features, enum tusk_answer answer,
     r->rows.n = 1;
 }
 
-/* The row that was read as ids and values. Returns false if it has no prediction. */
+/* The last row as ids and values. Returns false if it has no prediction. */
 static bool expand_row(predictor *p, enum tusk_answer answer, tusk_sparse_row *found) {
     char sentence[TUSK_SENTENCE];
     bool null = true;
@@ -92,7 +92,7 @@ static bool expand_row(predictor *p, enum tusk_answer answer, tusk_sparse_row *f
     return !null;
 }
 
-/* Whether the model has layouts, which are matched with the row that was read. */
+/* Whether the model has layouts, and if so matches them with the row. */
 static bool has_layouts(predictor *p, enum tusk_answer answer) {
     tusk_layouts *all = &p->reader->layouts;
     char sentence[TUSK_SENTENCE];
@@ -124,7 +124,7 @@ static NullableDatum score_row(predictor *p, Datum features, enum tusk_answer an
     return (NullableDatum){.value = Float8GetDatum(answer_of(&p->scorer, margin, answer))};
 }
 
-/* Trees have a side for rows with a NULL, other models no answer. */
+/* Trees have a side for rows with a NULL, other models no result. */
 static feature_row read_list(predictor *p, Datum features, enum feature_form form,
                              const char *name) {
     if (form == SPARSE)
@@ -166,7 +166,7 @@ static double *list_numbers(tusk_scorer *s, const tusk_sparse_row *ids, const fe
     return numbers;
 }
 
-/* That of a row by name. */
+/* The list of a row by name. */
 static double *list_of_row(predictor *p, Datum features, enum tusk_answer answer,
                            enum feature_form form) {
     tusk_sparse_row ids;
@@ -179,7 +179,7 @@ static double *list_of_row(predictor *p, Datum features, enum tusk_answer answer
     return expand_row(p, answer, &ids) ? list_numbers(&p->scorer, &ids, NULL, answer) : NULL;
 }
 
-/* NULL if the row has no answer. */
+/* NULL if the row has no result. */
 static double *list_of(predictor *p, NullableDatum features, enum tusk_answer answer,
                        enum feature_form form) {
     const char *name = TUSK_ANSWER_NAMES[answer];
@@ -208,7 +208,7 @@ static predictor *model_of(FunctionCallInfo fcinfo, enum tusk_answer answer,
     return predictor_of(fcinfo->flinfo, PG_GETARG_DATUM(A_MODEL), answer);
 }
 
-/* The call's features; if they are columns, these are noted in `given`. */
+/* The call's features; if they are columns, these are stored in `given`. */
 static NullableDatum features_of(FunctionCallInfo fcinfo, enum feature_form form,
                                  given_columns *given) {
     if (form < COLUMNS)

@@ -24,7 +24,7 @@ typedef struct class_names {
     int n;                 /* 0: the model has none */
     Datum *name;
     bool *null;
-    char *asked; /* the class that was asked for last, NULL: none, and its place from 0 */
+    char *asked; /* the class requested last, NULL: none, and its index from 0 */
     int place;
 } class_names;
 
@@ -36,7 +36,7 @@ NullableDatum score_features(predictor *p, NullableDatum features, enum tusk_ans
  * has none. */
 const double *score_list(FunctionCallInfo fcinfo, enum tusk_answer answer, enum feature_form form,
                          int *n, class_names **names);
-/* The place of a row's class among the names of its model's, from 1; 0: none. */
+/* The index of a row's class among its model's class names, from 1; 0: none. */
 int score_class(FunctionCallInfo fcinfo, enum feature_form form, class_names **names);
 
 #endif

@@ -1,6 +1,5 @@
-/* predict_class, predict_probas, and predict_proba of one class: answers by the names of classes.
- * The names are kept with the model between rows (predict.c).
- */
+/* predict_class, predict_probas, and predict_proba of one class: results by the names of
+ * classes. The names are kept with the model between rows (predict.c). */
 #include "predict.h"
 
 #include <math.h>
@@ -34,7 +33,7 @@ static Datum class_of(FunctionCallInfo fcinfo, enum feature_form form) {
 
 /* --- predict_probas --- */
 
-/* The number as its shortest text says it, as to_jsonb has it. */
+/* The number in its shortest text, as in to_jsonb. */
 static JsonbValue json_number(double number) {
     char *text = float8out_internal(number);
     if (!isfinite(number))
@@ -76,20 +75,20 @@ static const char *name_at(int64_t k, size_t *length, const void *of) {
     return VARDATA_ANY(name);
 }
 
-/* The place of a class by its name or its number; -1 where the model never saw it. */
+/* The index of a class by its name or its number; -1 for a class that the model never saw. */
 static int place_of(class_names *names, const char *given) {
     if (names->asked && strcmp(names->asked, given) == 0)
         return names->place;
     int place = (int)tusk_class_place(given, strlen(given), names->n, name_at, names);
     if (names->asked)
         pfree(names->asked);
-    names->asked = NULL; /* in case that there is no memory */
+    names->asked = NULL; /* in case memory runs out */
     names->asked = MemoryContextStrdup(names->context, given);
     names->place = place;
     return place;
 }
 
-/* The class that is asked for, as text. */
+/* The requested class, as text. */
 static char *asked_class(FunctionCallInfo fcinfo) {
     Oid type = get_fn_expr_argtype(fcinfo->flinfo, A_CLASS), output;
     if (type == TEXTOID)

@@ -1,9 +1,6 @@
 /* predict, predict_proba and decision by the name of a deployed model, with one look-up per
- * query.
- *
- * A call site keeps the models that it has looked up, by name and group, as long as what the
- * query may see stays the same. The look-up runs with the caller's rights.
- */
+ * query. A call site keeps the models that it has looked up, by name and group, as long as the
+ * visible rows stay the same. The look-up runs with the caller's rights. */
 #include "predict.h"
 
 #include "catalog/namespace.h"
@@ -20,8 +17,8 @@
 #include "../extension.h"
 #include "../training/refusals.h"
 
-/* Identifies what a snapshot sees without its list of transactions: if the bounds are the same
- * and as many transactions are in progress, they are the same transactions. */
+/* Identifies a snapshot without its list of transactions: if the bounds are the same and as
+ * many transactions are in progress, they are the same transactions. */
 typedef struct sight {
     TransactionId xmin, xmax;
     uint32 in_progress;
@@ -37,7 +34,7 @@ typedef struct named_model {
 } named_model;
 
 typedef struct named_site {
-    MemoryContext context; /* holds the fields below */
+    MemoryContext context; /* for the fields below */
     HTAB *models;
     sight seen;
     SPIPlanPtr plan;
@@ -66,7 +63,7 @@ static struct varlena *copy_text(const struct varlena *text, MemoryContext conte
     return memcpy(copy, text, VARSIZE_ANY(text));
 }
 
-/* --- what a call site keeps --- */
+/* --- state of a call site --- */
 
 static void free_plan(void *site) {
     SPIPlanPtr plan = ((named_site *)site)->plan;
@@ -130,7 +127,7 @@ static void prepare(named_site *site, enum tusk_answer answer) {
     site->plan = plan;
 }
 
-/* A group may have no model yet, but a name that no group has is a mistake. Called within SPI. */
+/* A group may have no model yet, but a name without any model is a mistake. Called within SPI. */
 static void refuse_unknown(const asked *what) {
     Oid types[] = {TEXTOID};
     Datum values[] = {PointerGetDatum(what->name)};
@@ -190,7 +187,7 @@ static predictor *deployed(FmgrInfo *called, const asked *what) {
     return found;
 }
 
-/* --- what SQL calls --- */
+/* --- SQL functions --- */
 
 /* If only a name is given, a model must have it; a group may have no model yet. */
 static Datum score_named(FunctionCallInfo fcinfo, enum tusk_answer answer,

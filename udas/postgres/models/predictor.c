@@ -1,11 +1,8 @@
-/* The models of a call of predict, predict_proba or decision.
- *
- * A model is read once and kept as long as the next rows bring the same bytes. Usually all rows
- * of a query have one model, passed as the few bytes that say where TOAST keeps it. Models that
- * come by turns, as rows joined with a model each bring them, are kept within a share of the
- * memory for rows (kept_room); half of it is for models that have come twice. The columns of rows
- * by name are found once for all models.
- */
+/* The models of a call of predict, predict_proba or decision. A model is read once and kept as
+ * long as the next rows have the same bytes. Usually all rows of a query have one model, passed
+ * as the few bytes of its TOAST pointer. Alternating models, as for rows that are joined with a
+ * model each, are kept within a share of the memory for rows (kept_room); half of it is for
+ * models that have occurred twice. The columns of rows by name are found once for all models. */
 #include "noted.h"
 
 #include "access/detoast.h"
@@ -15,7 +12,7 @@
 #include "../stores.h"
 #include "model_value.h"
 
-/* About what a kept model takes besides its bytes and its packed trees. */
+/* Approximate memory of a kept model besides its bytes and its packed trees. */
 #define KEPT_BYTES 4096
 
 typedef struct call_site {
@@ -102,7 +99,7 @@ static bool is_of(const predictor *p, const struct varlena *bytes) {
                                          : memcmp(p->bytes, bytes, p->size) == 0;
 }
 
-/* The bytes of a model, of which the row may only say where TOAST keeps them. */
+/* The size of a model's bytes, of which the row may have only the TOAST pointer. */
 static Size raw_size(struct varlena *bytes) {
     return toast_raw_datum_size(PointerGetDatum(bytes));
 }
@@ -111,7 +108,7 @@ Size kept_room(void) {
     return Max((Size)work_mem * 1024, (Size)backend_budget() / 4);
 }
 
-/* Notes what a kept model takes since it was read. */
+/* Charges the memory of a kept model since it was read. */
 static void charge_for(call_site *site, predictor *p) {
     Size now = MemoryContextMemAllocated(p->model, true) + KEPT_BYTES;
     if (p == site->passing)
@@ -126,7 +123,7 @@ static predictor *kept_predictor(call_site *site, MemoryContext context) {
     return p;
 }
 
-/* A predictor that has the model, or is to read it. */
+/* A predictor that has the model, or will read it. */
 static predictor *place_for(call_site *site, noted_model *noted, struct varlena *bytes,
                             bool again) {
     if (!noted)
@@ -143,7 +140,7 @@ static void read_for(call_site *site, struct varlena *bytes, enum tusk_answer an
     charge_for(site, site->last);
 }
 
-/* Another model than that of the row before. */
+/* Switches to a model that differs from that of the previous row. */
 static void change_model(call_site *site, struct varlena *bytes, enum tusk_answer answer) {
     bool again;
     noted_model *noted = note_model(&site->noted, bytes, &again);

@@ -1,4 +1,4 @@
-/* What a model that has been read consists of; only what scores rows looks into it. */
+/* Members of a read model; used by scoring code only. */
 #ifndef TUSK_POSTGRES_PREDICTOR_H
 #define TUSK_POSTGRES_PREDICTOR_H
 
@@ -8,7 +8,7 @@
 
 #include "../../scalars/planned/classes.h"
 
-/* What the models of a call site read rows with. */
+/* Readers for the rows of a call site's models. */
 typedef struct row_reader {
     number_buffer buffer;
     named_reader named;
@@ -17,28 +17,28 @@ typedef struct row_reader {
     MemoryContextCallback end;
 } row_reader;
 
-/* A model that has been read. What each row needs of it comes first, in one cache line. */
+/* A model that has been read. The members that each row needs come first, in one cache line. */
 struct predictor {
     Size size;         /* of the bytes */
     const void *bytes; /* of the model that was read last; NULL if none was */
-    char pointer[24];  /* these, if they are a pointer to TOAST */
+    char pointer[24];  /* these, if they are a TOAST pointer */
     row_reader *reader;
-    uint64 n_named;              /* rows by name that it has scored */
-    tusk_class_layouts *layouts; /* NULL: there are none yet, or none of such a model */
+    uint64 n_named;              /* number of rows by name that it has scored */
+    tusk_class_layouts *layouts; /* NULL: none yet, or not available for such a model */
     tusk_scorer scorer;
-    MemoryContext model;        /* holds the bytes and what the scorer points to */
+    MemoryContext model;        /* owns the bytes and the memory of the scorer */
     int rows;                   /* scored since it was read, up to PACKED_FROM */
-    struct tusk_packed *packed; /* its trees from then on; NULL: none, or not in such a form */
-    class_names names;          /* for answers by class */
-    Size charged;               /* of its call site's kept bytes */
+    struct tusk_packed *packed; /* its packed trees from then on; NULL: none, or not available */
+    class_names names;          /* for results by class */
+    Size charged;               /* charged to its call site's kept bytes */
     Size *kept_bytes;           /* these; NULL: the model is not kept */
     MemoryContextCallback end;
 };
 
-/* The model of a row, which is read if the rows before brought none with the same bytes. */
+/* The model of a row, which is read unless an earlier row had the same bytes. */
 predictor *predictor_of(FmgrInfo *called, Datum model, enum tusk_answer answer);
 
-/* What models that are kept may take. */
+/* Limit on the memory of kept models. */
 Size kept_room(void);
 
 /* Raises the error of a scorer, with its SQLSTATE. */

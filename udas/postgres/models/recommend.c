@@ -1,4 +1,4 @@
-/* recommend and similar_items: the best items as numbers, of which SQL makes rows. */
+/* recommend and similar_items: the best items as numbers, which SQL turns into rows. */
 #include "../backend.h"
 
 #include "catalog/pg_type.h"
@@ -72,7 +72,7 @@ static Datum recommend(FunctionCallInfo fcinfo, bool similar) {
     tusk_scorer *s = palloc0(sizeof *s);
     if (!tusk_read_model(payload, &stores, TUSK_PREDICT, s, sentence))
         refuse(s, similar, sentence);
-    /* An error, or a cancelled statement, gives the model's file back too. */
+    /* An error, or a cancelled statement, also releases the model's file. */
     MemoryContextCallback *end = palloc0(sizeof *end);
     *end = (MemoryContextCallback){.func = forget, .arg = s};
     MemoryContextRegisterResetCallback(CurrentMemoryContext, end);

@@ -1,14 +1,11 @@
-/* The planner's part of predictions from rows by name: a call such as predict(m, r) of a row whose
- * columns the query shows becomes a call with these columns, so that no row is formed and taken
- * apart again. They are the columns of
- *
- *     ROW(a, b), and r of a FROM (SELECT a, b) AS r that the planner has pulled up;
- *     (SELECT r FROM (SELECT a, b) AS r), which would run as a query of its own for each row;
- *     t of a table, in a query without outer joins, whose missing rows are NULL as a whole.
- *
- * The planner asks nobody about the arguments of aggregates. So queries that we write for
- * trainings put a row into a call of _tuskml_row, in whose place it puts ROW(a, b).
- */
+/* Planner support for predictions from rows by name: a call such as predict(m, r) of a row
+ * whose columns the query shows becomes a call with these columns, so that no row is formed and
+ * taken apart again. They are the columns of ROW(a, b), and r of a FROM (SELECT a, b) AS r that
+ * the planner has pulled up; (SELECT r FROM (SELECT a, b) AS r), which would run as a query of
+ * its own for each row; t of a table, in a query without outer joins, whose missing rows are
+ * NULL as a whole. The planner does not call support functions for arguments of aggregates. So
+ * queries that we write for trainings put a row into a call of _tuskml_row, which it replaces
+ * by ROW(a, b). */
 #include "../extension.h"
 
 #include "access/relation.h"
@@ -54,7 +51,7 @@ static bool in_row(Node *features, shown *found) {
     return true;
 }
 
-/* Whether a query is SELECT and FROM alone. */
+/* Whether a query consists of SELECT and FROM only. */
 static bool is_plain(const Query *q) {
     return q->commandType == CMD_SELECT && !q->hasAggs && !q->hasWindowFuncs &&
            !q->hasTargetSRFs && !q->cteList && !q->groupClause && !q->groupingSets &&
@@ -63,8 +60,8 @@ static bool is_plain(const Query *q) {
            !q->jointree->quals;
 }
 
-/* The SELECT a, b of (SELECT r FROM (SELECT a, b) AS r), or NULL; names: its columns', which are
- * x and y after AS r(x, y). */
+/* The SELECT a, b of (SELECT r FROM (SELECT a, b) AS r), or NULL; names: its columns', which
+ * are x and y after AS r(x, y). */
 static Query *row_query(const SubLink *link, const List **names) {
     const Query *outer = (const Query *)link->subselect;
     if (link->subLinkType != EXPR_SUBLINK || !IsA(outer, Query) || !is_plain(outer) ||
@@ -86,7 +83,7 @@ static bool in_subquery(PlannerInfo *root, Node *features, shown *found) {
     const List *names = NIL;
     Query *query = IsA(features, SubLink) ? row_query((SubLink *)features, &names) : NULL;
     if (!query || list_length(names) != list_length(query->targetList) ||
-        contain_volatile_functions((Node *)query->targetList)) /* of a row of its own, once */
+        contain_volatile_functions((Node *)query->targetList)) /* evaluated once for the row */
         return false;
     *found = (shown){NIL, NIL};
     ListCell *cell;
@@ -95,7 +92,7 @@ static bool in_subquery(PlannerInfo *root, Node *features, shown *found) {
         if (entry->resjunk)
             return false;
         Node *value = copyObject((Node *)entry->expr);
-        IncrementVarSublevelsUp(value, -2, 2); /* it leaves two queries */
+        IncrementVarSublevelsUp(value, -2, 2); /* it leaves two query levels */
         found->values = lappend(found->values, eval_const_expressions(root, value));
         found->names = lappend(found->names, copyObject(list_nth(names, entry->resno - 1)));
     }
@@ -219,7 +216,7 @@ Datum tuskml_row_expression(PG_FUNCTION_ARGS) {
     PG_RETURN_POINTER(made);
 }
 
-/* What the planner does not see through stays as it is. */
+/* Rows that the planner does not recognise stay unchanged. */
 PG_FUNCTION_INFO_V1(tuskml_row);
 Datum tuskml_row(PG_FUNCTION_ARGS) {
     if (PG_ARGISNULL(0))

@@ -1,7 +1,5 @@
-/* Topics of a model: predict_topics, model_topics, and what perplexity sums.
- *
- * A model is read once and kept as long as the next rows bring the same bytes.
- */
+/* Topics of a model: predict_topics, model_topics, and the terms of perplexity. A model is read
+ * once and kept as long as the next rows have the same bytes. */
 #include "topics.h"
 
 #include "../models/model_value.h"
@@ -24,8 +22,8 @@ void refuse_topics(const char *function, const char *sqlstate, const char *sente
                     errmsg("%s: %s", function, sentence)));
 }
 
-/* The topics of a model value, which stay as long as its memory: the current context. False for a
- * model without any, as of a group with invalid rows. */
+/* The topics of a model value, which stay as long as its memory: the current context. False for
+ * a model without topics, such as that of a group with invalid rows. */
 static bool read_topics(void *value, tusk_topics *topics, const char *function) {
     char sentence[TUSK_SENTENCE];
     const char *sqlstate;

@@ -93,21 +93,21 @@ static void put_NUMBERS(field *f, tusk_lists l, int64 i) {
             false};
 }
 
-/* --- how large a model is --- */
+/* --- size of a model --- */
 
-/* What else a row has: its head, and numbers. */
+/* Size of the rest of a row: its head, and numbers. */
 #define THE_REST ((uint64)4096)
-/* The longest text of a number with what parts it from the next one. */
+/* The longest text of a number with its separator. */
 #define NUMBER_TEXT 25
 
-/* A model's bytes and characters: its row is one value, and pg_dump, COPY and casts make one text
- * of it, in which bytes are pairs of digits. COPY, as pg_dump uses it, writes one more backslash
- * for each, and one before an end of line. */
+/* A model's bytes and characters: its row is one value, and pg_dump, COPY and casts convert it
+ * to one text, in which bytes are pairs of digits. COPY, as pg_dump uses it, writes an extra
+ * backslash for each, and one before an end of line. */
 typedef struct model_size {
     uint64 bytes, characters;
 } model_size;
 
-/* Of a text that takes so many characters for a quotation mark and for a backslash. */
+/* Characters of a text with this many for a quotation mark and for a backslash. */
 static uint64 text_characters(const char *text, uint64 n, int quotation, int backslash) {
     uint64 characters = n;
     for (uint64 k = 0; k < n; k++)
@@ -204,9 +204,9 @@ Datum payload_datum(const tusk_model_fields *fields, char *sentence) {
     return payload_of_parts(&parts);
 }
 
-/* Leaves NULL if no prediction could use the model; a prediction then says why. Returns whether
- * the payload has the coefficients, so that their field is NULL. Refuses a model that is too large
- * before its fields take memory. */
+/* Leaves NULL if the model is invalid for predictions; a prediction then reports why. Returns
+ * whether the payload has the coefficients, so that their field is NULL. Rejects a model that
+ * is too large before its fields take memory. */
 static bool put_payload(field *f, const tusk_models *m, int64 i) {
     tusk_model_fields fields = tusk_fields_of(m, i);
     tusk_payload_parts parts = {0};

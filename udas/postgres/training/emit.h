@@ -11,7 +11,7 @@
 /* Model i as a composite Datum in the current memory context. */
 Datum model_datum(TupleDesc type, const tusk_models *models, int64 i);
 
-/* The payload of a model, a bytea; 0 with a sentence if no prediction could use it. */
+/* The payload of a model, a bytea; 0 with a sentence if it is invalid for predictions. */
 Datum payload_datum(const tusk_model_fields *fields, char *sentence);
 
 #endif

@@ -118,7 +118,7 @@ static group_spec *spec_of(collector *c, const char *task, int task_length, cons
 #define TELL_ROWS 8192
 #define TELL_MS 1000
 
-/* At most once a second, as for the training's iterations (groups/contract/backend.py). In a
+/* At most once a second, like the training's iterations (groups/contract/backend.py). In a
  * parallel query, the leader reports its own rows. */
 static void count_row(collector *c) {
     if (++c->rows % TELL_ROWS || !tuskml_progress || IsParallelWorker())
@@ -141,7 +141,7 @@ void group_adopt(collector *c, train_state *s, const char *task, int task_length
                                task_length ? "task and options" : "options")));
 }
 
-/* --- rows that no kernel can use --- */
+/* --- invalid rows --- */
 
 static int state_of_fault(int code) {
     switch (code) {

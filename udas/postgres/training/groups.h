@@ -1,11 +1,8 @@
 /* The groups of one aggregate call in one query: their states, and which of them train
- * together.
- *
- * PostgreSQL finalises one group at a time, but training one group costs more in set-up than in
- * arithmetic. When the first group of a hashed aggregate is finalised, the rows of all groups
- * are there. So the states of one memory context form a list, and the first state that is
- * finalised trains many others with it.
- */
+ * together. PostgreSQL finalises one group at a time, but training one group costs more in
+ * set-up than in arithmetic. When the first group of a hashed aggregate is finalised, the rows
+ * of all groups are there. So the states of one memory context form a list, and the first state
+ * that is finalised trains many others with it. */
 #ifndef TUSK_POSTGRES_GROUPS_H
 #define TUSK_POSTGRES_GROUPS_H
 
@@ -23,7 +20,7 @@ typedef struct group_spec {
     bool labelled;             /* whether rows have labels */
     bool documents;            /* whether rows are documents */
     enum tusk_kept_gaps gaps;  /* which rows with a NULL are used: option `missing` */
-    enum tusk_invalid invalid; /* what becomes of rows with a fault */
+    enum tusk_invalid invalid; /* treatment of rows with a fault: option `invalid` */
 } group_spec;
 
 typedef struct group_list group_list;
@@ -51,21 +48,21 @@ struct group_list {
     MemoryContextCallback on_reset;
 };
 
-/* What a transition function keeps from row to row, in its fn_extra. */
+/* State of a transition function between rows, in its fn_extra. */
 typedef struct collector {
     MemoryContext context;
     const char *name; /* the aggregate's, for errors */
     tusk_memory *memory;
     group_spec *specs;
     group_list *lists, *current;
-    int64 rows;       /* seen so far */
-    TimestampTz told; /* when the client was last informed of them */
+    int64 rows;       /* number seen so far */
+    TimestampTz told; /* time of the last progress report to the client */
 } collector;
 
 void collector_init(collector *c, FunctionCallInfo fcinfo);
 /* Makes a new group in the aggregate's memory context. */
 train_state *group_new(collector *c, MemoryContext context);
-/* Counts a row and notes its task and options, or refuses them if the group had others. */
+/* Counts a row and sets its group's task and options, or rejects them if the group has others. */
 void group_adopt(collector *c, train_state *s, const char *task, int task_length,
                  const char *options, int options_length);
 pg_noreturn void refuse_fault(const char *name, const tusk_fault *fault);

@@ -92,7 +92,7 @@ static Size segment_size(const tusk_block *b, const tusk_segment *s, bool wide) 
     return tusk_align8(tusk_segment_bytes(s, shape_of(b, wide)));
 }
 
-/* The segment behind one, the wide ones last; NULL: the first. *wide: whether it is wide. */
+/* The segment after s, the wide ones last; NULL: the first. *wide: whether it is wide. */
 static const tusk_segment *next_segment(const tusk_block *b, const tusk_segment *s, bool *wide) {
     const tusk_segment *next = s ? s->next : b->head;
     *wide = (s && *wide) || !next;

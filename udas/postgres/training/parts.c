@@ -2,7 +2,7 @@
 
 #include "groups.h"
 
-/* Where the next bytes go, or come from; data is NULL while they are only counted. */
+/* Position of the next bytes; data is NULL while they are only counted. */
 typedef struct cursor {
     char *data;
     Size n;

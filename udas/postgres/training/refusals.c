@@ -26,7 +26,7 @@ static char *types_from(FunctionCallInfo fcinfo, int first) {
     return s.data;
 }
 
-/* A skipped row has no features, so their type is not refused yet. */
+/* A skipped row has no features, so their type is not rejected yet. */
 Datum refuse_features(FunctionCallInfo fcinfo) {
     Aggref *aggregate = AggGetAggref(fcinfo);
     const char *name = aggregate ? get_func_name(aggregate->aggfnoid) : NULL;

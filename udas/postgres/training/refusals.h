@@ -5,10 +5,10 @@
 #include "../backend.h"
 
 /* The transition of an aggregate whose features have a type that it cannot train on. A skipped
- * row has no features, so their type is not refused yet. */
+ * row has no features, so their type is not rejected yet. */
 Datum refuse_features(FunctionCallInfo fcinfo);
 
-/* Refuses a prediction whose features have such a type. */
+/* Raises the error of a prediction whose features have such a type. */
 void refuse_prediction(FunctionCallInfo fcinfo, const char *name);
 
 #endif

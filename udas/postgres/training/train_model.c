@@ -37,7 +37,7 @@ static Oid label_type(FunctionCallInfo fcinfo, const char *name) {
     return type;
 }
 
-/* The type of the options, of a domain the type below. */
+/* The type of the options, or the base type of a domain. */
 static Oid type_of_options(FunctionCallInfo fcinfo, const char *name) {
     Oid type = PG_NARGS() > A_OPTIONS ? get_fn_expr_argtype(fcinfo->flinfo, A_OPTIONS) : TEXTOID;
     Oid base = OidIsValid(type) ? getBaseType(type) : TEXTOID;
@@ -69,7 +69,7 @@ static row_collector *row_collector_of(FunctionCallInfo fcinfo) {
     return c;
 }
 
-/* Options are the same in all rows of a group, so that the last ones are kept as text. */
+/* Options are the same in all rows of a group, so that the last ones are cached as text. */
 static text *options_of(FunctionCallInfo fcinfo, row_collector *rc) {
     struct varlena *given = PG_DETOAST_DATUM_PACKED(PG_GETARG_DATUM(A_OPTIONS));
     if (rc->options != JSONBOID)
@@ -159,8 +159,7 @@ static int append(const collector *c, train_state *s, const feature_row *row, do
     return tusk_append_sparse(c->memory, &s->block, &entries, y, fault);
 }
 
-/* The label as a number; a text becomes a code of the block's dictionary, unless the fault says
- * why not. */
+/* The label as a number; a text becomes a code of the block's dictionary, unless it is a fault. */
 static double read_label(FunctionCallInfo fcinfo, row_collector *rc, train_state *s,
                          const tusk_schema *schema, tusk_fault *fault) {
     *fault = (tusk_fault){.code = TUSK_OK};
@@ -180,15 +179,15 @@ static double read_label(FunctionCallInfo fcinfo, row_collector *rc, train_state
     return y;
 }
 
-/* Notes what labels are, and the levels that a row may add to, where rows that are refused are
- * left out. */
+/* Records the type of labels, and the levels before a row, so that a rejected row can be left
+ * out. */
 static void begin_row(const row_collector *rc, train_state *s) {
     s->block.booleans = rc->label == BOOLOID;
     if (s->spec->invalid == TUSK_INVALID_SKIP)
         tusk_parts_mark(&s->block);
 }
 
-/* Leaves a row with a fault out, or raises it, as the group's option `invalid` says. */
+/* Leaves a row with a fault out, or raises it, by the group's option `invalid`. */
 static void leave_out(const collector *c, train_state *s, const tusk_fault *fault) {
     if (s->spec->invalid == TUSK_INVALID_SKIP)
         tusk_parts_undo(&s->block);
@@ -197,8 +196,8 @@ static void leave_out(const collector *c, train_state *s, const tusk_fault *faul
     tusk_remark_gap(&s->remarks, TUSK_OF_FAULT, NULL);
 }
 
-/* Leaves a row with a NULL out, and notes where it has one. row: its columns; NULL: it has none.
- */
+/* Leaves a row with a NULL out, and remarks on its columns. row: its columns; NULL: it has
+   none. */
 static void skip_row(FunctionCallInfo fcinfo, train_state *s, const tusk_named_chunk *row,
                      bool sparse) {
     s->block.n_skipped++;
@@ -219,7 +218,7 @@ static void skip_row(FunctionCallInfo fcinfo, train_state *s, const tusk_named_c
         remark_gaps(PG_GETARG_DATUM(A_FEATURES), sparse, to);
 }
 
-/* Whether NaN is a NULL that is kept. */
+/* Whether NaN counts as a NULL that is kept. */
 static bool nan_is_gap(const group_spec *s) {
     return s->invalid == TUSK_INVALID_SKIP && s->gaps != TUSK_KEEPS_NO_GAPS;
 }
@@ -245,7 +244,7 @@ static void refuse_task(const collector *c, const train_state *s, const char *ex
                     errmsg("%s: task '%s' %s", c->name, s->spec->task, expected)));
 }
 
-/* Whether a row has no label where its task needs one; refuses one where its task takes none. */
+/* Whether a row lacks the label that its task needs; rejects one if its task takes none. */
 static bool lacks_label(FunctionCallInfo fcinfo, const collector *c, const train_state *s) {
     if (s->spec->labelled)
         return PG_ARGISNULL(A_LABEL);

@@ -1,7 +1,6 @@
 /* The call of the trainer. C cannot pass pointers to PL/Python, and must not: any caller of
- * that function could make some up. So the batch is kept here while the trainer works on it,
- * and the function, which takes no arguments, gets it by name (groups/contract/backend.py).
- */
+ * that function could forge them. So the batch is stored here while the trainer works on it,
+ * and the function, which takes no arguments, gets it by name (groups/contract/backend.py). */
 #include "trainer.h"
 
 #include <time.h>
@@ -40,7 +39,7 @@ typedef struct work {
     const char *name; /* the aggregate's */
     train_state **states;
     group_spec const **unique;
-    TupleDesc model;    /* the composite type of the answers */
+    TupleDesc model;    /* the composite type of the results */
     ErrorData *failure; /* of an emission; raised after Python has returned */
     MemoryContext context;
     int64 room_of_remarks;
@@ -77,8 +76,8 @@ void keep_batch_failure(void) {
     keep_failure(current);
 }
 
-/* Says something of the batch. A NOTICE checks for interrupts, and an error must not jump over
- * Python's frames. */
+/* Reports a message about the batch. A NOTICE checks for interrupts, and an error must not jump
+ * over Python's frames. */
 static void say(int level, const char *prefix, const char *text) {
     MemoryContext before = CurrentMemoryContext;
     PG_TRY();
@@ -107,7 +106,7 @@ void tuskml_tell(const char *text) {
         say(NOTICE, current->name, text);
 }
 
-/* A line for the server's log; the client is told nothing. */
+/* A line for the server's log only, not for the client. */
 void tuskml_log(const char *text) {
     if (current)
         say(LOG_SERVER_ONLY, "tuskml", text);
@@ -198,7 +197,7 @@ static void add_remark(work *w, int64 group, const tusk_remark *one) {
     added->group = group;
 }
 
-/* Of a group without rows only task and options are checked. */
+/* For a group without rows only task and options are checked. */
 static void add_group(work *w, train_state *s) {
     s->done = true;
     int32 spec = number_spec(w, s->spec);
@@ -216,7 +215,7 @@ static void add_group(work *w, train_state *s) {
     w->states[g] = s;
 }
 
-/* Takes the group that was asked for, and as many of the waiting ones as one batch may hold. */
+/* Adds the requested group, and as many of the waiting ones as one batch may hold. */
 static void fill(work *w, train_state *asked) {
     group_list *l = asked->list;
     add_group(w, asked);
@@ -249,7 +248,7 @@ static int64 groups_at_most(const train_state *asked) {
     return n;
 }
 
-/* When the statement began, in seconds of the monotonic clock. */
+/* Start of the statement, in seconds of the monotonic clock. */
 static double statement_began(void) {
     struct timespec now;
     TimestampTz since = GetCurrentTimestamp() - GetCurrentStatementStartTimestamp();

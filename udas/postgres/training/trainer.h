@@ -10,7 +10,7 @@
  * of the final function. */
 void train_groups(FunctionCallInfo fcinfo, train_state *s, enum tusk_request request);
 
-/* What a final function returns for its state. */
+/* Result of a final function for its state. */
 Datum finish_group(FunctionCallInfo fcinfo, enum tusk_request request);
 
 /* The batch that is being trained; NULL outside of a training. */
@@ -19,9 +19,9 @@ PGDLLEXPORT tusk_batch *tuskml_current_batch(void);
  * has returned. */
 void keep_batch_failure(void);
 
-/* Makes one group's result from an answer. type: the composite type to return. */
+/* Creates one group's result from a C structure. type: the composite type to return. */
 typedef Datum answer_maker(TupleDesc type, const void *answer);
-/* For functions that Python calls during a training: keeps an error until Python has returned. */
+/* For functions that Python calls during a training: stores an error until Python has returned. */
 void emit_made(tusk_batch *batch, int64_t group, answer_maker *make, const void *answer);
 
 #endif

@@ -1,5 +1,4 @@
-/* What a memory account says of rows that one process hands to another. Safe to use from many
- * threads. */
+/* Memory accounting of rows that one process passes to another. Thread-safe. */
 #ifndef TUSK_HANDED_H
 #define TUSK_HANDED_H
 
@@ -9,11 +8,11 @@
 extern "C" {
 #endif
 
-/* Counts so many bytes as rows in memory if the budget has room for them; returns whether. */
+/* Counts bytes as rows in memory if the budget has room for them; returns whether. */
 int tusk_memory_hold(tusk_memory *memory, int64_t bytes);
 void tusk_memory_let_go(tusk_memory *memory, int64_t bytes);
 
-/* Counts so many bytes as rows in memory that another process holds, until the next call. */
+/* Counts bytes as rows in memory that another process holds, until the next call. */
 void tusk_memory_elsewhere(tusk_memory *memory, int64_t bytes);
 
 /* Copies the path of the temporary directory, "" if it is not known. */

@@ -1,5 +1,5 @@
 /* The columns of tuskml_activity(): name, kind, and the value of a tusk_running `r`. A NaN is
- * NULL; WHEN is so many seconds from now. */
+ * NULL; WHEN is a time given in seconds from now. */
 #ifndef TUSK_ACTIVITY_COLUMNS_H
 #define TUSK_ACTIVITY_COLUMNS_H
 

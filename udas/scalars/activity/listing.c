@@ -1,4 +1,4 @@
-/* Which trainings run, and the share that each of them has. */
+/* Lists running trainings, and computes their shares. */
 #include "listing.h"
 
 #include <errno.h>
@@ -18,12 +18,12 @@ double tusk_table_now(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* A number is given to another process after a while, which then began later. */
+/* A process id is reused after a while, for a process that began later. */
 int64_t tusk_process_began(int64_t pid) {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
     const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) /* of another account's process the folder may be hidden */
+    if (file < 0) /* the folder of another account's process may be hidden */
         return kill((pid_t)pid, 0) && errno == ESRCH ? 0 : -1;
     const ssize_t size = read(file, text, sizeof text - 1);
     close(file);
@@ -32,7 +32,7 @@ int64_t tusk_process_began(int64_t pid) {
     text[size] = 0;
     const char *at = strrchr(text, ')'); /* names may have blanks and parentheses */
     if (at && at[1] && (at[2] == 'Z' || at[2] == 'X'))
-        return 0; /* ended, and its parent has not looked yet */
+        return 0; /* ended, and its parent has not reaped it yet */
     for (int field = 2; at && field < 22; field++)
         at = strchr(at + 1, ' ');
     return at ? strtoll(at, NULL, 10) : -1;
@@ -53,7 +53,7 @@ void tusk_leave_device(tusk_table *table, tusk_slot *slot) {
                                 __ATOMIC_SEQ_CST);
 }
 
-/* Lets others have the slot, which by then says nothing of its owner. */
+/* Frees the slot for others, after its contents have been cleared. */
 void tusk_release(tusk_table *table, tusk_slot *slot) {
     tusk_leave_device(table, slot);
     TUSK_STORE(slot->ready, 0);
@@ -124,7 +124,7 @@ double tusk_pace(int32_t n, tusk_slot *const *slots, const int32_t *share, int32
     return mine / fair;
 }
 
-/* The cores that most of the trainings know of: a container may see fewer. */
+/* The number of cores that most of the trainings report: a container may see fewer. */
 static int32_t cores_of(tusk_table *table) {
     int32_t most = 1;
     for (int i = 0; i < TUSK_SLOTS; i++) {
@@ -159,7 +159,7 @@ static tusk_running running_of(tusk_slot *slot, double now) {
     return one;
 }
 
-/* rho of a training, whose pace is that of its share now. */
+/* rho of a training, at the pace of its current share. */
 static double rho_of(tusk_slot *slot, const tusk_running *one, double pace, double now) {
     const double left = isnan(one->left) ? 0 : one->left;
     const double since = fmax(now - TUSK_LOAD(slot->ideal_at), 0);

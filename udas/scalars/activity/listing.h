@@ -3,7 +3,7 @@
 
 #include "table.h"
 
-/* The trainings of a table, as tusk_activity lists them. */
+/* Lists the trainings of a table, like tusk_activity. */
 int32_t tusk_list_running(tusk_table *table, tusk_running *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* Where the table of running trainings lies, and who may open it. */
+/* Location of the table of running trainings, and permission to open it. */
 #include "listing.h"
 
 #include <errno.h>
@@ -32,9 +32,9 @@ static void path_of(const char *setting, char path[static PATH_BYTES]) {
                  (unsigned)geteuid());
 }
 
-/* A file of this account, or where it is named one that another account lets a group of this one
- * write, and nobody else: the members of such a group trust each other with their shares. They
- * could end each other's processes, by making the file shorter. */
+/* Accepts a file of this account, or if it is named one that another account lets only a group
+ * of this one write: the members of such a group trust each other with their shares. They could
+ * end each other's processes, by making the file shorter. */
 static bool allowed(const struct stat *facts, bool named) {
     if (!S_ISREG(facts->st_mode))
         return false;
@@ -91,7 +91,7 @@ int32_t tusk_activity(tusk_running *out, char *sentence) {
     }
     const int problem = tusk_table_open(setting, 0, &table);
     if (problem == ENOENT)
-        return 0; /* nobody has trained yet */
+        return 0; /* no training has run yet */
     if (problem) {
         char path[PATH_BYTES];
         path_of(setting, path);

@@ -67,7 +67,7 @@ static void meet(struct nearest *best, uint64_t j, double distance) {
         *best = (struct nearest){(double)(j + 1), distance};
 }
 
-/* NaN where squared distances are beyond doubles. */
+/* NaN if squared distances exceed doubles. */
 static double answer(const tusk_scorer *s, struct nearest best) {
     return !best.number ? NAN : s->measures ? best.distance : best.number;
 }
@@ -98,7 +98,7 @@ bool tusk_nearest_centres(tusk_scorer *s, const void *x, bool f64, uint64_t d, u
     return true;
 }
 
-/* The squared distance of a row to a centre, which is 0 in features that the model has not. */
+/* The squared distance of a row to a centre; features unknown to the model contribute 0. */
 static double of_entries(const tusk_centres *c, const tusk_weight *centre,
                          const tusk_entry *entries, uint64_t n) {
     double sum = 0;

@@ -1,6 +1,6 @@
 /* Centres of clusters as a model's coefficients: d, the number of features; k, the number of
- * centres; 1 if features have units, else 0; with units what each feature is multiplied by, (d,);
- * and then for each centre the weight of its rows and its coordinates, (k, 1 + d). */
+ * centres; 1 if features have units, else 0; with units the factor of each feature, (d,); and
+ * then for each centre the weight of its rows and its coordinates, (k, 1 + d). */
 #ifndef TUSK_CLUSTERS_H
 #define TUSK_CLUSTERS_H
 
@@ -12,11 +12,11 @@ typedef struct tusk_centres {
     const tusk_weight *first; /* (k, 1 + d) */
 } tusk_centres;
 
-/* Reads n coefficients; false if they are not those of centres. */
+/* Reads n coefficients; false if they are not centres. */
 bool tusk_centres_of(const tusk_weight *coef, uint64_t n, tusk_centres *out);
 
-/* For rows and centres: the numbers of the nearest ones, from 1 on, or where the scorer measures
- * the squared distances to them. */
+/* For rows and centres: the numbers of the nearest ones, from 1 on, or the squared distances to
+ * them if the scorer measures. */
 bool tusk_nearest_centres(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
                           double *out, char *sentence);
 bool tusk_sparse_nearest_centre(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,

@@ -53,7 +53,7 @@ static bool check_row(const tusk_sparse_row *sparse, uint64_t d, uint64_t width,
     return false;
 }
 
-/* Of one margin with the weights w: its base value and contributions. */
+/* For one margin with the weights w: its base value and contributions. */
 static void explain_margin(const tusk_weight *w, double base, const double *x, uint64_t d,
                            double *out) {
     out[0] = base;

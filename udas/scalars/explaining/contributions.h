@@ -1,9 +1,7 @@
-/* What each feature of a row adds to its margins.
- *
- * An explanation of a row with d features and K margins (K > 1 only with more than two classes) is
- * a list of 1 + d + K (d + 1) numbers: K, the d values of the features, and for each margin its
- * base value and the contributions of the d features, which add up to the margin.
- */
+/* Contributions of each feature of a row to its margins. An explanation of a row with d
+ * features and K margins (K > 1 only with more than two classes) is a list of 1 + d + K (d + 1)
+ * numbers: K, the d values of the features, and for each margin its base value and the
+ * contributions of the d features, which add up to the margin. */
 #ifndef TUSK_CONTRIBUTIONS_H
 #define TUSK_CONTRIBUTIONS_H
 
@@ -20,8 +18,8 @@ bool tusk_size_explanations(tusk_scorer *s, char *sentence);
 bool tusk_explain_row(const tusk_scorer *s, const tusk_sparse_row *sparse, const void *x, bool f64,
                       uint64_t d, double *out, char *sentence);
 
-/* The same of trees: x has the d values; to each of the K margins, whose base and contributions
- * lie in out, adds what the trees say. */
+/* The same for trees: x has the d values; adds the trees' contributions to each of the K
+ * margins, whose base and contributions are in out. */
 bool tusk_tree_contributions(const tusk_scorer *s, const double *x, uint64_t d, double *out,
                              char *sentence);
 

@@ -27,7 +27,7 @@ enum { FEATURES, TREES, BASES, FIRST_BASE };
 #define BY_LEVEL 2   /* the split is by a set of levels (trees.c) */
 #define DEEPEST 1000 /* splits of a path; bounds the stack */
 
-/* What the row and the training rows do with the splits by a feature so far. */
+/* Effect of the splits by a feature so far on the row and on the training rows. */
 typedef struct factor {
     double z, o;
 } factor;
@@ -59,7 +59,7 @@ static double rows_of(const walk *w, uint64_t at) {
     return w->nodes[at * NODE + ROWS];
 }
 
-/* The share of the rows of a split that its left child has. */
+/* The fraction of the rows of a split in its left child. */
 static double left_share(const walk *w, uint64_t at) {
     double left = rows_of(w, at + 1), right = rows_of(w, (uint64_t)w->nodes[at * NODE + RIGHT]);
     return left / (left + right);
@@ -72,8 +72,8 @@ static bool check_rows(const walk *w, uint64_t at) {
                                "nodes, which contributions need");
 }
 
-/* The place behind the subtree at `at`, or 0 if it is none; its depth and mean. A child is the
- * root of one subtree only, otherwise a forged model would have endless paths. */
+/* The index after the subtree at `at`, or 0 if it is invalid; its depth and mean. A child is
+ * the root of one subtree only, otherwise a forged model would have endless paths. */
 static uint64_t measure(const walk *w, uint64_t at, uint64_t depth, uint64_t *deepest,
                         double *mean) {
     const tusk_weight *node = w->nodes + at * NODE;
@@ -132,7 +132,7 @@ static double at_point(factor f, double t) {
 
 static void visit(const walk *w, uint64_t at, uint64_t depth);
 
-/* Goes down an edge by feature `feature`, and adds what the subtree's leaves say of it. */
+/* Descends an edge by feature `feature`, and adds the contributions of the subtree's leaves. */
 static void descend(const walk *w, uint64_t feature, uint64_t child, factor next, uint64_t depth) {
     if (next.z == 0 && next.o == 0)
         return;
@@ -239,7 +239,7 @@ static bool contributions_of(const tusk_scorer *s, const double *x, uint64_t d, 
     return true;
 }
 
-/* Compact trees are written out as numbers first. */
+/* Compact trees are converted to numbers first. */
 bool tusk_tree_contributions(const tusk_scorer *s, const double *x, uint64_t d, double *out,
                              char *sentence) {
     if (!s->is_compact)

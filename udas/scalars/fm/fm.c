@@ -1,11 +1,9 @@
-/* Margins of factorization machines of second order (Rendle, Factorization Machines, ICDM 2010):
- * b + sum_i w_i x_i + sum_i <v_i x_i, sum_{j < i} v_j x_j>. The sum over pairs is not taken as
- * half of a difference of squares: where values are large beside their deviation, rounding of the
- * squares would be all that is left.
- *
- * The coefficients of a machine are d, the number of its features; k, the length of their vectors;
- * and then of each feature its weight and its vector.
- */
+/* Margins of factorization machines of second order (Rendle, Factorization Machines, ICDM
+ * 2010): b + sum_i w_i x_i + sum_i <v_i x_i, sum_{j < i} v_j x_j>. The sum over pairs is not
+ * computed as half of a difference of squares: if values are large relative to their deviation,
+ * only rounding of the squares would be left. The coefficients of a machine are d, the number
+ * of its features; k, the length of their vectors; and then for each feature its weight and its
+ * vector. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

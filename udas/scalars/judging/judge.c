@@ -16,7 +16,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* The one of the three kinds of metrics that was named; the others are -1. */
+/* The selected one of the three kinds of metrics; the others are -1. */
 typedef struct which_metric {
     int sum, ranking, classes;
 } which_metric;
@@ -27,7 +27,7 @@ typedef struct judged {
     double parameter;
     tusk_scorer scorer;
     enum tusk_answer answer;
-    double *answers; /* of one segment's rows; of lists, list_size of a row */
+    double *answers; /* for one segment's rows; for lists, list_size per row */
     tusk_score sums;
     tusk_scored scored;
     tusk_classes counted;
@@ -38,10 +38,10 @@ typedef struct judged {
     bool alone;     /* the model knows one class, which it predicts with probability 1 */
 } judged;
 
-/* Rows between two looks whether to stop. */
+/* Rows between two checks whether to stop. */
 enum { LOOK = 2048 };
 
-/* Whether the judging is cancelled, asked before row i. */
+/* Whether the evaluation is cancelled, checked before row i. */
 static bool stops(judged *j, uint32_t i) {
     if (i % LOOK == 0 && j->how->cancels() != j->how->mark)
         j->stopped = true;
@@ -73,8 +73,8 @@ static bool by_chances(const judged *j) {
     return j->which.sum == TUSK_LOG_LOSS || j->which.sum == TUSK_BRIER;
 }
 
-/* The row of a label and the probabilities of all classes; of a class that the model does not know
- * the probability is 0. */
+/* The row of a label and the probabilities of all classes; 0 for a class that the model does
+ * not know. */
 static tusk_judged row_of_shares(const judged *j, double y, const double *p) {
     tusk_judged row = {.y = 1};
     for (uint64_t k = 0; k < j->scorer.list_size; k++) {
@@ -94,8 +94,8 @@ static bool unseen(const judged *j, double y) {
     return tusk_has_classes(s) && !s->labels && y != s->negative && y != s->positive;
 }
 
-/* Of an unseen class a row is both a positive row behind all others and a negative one before
- * them, as it is a false negative and a false positive. */
+/* A row of an unseen class counts both as the lowest-ranked positive row and as the
+ * highest-ranked negative one, as it is a false negative and a false positive. */
 static bool take_ranked(judged *j, double y, double score, double weight) {
     const tusk_ranking *ranking = tusk_ranking_of((enum tusk_ranking_kind)j->which.ranking);
     bool other = unseen(j, y), high = !j->alone && y == j->scorer.positive;
@@ -122,11 +122,11 @@ static bool take_class(judged *j, double y, double predicted, double weight) {
         return count_class(j, y, predicted, weight);
     if (unseen(j, y))
         return count_class(j, 1, 0, weight) && count_class(j, 0, 1, weight);
-    /* the averages of two classes want their usual numbers */
+    /* averages for two classes need their usual numbers */
     return count_class(j, y == j->scorer.positive, predicted == j->scorer.positive, weight);
 }
 
-/* The row of a label that is one of two classes, of which the higher one has probability p, or of
+/* The row of a label that is one of two classes, of which the higher one has probability p, or
  * a class that the model does not know. */
 static tusk_judged row_of_two(const judged *j, double y, double p) {
     double low = j->alone ? 0 : 1 - p;
@@ -135,13 +135,13 @@ static tusk_judged row_of_two(const judged *j, double y, double p) {
     return (tusk_judged){.y = y == j->scorer.positive, .p = p};
 }
 
-/* A prediction for which the metric is not defined is the model's fault, and leaves it without the
- * metric; such a label is the caller's, and is refused. */
+/* A prediction for which the metric is not defined is due to the model, and leaves it without
+ * the metric; such a label is due to the caller, and is rejected. */
 static bool take_sum(judged *j, tusk_judged row) {
     const tusk_metric *metric = tusk_metric_of((enum tusk_metric_kind)j->which.sum);
     if (tusk_score_take(&j->sums, metric, &row, j->sentence))
         return true;
-    row.p = 1; /* which any metric takes */
+    row.p = 1; /* valid for any metric */
     j->undefined = true;
     return tusk_score_take(&j->sums, metric, &row, j->sentence);
 }
@@ -220,7 +220,7 @@ static bool margins_of(judged *j, const tusk_segment *s, tusk_shape shape) {
     return true;
 }
 
-/* The answers of a model that knows one class: the class, its probability or a margin. */
+/* The results of a model that knows one class: the class, its probability or a margin. */
 static bool answer_alone(judged *j, const tusk_segment *s) {
     for (uint32_t i = 0; i < s->n_rows; i++)
         j->answers[i] = by_chances(j) ? 1 : j->which.ranking >= 0 ? 0 : j->scorer.positive;
@@ -292,7 +292,7 @@ static double give(const judged *j) {
     return null || j->undefined ? NAN : found;
 }
 
-/* The answer that a metric is of. */
+/* The kind of result that a metric needs. */
 static enum tusk_answer answer_for(which_metric w, const tusk_payload_head *head) {
     bool several = tusk_labels_in(head) > 0;
     if (w.ranking >= 0)
@@ -305,7 +305,7 @@ static enum tusk_answer answer_for(which_metric w, const tusk_payload_head *head
 static bool judge_rows(judged *j, const tusk_group *group) {
     tusk_shape shape = tusk_shape_of(group);
     j->scored.weighted = j->counted.weighted = group->extras & TUSK_WEIGHTS;
-    int64_t left = group->n_rows; /* behind these the links lead on to rows of others */
+    int64_t left = group->n_rows; /* beyond these the links lead on to rows of others */
     for (const tusk_segment *s = group->head; s && left > 0; left -= s->n_rows, s = s->next)
         if (!judge_segment(j, s, shape))
             return false;
@@ -359,7 +359,7 @@ static bool judge_model(const tusk_models *models, int64_t i, const tusk_group *
     return done;
 }
 
-/* A call, whose models are judged by several threads. */
+/* A call, whose models are evaluated by several threads. */
 typedef struct judging {
     const tusk_models *models;
     const tusk_group *groups;
@@ -367,7 +367,7 @@ typedef struct judging {
     which_metric which;
     double *out;
     tusk_refusal *why;
-    atomic_int ended; /* not 0 once one was refused or stopped: what to return, plus 2 */
+    atomic_int ended; /* nonzero after a failure or a stop: the return value, plus 2 */
 } judging;
 
 static int judge_one(void *context, int64_t i) {

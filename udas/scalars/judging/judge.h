@@ -1,30 +1,31 @@
-/* Models judged by rows that they were not trained on, with the arithmetic of SQL's metrics. */
+/* Evaluation of models on rows that they were not trained on, with the arithmetic of SQL's
+   metrics. */
 #ifndef TUSK_JUDGE_H
 #define TUSK_JUDGE_H
 
 #include "../../rowblock/batch.h"
 #include "../calls.h"
 
-/* How rows are judged: by a metric's name in SQL, and its parameter if it has one. */
+/* The metric: its name in SQL, and its parameter if it has one. */
 typedef struct tusk_judging {
     const char *metric;
     double parameter; /* pinball: the quantile; tweedie_deviance: the power */
-    /* How often trainings were cancelled, and how often they had been; it stops where these
+    /* The current number of cancelled trainings, and that at the start; it stops if these
      * differ. */
     int64_t (*cancels)(void);
     int64_t mark;
     int32_t threads;
-    /* The pool's, `tusk_pool` in `schedule/native/pool.h`. */
+    /* Function of the pool, `tusk_pool` in `schedule/native/pool.h`. */
     int (*run)(int64_t n, int32_t threads, int (*task)(void *context, int64_t number),
                void *context);
 } tusk_judging;
 
-/* Whether rows can be judged by a metric of that name. */
+/* Whether models can be evaluated by a metric of that name. */
 int tusk_judges_by(const char *metric);
 
-/* Judges model i by the rows of group i; out, of shape (n,), is NaN where the rows do not
- * determine the metric, it is not defined for a prediction, or the model predicts NULL. Returns 0
- * if refused, -1 if cancelled. */
+/* Evaluates model i on the rows of group i; out, of shape (n,), is NaN if the rows do not
+ * determine the metric, it is not defined for a prediction, or the model predicts NULL. Returns
+ * 0 if rejected, -1 if cancelled. */
 int tusk_judge(const tusk_models *models, const tusk_group *groups, const tusk_judging *how,
                double *out, tusk_refusal *why);
 

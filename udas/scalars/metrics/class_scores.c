@@ -18,8 +18,8 @@ const char *tusk_class_metric_name(enum tusk_class_metric metric) {
     return NAMES[metric];
 }
 
-/* A class, its place in the order, and what the rows weigh where it is the label, predicted, or
- * both. */
+/* A class, its index in the order, and the weights of rows with it as the label, as the
+ * prediction, or both. */
 typedef struct counted {
     const char *bytes;
     uint32_t length, name;

@@ -70,7 +70,7 @@ bool tusk_one_class(enum tusk_average average, char *sentence) {
     return average == TUSK_BINARY;
 }
 
-/* --- what all rows have in common --- */
+/* --- common properties of all rows --- */
 
 bool tusk_classes_are(tusk_classes *s, enum tusk_class_type type, enum tusk_average average,
                       char *sentence) {

@@ -26,7 +26,7 @@ enum tusk_average { TUSK_BINARY = 1, TUSK_MACRO, TUSK_WEIGHTED, TUSK_MICRO };
 /* The average of that name; NULL means binary. False with a sentence if there is none. */
 bool tusk_average_of(const char *name, size_t length, enum tusk_average *average, char *sentence);
 
-/* Whether the average is that of the one class that is named as positive. */
+/* Whether the average is that of the single class named as positive. */
 bool tusk_one_class(enum tusk_average average, char *sentence);
 
 enum tusk_class_type { TUSK_BOOLEAN_CLASS = 1, TUSK_NUMBER_CLASS, TUSK_TEXT_CLASS };
@@ -83,16 +83,16 @@ static inline const void *tusk_class_bytes(const tusk_class *c) {
     return c->bytes ? c->bytes : c->own;
 }
 
-/* Rows with the same label and predicted class, and what they weigh together. */
+/* Number of rows with the same label and predicted class, and the sum of their weights. */
 typedef struct tusk_counts {
     int64_t n;
     double weight;
 } tusk_counts;
 
-/* Adds rows. False with a sentence if they are refused; one of weight 0 changes nothing. */
+/* Adds rows. False with a sentence if they are invalid; a row of weight 0 changes nothing. */
 bool tusk_classes_add(tusk_classes *s, const tusk_class *label, const tusk_class *predicted,
                       tusk_counts counts, tusk_grow room, char *sentence);
-/* Sets what all rows have in common, before the first row is added. */
+/* Sets the common properties of all rows, before the first row is added. */
 bool tusk_classes_are(tusk_classes *s, enum tusk_class_type type, enum tusk_average average,
                       char *sentence);
 /* Leaves the source unchanged. */
@@ -100,7 +100,7 @@ bool tusk_classes_merge(tusk_classes *target, const tusk_classes *source, tusk_g
                         char *sentence);
 tusk_class tusk_class_of(const tusk_classes *s, uint32_t name);
 
-/* The bytes of work memory that an answer needs. */
+/* The bytes of work memory for a result. */
 size_t tusk_classes_work(const tusk_classes *s);
 /* The score; NULL if *null is set. */
 double tusk_classes_score(const tusk_classes *s, enum tusk_class_metric metric, void *work,

@@ -25,7 +25,7 @@ static uint64_t count_pairs(const tusk_ranks *r) {
     return twice;
 }
 
-/* What the c highest rows of a side weigh. */
+/* Sum of the weights of the c highest rows of a side. */
 static double mass_of(const tusk_side *side, int64_t c) {
     return side->top ? side->top[c] : (double)c;
 }
@@ -38,7 +38,7 @@ static double all_of(const tusk_side *side) {
 typedef struct descent {
     const tusk_ranks *ranks;
     int64_t positives, negatives; /* taken so far */
-    double p, n;                  /* what these weigh */
+    double p, n;                  /* their weights */
     double score;                 /* of the rows taken last */
 } descent;
 
@@ -66,7 +66,7 @@ static bool descend(descent *d) {
     return true;
 }
 
-/* The same as count_pairs of rows with weights: each pair counts the product of its weights. */
+/* The same as count_pairs for rows with weights: each pair counts the product of its weights. */
 static double weigh_pairs(const tusk_ranks *r) {
     tusk_sum sum = {0};
     descent d = {.ranks = r}, before = d;
@@ -181,8 +181,8 @@ static double share(double part, double all) {
     return all > 0 ? part / all : 0;
 }
 
-/* Writes a point of roc_curve, or of precision_recall_curve, where nothing is found yet with a
- * precision of 1. */
+/* Writes a point of roc_curve, or of precision_recall_curve, where the precision is 1 before
+ * the first positive row. */
 static bool write_point(const descent *d, bool precision, tusk_writer to) {
     double recall = share(d->p, all_of(&d->ranks->positive));
     double right = d->p + d->n > 0 ? d->p / (d->p + d->n) : 1;
@@ -231,7 +231,7 @@ static bool write_curve(const tusk_ranks *r, bool precision, tusk_writer to) {
 
 typedef struct decile {
     int64_t number, n, positives;
-    double mass, p; /* what these weigh */
+    double mass, p; /* their weights */
 } decile;
 
 static bool write_decile(const tusk_ranks *r, const decile *d, double found, tusk_writer to) {
@@ -245,7 +245,7 @@ static bool write_decile(const tusk_ranks *r, const decile *d, double found, tus
     return to.write(row, to.context);
 }
 
-/* The decile of the row after those that were taken. */
+/* The decile of the next row. */
 static int64_t decile_after(const descent *d) {
     const tusk_ranks *r = d->ranks;
     if (!r->positive.top)
@@ -256,7 +256,7 @@ static int64_t decile_after(const descent *d) {
     return above * DECILES < DECILES - 1 ? (int64_t)(above * DECILES) + 1 : DECILES;
 }
 
-/* Rows that tie share the decile of the first of them, because their order would be arbitrary. */
+/* Tied rows share the decile of the first of them, because their order would be arbitrary. */
 static bool write_lift(const tusk_ranks *r, tusk_writer to) {
     decile now = {.number = 1};
     descent d = {.ranks = r}, above = d;
@@ -292,7 +292,7 @@ static int64_t fill(bin *b, const tusk_side *side, int64_t taken) {
     return taken;
 }
 
-/* What the rows from one place to another weigh, in ascending order. */
+/* Sum of the weights of the rows in a range, in ascending order. */
 static double mass_between(const tusk_side *side, int64_t from, int64_t to) {
     return mass_of(side, side->n - from) - mass_of(side, side->n - to);
 }

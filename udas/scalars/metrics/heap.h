@@ -1,4 +1,4 @@
-/* States of metrics in memory of malloc, as where no database has memory of its own for them. */
+/* States of metrics on the heap, for callers without a database's memory. */
 #ifndef TUSK_METRICS_HEAP_H
 #define TUSK_METRICS_HEAP_H
 
@@ -8,7 +8,7 @@
 /* States grow with realloc. */
 extern const tusk_grow tusk_heap;
 
-/* These free what a state that grew so owns, and leave one without rows. */
+/* Frees the memory of a state that grew so, and leaves it without rows. */
 void tusk_scored_free(tusk_scored *s);
 void tusk_classes_free(tusk_classes *s);
 

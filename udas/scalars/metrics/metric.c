@@ -79,8 +79,8 @@ static bool take_log_loss(tusk_score *s, const tusk_judged *row, double *loss, c
     return true;
 }
 
-/* G. W. Brier, Verification of forecasts expressed in terms of probability, 1950; of two classes
- * the half, which is that of one class. */
+/* G. W. Brier, Verification of forecasts expressed in terms of probability, 1950; for two
+ * classes half of it, which is that of one class. */
 static bool take_brier(tusk_score *s, const tusk_judged *row, double *loss, char *sentence) {
     if (!take_chance(s, row, sentence))
         return false;

@@ -33,9 +33,9 @@ enum tusk_metric_kind {
     TUSK_METRICS
 };
 
-/* A row: the label, the prediction, and the third argument of a metric that has one. Of a row
- * with the probabilities of all classes p is that of the label, y is 1, and others is what the
- * other classes add to brier. */
+/* A row: the label, the prediction, and the third argument of a metric that has one. For a row
+ * with the probabilities of all classes p is that of the label, y is 1, and others is the other
+ * classes' part of brier. */
 typedef struct tusk_judged {
     double y, p, parameter, others, weight;
 } tusk_judged;
@@ -59,7 +59,7 @@ bool tusk_good_weight(double weight, char *sentence);
 /* Whether a number can be a class; false with a sentence. argument: what it is. */
 bool tusk_is_class(double x, const char *argument, char *sentence);
 
-/* Adds the row; one of weight 0 changes nothing. */
+/* Adds the row; a row of weight 0 changes nothing. */
 bool tusk_score_take(tusk_score *s, const tusk_metric *m, const tusk_judged *row, char *sentence);
 /* Leaves the source unchanged. */
 bool tusk_score_merge(tusk_score *target, const tusk_score *source, char *sentence);
@@ -70,14 +70,14 @@ double tusk_score_give(const tusk_score *s, const tusk_metric *m, bool *null);
 #define TUSK_CODING "expected a boolean, 0 or 1, or -1 or +1"
 #define TUSK_TWO_CODINGS "label holds both 0 and -1, " TUSK_CODING
 
-/* Text has no order that says which class a score is of. */
+/* Text has no order that determines the class of a score. */
 #define TUSK_NO_POSITIVE \
     "label is text, expected its positive class as the third argument, such as 'yes'"
 
-/* The same where no metric has such an argument. */
+/* The same for metrics without such an argument. */
 #define TUSK_TEXT_AT_K "label is text, " TUSK_CODING ", such as label = 'yes'"
 
-/* Numbers that are names of classes are told apart or refused. */
+/* Numbers that identify classes must be distinct or are rejected. */
 #define TUSK_ROUNDED_CLASS                                                                   \
     "label or predicted has more digits than a double keeps, expected at most 15, or text, " \
     "since others are rounded and would become the same class"

@@ -270,7 +270,7 @@ static int compare_weighed(const void *a, const void *b) {
     return (x->weight > y->weight) - (x->weight < y->weight);
 }
 
-/* Where a list's sorted keys and weights lie in the work memory. */
+/* Location of a list's sorted keys and weights in the work memory. */
 typedef struct room_of {
     uint64_t *keys;
     double *weights, *top;
@@ -304,7 +304,7 @@ static void rank_weighed(const tusk_scores *l, room_of to, weighed *spare) {
 
 /* --- ranks --- */
 
-/* Room for copies of both lists, and for sorting the longer one. */
+/* Memory for copies of both lists, and for sorting the longer one. */
 size_t tusk_scored_work(const tusk_scored *s) {
     int64_t p = s->lists[0].n, q = s->lists[1].n, longer = p > q ? p : q;
     int64_t spare = s->weighted ? 2 * longer : longer;

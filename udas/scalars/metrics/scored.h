@@ -8,8 +8,8 @@
 
 #include "../sentence.h"
 
-/* The scores of the rows with one label, stored as integers that sort like the scores, and what
- * the rows weigh; weights is NULL where all weigh 1. */
+/* The scores of the rows with one label, stored as integers that sort like the scores, and the
+ * rows' weights; weights is NULL if all weigh 1. */
 typedef struct tusk_scores {
     double label;
     uint64_t *keys;
@@ -47,7 +47,7 @@ enum tusk_ranking_kind {
 
 #define TUSK_MOST_BINS 1000
 #define TUSK_BINS 10            /* default if the caller gives none */
-#define TUSK_ALL_ROWS INT64_MAX /* k where the caller gives none */
+#define TUSK_ALL_ROWS INT64_MAX /* k if the caller gives none */
 
 typedef struct tusk_ranking {
     const char *name;
@@ -58,7 +58,7 @@ typedef struct tusk_ranking {
     bool graded;
 } tusk_ranking;
 
-/* Whether a third argument, bins or k, may be given, and what it is if not. */
+/* Whether a third argument, bins or k, may be given, and its default. */
 static inline bool tusk_has_bins(const tusk_ranking *r) {
     return r->bins || r->at_k;
 }
@@ -75,7 +75,7 @@ typedef struct tusk_ranked {
     double weight;
 } tusk_ranked;
 
-/* Adds a row; one of weight 0 changes nothing. False with a sentence if it is refused. */
+/* Adds a row; a row of weight 0 changes nothing. False with a sentence if it is invalid. */
 bool tusk_scored_take(tusk_scored *s, const tusk_ranking *r, const tusk_ranked *row,
                       tusk_grow room, char *sentence);
 /* Leaves the source unchanged. */
@@ -87,7 +87,7 @@ bool tusk_scored_merge(tusk_scored *target, const tusk_scored *source, const tus
 uint64_t tusk_key_of(double x);
 double tusk_of_key(uint64_t key);
 
-/* Rows with one label: their keys in ascending order, and where rows have weights these in the
+/* Rows with one label: their keys in ascending order, and if rows have weights these in the
  * same order and top[c], the sum of the weights of the c highest keys. */
 typedef struct tusk_side {
     const uint64_t *keys;
@@ -102,8 +102,9 @@ typedef struct tusk_ranks {
 
 /* The bytes of work memory that ranking needs. */
 size_t tusk_scored_work(const tusk_scored *s);
-/* Leaves the state unchanged, because in a window other states combine from it or it goes on.
- * The ranks lie in work. breathe, if not NULL, is called now and then and may not return. */
+/* Leaves the state unchanged, because in a window other states combine from it or it is
+ * continued. The ranks are in work. breathe, if not NULL, is called now and then and may not
+ * return. */
 tusk_ranks tusk_rank(const tusk_scored *s, uint64_t *work, void (*breathe)(void));
 
 #endif

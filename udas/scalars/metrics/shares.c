@@ -8,7 +8,7 @@
 
 #include "table.h"
 
-#define ROUNDING 1e-6            /* by which probabilities may miss 1, such as those of 32 bits */
+#define ROUNDING 1e-6            /* tolerance of the probabilities' sum, for those of 32 bits */
 #define WHOLE 9007199254740992.0 /* 2^53 */
 
 /* Prints the fewest digits that read back as the same number. */
@@ -111,7 +111,7 @@ bool tusk_shares_add(tusk_shares *s, const char *name, size_t length, double p, 
     return true;
 }
 
-/* By a model that has seen one class, which leaves the rest to all others. */
+/* For a model that has seen one class, which leaves the rest to all others. */
 static bool judged_by_one(const tusk_shares *s, tusk_judged *row) {
     *row = (tusk_judged){.y = s->found, .p = s->sum, .weight = 1};
     return true;
@@ -133,7 +133,7 @@ bool tusk_shares_judged(const tusk_shares *s, tusk_judged *row, char *sentence) 
         snprintf(sentence, TUSK_SENTENCE, "p adds up to %g, expected 1", s->sum);
         return false;
     }
-    bool halved = s->found && s->n == 2; /* of two classes brier is that of one */
+    bool halved = s->found && s->n == 2; /* for two classes brier is that of one */
     *row = (tusk_judged){.y = 1, .p = s->own, .others = halved ? 0 : s->squares, .weight = 1};
     return true;
 }

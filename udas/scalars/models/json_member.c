@@ -33,7 +33,7 @@ static bool take_string(scan *s, tusk_text *inside) {
     return true;
 }
 
-/* Reads a list, an object, a number or a word, up to what ends it at this depth. */
+/* Reads a list, an object, a number or a word, up to its end at this depth. */
 static bool take_other(scan *s, tusk_text *value) {
     const char *begin = s->at;
     tusk_text inside;

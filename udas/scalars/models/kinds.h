@@ -1,5 +1,5 @@
-/* What tells kinds of models apart: a table of functions and facts for each way of scoring, and
- * the tasks by name (rowblock/tasks.h). Whatever differs between learners is a member here. */
+/* Kinds of models: a table of functions and properties for each way of scoring, and the tasks
+ * by name (rowblock/tasks.h). All differences between learners are members here. */
 #ifndef TUSK_KINDS_H
 #define TUSK_KINDS_H
 
@@ -34,12 +34,12 @@ const tusk_task_row *tusk_task_named(tusk_text name);
 /* Writes "'linear', ... or 'fm'" at the end of a sentence that is `length` bytes long. */
 void tusk_list_tasks(char *sentence, int length);
 
-/* A kind of models. Functions may be NULL: then its weights are those of one linear margin, or of
- * one for each of several classes, the intercept first. */
+/* A kind of models. Functions may be NULL: then its weights are those of one linear margin, or
+ * of one for each of several classes, the intercept first. */
 typedef struct tusk_model_kind {
-    /* Facts. */
+    /* Properties. */
     bool classifies;     /* its models always have classes */
-    bool either;         /* an option of the training decides whether they have */
+    bool either;         /* an option of the training decides whether its models have classes */
     bool probabilities;  /* models of classes have probabilities */
     bool shares_weights; /* all classes of a model share its weights */
     bool has_terms;      /* coefficients are terms of the features, or of pairs */
@@ -47,20 +47,20 @@ typedef struct tusk_model_kind {
     bool explains;       /* explain_prediction has contributions for its rows */
     bool keeps_gaps;     /* option `missing` is 'keep' unless given */
     unsigned refuses;    /* bits of enum tusk_answer that its models never give */
-    const char *instead; /* what to use for these, as the end of a sentence */
+    const char *instead; /* recommended alternative for these, as the end of a sentence */
     bool reads_store;    /* `margins` serve models in a store and models without weights too */
-    /* The sentence for a model that lacks its weights, where they are in its payload alone; NULL:
-     * they are in the field coef. */
+    /* The sentence for a model that has lost its weights, if they are in its payload only;
+     * NULL: they are in the field coef. */
     const char *lost;
-    uint16_t format;      /* of a payload; 0: the first, or what its parts need */
+    uint16_t format;      /* of a payload; 0: the first, or as its parts need */
     uint8_t most_classes; /* numbers in the head of its payload */
-    const char *smaller;  /* what makes its models smaller, as the end of a sentence */
+    const char *smaller;  /* advice for smaller models, as the end of a sentence */
 
-    /* Whether n weights are those of a model with so many margins; classes: the head's. */
+    /* Whether n weights are those of a model with `outputs` margins; classes: the head's. */
     bool (*check)(const double classes[3], const tusk_weight *coef, uint64_t n, uint64_t outputs,
                   char *sentence);
-    /* The margins of n dense rows of width d, (n,); with picks_class those of several classes are
-     * the rows' classes. */
+    /* The margins of n dense rows of width d, (n,); with picks_class those of several classes
+     * are the rows' classes. */
     bool (*margins)(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n, double *out,
                     char *sentence);
     bool (*sparse_margin)(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,

@@ -8,7 +8,7 @@
 void tusk_dot_rows(const void *x, bool f64, uint64_t d, uint64_t n, const tusk_weight *w, double b,
                    double *out);
 
-/* Refuses a row with a negative id. */
+/* Rejects a row with a negative id. */
 bool tusk_check_ids(const tusk_sparse_row *row, char *sentence);
 
 /* A row needs as many indices as values. */
@@ -19,18 +19,19 @@ bool tusk_stored_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, ui
                          double *out, char *sentence);
 bool tusk_stored_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
                                char *sentence);
-/* The margins of all classes of a row, (n_classes,), of a model of more than two in a store. */
+/* The margins of all classes of a row, (n_classes,), for a model of more than two classes in a
+   store. */
 bool tusk_stored_class_margins(tusk_scorer *s, const tusk_sparse_row *sparse, const void *x,
                                bool f64, uint64_t d, double *out, char *sentence);
-/* Refuses with the error of the store's reader. */
+/* Fails with the error of the store's reader. */
 bool tusk_refuse_stored(tusk_scorer *s, const sealed_error *e, char *sentence);
 
-/* Whether the set of levels that begins so far before the end of the n coefficients of a model of
- * trees has a level; false for a set or a level that is none. */
+/* Tests a level in the set of levels at offset `from_end` before the end of the n coefficients
+ * of a model of trees; false if either is invalid. */
 bool tusk_level_goes_left(const tusk_weight *coef, uint64_t n, double from_end, double level);
 
-/* How many features a model of trees has, and the margin of its class k, or its only one, before
- * the first tree. */
+/* The number of features of a model of trees, and the margin of its class k, or its only one,
+ * before the first tree. */
 uint64_t tusk_tree_features(const tusk_scorer *s);
 double tusk_tree_base(const tusk_scorer *s, uint64_t k);
 
@@ -38,18 +39,19 @@ double tusk_tree_base(const tusk_scorer *s, uint64_t k);
 bool tusk_tree_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
                        double *out, char *sentence);
 
-/* The margins of all classes of a row, (n_classes,), of a model of more than two. */
+/* The margins of all classes of a row, (n_classes,), for a model of more than two classes. */
 bool tusk_tree_class_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, double *out,
                              char *sentence);
 /* One margin, or those of more than two classes. */
 bool tusk_tree_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
                              char *sentence);
 
-/* Writes out a sparse row of d features; repeated ids add up, ids from d on weigh nothing. */
+/* Converts a sparse row of d features to a dense one; repeated ids add up, ids from d on weigh
+   nothing. */
 bool tusk_spread(const tusk_sparse_row *row, bool f64, uint64_t d, double *out, char *sentence);
 
-/* For rows and nets (nets/nets.c): margins, or of several classes those of the rows or their
- * places. */
+/* For rows and nets (nets/nets.c): margins, or for several classes the rows' classes or their
+ * indices. */
 bool tusk_net_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n, double *out,
                       char *sentence);
 /* The probabilities of the several classes of a net. */
@@ -69,15 +71,16 @@ bool tusk_machine_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool
 
 /* Turns the margins of n classes into their probabilities (softmax.c). */
 void tusk_to_shares(double *m, uint64_t n);
-/* The same of the only margin of two classes, or of one, whose probability is that of its side. */
+/* The same for the only margin of two classes, or of one, whose probability is that of its
+   side. */
 void tusk_shares_of_margin(const tusk_scorer *s, double margin, double *out);
-/* For a model of several classes, the class of each row, or its place (softmax.c). */
+/* For a model of several classes, the class of each row, or its index (softmax.c). */
 bool tusk_best_classes(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
                        double *out, char *sentence);
 bool tusk_best_class(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
                      char *sentence);
 
-/* The vector of a user, or behind them of an item, in place or copied into room, which has space
+/* The vector of a user, or after them of an item, in place or copied into room, which has space
  * for it; NULL with a sentence if a store fails. */
 const tusk_weight *tusk_factor_vector(tusk_scorer *s, uint64_t vector, double *room,
                                       char *sentence);

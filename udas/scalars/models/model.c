@@ -172,7 +172,7 @@ bool tusk_read_model(tusk_text payload, const tusk_stores *stores, enum tusk_ans
         !read_task(&v, answer, s, sentence))
         return false;
     s->null = v.head.flags & TUSK_HAS_NULLS && !v.head.n_weights && !v.head.n_classes;
-    if (s->null) /* as of a group with invalid rows, for which there is no answer to refuse */
+    if (s->null) /* as for a group with invalid rows, whose result is always NULL */
         return true;
     if (!check_answer(&v, answer, s, sentence))
         return false;

@@ -122,7 +122,7 @@ static bool check_format(tusk_text options, char *sentence) {
     return false;
 }
 
-/* For a user's own task, the options say how it predicts, and `classes` whether it has classes.
+/* For a custom task, the options define its prediction, and `classes` whether it has classes.
  * From then on it is treated like a built-in task. */
 static bool read_own_task(const tusk_model_fields *m, tusk_payload_head *h) {
     tusk_text response = tusk_json_member(m->options, "response");
@@ -180,7 +180,7 @@ static void set_store(tusk_payload_parts *p, tusk_text store) {
     p->head.flags |= store.data ? TUSK_IN_STORE : 0;
 }
 
-/* More than two classes, which are in the payload's weights. */
+/* More than two classes, whose labels are in the payload's weights. */
 static bool read_many_classes(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
     tusk_numbers classes = m->classes, coef = m->coef;
     bool whole = tusk_kind_of(p->head.task)->shares_weights;
@@ -255,7 +255,7 @@ static bool add_preparation(tusk_text json, tusk_payload_parts *p, char *sentenc
     return true;
 }
 
-/* Puts trees into their compact form, if that can hold them. */
+/* Converts trees to their compact form, if that can hold them. */
 static void compact_trees(tusk_payload_parts *p) {
     tusk_payload_head *h = &p->head;
     uint64_t labels = tusk_labels_in(h), bytes;
@@ -377,7 +377,7 @@ static bool whole_classes(const tusk_payload_head *h) {
     bool labels = h->flags & TUSK_HAS_LABELS;
     const tusk_model_kind *kind = tusk_kind_of(h->task);
     bool whole = kind->shares_weights;
-    /* Where predictions are NULL, nothing says how many labels are before the trees. */
+    /* If predictions are NULL, the number of labels before the trees is unknown. */
     if (h->flags & TUSK_HAS_COMPACT_TREES &&
         (h->task != TUSK_BOOSTED || h->flags & TUSK_HAS_NULLS))
         return false;

@@ -1,11 +1,9 @@
-/* The payload of a model: everything that predictions need, in one piece of bytes.
- *
- * A head of 64 bytes, then the weights as doubles (of more than two classes their labels, and
- * behind them the weights of one class after another, the intercept first, or the trees), then the
- * reference to a store and the name of the task as text, then the preparation of rows with names
+/* The payload of a model: the data for predictions, as one piece of bytes. A head of 64 bytes,
+ * then the weights as doubles (for more than two classes their labels, followed by the weights
+ * of one class after another, the intercept first, or the trees), then the reference to a store
+ * and the name of the task as text, then the preparation of rows with names
  * (named/preparation.h). Numbers are little-endian. The CRC-32C covers all bytes except its own
- * four.
- */
+ * four. */
 #ifndef TUSK_PAYLOAD_H
 #define TUSK_PAYLOAD_H
 
@@ -30,9 +28,9 @@ enum tusk_payload_flag {
     TUSK_HAS_INTERCEPT = 1,
     TUSK_HAS_BIASES = 2,
     TUSK_IN_STORE = 4,
-    TUSK_BY_NAME = 16,    /* the bytes behind the name of the task are the preparation */
+    TUSK_BY_NAME = 16,    /* the preparation follows the name of the task */
     TUSK_HAS_LABELS = 32, /* more than two classes: classes[0] of them, labels before weights */
-    TUSK_HAS_COMPACT_TREES = 64, /* the weights behind the labels are bytes of that form */
+    TUSK_HAS_COMPACT_TREES = 64, /* the weights after the labels are bytes of that form */
     TUSK_HAS_TEXT_CLASSES = 128, /* a class has a name that is not its number */
     TUSK_HAS_NULLS = 8           /* a coefficient or a class is NULL, and so is every prediction */
 };
@@ -53,7 +51,7 @@ typedef struct tusk_payload_head {
     double classes[3];
 } tusk_payload_head;
 
-/* How many of the weights are labels. Only of a payload that was checked. */
+/* Number of labels among the weights. For a checked payload only. */
 static inline uint64_t tusk_labels_in(const tusk_payload_head *h) {
     bool several = h->task == TUSK_MULTINOMIAL || h->flags & TUSK_HAS_LABELS;
     return several ? (uint64_t)h->classes[0] : 0;
@@ -61,14 +59,13 @@ static inline uint64_t tusk_labels_in(const tusk_payload_head *h) {
 
 _Static_assert(sizeof(tusk_payload_head) == 64, "the head of a payload has 64 bytes");
 
-/* A payload to be written: its head without the CRC, and what follows it. */
+/* A payload to be written: its head without the CRC, and the parts after it. */
 typedef struct tusk_payload_parts {
     tusk_payload_head head;
     const double *weights, *labels;
     tusk_text store, name;
     tusk_text preparation; /* to be freed by tusk_payload_free */
-    char
-        *compact; /* trees in the place of `weights`, to be freed likewise; NULL: there are none */
+    char *compact;         /* trees in place of `weights`, freed likewise; NULL: there are none */
 } tusk_payload_parts;
 
 /* Whether a class has a name that is not its number. */
@@ -89,7 +86,7 @@ void tusk_payload_write(const tusk_payload_parts *parts, char *out);
     "the model has no payload, which predictions read: with_payload(model) makes it of the " \
     "other fields"
 
-/* Where the parts of a payload lie. The weights may lie at any address. */
+/* Locations of the parts of a payload. The weights may be at any address. */
 typedef struct tusk_payload_view {
     tusk_payload_head head;
     const tusk_weight *weights;
@@ -101,16 +98,16 @@ typedef struct tusk_payload_view {
 bool tusk_payload_open(tusk_text bytes, tusk_payload_view *view, char *sentence,
                        const char **sqlstate);
 
-/* What makes models like this one smaller, as the end of a sentence. */
+/* Advice for smaller models like this one, as the end of a sentence. */
 const char *tusk_made_smaller(const tusk_payload_head *head);
 
-/* Whether a payload has weights that no other field has. Its bytes need not be sound. */
+/* Whether a payload has weights that no other field has. Its bytes need not be valid. */
 bool tusk_keeps_weights(tusk_text bytes);
 /* Checks such a payload. False with a sentence if it is damaged. */
 bool tusk_check_kept(tusk_text bytes, char *sentence, const char **sqlstate);
 
-/* Whether a payload has trees in their compact form, which then are in no other field. Its bytes
- * need not be sound. */
+/* Whether a payload has trees in their compact form, which then are in no other field. Its
+ * bytes need not be valid. */
 bool tusk_has_compact_trees(tusk_text bytes);
 /* The trees of such a payload, which point into it. False with a sentence if it is damaged. */
 bool tusk_compact_trees_of(tusk_text bytes, tusk_compact *trees, char *sentence,

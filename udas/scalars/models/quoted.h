@@ -1,4 +1,4 @@
-/* How much of a text an error sentence quotes. */
+/* Quotation of a text in an error sentence. */
 #ifndef TUSK_QUOTED_H
 #define TUSK_QUOTED_H
 
@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The bytes of the character at `text`, of n that are left; 0: it is not UTF-8. */
+/* The number of bytes of the UTF-8 character at `text`, of n that are left; 0: it is not UTF-8. */
 static inline uint32_t tusk_character(const unsigned char *text, uint32_t n) {
     static const uint32_t LEAST[] = {0, 0, 0x80, 0x800, 0x10000};
     uint32_t size = *text < 0x80 ? 1 : *text < 0xc0 ? 0 : *text < 0xe0 ? 2 : *text < 0xf0 ? 3 : 4;
@@ -21,8 +21,8 @@ static inline uint32_t tusk_character(const unsigned char *text, uint32_t n) {
     return code >= LEAST[size] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? size : 0;
 }
 
-/* Puts question marks in the place of bytes that are not UTF-8, such as those of a forged model's
- * names: clients read sentences as UTF-8. */
+/* Replaces bytes that are not UTF-8, such as those of a forged model's names, by question
+ * marks: clients read sentences as UTF-8. */
 static inline void tusk_make_utf8(char *text) {
     size_t left = strlen(text);
     while (left) {

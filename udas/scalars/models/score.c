@@ -117,7 +117,7 @@ bool tusk_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t 
     return true;
 }
 
-/* Ids that the model has not seen weigh 0. False at a negative one. */
+/* Ids that the model has not seen weigh 0. False for a negative one. */
 #define DEFINE_MARGIN(name, ID, T)                                                    \
     static bool name(const tusk_scorer *s, const tusk_sparse_row *row, double *out) { \
         const ID *ids = row->ids;                                                     \

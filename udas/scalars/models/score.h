@@ -11,8 +11,8 @@
 #include "../sentence.h"
 #include "../trees/compact.h"
 
-/* Besides numbers: the place of the class in the model's list of them, from 1 on; the
- * probabilities of all classes; and an explanation (explaining/contributions.h). */
+/* Results other than numbers: the index of the class in the model's list of them, from 1 on;
+ * the probabilities of all classes; and an explanation (explaining/contributions.h). */
 enum tusk_answer {
     TUSK_PREDICT,
     TUSK_PREDICT_PROBA,
@@ -27,7 +27,7 @@ static const char *const TUSK_ANSWER_NAMES[TUSK_ANSWERS] = {
     "predict",       "predict_proba",  "decision",
     "predict_class", "predict_probas", "explain_prediction"};
 
-/* Whether the answer is a list of numbers. */
+/* Whether the result is a list of numbers. */
 static inline bool tusk_answers_lists(enum tusk_answer answer) {
     return answer == TUSK_PREDICT_PROBAS || answer == TUSK_EXPLAIN_PREDICTION;
 }
@@ -52,19 +52,19 @@ typedef struct tusk_class_names {
     uint64_t first, n;
 } tusk_class_names;
 
-/* Where models that are larger than memory are stored. */
+/* Location of models that are larger than memory. */
 typedef struct tusk_stores {
     sealed_cache *cache;
     const char *root; /* an absolute path; NULL: unknown */
     int64_t memory;   /* bytes of their files that may be mapped, roughly */
-    /* Returns the root in which the asker may read a model, or NULL with an error. If the
+    /* Returns the root in which the caller may read a model, or NULL with an error. If the
      * function is NULL, `root` serves all models. */
     const char *(*readable)(const struct tusk_stores *stores, const char *reference, size_t length,
                             sealed_error *e);
     void *asker; /* for readable */
 } tusk_stores;
 
-/* The fields that a payload is made from. */
+/* The fields that determine a payload. */
 typedef struct tusk_model_fields {
     tusk_text task, options, preparation;
     tusk_numbers coef, classes;
@@ -90,13 +90,13 @@ enum tusk_task {
     TUSK_TASKS
 };
 
-/* How a number is predicted from its margin m: m, exp(m) or 1 / (1 + exp(-m)). */
+/* Prediction of a number from its margin m: m, exp(m) or 1 / (1 + exp(-m)). */
 enum tusk_response {
     TUSK_IDENTITY,
     TUSK_EXP,
     TUSK_INVERSE_LOGIT,
-    TUSK_RESPONSES,               /* of tasks of a user's own */
-    TUSK_SHARES = TUSK_RESPONSES, /* margins of classes are shares; of two classes less 1/2 */
+    TUSK_RESPONSES,               /* for custom tasks */
+    TUSK_SHARES = TUSK_RESPONSES, /* margins of classes are shares; for two classes minus 1/2 */
 };
 
 /* The coefficients of a matrix factorization: one vector per user, then one per item. A vector
@@ -109,32 +109,32 @@ typedef struct tusk_factors {
 } tusk_factors;
 
 /* A checked model. coef points into the payload. A model in a store has no coef, and
- * tusk_forget_model must give its file back. */
+ * tusk_forget_model must release its file. */
 typedef struct tusk_scorer {
     bool null; /* whether its predictions are NULL */
     enum tusk_task task;
     enum tusk_response response;
     const tusk_weight *coef;
     uint64_t n_coef;
-    /* Of a model of trees whose payload has their compact form, that form, where coef points. */
+    /* For a model of trees, whether coef points to their compact form. */
     bool is_compact;
     tusk_compact trees;
     sealed_file *stored;
-    sealed_cache *cache; /* the cache that its file belongs to */
+    sealed_cache *cache; /* the cache of its file */
     tusk_factors factors;
     tusk_text preparation; /* of rows with names (named/preparation.h); empty: there is none */
-    const char *sqlstate;  /* of the last refusal; NULL: invalid parameter */
+    const char *sqlstate;  /* of the last error; NULL: invalid parameter */
     double intercept;
     bool classifies; /* whether it predicts classes */
     double negative, positive;
     uint64_t n_classes;
-    /* Of more than two classes, one each; otherwise NULL. Each class has n_coef weights, the
-     * intercept first, and coef has all of them; of trees n_coef counts all of coef. */
+    /* Labels of more than two classes; otherwise NULL. Each class has n_coef weights, the
+     * intercept first, and coef has all of them; for trees n_coef counts all of coef. */
     const tusk_weight *labels;
-    bool places;        /* whether it predicts places instead of classes */
-    bool measures;      /* whether it answers with a distance instead of a prediction */
+    bool places;        /* whether it predicts indices instead of classes */
+    bool measures;      /* whether it returns a distance instead of a prediction */
     bool explains;      /* whether its lists are explanations instead of probabilities */
-    uint64_t list_size; /* numbers of an answer that is a list */
+    uint64_t list_size; /* length of a result that is a list */
 } tusk_scorer;
 
 #define TUSK_NO_FACTORS \
@@ -146,18 +146,19 @@ bool tusk_read_factors(const double counts[3], tusk_factors *f);
 bool tusk_check_factors(const double counts[3], uint64_t found, char *sentence);
 
 #define TUSK_MOST_OUTPUTS 1000 /* margins of a model of trees */
-/* Features of a model of trees: sparse rows are written out, which is up to 128 MiB of memory. */
+/* Features of a model of trees: sparse rows are converted to dense ones, up to 128 MiB of
+   memory. */
 #define TUSK_MOST_TREE_FEATURES (UINT64_C(1) << 24)
 
-/* Whether the coefficients of a model of trees with so many margins are as many as it has nodes.
- */
+/* Whether the number of coefficients of a model of trees with `outputs` margins matches its
+   nodes. */
 bool tusk_check_trees(const tusk_weight *coef, uint64_t n, uint64_t outputs, char *sentence);
 
-/* Whether the coefficients of a net are as many as its layers have weights, the last of them with
- * this many outputs. */
+/* Whether the number of coefficients of a net matches its layers, the last of them with this
+ * many outputs. */
 bool tusk_check_net(const tusk_weight *coef, uint64_t n, uint64_t outputs, char *sentence);
 
-/* Whether the coefficients of a factorization machine are as many as its features need. */
+/* Whether the number of coefficients of a factorization machine matches its features. */
 bool tusk_check_machine(const tusk_weight *coef, uint64_t n, char *sentence);
 
 /* One row of sparse features. */
@@ -172,14 +173,14 @@ static inline int64_t tusk_id_at(const tusk_sparse_row *row, uint64_t i) {
     return row->wide ? ((const int64_t *)row->ids)[i] : ((const int32_t *)row->ids)[i];
 }
 
-/* Returns false with a sentence if the payload is damaged or its model cannot give this answer;
- * then there is nothing to forget. Allocates nothing. */
+/* Returns false with a sentence if the payload is damaged or its model does not support this
+ * result; then there is nothing to forget. Allocates nothing. */
 bool tusk_read_model(tusk_text payload, const tusk_stores *stores, enum tusk_answer answer,
                      tusk_scorer *s, char *sentence);
 void tusk_forget_model(tusk_scorer *s);
 
-/* The margins of n dense rows of width d, one behind the other, float or double. Do not call it
- * for a null scorer. */
+/* The margins of n dense rows of width d, contiguous, float or double. Do not call it for a
+ * null scorer. */
 bool tusk_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n, double *out,
                   char *sentence);
 bool tusk_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
@@ -189,12 +190,12 @@ static inline bool tusk_has_classes(const tusk_scorer *s) {
     return s->classifies;
 }
 
-/* Turns margins into the classes or the numbers that they predict. */
+/* Converts margins to the predicted classes or numbers. */
 void tusk_to_predictions(const tusk_scorer *s, double *m, uint64_t n);
 void tusk_to_probabilities(const tusk_scorer *s, double *m, uint64_t n);
 
-/* The list_size numbers of a row, which is either sparse, or dense with d values in x, for an
- * answer that is a list. */
+/* The list_size numbers of a row, which is either sparse, or dense with d values in x, for a
+ * result that is a list. */
 bool tusk_list(tusk_scorer *s, const tusk_sparse_row *sparse, const void *x, bool f64, uint64_t d,
                double *out, char *sentence);
 

@@ -22,8 +22,8 @@ static bool check_width(const tusk_scorer *s, uint64_t d, char *sentence) {
     return false;
 }
 
-/* Keeps the largest margins of n rows, and the places of their classes from 1 on. A margin that is
- * not a number makes the row's place NaN. */
+/* Keeps the largest margins of n rows, and the indices of their classes from 1 on. A NaN margin
+ * makes the row's index NaN. */
 static void keep_best(double *best, double *place, const double *m, uint64_t n, uint64_t k) {
     for (uint64_t i = 0; i < n; i++) {
         if (m[i] != m[i])
@@ -43,7 +43,7 @@ static void to_labels(const tusk_scorer *s, double *place, uint64_t n) {
             place[i] = s->labels[(uint64_t)place[i] - 1];
 }
 
-/* The place of the largest of the margins of one row, from 1 on. */
+/* The index of the largest of the margins of one row, from 1 on. */
 static void to_best(const tusk_scorer *s, const double *m, double *out) {
     double best = -INFINITY;
     *out = 1;
@@ -52,7 +52,7 @@ static void to_best(const tusk_scorer *s, const double *m, double *out) {
     to_labels(s, out, 1);
 }
 
-/* Whether the margins of a row are taken all at once, by `class_margins`. */
+/* Whether the margins of a row are computed all at once, by `class_margins`. */
 static bool has_own_margins(const tusk_scorer *s) {
     return tusk_kind_of(s->task)->class_margins || s->stored;
 }

@@ -1,6 +1,5 @@
-/* Margins of models whose weights lie in a sealed file. Only the weights that the rows need are
- * read.
- */
+/* Margins of models whose weights are in a sealed file. Only the weights that the rows need are
+ * read. */
 #include <stdio.h>
 #include <string.h>
 
@@ -66,8 +65,8 @@ bool tusk_stored_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool 
     return true;
 }
 
-/* Of K classes, the numbers from id K on are the weights of feature id - 1, one of each class;
- * those of the intercept come first. Features from 2^64 / K on have none. */
+/* For K classes, the numbers from id K on are the weights of feature id - 1, one for each
+ * class; those of the intercept come first. Features from 2^64 / K on have none. */
 static bool add_classes(tusk_scorer *s, uint64_t feature, double value, double *out,
                         char *sentence) {
     double w[TUSK_MOST_OUTPUTS];

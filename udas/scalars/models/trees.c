@@ -38,7 +38,7 @@ static bool is_count(double x, uint64_t most) {
     return x >= 0 && x <= (double)most && x == (double)(uint64_t)x;
 }
 
-/* Whether n numbers are sets, one behind the other. */
+/* Whether n numbers are contiguous sets. */
 static bool are_sets(const tusk_weight *at, uint64_t n) {
     while (n) {
         if (!is_count(*at, n - 1) || *at < 1)
@@ -81,7 +81,7 @@ bool tusk_level_goes_left(const tusk_weight *coef, uint64_t n, double from_end, 
            ((uint32_t)word >> at % 32 & 1);
 }
 
-/* The nodes of one tree, and where their sets are. */
+/* The nodes of one tree, and the location of their sets. */
 typedef struct tree_at {
     const tusk_weight *nodes;
     uint64_t n;
@@ -136,8 +136,8 @@ static bool check_width(const tusk_scorer *s, uint64_t d, char *sentence) {
     return false;
 }
 
-/* Adds what the trees say of n rows to their margins, of which a row has one, or one
- * for each of more than two classes. */
+/* Adds the trees' values for n rows to their margins, one per row, or one for each of more than
+ * two classes. */
 static bool add_trees(const tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
                       double *out, char *sentence) {
     if (s->is_compact)
@@ -185,7 +185,7 @@ bool tusk_tree_class_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d
     return add_trees(s, x, f64, d, 1, out, sentence);
 }
 
-/* A row of up to this many features is written out on the stack. */
+/* Rows of up to this many features are converted on the stack. */
 #define NARROW 1024
 
 bool tusk_spread(const tusk_sparse_row *row, bool f64, uint64_t d, double *out, char *sentence) {

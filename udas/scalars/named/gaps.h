@@ -1,5 +1,5 @@
-/* Which rows are trained on: options `missing` and `invalid`, which packers need before the
- * options are read. A wrong value is refused then. */
+/* Options `missing` and `invalid`, which packers need before the options are parsed. A wrong
+ * value is rejected then. */
 #ifndef TUSK_GAPS_H
 #define TUSK_GAPS_H
 
@@ -14,12 +14,13 @@ enum tusk_kept_gaps {
 
 enum tusk_kept_gaps tusk_kept_gaps(tusk_text task, tusk_text options);
 
-/* What becomes of rows with a fault. */
+/* Treatment of rows with a fault. */
 enum tusk_invalid tusk_invalid_rows(tusk_text options);
 
-/* Whether the rows of a task have labels, which else are NULL. */
+/* Whether the rows of a task have labels; otherwise labels are NULL. */
 bool tusk_takes_labels(tusk_text task);
-/* Whether they are documents: lists of words, or sparse rows of ids and counts, without labels. */
+/* Whether the rows are documents: lists of words, or sparse rows of ids and counts, without
+   labels. */
 bool tusk_takes_documents(tusk_text task);
 
 #define TUSK_NO_LABEL "has no label, expected NULL in its place"

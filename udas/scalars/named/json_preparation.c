@@ -69,7 +69,7 @@ static void read_fill(json_reader *r, tusk_read_column *c) {
     c->record.fill = json_number(r);
 }
 
-/* The place of a word that is read in a list of words. */
+/* The index of the next word in a list of words. */
 static uint32_t read_choice(json_reader *r, const char *const *names, uint32_t n) {
     char word[32];
     json_word(r, word);

@@ -1,4 +1,4 @@
-/* Reads the parts of a JSON text, and keeps bytes that grow. */
+/* Reads the parts of a JSON text; growing byte buffers. */
 #include "json_reader.h"
 
 #include <stdlib.h>

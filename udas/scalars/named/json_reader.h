@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes that grow. */
+/* A growing byte buffer. */
 typedef struct tusk_bytes {
     char *data;
     size_t n, room;
@@ -16,12 +16,12 @@ bool tusk_add(tusk_bytes *b, const void *data, size_t n);
 
 typedef struct json_reader {
     const char *at, *end;
-    bool failed; /* something else was there than what was to be read */
+    bool failed; /* the text did not match */
 } json_reader;
 
-/* Whether a character follows, which is then skipped. */
+/* Skips a character if it follows; returns whether it did. */
 bool json_take(json_reader *r, char c);
-/* The text has failed unless a character follows. */
+/* Skips a character; the text has failed unless it follows. */
 void json_need(json_reader *r, char c);
 /* Appends the decoded text of a string. */
 void json_string(json_reader *r, tusk_bytes *out);

@@ -9,12 +9,12 @@
 #include "../models/quoted.h"
 #include "preparation.h"
 
-/* A column has at most so many features that are not 0 in a row, words aside: a product of three
- * cycles has eight, and another one says that a value is missing. */
+/* Largest number of nonzero features of a column in a row, without words: a product of three
+ * cycles has eight, and another one marks a missing value. */
 #define MOST_ENTRIES 9
 
-/* The features of a column in a row, but for an indicator. A product needs those of its factors.
- */
+/* The features of a column in a row, without an indicator. A product needs those of its
+   factors. */
 typedef struct tusk_entries_of {
     int n;
     int32_t feature[2];
@@ -46,7 +46,7 @@ static bool is_name(const char *given, tusk_text name, bool exact) {
            (exact ? memcmp(given, name.data, n) == 0 : strncasecmp(given, name.data, n) == 0);
 }
 
-/* The next column from `first` on with a name, exactly or but for case; n_columns: none. */
+/* The next column from `first` on with a name, exactly or regardless of case; n_columns: none. */
 static uint32_t next_column(const tusk_named_rows *rows, uint32_t first, tusk_text name,
                             bool exact) {
     uint32_t i = first;
@@ -74,7 +74,7 @@ static bool refuse_missing(const tusk_named_rows *rows, tusk_text name, char *se
     return false;
 }
 
-/* The column with a name; one that differs in case only if there is one such and no other. */
+/* The column with a name; one that differs in case only if it is the only one. */
 static bool find_column(const tusk_named_rows *rows, tusk_text name, uint32_t *found,
                         char *sentence) {
     *found = next_column(rows, 0, name, true);
@@ -139,7 +139,7 @@ bool tusk_named_match(tusk_named_rows *rows, const tusk_scorer *s, char *sentenc
 
 /* --- rows --- */
 
-/* A row that is being expanded. */
+/* State of a row's expansion. */
 typedef struct expansion {
     tusk_text all; /* the preparation */
     const tusk_preparation_head *head;
@@ -217,7 +217,7 @@ static void put_number(const tusk_preparation_column *c, double value, tusk_entr
     note(found, c->first + 1, cos(tusk_angle(value, (enum tusk_date_part)c->part)));
 }
 
-/* What fills a NULL. */
+/* Adds the features that fill a NULL. */
 static bool put_gap(expansion *e, const tusk_preparation_column *c, tusk_entries_of *found) {
     const tusk_text none = {NULL, 0};
     if (e->head->missing == TUSK_GAP_ERROR)
@@ -236,7 +236,7 @@ static bool put_gap(expansion *e, const tusk_preparation_column *c, tusk_entries
 
 /* --- words --- */
 
-/* The place of a key, or n_keys. */
+/* The index of a key, or n_keys. */
 static uint32_t key_of(tusk_text all, const tusk_preparation_column *c, uint64_t key) {
     const tusk_u64 *keys = (const tusk_u64 *)(all.data + c->keys);
     uint32_t low = 0, high = c->n_keys;
@@ -289,7 +289,7 @@ static bool put_words(expansion *e, const tusk_preparation_column *c, tusk_text 
 
 /* --- products --- */
 
-/* Puts the combinations of the factors' features that the model has. */
+/* Adds the combinations of the factors' features that the model has. */
 static void put_product(expansion *e, const tusk_preparation_column *c) {
     uint64_t key[8] = {0};
     double value[8] = {1};

@@ -1,4 +1,4 @@
-/* Rows with names as models read them: columns in any order, matched to the model's by name. */
+/* Rows with names for models: columns in any order, matched to the model's by name. */
 #ifndef TUSK_SCALARS_NAMED_H
 #define TUSK_SCALARS_NAMED_H
 
@@ -33,14 +33,14 @@ static inline bool tusk_given_valid(const tusk_given_column *c, uint64_t row) {
     return !c->validity || (c->validity[row >> 6] >> (row & 63) & 1);
 }
 
-/* Rows with names, and where the columns of the model that was read last are among them. All
- * models that were trained on the same columns share a match. */
+/* Rows with names, and the columns of the last model among them. All models that were trained
+ * on the same columns share a match. */
 typedef struct tusk_named_rows {
     const tusk_given_column *column;
     uint32_t n_columns;
-    const void *schema; /* of the rows: the same one for rows of the same columns */
+    const void *schema; /* of the rows: equal for rows of the same columns */
     uint64_t n;         /* rows */
-    uint64_t serial;    /* another one for other rows, where models are planned */
+    uint64_t serial;    /* differs for other rows, if models are planned */
     uint64_t names;     /* of the model's columns */
     uint32_t room, n_matched;
     uint32_t *match;                 /* [n_matched] */
@@ -55,8 +55,8 @@ typedef struct tusk_named_rows {
 bool tusk_named_match(tusk_named_rows *rows, const tusk_scorer *s, char *sentence);
 void tusk_named_free(tusk_named_rows *rows);
 
-/* The features of a row, valid until the next call; *null: it has a NULL that the model does not
- * fill. False with a sentence if the row is refused. */
+/* The features of a row, valid until the next call; *null: it has a NULL that the model does
+ * not fill. False with a sentence if the row is invalid. */
 bool tusk_named_row(tusk_named_rows *rows, const tusk_scorer *s, uint64_t row,
                     tusk_sparse_row *features, bool *null, char *sentence);
 

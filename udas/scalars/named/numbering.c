@@ -11,7 +11,7 @@
 #define MOST_COLUMNS 64 /* of text: a table takes 24 KiB, which no account counts */
 #define PLACES 512
 
-/* A place of a hash table; a number of 0 is free. */
+/* A slot of a hash table; a number of 0 is free. */
 typedef struct place {
     uint64_t hash;
     uint8_t number; /* + 1 */
@@ -27,7 +27,7 @@ typedef struct numbered {
 struct tusk_numbering {
     const tusk_schema *schema;
     int64_t statement;
-    uint64_t serial;   /* differs whenever numbers have another meaning */
+    uint64_t serial;   /* changes whenever numbers change their meaning */
     numbered **column; /* [schema->n_columns], NULL for numbers */
 };
 

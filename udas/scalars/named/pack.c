@@ -80,7 +80,7 @@ static bool same_text(const tusk_text *a, const tusk_text *b) {
     return a->length == b->length && tusk_same_bytes(a->data, b->data, a->length);
 }
 
-/* Whether a number may stay as it is. */
+/* Whether a number is stored unchanged. */
 static bool is_kept(const packing *p, double x) {
     return isfinite(x) || (p->nan_is_gap && isnan(x));
 }
@@ -171,7 +171,7 @@ void tusk_named_expect(const tusk_block *block, const tusk_named_chunk *c) {
             __builtin_prefetch(part->levels + j);
 }
 
-/* The bytes of a row's numbers. */
+/* Prefetches the bytes of a row's numbers. */
 static void expect_known(const tusk_part *part, const tusk_named_chunk *c, uint64_t row) {
     int32_t width = c->schema->n_columns;
     const uint8_t *number = c->numbers + row * (uint64_t)width;

@@ -1,4 +1,4 @@
-/* Packs rows with names into blocks, the same way in every database. */
+/* Packs rows with names into blocks, for all databases. */
 #ifndef TUSK_NAMED_PACK_H
 #define TUSK_NAMED_PACK_H
 
@@ -14,34 +14,34 @@ typedef struct tusk_numbering tusk_numbering; /* numbering.h */
 typedef struct tusk_named_chunk {
     const tusk_schema *schema;
     tusk_given_column *column; /* [schema->n_columns] */
-    void *buffer;              /* room for TUSK_NAMED_RUN rows, float or double */
+    void *buffer;              /* memory for TUSK_NAMED_RUN rows, float or double */
     bool complete;             /* no row has a NULL: tusk_named_complete */
     tusk_extras extras;        /* of its rows */
     const uint8_t *numbers;    /* [rows][schema->n_columns] of the texts; NULL: they have none */
-    uint64_t numbering;        /* what numbers mean differs between numberings */
+    uint64_t numbering;        /* identifies the meaning of the numbers */
 } tusk_named_chunk;
 
 /* Whether no column can have a NULL. */
 bool tusk_named_complete(const tusk_named_chunk *c);
-/* Notes which columns of n rows have numbers that were rounded, from `row` on. */
+/* Remarks on the columns of n rows with rounded numbers, from `row` on. */
 void tusk_named_rounded(const tusk_named_chunk *c, uint64_t row, uint64_t n, tusk_remarks *to);
-/* Notes the columns in which a row that is left out is NULL. */
+/* Remarks on the columns in which a row that is left out is NULL. */
 void tusk_named_gaps(const tusk_named_chunk *c, uint64_t row, tusk_remarks *to);
 /* Whether a row has a NULL in one of the columns. */
 bool tusk_named_gap(const tusk_named_chunk *c, uint64_t row);
 
 /* Appends n <= TUSK_NAMED_RUN rows of one group, from `row` on, with the labels y. nan_is_gap:
- * whether NaN is a NULL. Returns a tusk_code. */
+ * whether NaN counts as NULL. Returns a tusk_code. */
 int tusk_append_named(tusk_memory *memory, tusk_block *block, const tusk_named_chunk *c,
                       uint64_t row, uint64_t n, const double *y, bool nan_is_gap,
                       tusk_fault *fault);
 
-/* To be called some rows ahead, one after the other: they ask for the memory that the next one and
- * that packing a row into this block will read. */
+/* To be called some rows ahead, in this order: prefetch the memory that the next one and
+ * packing a row into this block will read. */
 void tusk_named_expect(const tusk_block *block, const tusk_named_chunk *c);
 void tusk_named_expect_row(const tusk_block *block, const tusk_named_chunk *c, uint64_t row);
 
-/* The code of a label that is text. Returns a tusk_code. */
+/* The code of a text label. Returns a tusk_code. */
 int tusk_label_code(tusk_memory *memory, tusk_block *block, const tusk_schema *schema,
                     tusk_text label, double *y, tusk_fault *fault);
 

@@ -48,7 +48,7 @@ tusk_preparation_column tusk_preparation_at(tusk_text bytes, uint32_t column) {
 
 /* --- writing --- */
 
-/* Features follow each other in the order of the columns. */
+/* Numbers the features in the order of the columns. */
 static int32_t place_features(tusk_read_column *c, int32_t next) {
     tusk_preparation_column *p = &c->record;
     bool category = p->becomes == TUSK_AS_CATEGORY;
@@ -102,7 +102,7 @@ static bool add_table(tusk_read_column *c, tusk_bytes *out) {
     return added;
 }
 
-/* Appends bytes, and notes where they begin. */
+/* Appends bytes, and returns their offset. */
 static bool add_at(tusk_bytes *out, const tusk_bytes *given, uint32_t *at) {
     *at = (uint32_t)out->n;
     return tusk_add(out, given->data, given->n);

@@ -1,10 +1,7 @@
-/* The preparation of a model as its payload has it: which columns it was trained on, and which
- * features they become.
- *
- * A head, then a record per column, then names, levels, their hash tables and keys at the offsets
- * that the records give. Numbers are little-endian, and lie at any address. The field
- * `preparation` of the model is the same as JSON.
- */
+/* The preparation of a model in its payload: the columns of its training, and their features. A
+ * head, then a record per column, then names, levels, their hash tables and keys at the offsets
+ * in the records. Numbers are little-endian, and at any address. The field `preparation` of the
+ * model is the same as JSON. */
 #ifndef TUSK_PREPARATION_H
 #define TUSK_PREPARATION_H
 
@@ -21,7 +18,7 @@ enum tusk_gap {
     TUSK_GAPS
 };
 
-/* What a column becomes: as in kernels/native/rows/columns.hpp. */
+/* Kinds of features of a column, as in kernels/native/rows/columns.hpp. */
 enum tusk_becomes {
     TUSK_AS_NUMBER,
     TUSK_AS_CATEGORY,
@@ -44,7 +41,7 @@ typedef struct tusk_preparation_head {
 } tusk_preparation_head;
 
 typedef struct tusk_preparation_column {
-    uint32_t name, name_length; /* offsets are from the head on */
+    uint32_t name, name_length; /* offsets are relative to the head */
     uint32_t becomes;           /* enum tusk_becomes */
     uint32_t part;              /* enum tusk_date_part */
     uint32_t of_numbers;        /* whether the levels are numbers */
@@ -53,7 +50,7 @@ typedef struct tusk_preparation_column {
         first; /* feature of a number, or of the first level, key or combination that has one */
     int32_t other, missing, indicator, fill_feature; /* -1: none */
     uint32_t reference;                              /* whether the first level has no feature */
-    uint32_t ends, text;        /* where each level ends in the text, and the text */
+    uint32_t ends, text;        /* end of each level in the text, and the text */
     uint32_t table, table_mask; /* a hash table of levels + 1 */
     uint32_t width;             /* features without the indicator */
     uint32_t keys, n_keys;      /* of combinations or buckets, in rising order, uint64_t */
@@ -77,7 +74,7 @@ static inline bool tusk_reads_text(const tusk_preparation_column *c) {
     return c->becomes == TUSK_AS_WORDS || (tusk_has_levels(c) && !c->of_numbers);
 }
 
-/* One column while its JSON is read and its bytes are written. */
+/* One column while its JSON is converted to bytes. */
 typedef struct tusk_read_column {
     tusk_preparation_column record;
     tusk_bytes name, source, text, fill;
@@ -90,8 +87,8 @@ typedef struct tusk_read_column {
 bool tusk_preparation_write(tusk_preparation_head head, tusk_read_column *columns,
                             tusk_bytes *out);
 
-/* Makes it of the JSON. *bytes is to be freed. False with a sentence if the text is not what
- * train_model writes, or if memory is out. */
+/* Converts the JSON. *bytes is to be freed. False with a sentence if the text is not one of
+ * train_model, or if memory is out. */
 bool tusk_preparation_of(tusk_text json, tusk_text *bytes, char *sentence);
 
 /* Reads head and records. False if they do not fit the bytes. */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define AHEAD 8 /* words whose place in the dictionary is prefetched */
+#define AHEAD 8 /* words whose slot in the dictionary is prefetched */
 #define COLUMN "tokens"
 
 const tusk_schema *tusk_schema_of_words(void) {
@@ -37,7 +37,7 @@ static int fail(const tusk_block *b, int code, double value, tusk_fault *fault) 
     return code;
 }
 
-/* Looking the schema up takes a lock, so that of the rows before is used. */
+/* Looking the schema up takes a lock, so that of earlier rows is used. */
 static const tusk_schema *schema_for(const tusk_block *b) {
     const tusk_schema *last = b->last_part ? b->last_part->schema : NULL;
     return last && last->n_columns == 1 && *last->kind == TUSK_WORDS ? last

@@ -1,10 +1,7 @@
-/* Packs documents, which are lists of words, as sparse rows without labels.
- *
- * The ids of a row are codes of the words, in the order of their first occurrence in the part of
- * the group that a thread fills, and the values say how often each word occurs in the document. A
- * kernel (kernels/native/rows/ids/words.cpp) gives the words of all parts their numbers before a
- * training.
- */
+/* Packs documents, which are lists of words, as sparse rows without labels. The ids of a row
+ * are codes of the words, in the order of their first occurrence in the part of the group that
+ * a thread fills, and the values are the numbers of occurrences in the document. A kernel
+ * (kernels/native/rows/ids/words.cpp) numbers the words of all parts before a training. */
 #ifndef TUSK_NAMED_WORDS_H
 #define TUSK_NAMED_WORDS_H
 
@@ -14,14 +11,14 @@
 /* The schema of documents; NULL if memory is out. */
 const tusk_schema *tusk_schema_of_words(void);
 
-/* The bytes that packing a document of n words needs, at an address that is a multiple of 8. */
+/* The bytes of memory for packing a document of n words, at an address that is a multiple of 8. */
 size_t tusk_words_room(uint64_t n);
 
 /* The words of one document with their counts, in the order of their first occurrence. */
 typedef struct tusk_word_table {
     int32_t *id;
     float *count;
-    uint32_t *place; /* of a word in the two, + 1, by its hash; 0 is free */
+    uint32_t *place; /* index of a word in the two, + 1, by its hash; 0 is free */
     uint32_t mask;
     uint32_t n;
 } tusk_word_table;

@@ -1,11 +1,8 @@
-/* Margins of dense neural nets.
- *
- * The coefficients of a net are d, the number of its features; L, the number of its layers; the
- * activation (0: max(0, z), 1: tanh z, 2: z P(z) with the normal distribution P), and 16 more if
- * categories are embedded; the units of each layer, the last of which are the margins; what
- * tables.h says of embedded categories; and then of each layer, of each of its units, the bias and
- * the weight of each input.
- */
+/* Margins of dense neural nets. The coefficients of a net are d, the number of its features; L,
+ * the number of its layers; the activation (0: max(0, z), 1: tanh z, 2: z P(z) with the normal
+ * distribution P), plus 16 if categories are embedded; the units of each layer, the last of
+ * which are the margins; the tables of tables.h for embedded categories; and then for each unit
+ * of each layer the bias and the weight of each input. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +15,8 @@
 
 enum { RELU, TANH, GELU, ACTIVATIONS };
 #define MOST_LAYERS 9
-#define ROWS 8     /* rows that go through a net side by side */
-#define UNITS 4    /* units that are summed side by side */
+#define ROWS 8     /* rows that go through a net together */
+#define UNITS 4    /* units that are summed together */
 #define NARROW 256 /* units of a layer up to which its values are on the stack */
 
 typedef double lanes __attribute__((vector_size(ROWS * sizeof(double))));
@@ -125,7 +122,7 @@ static double number(const void *x, bool f64, uint64_t k) {
     return f64 ? ((const tusk_weight *)x)[k] : (double)((const float *)x)[k];
 }
 
-/* Writes up to ROWS rows of n numbers side by side, and rows of zeros beside fewer. */
+/* Transposes up to ROWS rows of n numbers, padded with rows of zeros. */
 static void side_by_side(const void *x, bool f64, const tusk_net_tables *t, uint64_t rows,
                          double *out) {
     memset(out, 0, t->inputs * ROWS * sizeof *out);
@@ -140,8 +137,8 @@ static void side_by_side(const void *x, bool f64, const tusk_net_tables *t, uint
         }
 }
 
-/* The margins of the rows in the first values, (outputs, ROWS), in one of both. A row with a
- * missing feature has none: its weights may all be 0, so they do not say so. */
+/* The margins of the rows in the first values, (outputs, ROWS), in either buffer. A row with a
+ * missing feature has NaN, set separately: its weights may all be 0. */
 static double *forward(const tusk_scorer *s, const tusk_net_tables *t, struct values *v) {
     const tusk_weight *coef = s->coef, *w = coef + t->end;
     uint64_t layers = (uint64_t)coef[TUSK_NET_LAYERS], in = t->inputs;
@@ -172,7 +169,7 @@ static bool check_width(const tusk_scorer *s, uint64_t d, char *sentence) {
     return false;
 }
 
-/* The likeliest of several classes, or its place; a margin that is not a number has none. */
+/* The likeliest of several classes, or its index; NaN if a margin is NaN. */
 static double best_of(const tusk_scorer *s, const double *m) {
     uint64_t best = 0;
     for (uint64_t k = 0; k < s->n_classes; k++) {
@@ -202,7 +199,7 @@ bool tusk_net_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint6
     return true;
 }
 
-/* What one row gets: its margin or class, or all probabilities. */
+/* The result of one row: its margin or class, or all probabilities. */
 static void answer(const tusk_scorer *s, const double *m, bool shares, double *out) {
     if (!shares) {
         *out = s->labels ? best_of(s, m) : *m;

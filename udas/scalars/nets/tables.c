@@ -2,7 +2,7 @@
 
 enum { FIRST, LEVELS, LENGTH, OF_TABLE };
 
-/* What comes before the tables. */
+/* The part before the tables. */
 static tusk_net_tables without_tables(const tusk_weight *coef) {
     uint64_t features = (uint64_t)coef[TUSK_NET_FEATURES];
     return (tusk_net_tables){.features = features,
@@ -46,7 +46,7 @@ tusk_net_tables tusk_net_tables_of(const tusk_weight *coef) {
 
 void tusk_net_put(const tusk_net_tables *t, uint64_t feature, double value, double *inputs,
                   uint64_t apart) {
-    uint64_t before = 0, input = t->plain; /* features in tables so far; where a vector begins */
+    uint64_t before = 0, input = t->plain; /* features in tables so far; start of a vector */
     const tusk_weight *vector = t->vectors, *one = t->about;
     for (uint64_t i = 0; i < t->n; i++, one += OF_TABLE) {
         uint64_t first = (uint64_t)one[FIRST], levels = (uint64_t)one[LEVELS],

@@ -1,10 +1,8 @@
-/* Embedded categories of a net, as its coefficients have them.
- *
- * T, the number of tables; of each table the first of its features, its levels and the length of
- * its vectors; and then of each table, of each of its levels, the vector. A feature of a table
- * adds its value times its vector. The inputs of the first layer are the features outside of
- * tables and then the vectors, table by table. Without tables all of this is left out.
- */
+/* Embedded categories in the coefficients of a net. T, the number of tables; for each table the
+ * first of its features, its levels and the length of its vectors; and then for each level of
+ * each table the vector. A feature of a table adds its value times its vector. The inputs of
+ * the first layer are the features outside of tables and then the vectors, table by table.
+ * Without tables all of this is left out. */
 #ifndef TUSK_NETS_TABLES_H
 #define TUSK_NETS_TABLES_H
 
@@ -18,7 +16,7 @@ enum { TUSK_NET_FEATURES, TUSK_NET_LAYERS, TUSK_NET_KIND, TUSK_NET_HEAD };
 typedef struct tusk_net_tables {
     uint64_t n, features, plain; /* plain: the features outside of tables */
     uint64_t inputs;             /* of the first layer */
-    uint64_t end;                /* of the coefficients where the weights of layers begin */
+    uint64_t end;                /* offset of the layers' weights in the coefficients */
     const tusk_weight *about;    /* (n, 3) */
     const tusk_weight *vectors;
 } tusk_net_tables;
@@ -27,13 +25,12 @@ static inline bool tusk_is_count(double x, double least, double most) {
     return x >= least && x <= most && x == (double)(uint64_t)x;
 }
 
-/* Reads and checks them. The head and the units of the layers are known to be there. */
+/* Reads and checks the tables. The head and the units of the layers must have been checked. */
 bool tusk_net_check_tables(const tusk_weight *coef, uint64_t n, tusk_net_tables *t);
-/* Reads those that were checked. */
+/* Reads tables that were checked. */
 tusk_net_tables tusk_net_tables_of(const tusk_weight *coef);
 
-/* Adds a feature below t->features to the inputs of a row, which are `apart` numbers from each
- * other. */
+/* Adds a feature below t->features to the inputs of a row, which are `apart` numbers apart. */
 void tusk_net_put(const tusk_net_tables *t, uint64_t feature, double value, double *inputs,
                   uint64_t apart);
 

@@ -7,10 +7,10 @@
 
 struct tusk_class_layouts {
     uint64_t n;
-    tusk_layout *of[]; /* by class; one alone for two classes */
+    tusk_layout *of[]; /* by class; a single one for two classes */
 };
 
-/* What a linear model of the margin of one class would be. */
+/* A linear model with the margin of one class. */
 static tusk_scorer margin_of_class(const tusk_scorer *s, uint64_t k) {
     tusk_scorer one = *s;
     one.task = TUSK_LINEAR;

@@ -7,7 +7,7 @@
 #include "../models/kinds.h"
 #include "../named/preparation.h"
 
-/* Where the lexicon has far more levels than a model, the model has pairs. */
+/* Limits from which a model has pairs, as the lexicon has far more levels. */
 #define MORE_LEVELS 4
 #define FEW_LEVELS 64
 
@@ -36,7 +36,7 @@ static tusk_shape *new_shape(uint32_t n) {
     return s;
 }
 
-/* The same shape as one that is known, or this one. */
+/* An equal shape that is known, or this one. */
 static tusk_shape *known_shape(tusk_layouts *all, tusk_shape *made) {
     size_t bytes = made->n_columns * sizeof *made->column;
     for (tusk_shape *s = all->shapes; s; s = s->next)
@@ -78,7 +78,8 @@ static double weight_of(const tusk_scorer *s, int64_t feature) {
     return feature >= 0 && (uint64_t)feature < s->n_coef ? s->coef[feature] : 0;
 }
 
-/* A gap that is refused is no number, so that the row is scored otherwise. */
+/* The weight of a gap; NaN for a gap that is rejected, so that the row is scored by the general
+   method. */
 static double gap_of(const tusk_scorer *s, const tusk_preparation_column *c, uint32_t missing) {
     return missing == TUSK_GAP_ERROR      ? NAN
            : c->becomes == TUSK_AS_NUMBER ? c->fill * weight_of(s, c->first)
@@ -87,7 +88,7 @@ static double gap_of(const tusk_scorer *s, const tusk_preparation_column *c, uin
                                           : weight_of(s, c->fill_feature);
 }
 
-/* Places of a table of pairs. */
+/* Number of slots of a table of pairs. */
 static uint32_t pairs_of(uint32_t levels) {
     uint32_t size = 4;
     while (size < levels + levels / 2)
@@ -103,7 +104,7 @@ static void put_pair(double *pairs, uint32_t size, uint32_t level, double weight
     pairs[2 * at + 1] = weight;
 }
 
-/* The numbers of a column's levels in its lexicon, to which new ones are added. */
+/* The numbers of a column's levels in its lexicon, adding new ones. */
 static const uint32_t *levels_of(tusk_layouts *all, const tusk_scorer *s,
                                  const tusk_preparation_column *c, tusk_lexicon *lexicon) {
     tusk_text whole = s->preparation;
@@ -130,13 +131,13 @@ static bool put_levels(tusk_layouts *all, const tusk_scorer *s, const tusk_prepa
     return level;
 }
 
-/* What levels weigh that the model does not know; not a number if they are refused. */
+/* The weight of levels that the model does not know; NaN if they are rejected. */
 static double other_weight(const tusk_scorer *s, const tusk_preparation_column *c,
                            bool refuse_unseen) {
     return refuse_unseen && c->other < 0 ? NAN : weight_of(s, c->other);
 }
 
-/* Places for the weights of a column of categories; their number of doubles. */
+/* Sets the place of the weights of a column of categories; returns their number of doubles. */
 static uint64_t room_of(place *to, uint32_t levels, uint32_t known) {
     bool few = known <= (uint64_t)MORE_LEVELS * levels + FEW_LEVELS;
     to->n = few ? known : PAIRS;
@@ -166,10 +167,10 @@ static bool put_column(tusk_layouts *all, const tusk_scorer *s, tusk_layout *l, 
     return put_levels(all, s, &c, l->shape->column[i].lexicon, to, weight);
 }
 
-/* The places of weights, from 0 on; their number. */
+/* Sets the offsets of weights, from 0 on; returns their number. */
 static uint64_t find_places(const tusk_scorer *s, const tusk_shape *shape, place *column) {
     uint64_t doubles = 0;
-    for (int categories = 0; categories < 2; categories++) /* numbers lie side by side */
+    for (int categories = 0; categories < 2; categories++) /* numbers are contiguous */
         for (uint32_t i = 0; i < shape->n_columns; i++) {
             tusk_preparation_column c = tusk_preparation_at(s->preparation, i);
             if (shape->column[i].category != categories)
@@ -181,7 +182,7 @@ static uint64_t find_places(const tusk_scorer *s, const tusk_shape *shape, place
     return doubles;
 }
 
-/* Room for a layout, with its places. */
+/* Allocates a layout, with its places. */
 static tusk_layout *new_layout(const tusk_scorer *s, tusk_shape *shape) {
     uint32_t n = shape->n_columns;
     tusk_layout *l;

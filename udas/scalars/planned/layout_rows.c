@@ -31,13 +31,13 @@ static const double *pair_of(const double *pairs, uint32_t level) {
             return pairs;
 }
 
-/* What a level weighs. */
+/* The weight of a level. */
 static double level_weight(const tusk_layout *l, place c, uint32_t level) {
     const double *weight = l->weight + c.at;
     return c.n == PAIRS ? pair_of(weight, level)[1] : weight[level < c.n ? level : c.n];
 }
 
-/* What is read first of what a level weighs. */
+/* The address that is read first for a level's weight. */
 static const double *first_weight(const tusk_layout *l, place c, uint32_t level) {
     return l->weight + c.at + (c.n == PAIRS ? 0 : level < c.n ? level : c.n);
 }

@@ -7,27 +7,29 @@
 
 #define FIRST_ROOM 16 /* a power of 2 */
 #define NEAR_BYTES 16
-#define FIRST_WAIT 16 /* looking up all rows of a chunk waits for so many single ones */
+#define FIRST_WAIT                                                                \
+    16 /* number of single look-ups that look-ups of all rows of a chunk wait for \
+        */
 #define FEW_ROWS 64
 #define RECENT 64 /* a power of 2 */
 
-/* A level, in half a cache line. Long texts lie elsewhere. */
+/* A level, in half a cache line. Long texts are stored elsewhere. */
 typedef struct level {
     uint32_t hash, length;
     union {
         char near[NEAR_BYTES];
         char *far;
     } text;
-    uint32_t number; /* TUSK_NO_LEVEL: a free place */
+    uint32_t number; /* TUSK_NO_LEVEL: a free slot */
 } level;
 
-/* Texts of numbers are long to make, so some are kept. */
+/* Texts of numbers are slow to format, so some are cached. */
 typedef struct recent {
     double value;
     uint32_t number; /* + 1; 0: none */
 } recent;
 
-/* The levels of the model that came last. */
+/* The levels of the last model. */
 typedef struct last {
     uint32_t *ends, *number; /* [n], in one piece of memory */
     char *text;
@@ -36,7 +38,7 @@ typedef struct last {
 } last;
 
 typedef struct whole {
-    tusk_lexicon seen; /* the first field: what others see */
+    tusk_lexicon seen; /* the first field: visible to others */
     struct whole *next;
     uint64_t hash;
     tusk_reading reading;
@@ -44,7 +46,7 @@ typedef struct whole {
     uint32_t mask;
     uint32_t *rows;
     uint64_t room;        /* of rows */
-    uint64_t asked, wait; /* single reads of the chunk, and how many to wait for */
+    uint64_t asked, wait; /* single look-ups in the chunk, and the number to wait for */
     recent *recent;       /* [RECENT], of numbers */
     last last;
 } whole;
@@ -119,7 +121,7 @@ tusk_lexicon *tusk_lexicon_of(tusk_lexica *all, tusk_reading reading) {
 
 /* --- levels --- */
 
-/* The place of a text, or the free one where it belongs. */
+/* The slot of a text, or the free slot for it. */
 static level *place_of(const whole *w, tusk_text text, uint32_t hash) {
     for (uint32_t at = hash & w->mask;; at = (at + 1) & w->mask) {
         level *p = w->place + at;
@@ -196,7 +198,7 @@ static bool are_last(const last *l, const tusk_level_texts *levels) {
 }
 
 static bool make_room(tusk_lexica *all, last *l, uint32_t n, size_t text) {
-    if (n >= l->room) { /* one more than n, so that no levels have numbers too */
+    if (n >= l->room) { /* one more than n, so that an empty list has numbers too */
         size_t room = (size_t)n + n / 2 + 1;
         uint32_t *ends = malloc(2 * room * sizeof *ends);
         if (!ends)
@@ -305,7 +307,7 @@ const uint32_t *tusk_lexicon_rows(tusk_lexicon *lexicon, const tusk_given_column
     w->asked += uses;
     if (rows->n < FEW_ROWS || w->asked < w->wait)
         return NULL;
-    w->wait *= 2; /* each new level makes all be looked up again */
+    w->wait *= 2; /* each new level invalidates all look-ups */
     w->asked = 0;
     return read_rows(w, given, rows) ? w->rows : NULL;
 }

@@ -9,17 +9,17 @@
 
 #define FIRST_ROOM 256
 #define MOST_BYTES ((size_t)64 << 20)
-#define MANY_ROWS 32 /* that pay for a plan */
-/* Of one model: for so many, each tree is unpacked and they walk together. */
+#define MANY_ROWS 32 /* rows that pay for a plan */
+/* For this many rows of one model, each tree is unpacked and they walk together. */
 #define WALK_ROWS 48
 #define KEY_BYTES 64 /* of the payload's head, with its CRC */
 
 struct tusk_plan {
-    tusk_layout *layout;         /* NULL: it scores a row as any other model */
-    tusk_class_layouts *classes; /* for answers that are lists; NULL: likewise */
+    tusk_layout *layout;         /* NULL: it scores a row by the general method */
+    tusk_class_layouts *classes; /* for results that are lists; NULL: likewise */
     bool packs;                  /* whether its trees are to be packed for the first dense row */
-    tusk_packed *packed;         /* NULL: not yet, or they have no such form */
-    int same; /* plans with the same number turn margins into answers alike; 0: none */
+    tusk_packed *packed;         /* NULL: not yet, or there is no such form */
+    int same;                    /* plans with the same number convert margins alike; 0: none */
     uint32_t payload_bytes;
     char *payload;
     tusk_scorer scorer;
@@ -27,7 +27,7 @@ struct tusk_plan {
 
 /* --- from a payload to a plan --- */
 
-/* How a number becomes of a margin. Classes are their own for each model. */
+/* The conversion of margins to results. Classes differ for each model. */
 static int same_answers(const tusk_scorer *s, enum tusk_answer answer) {
     if (answer == TUSK_DECISION)
         return 1;
@@ -44,7 +44,7 @@ static void plan_free(tusk_layouts *layouts, tusk_plan *p) {
     free(p);
 }
 
-/* Before its trees are packed. */
+/* Size before its trees are packed. */
 static size_t bytes_of(const tusk_plan *p) {
     return sizeof *p + p->payload_bytes +
            (p->packs ? tusk_packed_bytes(&p->scorer.trees, true) : 0);
@@ -172,11 +172,11 @@ bool tusk_plan_dense(tusk_plan *p, const void *x, bool f64, uint64_t d, uint64_t
 /* --- plans by payload --- */
 
 typedef struct known {
-    size_t length; /* of the payload; 0: a free place */
+    size_t length; /* of the payload; 0: a free slot */
     char key[KEY_BYTES];
     enum tusk_answer answer;
-    const char *address; /* where the payload was last */
-    tusk_plan *plan;     /* NULL: it came once so far, or has none */
+    const char *address; /* last address of the payload */
+    tusk_plan *plan;     /* NULL: it occurred once so far, or has none */
     bool none;           /* it can have none */
 } known;
 
@@ -267,7 +267,7 @@ static bool grow(tusk_plans *plans) {
     return true;
 }
 
-/* Whether the payload is the plan's. A sort, for one, gives each row a copy of its own. */
+/* Whether the payload is the plan's. A sort, for example, gives each row its own copy. */
 static bool is_of(known *k, tusk_text payload) {
     if (k->address != payload.data && memcmp(k->plan->payload, payload.data, payload.length) != 0)
         return false;

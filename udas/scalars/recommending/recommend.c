@@ -135,7 +135,7 @@ static bool prepare(tusk_scorer *s, const tusk_wanted *w, room *r, tusk_best *be
 
 /* --- the best items --- */
 
-/* Whether a comes before b in an answer. */
+/* Whether a comes before b in a result. */
 static bool better(tusk_ranked_item a, tusk_ranked_item b) {
     return a.score != b.score ? a.score > b.score : a.item < b.item;
 }

@@ -90,26 +90,26 @@ bool tusk_is_reduced(const tusk_topics *t, const uint8_t *mark, const char *byte
     return true;
 }
 
-/* Where a word is among the best ones of topics. */
+/* Membership of a word in the best ones of a topic. */
 typedef struct seat {
     uint32_t id, topic, rank;
 } seat;
 
-/* In how many windows words occur, alone and together. */
+/* Numbers of windows in which words occur, alone and together. */
 typedef struct counting {
     uint32_t n_topics, found;
     uint64_t *together; /* [n_topics][found][found], alone on the diagonal */
     uint64_t windows;
     const seat *seats;   /* [n_topics * found], by id */
-    uint64_t *first;     /* [n_words + 1] of a word among the seats */
-    uint32_t *present;   /* [n_topics][found] ranks of the words that the window has */
+    uint64_t *first;     /* [n_words + 1] first seat of a word */
+    uint32_t *present;   /* [n_topics][found] ranks of the words in the window */
     uint32_t *n_present; /* [n_topics] */
-    uint32_t *times;     /* [n_words] of each marked word in the window */
-    int32_t *ids;        /* marked words in the window, each once */
+    uint32_t *times;     /* [n_words] number of occurrences of each marked word in the window */
+    int32_t *ids;        /* distinct marked words in the window */
     uint32_t n_ids;
 } counting;
 
-/* Adds `windows` windows which have the present words. */
+/* Counts `windows` windows with the present words. */
 static void add_windows(counting *c, uint64_t windows) {
     c->windows += windows;
     if (!windows || !c->n_ids)
@@ -143,8 +143,8 @@ static void leave(counting *c, int32_t id) {
     c->ids[i] = c->ids[--c->n_ids];
 }
 
-/* Slides a window over a document: between the steps at which marked words come or go, windows
- * have the same words. Window b has the places b .. b + size - 1. */
+/* Slides a window over a document: between the steps at which marked words enter or leave,
+ * windows have the same words. Window b has the positions b .. b + size - 1. */
 static void add_document(counting *c, const int32_t *d, uint64_t size) {
     uint64_t tokens = (uint64_t)d[1], n = (uint64_t)d[0] / 2, in = 0, out = 0;
     uint64_t windows = size && tokens > size ? tokens - size + 1 : 1;
@@ -216,7 +216,7 @@ static int by_id(const void *a, const void *b) {
                           : (x->topic > y->topic) - (x->topic < y->topic);
 }
 
-/* Notes which topics each word belongs to. */
+/* Records the topics of each word. */
 static void take_seats(counting *c, const tusk_topics *t, const tusk_best_words *best,
                        seat *seats) {
     uint64_t n = 0;
@@ -231,7 +231,7 @@ static void take_seats(counting *c, const tusk_topics *t, const tusk_best_words 
     c->seats = seats;
 }
 
-/* Documents come from tusk_reduce_document alone. */
+/* Documents come from tusk_reduce_document only. */
 static double judge(counting *c, const int32_t *documents, uint64_t length,
                     enum tusk_coherence measure, double *vectors) {
     for (uint64_t at = 0; at < length; at += (uint64_t)documents[at] + 2)

@@ -9,7 +9,9 @@
 
 #define KNOWN_WORDS 16384 /* a power of 2 */
 #define MOST_SWEEPS 100
-#define ENOUGH 1e-4 /* of the tokens: a sweep that moves fewer between topics is the last one */
+#define ENOUGH                                                                       \
+    1e-4 /* of the tokens: the sweep that moves fewer between topics is the last one \
+          */
 
 size_t tusk_inference_room(const tusk_topics *t) {
     return 4 * t->n_topics * sizeof(double) + KNOWN_WORDS * sizeof(uint32_t);
@@ -138,8 +140,8 @@ static double tokens_of(const tusk_word_counts *d) {
 }
 
 /* CVB0 with the model's topics fixed (A. Asuncion et al., On smoothing and inference for topic
- * models, UAI 2009), in the form of J. Foulds et al. (KDD 2013), where a token's own share stays
- * in the counts. So sweeps read each word once and keep nothing beside the counts. */
+ * models, UAI 2009), in the form of J. Foulds et al. (KDD 2013), where a token's own share
+ * stays in the counts. So sweeps read each word once and need no state except the counts. */
 void tusk_infer_topics(tusk_inference *by, const tusk_word_counts *d, double *theta) {
     const tusk_topics *t = by->topics;
     double n = tokens_of(d), moved = n > 0 ? INFINITY : 0;
@@ -158,7 +160,7 @@ void tusk_infer_topics(tusk_inference *by, const tusk_word_counts *d, double *th
         theta[k] = by->theta[k] / (n + by->all_alpha);
 }
 
-/* The log probability of a document by theta. */
+/* The log probability of a document under theta. */
 static double log_likelihood_of(const tusk_inference *by, const tusk_word_counts *d,
                                 const double *theta) {
     const tusk_topics *t = by->topics;

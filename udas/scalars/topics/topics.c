@@ -22,13 +22,13 @@ typedef struct head {
 } head;
 _Static_assert(sizeof(head) == 64, "the head of topics has 64 bytes");
 
-/* The bytes that were not given out yet. */
+/* The remaining bytes. */
 typedef struct rest {
     const char *at;
     uint64_t left;
 } rest;
 
-/* n items; sections are padded to multiples of 8 bytes. NULL if there are not so many. */
+/* n items; sections are padded to multiples of 8 bytes. NULL if there are not that many. */
 static const void *section(rest *r, uint64_t n, size_t size) {
     if (n > r->left / size)
         return NULL;
@@ -60,7 +60,7 @@ static bool find_sections(const head *h, rest *r, tusk_topics *t) {
     return r->left == 0 && !(h->flags & HAS_DICTIONARY) == !t->text;
 }
 
-/* Whether n + 1 offsets begin at 0, never fall, and end at this. */
+/* Whether n + 1 offsets begin at 0, never fall, and end at `end`. */
 static bool rising(const tusk_u32 *offset, uint32_t n, uint64_t end) {
     bool fine = offset[0] == 0 && offset[n] == end;
     for (uint32_t i = 0; i < n; i++)
@@ -152,7 +152,7 @@ static bool better(tusk_top_word a, tusk_top_word b) {
     return a.probability > b.probability || (a.probability == b.probability && a.id < b.id);
 }
 
-/* The words of one topic so far: a heap whose first one is the worst. */
+/* Adds to the words of one topic: a heap whose first one is the worst. */
 static void add_word(tusk_top_word *heap, uint32_t *found, uint32_t n, tusk_top_word word) {
     uint32_t at;
     if (*found < n) {

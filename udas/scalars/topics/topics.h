@@ -20,7 +20,7 @@ typedef struct tusk_topics {
     uint64_t n_entries;
     double beta, occurring;            /* W */
     const tusk_weight *alpha, *totals; /* [n_topics] */
-    const tusk_u32 *start;             /* [n_words + 1] where the entries of each word begin */
+    const tusk_u32 *start;             /* [n_words + 1] offset of the entries of each word */
     const tusk_u16 *topic;             /* [n_entries] */
     const tusk_u32 *count;             /* [n_entries] or NULL, and then: */
     const tusk_f32 *share;             /* [n_entries] counts that are not whole */
@@ -28,7 +28,7 @@ typedef struct tusk_topics {
     const char *text;
 } tusk_topics;
 
-/* Whether bytes are sound topics. */
+/* Opens and checks topics; false if the bytes are invalid. */
 bool tusk_topics_open(const char *bytes, uint64_t size, tusk_topics *topics);
 /* The topics of a payload. False with a sentence and an SQLSTATE if it is damaged or of another
  * model. */
@@ -37,7 +37,7 @@ bool tusk_topics_of(tusk_text payload, tusk_topics *topics, char *sentence, cons
 static inline double tusk_entry(const tusk_topics *t, uint64_t i) {
     return t->count ? t->count[i] : t->share[i];
 }
-/* Whether a word occurred in the training; others say nothing of topics. */
+/* Whether a word occurred in the training; others carry no information on topics. */
 static inline bool tusk_word_occurs(const tusk_topics *t, int64_t id) {
     return id >= 0 && id < t->n_words && t->start[id] < t->start[id + 1];
 }
@@ -48,17 +48,16 @@ static inline tusk_text tusk_topic_word(const tusk_topics *t, uint32_t id) {
 
 /* --- documents --- */
 
-/* What reading documents by a model needs. It can be used again for documents of the same model.
- */
+/* State for documents of one model; reusable for documents of the same model. */
 typedef struct tusk_inference {
     const tusk_topics *topics;
     double *scale, *weight, *theta, *next; /* [n_topics] */
     double all_alpha;
-    uint32_t *known; /* ids + 1 of words that were found before, by hash; 0: none */
+    uint32_t *known; /* ids + 1 of words that were looked up before, by hash; 0: none */
 } tusk_inference;
 
-/* The bytes that a model's documents need, at an address that is a multiple of 8, and what they
- * are used for. */
+/* The bytes of memory for a model's documents, at an address that is a multiple of 8, and an
+ * initialiser for them. */
 size_t tusk_inference_room(const tusk_topics *topics);
 tusk_inference tusk_inference_in(void *room, const tusk_topics *topics);
 
@@ -68,16 +67,16 @@ typedef struct tusk_word_counts {
     float *count;
     float *spare; /* room for another count of each */
     uint64_t n;
-    bool any; /* whether it has a token, of ids also one that did not occur in the training */
+    bool any; /* whether it has a token, also an id that did not occur in the training */
 } tusk_word_counts;
 
-/* The id of a word, -1 if the dictionary has none. Most words of documents came before. */
+/* The id of a word, -1 if the dictionary lacks it. Most words of documents are repeated. */
 int64_t tusk_id_of_word(tusk_inference *by, tusk_text word);
 
-/* Of n words; those whose data is NULL do not count. room: tusk_words_room(n) bytes. */
+/* Counts n words, ignoring those whose data is NULL. room: tusk_words_room(n) bytes. */
 tusk_word_counts tusk_count_document(tusk_inference *by, const tusk_text *words, uint64_t n,
                                      void *room);
-/* Of ids and counts, in the same room. False with a sentence if a count is none. */
+/* Counts ids, in the same room. False with a sentence if a count is invalid. */
 bool tusk_count_ids(const tusk_inference *by, const tusk_sparse_row *row, bool f64, void *room,
                     tusk_word_counts *found, char *sentence);
 
@@ -95,11 +94,11 @@ typedef struct tusk_top_word {
     double probability;
 } tusk_top_word;
 
-/* How many words of each topic a call may ask for, given how many it asks for; 0 with a sentence
- * if it may not. */
+/* Number of words of each topic that a call may request, given its argument; 0 with a sentence
+ * if it is invalid. */
 uint32_t tusk_top_room(const tusk_topics *topics, int64_t words, char *sentence);
-/* The n most probable words of each topic, best first; of equal ones the lower id. out:
- * [n_topics][n]. Returns how many of the n there are. */
+/* The n most probable words of each topic, best first; ties by the lower id. out:
+ * [n_topics][n]. Returns the number that exist, at most n. */
 uint32_t tusk_top_words(const tusk_topics *topics, uint32_t n, tusk_top_word *out);
 /* The text of a word, or of its id, which is written into `number`. */
 tusk_text tusk_topic_term(const tusk_topics *topics, uint32_t id, char number[16]);

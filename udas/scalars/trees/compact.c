@@ -1,4 +1,4 @@
-/* Makes the compact form of trees of their numbers, and numbers of it. */
+/* Converts numbers of trees to the compact form, and back. */
 #include "compact.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ enum { FEATURES, TREES, BASES, FIRST_BASE };
 
 /* --- from numbers --- */
 
-/* What is found out of all nodes before they are written. */
+/* Properties of all nodes that are collected before they are written. */
 typedef struct extent {
     uint64_t splits, most_feature, most_left;
     double most_rows;
@@ -32,7 +32,7 @@ static bool same_bits(double x, double y) {
     return memcmp(&x, &y, sizeof x) == 0;
 }
 
-/* Whether the compact form of a leaf has all that its numbers say. */
+/* Whether the compact form of a leaf can hold its numbers. */
 static bool keeps_leaf(const double *node, extent *e) {
     double rows = node[ROWS];
     e->most_rows = rows > e->most_rows ? rows : e->most_rows;
@@ -53,8 +53,8 @@ static bool keeps_split(const double *node, uint64_t left, extent *e) {
     return true;
 }
 
-/* Looks at one tree of n nodes. ends: (n,) scratch, where the subtree of each node ends. Children
- * are looked at before their parents. */
+/* Checks one tree of n nodes. ends: (n,) scratch, the end of the subtree of each node. Children
+ * are visited before their parents. */
 static bool keeps_tree(const double *nodes, uint64_t n, uint32_t *ends, extent *e) {
     for (uint64_t at = n; at-- > 0;) {
         const double *node = nodes + at * NODE;
@@ -137,7 +137,7 @@ static void place_parts(tusk_compact *c, const char *at) {
         *places[i] = at;
 }
 
-/* Puts a number of a width, of whole numbers or floating ones, and returns where the next goes. */
+/* Writes a number of a width, whole or floating, and returns the address after it. */
 static char *put_whole(char *at, uint64_t x, int width) {
     memcpy(at, &x, (size_t)width);
     return at + width;
@@ -248,7 +248,7 @@ uint64_t tusk_compact_numbers(const tusk_compact *c) {
     return FIRST_BASE + h->bases + h->trees + NODE * (2 * h->splits + h->trees) + h->set_words;
 }
 
-/* Where the numbers of a compact form are read. */
+/* Position in a compact form. */
 typedef struct reading {
     const tusk_compact *c;
     uint64_t split, leaf; /* the next ones */
@@ -284,8 +284,8 @@ static uint64_t write_split(reading *r, uint64_t at, double *node) {
     return s.left;
 }
 
-/* Writes a tree of n splits. Of a node that is not written yet, its first number is how many
- * splits its subtree has. */
+/* Writes a tree of n splits. For a node that is not written yet, its first number is the number
+ * of splits of its subtree. */
 static bool write_tree(reading *r, uint64_t n, double *nodes) {
     uint64_t count = 2 * n + 1;
     nodes[0] = (double)n;

@@ -1,19 +1,16 @@
-/* The compact form of a model of trees, which its payload has instead of the numbers that trees.c
- * describes. It holds the same numbers, bit for bit.
- *
- * A head; of more than two classes their margins before the first tree, as doubles; the number of
- * splits of each tree, as 32 bits; then one behind the other all splits, the values of all leaves
- * (doubles), the gains of the splits, the rows of the leaves, and the words of the sets of levels
- * (32 bits). Splits and leaves are in preorder. Zeros fill the last eight bytes. Numbers are
- * little-endian.
- *
- * A split has its threshold, float or double; its feature, with `missing` in the two highest bits;
- * and how many splits are in its left subtree. A subtree of n splits has n + 1 leaves, so this
- * says where both children are: the left subtree of s splits is right behind its split, and the
- * right one of n - 1 - s splits behind that. A subtree without splits is a leaf. (G. Jacobson,
- * Space-efficient static trees and graphs, FOCS 1989, has trees without pointers.) Of a split by
- * levels, the threshold says how far before the end of the sets its set begins.
- */
+/* The compact form of a model of trees, which its payload has instead of the numbers that
+ * trees.c describes. It holds the same numbers, bit for bit. A head; for more than two classes
+ * their margins before the first tree, as doubles; the number of splits of each tree, as 32
+ * bits; then contiguously all splits, the values of all leaves (doubles), the gains of the
+ * splits, the rows of the leaves, and the words of the sets of levels (32 bits). Splits and
+ * leaves are in preorder. Zeros fill the last eight bytes. Numbers are little-endian. A split
+ * has its threshold, float or double; its feature, with `missing` in the two highest bits; and
+ * the number of splits in its left subtree. A subtree of n splits has n + 1 leaves, so this
+ * determines the positions of both children: the left subtree of s splits is right after its
+ * split, and the right one of n - 1 - s splits after that. A subtree without splits is a leaf.
+ * (G. Jacobson, Space-efficient static trees and graphs, FOCS 1989, has trees without
+ * pointers.) For a split by levels, the threshold is the distance of its set from the end of
+ * the sets. */
 #ifndef TUSK_COMPACT_TREES_H
 #define TUSK_COMPACT_TREES_H
 
@@ -31,7 +28,7 @@ typedef struct tusk_compact_head {
 
 _Static_assert(sizeof(tusk_compact_head) == 32, "the head of compact trees has 32 bytes");
 
-/* Compact trees whose lengths were checked. What splits say was not. */
+/* Compact trees whose lengths were checked. The contents of splits were not. */
 typedef struct tusk_compact {
     tusk_compact_head head;
     const char *bases, *sizes, *splits, *leaves, *gains, *rows, *sets;
@@ -44,12 +41,12 @@ char *tusk_compact_of(const double *numbers, uint64_t n, uint64_t outputs, uint6
 /* False if the lengths do not add up, or there are not as many outputs. */
 bool tusk_compact_open(const char *at, uint64_t bytes, uint64_t outputs, tusk_compact *trees);
 
-/* How many numbers they are in the layout of trees.c. */
+/* Count of their numbers in the layout of trees.c. */
 uint64_t tusk_compact_numbers(const tusk_compact *trees);
-/* Writes them. False if a split points at no node. */
+/* Writes these numbers. False if a split points at no node. */
 bool tusk_compact_write(const tusk_compact *trees, double *out);
 
-/* --- how walks read them --- */
+/* --- interface for walks --- */
 
 typedef struct tusk_split {
     double threshold;
@@ -90,10 +87,10 @@ static inline uint32_t tusk_word_at(const char *at, uint64_t i) {
     return x;
 }
 
-/* Whether the set that begins so far before the end of all sets has a level. */
+/* Tests a level in the set at distance `from_end` before the end of all sets. */
 bool tusk_compact_level(const tusk_compact *trees, double from_end, double level);
 
-/* Adds what the trees say of n rows of d features, float or double, to their margins, (n,
+/* Adds the trees' values for n rows of d features, float or double, to their margins, (n,
  * outputs). False if a split points at no node or at no feature. */
 bool tusk_compact_margins(const tusk_compact *trees, const void *x, bool f64, uint64_t d,
                           uint64_t n, double *out);

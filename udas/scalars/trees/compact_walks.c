@@ -1,4 +1,4 @@
-/* Margins of trees in their compact form. A walk of few rows reads it as it lies. */
+/* Margins of trees in their compact form. Walks of few rows read it in place. */
 #include <string.h>
 
 #include "walks.h"
@@ -21,13 +21,13 @@ INLINE double feature_at(const row *r, bool f64, uint64_t i) {
     return (double)narrow;
 }
 
-/* What is constant in a walk, so that the compiler makes one of each kind. */
+/* The constants of a walk, so that the compiler specialises one of each kind. */
 typedef struct kind {
     int threshold, index;
     bool f64;
 } kind;
 
-/* Adds what one tree says of a row. Each step leaves a smaller subtree, so the walk ends. */
+/* Adds one tree's value for a row. Each step leaves a smaller subtree, so the walk ends. */
 INLINE bool walk_one(const tusk_compact *c, kind k, const row *r, tusk_subtree at, double *sum) {
     uint64_t size = (uint64_t)(k.threshold + 2 * k.index);
     while (at.n) {
@@ -48,7 +48,7 @@ INLINE bool walk_one(const tusk_compact *c, kind k, const row *r, tusk_subtree a
 }
 
 /* Walks TOGETHER trees with one row; false if one of them is damaged or has splits by levels. A
- * tree that is done reads on, at most one split behind all, where leaves are. */
+ * finished tree reads on, at most one split beyond all, where leaves are. */
 INLINE bool walk_several(const tusk_compact *c, kind k, const row *r, tusk_subtree *at) {
     uint64_t size = (uint64_t)(k.threshold + 2 * k.index);
     bool going, bad = false;
@@ -77,7 +77,7 @@ INLINE tusk_subtree tree_at(const tusk_compact *c, uint64_t t, tusk_subtree befo
     return (tusk_subtree){split, tusk_word_at(c->sizes, t), split + t};
 }
 
-/* Adds what all trees say of a row to its margins. */
+/* Adds all trees' values for a row to its margins. */
 INLINE bool walk_all(const tusk_compact *c, kind k, const row *r, double *sum) {
     uint64_t trees = c->head.trees, outputs = c->head.bases ? c->head.bases : 1, t = 0;
     tusk_subtree next = {0, 0, 0}, at[TOGETHER];
@@ -112,7 +112,7 @@ static bool walk_row(const tusk_compact *c, bool f64, const row *r, double *sum)
     return walk_all(c, (kind){c->head.threshold, c->head.index, f64}, r, sum);
 }
 
-/* Of so many rows that a tree is unpacked for them, its walks; otherwise one row after another. */
+/* Unpacks trees for many rows; otherwise walks one row after another. */
 bool tusk_compact_margins(const tusk_compact *c, const void *x, bool f64, uint64_t d, uint64_t n,
                           double *out) {
     uint64_t outputs = c->head.bases ? c->head.bases : 1;

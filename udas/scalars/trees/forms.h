@@ -1,6 +1,7 @@
-/* The two packed forms of trees. Each has the functions of packed.h: its bytes, 0 if the trees do
- * not have it; making it, false if they are damaged or it cannot hold them; and the margin of a
- * row. Trees have one output, at most MOST_TREES trees and MOST_FEATURES features, and a split. */
+/* The two packed forms of trees. Each has the functions of packed.h: its size in bytes, 0 if
+ * the trees do not fit it; its conversion, false if they are damaged or do not fit; and the
+ * margin of a row. Trees have one output, at most MOST_TREES trees and MOST_FEATURES features,
+ * and a split. */
 #ifndef TUSK_TREE_FORMS_H
 #define TUSK_TREE_FORMS_H
 

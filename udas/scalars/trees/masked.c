@@ -1,22 +1,20 @@
-/* Trees as the bounds of each feature (Lucchese et al., QuickScorer, SIGIR 2015).
- *
- * The bounds of a feature, of all trees, are in rising order. A row looks at those below its
- * value. Each of them says that the row goes right at one split, so it ends at none of the leaves
- * on the left: the split's mask takes them from the leaves of its tree that are left. At the end
- * the first leaf that a tree has left is the row's. Memory is read from front to back, where a
- * walk jumps from node to node and waits for each.
- */
+/* Trees as the bounds of each feature (Lucchese et al., QuickScorer, SIGIR 2015). The bounds of
+ * a feature, of all trees, are in rising order. A row visits those below its value. At each of
+ * these splits the row goes right, so it ends at none of the leaves on the left: the split's
+ * mask removes them from the remaining leaves of its tree. At the end the first remaining leaf
+ * of a tree is the row's. Memory is read from front to back, whereas a walk jumps from node to
+ * node and waits for each. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "forms.h"
 
-#define MOST_LEAVES 32 /* of a tree, a bit each. With more, walks are faster. */
+#define MOST_LEAVES 32 /* of a tree, a bit each; with more leaves, walks are faster */
 #define DIGITS 256
 
-/* Rows go right where their value is greater. mask: 0 for leaves on the left. A bound that is
- * infinite is behind those of each feature. */
+/* Rows go right if their value is greater. mask: 0 for leaves on the left. An infinite bound
+ * follows those of each feature. */
 typedef struct narrow_bound {
     float bound;
     uint32_t mask;
@@ -31,8 +29,8 @@ typedef struct wide_bound {
 struct tusk_masked {
     uint32_t trees, features, splits;
     bool wide, exact; /* whether bounds are wide; whether they are the thresholds */
-    /* Then the values of the leaves, the bounds, where those of each feature begin, and the first
-     * leaf of each tree. */
+    /* Followed by the values of the leaves, the bounds, the start of each feature's bounds, and
+     * the first leaf of each tree. */
 };
 
 static uint32_t bounds_of(const tusk_masked *p) {
@@ -70,7 +68,7 @@ size_t tusk_masked_bytes(const tusk_compact *c, bool f64) {
     return (size_t)((char *)(first_leaves(&head) + head.trees) - (char *)&head);
 }
 
-/* A split while splits are sorted. key: orders bounds as numbers do. */
+/* A split during sorting. key: orders bounds like numbers. */
 typedef struct sorted_split {
     uint64_t key;
     double bound;
@@ -92,7 +90,7 @@ static float float_below(double x) {
     return (double)y > x ? nextafterf(y, -INFINITY) : y;
 }
 
-/* A subtree whose splits are to be read: how many it has, and its first leaf in the tree. */
+/* A subtree whose splits are still to be read: their number, and its first leaf in the tree. */
 typedef struct open_subtree {
     uint64_t splits, leaf;
 } open_subtree;
@@ -133,8 +131,7 @@ static bool read_trees(const tusk_compact *c, const tusk_masked *to, sorted_spli
     return true;
 }
 
-/* Sorts by one digit of the key, or by the feature, and keeps the order of equals. count: of each
- * digit, set to 0. */
+/* Sorts stably by one digit of the key, or by the feature. count: of each digit, initially 0. */
 static void sort_by(const sorted_split *from, sorted_split *to, uint32_t n, int shift) {
     uint32_t next[DIGITS] = {0}, before = 0;
     bool by_feature = shift >= 64;
@@ -159,7 +156,7 @@ static bool is_common(const sorted_split *splits, uint32_t n, int shift) {
     return shift < 64 && !(others >> shift & 0xff);
 }
 
-/* Sorts by feature and bound; returns the place, which is one of both. */
+/* Sorts by feature and bound; returns the sorted array, either of both. */
 static sorted_split *sort(sorted_split *splits, sorted_split *other, uint32_t n) {
     for (int shift = 0; shift <= 64; shift += 8) {
         if (is_common(splits, n, shift))
@@ -220,7 +217,7 @@ static float same(double x) {
     return (float)x;
 }
 
-/* A row whose values are turned into those that bounds are compared with. */
+/* The margin of a row after its values are converted to the type of the bounds. */
 #define DEFINE_MARGIN(name, T, B, bound_type, turned)                               \
     static bool name(const tusk_masked *p, const T *x, double *sum) {               \
         uint32_t left[MOST_TREES];                                                  \

@@ -4,7 +4,7 @@
 #include "forms.h"
 
 #define LINE 64
-#define MOST_TOUCHED 32768 /* bytes that are asked for ahead */
+#define MOST_TOUCHED 32768 /* bytes that are prefetched */
 
 struct tusk_packed {
     size_t bytes; /* of all */

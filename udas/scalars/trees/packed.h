@@ -1,6 +1,6 @@
-/* Trees laid out for walks of single rows, which are made once of the compact form and checked
- * then. PostgreSQL brings one row at a time; rows that are joined with many models come with
- * another model each time, so there are few rows to a tree. */
+/* Trees laid out for walks of single rows, converted from the compact form and checked once.
+ * PostgreSQL passes one row at a time; rows that are joined with many models have another model
+ * each time, so there are few rows to a tree. */
 #ifndef TUSK_PACKED_TREES_H
 #define TUSK_PACKED_TREES_H
 
@@ -8,18 +8,18 @@
 
 typedef struct tusk_packed tusk_packed;
 
-/* The bytes of the packed form for rows of floats or doubles; 0 if there is none: of several
- * outputs, more than 1,024 trees or more than 256 features. */
+/* The bytes of the packed form for rows of floats or doubles; 0 without such a form: for
+ * several outputs, more than 1,024 trees or more than 256 features. */
 size_t tusk_packed_bytes(const tusk_compact *trees, bool f64);
-/* Writes the packed form into so many bytes, aligned to 8. False if the trees are damaged, if they
- * have splits by levels, or if one has more than 128 leaves. */
+/* Writes the packed form into that many bytes, aligned to 8. False if the trees are damaged, if
+ * they have splits by levels, or if one has more than 128 leaves. */
 bool tusk_packed_make(const tusk_compact *trees, bool f64, tusk_packed *to);
 
-/* Asks for their memory. */
+/* Prefetches the memory of the packed trees. */
 void tusk_packed_touch(const tusk_packed *trees);
 
-/* Adds what the trees say of a row of all features to its margin: the same sum, bit for bit, as
- * tusk_compact_margins. False, with nothing added, of a row with a NaN, or of doubles where the
+/* Adds the trees' values for a row of all features to its margin: the same sum, bit for bit, as
+ * tusk_compact_margins. False, with nothing added, for a row with a NaN, or for doubles if the
  * form is that for floats. */
 bool tusk_packed_margin(const tusk_packed *trees, const void *x, bool f64, double *sum);
 

@@ -7,8 +7,8 @@
 #define TOGETHER 8 /* trees */
 #define MOST_SPLITS 127
 
-/* A node in preorder: a row goes on by the first step if its feature is at most the bound, or else
- * by the second one. From a leaf there is no step. */
+/* A node in preorder: a row goes on by the first step if its feature is at most the bound, or
+ * else by the second one. A leaf has no step. */
 typedef struct wide_node {
     union {
         double bound;
@@ -17,7 +17,7 @@ typedef struct wide_node {
     uint8_t feature, step[2];
 } wide_node;
 
-/* The same where thresholds are floats, or rows are: a float is at most a threshold or the largest
+/* The same if thresholds are floats, or rows are: a float is at most a threshold or the largest
  * float below it, or neither. */
 typedef struct narrow_node {
     union {
@@ -27,10 +27,10 @@ typedef struct narrow_node {
     uint8_t feature, step[2];
 } narrow_node;
 
-/* Trees that one row walks through at a time, which are about equally deep. */
+/* Trees that one row walks through at a time, of about equal depths. */
 typedef struct packed_trees {
     uint32_t root[TOGETHER];
-    uint16_t number[TOGETHER]; /* `trees` of a place that is left over */
+    uint16_t number[TOGETHER]; /* `trees` for an unused slot */
     uint32_t depth, unused;    /* of the deepest */
 } packed_trees;
 
@@ -40,7 +40,7 @@ struct tusk_stepped {
     bool wide, exact; /* whether nodes are wide; whether bounds are the thresholds */
     uint8_t unused[6];
     packed_trees bundle[];
-    /* Then the values of the leaves, and the nodes. */
+    /* Followed by the values of the leaves, and the nodes. */
 };
 
 static double *leaves_of(const tusk_stepped *p) {
@@ -78,7 +78,7 @@ size_t tusk_stepped_bytes(const tusk_compact *c, bool f64) {
     return head.bytes;
 }
 
-/* Where a tree is read, and its nodes so far. */
+/* Position in a tree, and its nodes so far. */
 typedef struct packing {
     const tusk_compact *c;
     uint64_t split, leaf; /* the next ones */
@@ -86,7 +86,7 @@ typedef struct packing {
     wide_node node[2 * MOST_SPLITS + 1];
 } packing;
 
-/* A subtree that is not packed yet: its splits, and the node that it is below. */
+/* A subtree that is not packed yet: its splits, and its parent node. */
 typedef struct open_subtree {
     uint64_t splits;
     uint32_t parent, depth;
@@ -132,7 +132,7 @@ typedef struct packed_root {
     uint32_t node, depth;
 } packed_root;
 
-/* Deals trees out to bundles, the deepest first. */
+/* Deals trees to bundles, the deepest first. */
 static void bundle_up(tusk_stepped *p, const packed_root *roots) {
     uint32_t place = 0;
     for (uint32_t depth = MOST_SPLITS + 1; depth-- > 0;)

@@ -1,7 +1,6 @@
-/* Margins of boosted trees, several walks at a time: a walk waits for one number after another, so
- * a processor has time for others meanwhile. Sums are those of one walk after another, bit for
- * bit. What is no tree of numbers, or damaged, is left to trees.c.
- */
+/* Margins of boosted trees, several walks at a time: a walk waits for one number after another,
+ * so a processor has time for others meanwhile. Sums are those of one walk after another, bit
+ * for bit. Invalid or damaged trees are left to trees.c. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,7 +8,7 @@
 #include "walks.h"
 
 #define TOGETHER 8   /* walks */
-#define ROUND 4      /* steps before the walks are looked at */
+#define ROUND 4      /* steps between checks of the walks */
 #define ON_STACK 128 /* nodes */
 
 /* The largest float that is at most x: a float is at most both or none. */
@@ -21,8 +20,7 @@ static double bound_f64(double x) {
     return x;
 }
 
-/* Whether node `at` of n is a leaf, or a split that points at nodes behind it by one of d
- * features. */
+/* Whether node `at` of n is a leaf, or a split by one of d features that points at later nodes. */
 static bool is_sound(const tusk_weight *node, uint64_t at, uint64_t n, uint64_t d) {
     double right = node[TUSK_RIGHT];
     return node[TUSK_FEATURE] < 0 ||

@@ -7,9 +7,9 @@ namespace tusk {
 namespace {
 
 constexpr int64_t TASK_ENTRIES = 1 << 12; // approximate work of a task
-constexpr int64_t PLACE_ENTRIES = 16;     // a place without entries is about as much work
+constexpr int64_t PLACE_ENTRIES = 16;     // an index without entries is about as much work
 
-// Where each place's entries begin.
+// Computes the start of each index's entries.
 int64_t place_lists(Lists &lists) {
     int64_t total = 0;
     lists.first.resize(lists.count.size());
@@ -18,7 +18,7 @@ int64_t place_lists(Lists &lists) {
     return total;
 }
 
-// Cuts the places into tasks. The cuts depend on the entries alone.
+// Cuts the indices into tasks. The cuts depend on the entries alone.
 void cut_tasks(Lists &lists) {
     lists.cut.assign(1, 0);
     int64_t work = 0, n = (int64_t)lists.count.size();
@@ -35,7 +35,7 @@ bool before(const Entry &a, const Entry &b) {
     return a.place != b.place ? a.place < b.place : a.extra < b.extra;
 }
 
-// Sorts a user's entries and adds up those of one item. Returns how many are left.
+// Sorts a user's entries and adds up those of one item. Returns the number left.
 int64_t merge(Entry *e, int64_t n, double alpha) {
     std::sort(e, e + n, before);
     int64_t to = 0;

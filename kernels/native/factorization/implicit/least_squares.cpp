@@ -24,7 +24,7 @@ constexpr int TILE = 8;   // rows of a matrix that fit into registers
 constexpr int MOST_LINES = 4096 / LINE + 1;
 constexpr int64_t GRAM_BYTES = 1 << 26, GRAM_PARTS = 64, GRAM_VECTORS = 512;
 constexpr float LEAST = 1e-20f;      // a squared residual that needs no step
-constexpr float LEAST_PIVOT = 1e-7f; // in units of the diagonal's mean
+constexpr float LEAST_PIVOT = 1e-7f; // relative to the diagonal's mean
 
 // One half of a pass: the side to solve for.
 struct Half {
@@ -39,7 +39,7 @@ struct Half {
     }
 };
 
-// What one thread needs: vectors of the solution, and for Cholesky the matrix and a batch.
+// Buffers of one thread: vectors of the solution, and for Cholesky the matrix and a batch.
 struct Room {
     Charged<float> memory;
     float *r, *p, *ap, *matrix, *plain, *scaled;
@@ -134,7 +134,7 @@ template <int N> void apply(const Half &h, int64_t place, const float *p, float 
         store16(out + l * LINE, sum[l] + load16(out + l * LINE));
 }
 
-// The power of two next below a vector's largest number; 1 for a vector of zeros.
+// The largest power of two below a vector's largest number; 1 for a vector of zeros.
 float unit_of(const float *a, int lines) {
     float most = 0;
     for (int k = 0; k < lines * LINE; k++)
@@ -142,7 +142,7 @@ float unit_of(const float *a, int lines) {
     return most > 0 && std::isfinite(most) ? std::ldexp(1.0f, std::ilogb(most)) : 1;
 }
 
-// Steps of conjugate gradient from x with the residual in room.r. Returns by how much they lower
+// Makes steps of conjugate gradient from x with the residual in room.r. Returns the decrease of
 // the objective. Residuals are in a unit that keeps the squares of large confidences in range.
 template <int N> double descend(const Half &h, int64_t place, float *x, Room &room) {
     const int lines = N ? N : h.f.lines();
@@ -218,7 +218,7 @@ void eliminate(float *matrix, float *p, int width, int lines) {
     }
 }
 
-// Solves A d = r and adds d to x, as `descend`.
+// Solves A d = r and adds d to x, like `descend`.
 template <int N> double solve(const Half &h, int64_t place, float *x, Room &room) {
     const int lines = N ? N : h.f.lines();
     const int64_t stride = (int64_t)lines * LINE, n = h.lists.count[place];
@@ -240,7 +240,7 @@ template <int N> double solve(const Half &h, int64_t place, float *x, Room &room
     return dot<N>(room.p, room.r, lines);
 }
 
-// Solves for the vectors of a task's places. Returns their share of the objective.
+// Solves for the vectors of a task's indices. Returns their part of the objective.
 template <int N> double solve_task(const Half &h, int64_t task, Room &room, int64_t cancel_mark) {
     const int lines = N ? N : h.f.lines();
     double total = 0;
@@ -291,7 +291,7 @@ double penalty(const Interactions &f, const Side &side) {
     return f.l2 * total;
 }
 
-// One half of a pass, or with cg_steps -1 the objective alone.
+// One half of a pass, or with cg_steps -1 the objective only.
 int half(Interactions &f, bool users, int cg_steps, int threads, int64_t cancel_mark,
          double *objective) {
     Side &mine = users ? f.users : f.items, &theirs = users ? f.items : f.users;

@@ -19,7 +19,8 @@ namespace tusk {
 namespace {
 
 constexpr double BLOCK_PAIRS = 2048, BLOCK_ITEMS = 32, BLOCK_USERS = 4, MOST_GRID = 16;
-constexpr int DRAWS = 16; // of an item without feedback, before the triple is given up
+constexpr int DRAWS = 16; // attempts to find an item without feedback, before the triple is
+                          // skipped
 
 struct Pair {
     int32_t user, item;
@@ -28,9 +29,9 @@ struct Pair {
 // The blocks of an epoch. Block (a, b) has pairs start[a * grid + b] to start[a * grid + b + 1].
 struct Blocks {
     int32_t grid = 1;
-    std::vector<int32_t> users; // first place of each range, and the number of places
+    std::vector<int32_t> users; // first index of each range, and the number of indices
     std::vector<int32_t> items; // in the order of the permutation
-    std::vector<int32_t> range; // of items, by place
+    std::vector<int32_t> range; // of items, by index
     std::vector<int64_t> start;
     Charged<Pair> pairs;
     int32_t first_item(int32_t b) const { return (int32_t)((int64_t)items.size() * b / grid); }
@@ -98,7 +99,7 @@ bool has_item(const Interactions &f, int32_t user, int32_t item) {
     return found < end && found->place == item;
 }
 
-// What triples lost, and how many they were.
+// Sum of losses, and number of triples.
 struct Lost {
     double loss = 0;
     int64_t n = 0;

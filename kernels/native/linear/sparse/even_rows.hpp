@@ -1,7 +1,7 @@
-// Margins and gradient of a block of sparse rows that all have equally many entries, such as rows
-// of numbers beside categories. These begin with the same ids: the entries of the numbers are one
-// vector, whose gradient is summed in a register. The other entries are as many in each row, so
-// that compilers unroll the loop over them.
+// Margins and gradient of a block of sparse rows with equally many entries, such as rows of
+// numbers and categories. These begin with the same ids: the entries of the numbers are one
+// vector, whose gradient is summed in a register. The number of other entries is the same in each
+// row, so that compilers unroll the loop over them.
 #pragma once
 
 #include <algorithm>
@@ -95,13 +95,13 @@ private:
         }
     }
 
-    // The first entries of row i. Lanes beyond the run are finite, but not the row's.
+    // The first entries of row i. Lanes beyond the run are finite, but belong to other entries.
     v8d leading(int i) const {
         const T *x = value_ + (size_t)i * entries_;
         return whole(i) ? load(x) : load_tail(x, (int)run_);
     }
 
-    // The part of the margins of rows i to i + 7 that is the run's; of the first n rows alone.
+    // The part of the margins of rows i to i + 7 due to the run, for the first n rows only.
     v8d leading_margins(v8d w, int i, int n) const {
         v8d products[LANES];
         if (n == LANES && whole(i + n - 1))

@@ -1,7 +1,6 @@
-// The curvature of short sparse rows: the products of their entries are added one by one.
-//
-// Rows of numbers beside categories begin with the same ids. The products of these entries with
-// each other are summed in registers, and those with each other entry are one vector.
+// The curvature of short sparse rows: the products of their entries are added one by one. Rows of
+// numbers and categories begin with the same ids. The products of these entries with each other
+// are summed in registers, and those with each other entry are one vector.
 #pragma once
 
 #include <vector>
@@ -24,8 +23,7 @@ template <class E, class T> bool short_rows(const SparseBlock<T> &rows, int64_t 
     return ENTRY_PRODUCTS<E> * products < rows.n * (p * (p + 1) / 2);
 }
 
-// Entries of z = (x * scale, 1) of one row in rising order of their ids, each of which occurs
-// once. The 1 has the id d.
+// Entries of z = (x * scale, 1) of one row in rising order of distinct ids. The 1 has the id d.
 class ScaledRow {
 public:
     template <class T> void read(const SparseRow<T> &row, const double *scale, int64_t d) {
@@ -79,16 +77,17 @@ private:
     }
 };
 
-// How the rows of a block begin: each of them with the ids first, first + 1, ..., as numbers' are.
+// Common first ids of the rows of a block: first, first + 1, ..., such as those of numbers.
 struct Leading {
     static constexpr uint32_t MOST = LANES - 1; // the last lane is the intercept's
 
     int32_t first = 0;
-    uint32_t run = 0;                     // how many they are
+    uint32_t run = 0;                     // their number
     uint32_t longest = 0, shortest = ~0u; // entries of a row
     bool rising = true;                   // whether the ids of each row rise
 
-    // columns: of what is read in whole vectors.
+    // Determines the common ids of the rows. columns: number of columns that are read in whole
+    // vectors.
     template <class T> Leading(const SparseBlock<T> &rows, int64_t columns) {
         const SparseRow<T> top = sparse_row(rows, 0);
         run = std::min(top.n, MOST);
@@ -109,11 +108,11 @@ struct Leading {
     }
 };
 
-// Where the products of a block's rows go.
+// Destination of the products of a block's rows.
 struct Products {
     int64_t d, width;    // the intercept's id, and numbers in a row of the product
-    const double *scale; // of padded(d + 1) features
-    double *sums;        // of whose rows the lower triangle counts
+    const double *scale; // for padded(d + 1) features
+    double *sums;        // only the lower triangle of its rows counts
 
     double *row(int64_t id) const { return sums + id * width; }
 };
@@ -134,7 +133,7 @@ public:
             store(z_[i], z);
         }
     }
-    // Those of row i without the intercept.
+    // The leading entries of row i without the intercept.
     v8d without_constant(int i) const {
         const v8d entries = {1, 1, 1, 1, 1, 1, 1, 0};
         return load(z_[i]) * entries;
@@ -166,7 +165,7 @@ private:
 template <int M, class T>
 void add_others(const SparseBlock<T> &rows, const Leading &lead, const LeadingPanel &panel,
                 const double *h, const Products &to) {
-    const Products into = to; // so that compilers know that stores do not change it
+    const Products into = to; // a copy, so that compilers know that stores do not change it
     const int64_t first = lead.first, run = lead.run;
     double *last = into.row(into.d);
     for (int i = 0; i < rows.n; i++) {
@@ -259,7 +258,7 @@ void add_unordered(const SparseBlock<T> &rows, const double *h, const Products &
     }
 }
 
-// Adds sum_i h[i] z_i z_i'. z: for a row of whatever length.
+// Adds sum_i h[i] z_i z_i'. z: buffer for a row of any length.
 template <class T>
 void add_products(const SparseBlock<T> &rows, const double *h, const Products &to, ScaledRow &z) {
     const Leading lead(rows, padded(to.d + 1));

@@ -37,8 +37,8 @@ public:
     int64_t rank = 0;
     double smallest = 1;
 
-    // Factorizes the packed lower triangle. Calls ending() often, and returns false once that is
-    // true.
+    // Factorizes the packed lower triangle. Calls ending() often, and returns false once it
+    // returns true.
     template <class Ending> bool decompose(const double *h, const Ending &ending) {
         rank = 0;
         smallest = 1;
@@ -104,7 +104,7 @@ private:
     // The vector of row k that holds column j.
     double *from(int64_t k, int64_t j) { return u.data() + k * width + down(j); }
 
-    // The upper triangle, and zeros in its place where a vector begins before the diagonal.
+    // Unpacks the upper triangle, with zeros where a vector begins before the diagonal.
     void unpack(const double *h) {
         std::fill(u.begin(), u.end(), 0.0);
         for (int64_t j = 0; j < p; j++) {
@@ -115,7 +115,7 @@ private:
         }
     }
 
-    // Divides row k by the root of its pivot, from which all rows above it were subtracted.
+    // Divides row k by the root of its pivot, after all rows above it were subtracted.
     void settle_row(int64_t k) {
         double *row = u.data() + k * width;
         const double pivot = row[k];
@@ -152,7 +152,7 @@ private:
         }
     }
 
-    // One step of U' y = s: s[k] becomes y[k], and is subtracted from those behind it.
+    // One step of U' y = s: s[k] becomes y[k], and is subtracted from those after it.
     void forward(int64_t k, double *s) {
         const double y = inverse[k] ? s[k] * inverse[k] : 0, *row = u.data() + k * width;
         for (int64_t i = down(k); i < width; i += LANES)
@@ -162,7 +162,7 @@ private:
 
     const int64_t p, width;
     std::vector<double> u;       // (p, width), upper triangle; rows without a pivot are 0
-    std::vector<double> inverse; // of the diagonal of U, 0 where there is no pivot
+    std::vector<double> inverse; // inverse of the diagonal of U, 0 without a pivot
     std::vector<double> diagonal, step_;
 };
 

@@ -1,4 +1,4 @@
-// What hidden units make of their sums, and the slope of it.
+// Activations of hidden units, and their derivatives.
 #pragma once
 
 #include "../api.h"
@@ -12,7 +12,7 @@ struct Activated {
 
 struct Relu {
     Activated operator()(vf z) const {
-        // a number that is none stays what it is
+        // NaN stays NaN
         return {select(z < 0.0f, vf{}, z), select(z > 0.0f, vf{} + 1.0f, vf{})};
     }
 };
@@ -35,7 +35,7 @@ struct Gelu {
         p = p * t + 1.421413741f;
         p = p * t - 0.284496736f;
         p = p * t + 0.254829592f;
-        vf tail = 0.5f * p * t * e; // of the distribution beyond |z|
+        vf tail = 0.5f * p * t * e; // probability of the distribution beyond |z|
         vf below = select(z < 0.0f, tail, 1.0f - tail);
         return {z * below, below + z * e * 0.398942280f};
     }

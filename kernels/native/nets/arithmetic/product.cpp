@@ -24,7 +24,7 @@ inline void begin(vf (&sum)[ROWS][VECS], Start start, const float *row, const fl
                                                  : load(row + v * WIDE);
 }
 
-// ROWS rows of c, VECS vectors of each.
+// Computes ROWS rows of c, VECS vectors of each.
 template <int ROWS, int VECS>
 void tile(const Left &l, const Right &r, float *c, Start start, const float *row) {
     vf sum[ROWS][VECS];
@@ -43,7 +43,7 @@ void tile(const Left &l, const Right &r, float *c, Start start, const float *row
             store(c + i * r.n + v * WIDE, sum[i][v]);
 }
 
-// All rows of some columns.
+// Computes all rows of some columns.
 template <int VECS>
 void columns(Left l, const Right &r, int64_t m, float *c, Start start, const float *row) {
     auto down = [&]<int ROWS>() {

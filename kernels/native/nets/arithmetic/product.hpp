@@ -19,7 +19,7 @@ struct Sizes {
     int64_t m, inner, n;
 };
 
-// What a product is added to: 0, a row that is added to all, or c itself.
+// The initial value of a product: 0, a row for all rows, or c itself.
 enum class Start { zero, row, itself };
 void multiply(const Left &l, const float *r, const Sizes &sizes, float *c, Start start,
               const float *row = nullptr);

@@ -15,7 +15,7 @@ inline uint64_t hashed(uint64_t x) {
     return x ^ (x >> 31);
 }
 
-// A seed of something within something that has a seed.
+// Derives the seed of item `number` from a seed.
 inline uint64_t within(uint64_t seed, uint64_t number) {
     return hashed(hashed(seed) ^ (number + UINT64_C(0x632be59bd9b4e019)));
 }
@@ -33,8 +33,7 @@ private:
     uint64_t state_;
 };
 
-// Which units of a hidden layer stay: each with probability 1 - dropout, and scaled by its
-// inverse.
+// Selects units of a hidden layer: each stays with probability 1 - dropout, scaled by its inverse.
 class Dropout {
 public:
     Dropout(double dropout, uint64_t seed)

@@ -1,9 +1,9 @@
-// Pieces of a batch whose net lies on several workers: rows, losses and gradients, and steps.
+// Pieces of a batch of a net on several workers: rows, losses and gradients, and steps.
 #include <memory>
 
 #include "../descent.hpp"
 
-// What a worker keeps from batch to batch.
+// State of a worker between batches.
 struct tk_net_room {
     tusk_memory *memory;
     tusk::Turned turned;
@@ -13,7 +13,7 @@ struct tk_net_room {
 namespace tusk {
 namespace {
 
-// A net whose vectors are nowhere dense: gradients by the layers, and by the vectors of rows.
+// The net with sparse vectors: gradients by the layers, and by the vectors of rows.
 tk_net as_sparse(const tk_net &net) {
     tk_net found = net;
     found.sparse = 1;
@@ -38,7 +38,7 @@ int copy_out(const tk_pass &pass, const tk_net &net, tusk_memory *memory,
     return cancelled(pass.cancel_mark) ? (int)TK_CANCELLED : (int)TK_OK;
 }
 
-// Adds the gradients of neighbours until the first one has the sum.
+// Adds neighbouring gradients by pairs until the first one has the sum.
 void add_by_pairs(std::vector<Space> &spaces, int64_t n, int64_t floats) {
     for (int64_t apart = 1; apart < n; apart *= 2)
         for (int64_t p = 0; p + apart < n; p += 2 * apart) {

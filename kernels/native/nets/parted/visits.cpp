@@ -1,4 +1,4 @@
-// A net that goes from part to part of a group's rows: what happens at each.
+// A net that goes from part to part of a group's rows: the operations at each part.
 #include "../descent.hpp"
 
 namespace tusk {

@@ -1,4 +1,4 @@
-// Blocks of features, and the exact minimum over the weights of one.
+// Blocks of features, and the exact minimum over the weights of one block.
 #include "blocks.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Features whose weights enter a model together: the penalty l1 sqrt(p) ||w|| + l2/2 ||w||^2 of a
 // block of p features (M. Yuan and Y. Lin, Model selection and estimation in regression with
-// grouped variables, JRSS B 68, 2006). Features that are alone are in no block.
+// grouped variables, JRSS B 68, 2006). Single features are in no block.
 #pragma once
 
 #include <algorithm>
@@ -13,26 +13,26 @@
 
 namespace tusk {
 
-// Which features are in which block.
+// Assignment of features to blocks.
 struct Blocks {
-    std::vector<int32_t> of; // (d,) the block of a feature, -1: it is alone; empty: all are
+    std::vector<int32_t> of; // (d,) the block of a feature, -1: none; empty: no blocks
     std::vector<std::vector<int32_t>> members;
     std::vector<double> root; // of the number of members
 
     bool empty() const { return members.empty(); }
     int32_t at(int64_t j) const { return of.empty() ? -1 : of[j]; }
 
-    // number: (d,) equal numbers are in a block, NULL: all features are alone.
+    // number: (d,) features with equal numbers form a block, NULL: no blocks.
     static Blocks made(const int32_t *number, int64_t d);
     // By block: ||v|| / sqrt(p) of its members' numbers.
     std::vector<double> sizes(const std::vector<double> &v) const;
 };
 
-constexpr size_t MOST_ROTATED = 128; // features of a block whose eigenvectors are computed
+constexpr size_t MOST_ROTATED = 128; // largest block whose eigenvectors are computed
 
-// The eigenvectors of A^T A, (p, p) by rows, and its eigenvalues, for the columns A of a block. Of
-// more than MOST_ROTATED features no vectors, which stand for the unit vectors, and a bound of all
-// eigenvalues.
+// The eigenvectors of A^T A, (p, p) by rows, and its eigenvalues, for the columns A of a block.
+// With more than MOST_ROTATED features there are no vectors, which stands for the unit vectors,
+// and a bound of all eigenvalues.
 struct Spectrum {
     std::vector<double> vectors, values;
 };
@@ -51,7 +51,7 @@ struct Unit {
     void least(const Penalty &penalty, const double *u, const double *w0, double *to) const;
 };
 
-// The products of a block's columns with each other. The state's numbers are put back.
+// The products of a block's columns with each other. Restores the state's numbers.
 template <class State> Spectrum spectrum_of(State &state, size_t at, size_t count) {
     const bool many = count > MOST_ROTATED;
     std::vector<double> kept(state.numbers), m(many ? 0 : count * count), sums(many ? count : 0);

@@ -7,9 +7,10 @@
 namespace tusk {
 
 namespace {
-constexpr double COLLINEAR = 1e-10; // share of a column's square that other columns leave
-constexpr double BEYOND = 1e-10;    // share of the penalty by which a correlation may exceed it
-constexpr double ROUNDING = 1e-14;  // of correlations
+constexpr double COLLINEAR = 1e-10; // least fraction of a column's square that other columns do
+                                    // not explain
+constexpr double BEYOND = 1e-10;    // tolerance of a correlation above the penalty, relative
+constexpr double ROUNDING = 1e-14;  // relative to correlations
 } // namespace
 
 ActiveSet::ActiveSet(const std::vector<double> &product, const std::vector<double> &with_y,
@@ -37,7 +38,7 @@ int64_t ActiveSet::run(const Penalty &penalty, int64_t most, std::vector<double>
     return solved;
 }
 
-// The members are the weights that are not 0, and those without a penalty.
+// Sets the members: the nonzero weights, and those without a penalty.
 void ActiveSet::begin(const std::vector<double> &w) {
     largest_ = 0;
     for (double one : with_y_)
@@ -59,8 +60,8 @@ void ActiveSet::begin(const std::vector<double> &w) {
     }
 }
 
-// Cholesky's factor of the members' products, row by row: rows that are known stay. Returns false
-// where a column is a combination of those before.
+// Updates Cholesky's factor of the members' products, row by row; known rows stay. Returns false
+// if a column is a combination of earlier ones.
 bool ActiveSet::factorise(double l2) {
     if (l2 != l2_)
         rows_ = 0;
@@ -118,7 +119,7 @@ bool ActiveSet::move(std::vector<double> &w) {
     return false;
 }
 
-// Takes the weight in whose correlation exceeds the penalty most. Returns whether there is one.
+// Adds the weight whose correlation exceeds the penalty most. Returns whether there is one.
 bool ActiveSet::enter(const Penalty &penalty, const std::vector<double> &w,
                       const std::vector<double> &u) {
     double most = penalty.l1 * (1 + BEYOND) + ROUNDING * largest_;

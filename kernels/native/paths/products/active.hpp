@@ -1,6 +1,6 @@
-// The optimum from the weights of a penalty before, by systems of equations for the weights that
-// are not 0, as a homotopy has them (M. Osborne, B. Presnell and B. Turlach, A new approach to
-// variable selection in least squares problems, IMA Journal of Numerical Analysis 20, 2000).
+// The optimum from the weights of the previous penalty, by systems of equations for the nonzero
+// weights, as in a homotopy (M. Osborne, B. Presnell and B. Turlach, A new approach to variable
+// selection in least squares problems, IMA Journal of Numerical Analysis 20, 2000).
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace tusk {
 // c (d,) with the labels. One weight enters or leaves at a time.
 class ActiveSet {
 public:
-    // free: (d,) not 0 for weights without a penalty.
+    // free: (d,) nonzero for weights without a penalty.
     ActiveSet(const std::vector<double> &product, const std::vector<double> &with_y,
               const std::vector<uint8_t> &free);
 
-    // Goes on from the weights w. u: c - P w, of the weights that are found. Returns the number
-    // of systems that were solved. It gives up where columns are collinear, or after `most`
-    // systems: the weights are no optimum then.
+    // Continues from the weights w. u: c - P w, for the resulting weights. Returns the number of
+    // systems solved. It gives up if columns are collinear, or after `most` systems: the weights
+    // are then not optimal.
     int64_t run(const Penalty &penalty, int64_t most, std::vector<double> &w,
                 std::vector<double> &u);
 
@@ -32,7 +32,7 @@ private:
     std::vector<int32_t> member_;      // in the order of the factor's rows
     std::vector<double> sign_, found_; // by member: of the penalty, 0 without one; the solution
     std::vector<double> factor_;       // (d, d) rows of Cholesky's factor, of which
-    int64_t rows_ = 0;                 // so many are those of the members,
+    int64_t rows_ = 0;                 // this many belong to the members,
     double l2_ = -1;                   // with this on the diagonal
 
     double &factor(int64_t row, int64_t column) { return factor_[row * d_ + column]; }

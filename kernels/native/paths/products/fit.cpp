@@ -11,13 +11,14 @@ namespace {
 constexpr double CONSTANT = 1e-12; // variance over mean square from which on a feature varies
 constexpr double SAME = 1e-28;     // the same of labels
 constexpr double FAR = 1e300;      // a penalty that holds all weights at 0
-constexpr double ROUNDING = 1e-9;  // share of its terms from which on a sum has digits
-constexpr int64_t SYSTEMS_OF_WEIGHT = 3; // that are solved for a penalty, at most
+constexpr double ROUNDING = 1e-9;  // relative size below which a sum of terms has no digits
+constexpr int64_t SYSTEMS_OF_WEIGHT = 3; // limit on systems per weight that are solved for a
+                                         // penalty
 } // namespace
 
 bool ProductFit::fits(const Rules &rules, const tusk_group &group) {
     int64_t parts = std::max<int32_t>(rules.spec->folds, 1);
-    bool apart = !rules.spec->folds || !rules.spec->role; // each part is held out alone
+    bool apart = !rules.spec->folds || !rules.spec->role; // each part is held out separately
     return apart && !rules.logistic() && !rules.block && !tusk_is_sparse(group.kind) &&
            Sums::few(group.dim, parts) && group.n_rows >= group.dim;
 }
@@ -46,7 +47,7 @@ ProductFit::ProductFit(const Sums &sums, int64_t without, const Rules &rules)
     bool explained = rules.free && is_explained(null_, 0.5 * labels_, *rules.spec);
     Penalty none{0, 0, !!rules.spec->positive};
     double shift = sums.shift[sums.labels()] + mean_;
-    bool same = null_ <= SAME * shift * shift; // the labels are the same but for rounding
+    bool same = null_ <= SAME * shift * shift; // the labels are equal up to rounding
     same |= explained;
     double of_labels = labels_ + mean_ * mean_;
     for (int64_t j = 0; j < d_; j++) {
@@ -57,7 +58,8 @@ ProductFit::ProductFit(const Sums &sums, int64_t without, const Rules &rules)
     }
 }
 
-// Centres and scales, and how much the labels vary. all: whether it is the fit of all rows.
+// Computes centres and scales, and the variance of the labels. all: whether it is the fit of all
+// rows.
 void ProductFit::measure(const std::vector<double> &total, bool all) {
     int64_t k = sums_.k, ones = sums_.ones(), y = sums_.labels();
     double weight = total[ones * k + ones];
@@ -91,7 +93,7 @@ void ProductFit::measure_products(const std::vector<double> &total) {
     }
 }
 
-// Solves systems of equations, and descends by coordinates where these did not close the gap.
+// Solves systems of equations, and uses coordinate descent if these did not close the gap.
 void ProductFit::fit(const Penalty &penalty, double tolerance) {
     int64_t most = rules_.spec->max_epochs;
     objective_ = gap_ = NAN;
@@ -120,7 +122,7 @@ void ProductFit::solve(double lambda, tk_path_point &point) {
         point.intercept -= found.value[c] * sums_.of_zero(found.feature[c]);
 }
 
-// The margin where x' is `Sums::shift`, less the same of the labels.
+// The margin at x' = `Sums::shift`, minus the label's shift.
 double ProductFit::intercept() const {
     double b = mean_;
     for (int64_t j = 0; j < d_; j++)

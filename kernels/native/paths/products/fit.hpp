@@ -12,10 +12,10 @@
 
 namespace tusk {
 
-// As `Fit` in fit.hpp, whose weights are those of z = scale (x - centre) too.
+// Like `Fit` in fit.hpp, with weights of z = scale (x - centre).
 class ProductFit {
 public:
-    // Fits all rows but those of a part, or with -1 all.
+    // Fits all rows except those of a part, or all with -1.
     ProductFit(const Sums &sums, int64_t without, const Rules &rules);
 
     double largest_lambda() const { return largest_ / rules_.alpha[2]; }
@@ -23,7 +23,7 @@ public:
     Weights weights() const;
     // The mean squared error of a part's rows.
     double held_out(int64_t part) const;
-    // Whether rules and rows are of this kind.
+    // Whether this class applies to rules and rows.
     static bool fits(const Rules &rules, const tusk_group &group);
 
 private:
@@ -32,7 +32,7 @@ private:
     int64_t d_;
     bool out_of_range_ = false;
     std::vector<double> centre_, scale_, product_, with_y_; // (d,), (d,), (d, d), (d,)
-    double mean_ = 0, labels_ = 0;                          // of the labels; their variance
+    double mean_ = 0, labels_ = 0;                          // mean of the labels; their variance
     std::vector<double> w_;
     std::vector<uint8_t> free_; // (d,)
     Covariances covariances_;

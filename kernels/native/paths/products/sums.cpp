@@ -9,10 +9,11 @@
 namespace tusk {
 
 namespace {
-constexpr int64_t ROWS_AT_ONCE = 480;  // whose columns stay in a core's cache; no power of two
-constexpr int64_t ROWS_OF_TASK = 8192; // at least, where a part has as many
-constexpr int64_t TASKS_OF_PART = 8;   // at most
-constexpr int64_t TASKS_OF_THREAD = 4; // whose sums are kept at the same time
+constexpr int64_t ROWS_AT_ONCE = 480;  // rows whose columns stay in a core's cache; not a power of
+                                       // two
+constexpr int64_t ROWS_OF_TASK = 8192; // least number, if a part has as many
+constexpr int64_t TASKS_OF_PART = 8;   // largest number
+constexpr int64_t TASKS_OF_THREAD = 4; // tasks whose sums are kept at the same time
 constexpr int64_t MOST_NUMBERS = 1 << 22;
 
 // Adds the products of columns j and j + 1 with l and l + 1, n numbers each, n a multiple of
@@ -73,7 +74,7 @@ int64_t Sums::size_of_work() const {
     return size_of_columns() + (k + 1) * (k + 1);
 }
 
-// task(task, columns, sums), so many at the same time; then take(task, sums) in their order.
+// Runs task(task, columns, sums), several at the same time; then take(task, sums) in their order.
 template <class Do, class Take>
 void Sums::each(const std::vector<Task> &tasks, int threads, double *work, int64_t slots, Do task,
                 Take take) const {
@@ -90,7 +91,7 @@ void Sums::each(const std::vector<Task> &tasks, int threads, double *work, int64
     }
 }
 
-// The same for any number of threads, so that sums have the same bits.
+// The same tasks for any number of threads, so that sums have the same bits.
 std::vector<Sums::Task> Sums::tasks() const {
     std::vector<Task> out;
     for (int64_t p = 0; p < parts(); p++) {
@@ -143,8 +144,8 @@ bool Sums::varies(int64_t j) const {
     return false;
 }
 
-// Columns of some rows times the roots of the rows' weights, with rows of 0 up to a multiple of
-// LANES, and with one more column so that there is an even number of them.
+// Computes columns of some rows times the roots of the rows' weights, with rows of 0 up to a
+// multiple of LANES, and with an extra column so that their number is even.
 void Sums::columns(int64_t from, int64_t rows, double *z) const {
     int64_t n = (rows + LANES - 1) / LANES * LANES;
     std::vector<double> root(rows);

@@ -1,5 +1,5 @@
-// Sums over rows from which few dense features are fitted and judged, without the rows (Friedman,
-// Hastie and Tibshirani, 2010, section 2.2, covariance updates).
+// Sums over rows for fitting and evaluating few dense features without the rows (Friedman, Hastie
+// and Tibshirani, 2010, section 2.2, covariance updates).
 #pragma once
 
 #include <vector>
@@ -9,31 +9,31 @@
 
 namespace tusk {
 
-// The weighted products of columns, for each part of the rows: the features, a column of ones,
-// and the labels. With an intercept means over all rows are taken from features and labels, so
-// that sums stay exact where values are large beside their spread. The rows of a fold's fit are
+// The weighted products of columns, for each part of the rows: the features, a column of ones, and
+// the labels. With an intercept means over all rows are subtracted from features and labels, so
+// that sums stay exact if values are large relative to their spread. The rows of a fold's fit are
 // all other parts: their sums are added, because a difference would lose digits.
 class Sums {
 public:
-    // start: parts are the rows from start[p] to start[p + 1]. Throws NoMemory.
+    // start: part p has the rows from start[p] to start[p + 1]. Throws NoMemory.
     Sums(const Sample &rows, const std::vector<int64_t> &start, bool intercept, int threads,
          tusk_memory *memory, int64_t cancel_mark);
 
     static constexpr int64_t MOST_FEATURES = 256;
-    // Whether sums of so many features and parts take little memory.
+    // Whether sums of this many features and parts take little memory.
     static bool few(int64_t d, int64_t parts);
 
     int64_t d, k;              // features; columns: k = d + 2
-    std::vector<double> shift; // (k,) what was taken from x' = x - `Features::origin`, and from y
-    // What is taken from x and y as they came.
+    std::vector<double> shift; // (k,) subtracted from x' = x - `Features::origin`, and from y
+    // Total subtracted from original x and y.
     double of_zero(int64_t j) const { return shift[j] + rows_.features->origin(j); }
     int64_t ones() const { return d; }
     int64_t labels() const { return d + 1; }
     int64_t parts() const { return (int64_t)start_.size() - 1; }
     const double *part(int64_t p) const { return sums_.data() + p * k * k; } // (k, k)
-    // (k, k) over all parts but one, or with -1 over all.
+    // (k, k) over all parts except one, or over all with -1.
     std::vector<double> without(int64_t part) const;
-    // Whether a feature has another value than `shift` has without rounding.
+    // Whether a feature varies beyond the rounding of `shift`.
     bool varies(int64_t j) const;
     // The weighted squares of the labels of a part minus the margins of weights for x', from the
     // rows. Slower than products, but without their rounding.
@@ -52,7 +52,7 @@ private:
     bool intercept_;
 
     std::vector<Task> tasks() const;
-    // Numbers that a task writes to: some rows' columns, and its sums.
+    // Count of numbers that a task writes: some rows' columns, and its sums.
     int64_t size_of_columns() const;
     int64_t size_of_work() const;
     template <class Do, class Take>

@@ -1,4 +1,4 @@
-// Counts of columns as bytes: what a part of a group tells of its rows, and how parts are added.
+// Serialised counts of columns: the message of a part about its rows, and the sum of parts.
 #include <algorithm>
 #include <cstdio>
 #include <unordered_map>
@@ -61,7 +61,7 @@ int count_own(const tusk_group *group, const tk_preparing *how, tk_census *out,
     return TK_OK;
 }
 
-// Counts combinations, once it is known which features the other columns are.
+// Counts combinations, once the features of the other columns are known.
 int count_combinations(const tusk_group *group, const tk_preparing *how, tk_census *out,
                        std::string *error) {
     Columns columns;
@@ -88,7 +88,7 @@ void write_text(std::string &out, const std::string &text) {
     out += text;
 }
 
-// Reads what was written, in the same order. Wrong once it is out of bounds.
+// Reads the counts in the order of writing; `wrong` once it is out of bounds.
 struct Reader {
     const char *at, *end;
     bool wrong = false;

@@ -1,5 +1,5 @@
-// What is counted in the columns of a group's rows before they become features. Counts of parts of
-// a group add up, so rows that lie in several places become the same features everywhere.
+// Counts of the columns of a group's rows before they become features. Counts of parts of a group
+// add up, so rows in several parts become the same features everywhere.
 #pragma once
 
 #include <cstring>
@@ -10,11 +10,11 @@
 
 namespace tusk {
 
-// What a pass over the rows finds of one column.
+// Statistics of one column in a pass over the rows.
 struct Seen {
     std::vector<int64_t> count; // by level
     int64_t missing = 0, n = 0;
-    ExactSum sum; // of numbers, where means fill gaps
+    ExactSum sum; // of numbers, if means fill gaps
 
     void add(const Seen &other) {
         for (size_t level = 0; level < count.size(); level++)
@@ -25,8 +25,8 @@ struct Seen {
     }
 };
 
-// The same by level, whatever other levels there are. Keys are texts, or the bytes of a number, of
-// a bucket of words or of a combination.
+// The same by level, independent of other levels. Keys are texts, or the bytes of a number, of a
+// bucket of words or of a combination.
 struct ColumnCounts {
     std::map<std::string, int64_t> count;
     int64_t missing = 0, n = 0;
@@ -53,26 +53,26 @@ template <class T> T of_key(const std::string &key) {
     return x;
 }
 
-// Finds the levels of categories and of the label; `feature` has their places by part and code.
-// Refuses numbers that are too large to name anything.
+// Finds the levels of categories and of the label; `feature` has their indices by part and code.
+// Rejects numbers that are too large to identify a level.
 int find_levels(const tusk_group *group, const tk_preparing *how, int threads, Columns *out,
                 std::string *error);
 
-// Counts the rows of each column that is no product.
+// Counts the rows of each column that is not a product.
 int look_at_rows(const tusk_group *group, const tk_preparing *how, int threads,
                  const Columns &columns, std::vector<Seen> &seen);
 
 } // namespace tusk
 
 struct tk_census {
-    std::string schema;                      // of the columns; nothing: no rows yet
+    std::string schema;                      // of the columns; empty: no rows yet
     bool products = false;                   // whether combinations were counted
     std::vector<tusk::ColumnCounts> columns; // the label comes last
 };
 
 namespace tusk {
 
-// What is known of a column of the rows of all parts; NULL: all rows are here.
+// The counts of a column over the rows of all parts; NULL: all rows are here.
 inline const ColumnCounts *known_of(const tk_preparing *how, size_t column) {
     return how->census ? &how->census->columns[column] : nullptr;
 }

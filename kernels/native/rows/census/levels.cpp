@@ -1,4 +1,4 @@
-// The levels of categories, and how often each of them occurs.
+// The levels of categories, and the number of rows of each.
 #include <algorithm>
 #include <cmath>
 
@@ -7,7 +7,7 @@
 namespace tusk {
 namespace {
 
-// The levels of all parts, and those known, in order; place: by part and code.
+// The levels of all parts, and known ones, in order; place: index by part and code.
 std::vector<std::string_view> united(const std::vector<const tusk_part *> &parts, size_t column,
                                      const ColumnCounts *known,
                                      std::vector<std::vector<int32_t>> *place) {
@@ -44,7 +44,7 @@ struct Distinct {
 };
 using AllDistinct = std::vector<Distinct>; // by column
 
-// Those of the wanted columns, each thread's share of the segments on its own.
+// The distinct values of the wanted columns; each thread collects its segments separately.
 AllDistinct distinct_in(const tusk_group *group, int64_t cancel_mark, int threads,
                         const std::vector<Column *> &wanted) {
     std::vector<const tusk_segment *> segments;
@@ -62,7 +62,7 @@ AllDistinct distinct_in(const tusk_group *group, int64_t cancel_mark, int thread
             each_row_of(segments[i], group->parts->schema, [&](const auto *x) {
                 for (size_t k = 0; k < wanted.size(); k++)
                     own[k].add(tusk_part_of((double)x[wanted[k]->source], wanted[k]->part) +
-                               0.0); // not -0
+                               0.0); // converts -0 to 0
             });
         }
     });
@@ -73,7 +73,7 @@ AllDistinct distinct_in(const tusk_group *group, int64_t cancel_mark, int thread
     return std::move(all[0]);
 }
 
-// The same of the rows of all parts, which were counted.
+// The same for the rows of all parts, from their counts.
 AllDistinct known_numbers(const Columns &all, const tk_preparing *how,
                           const std::vector<Column *> &wanted) {
     AllDistinct found(wanted.size());
@@ -83,7 +83,7 @@ AllDistinct known_numbers(const Columns &all, const tk_preparing *how,
     return found;
 }
 
-// The distinct values of categories that are numbers become levels, the least first.
+// Turns the distinct values of categories that are numbers into levels, the least first.
 int find_numbers(const tusk_group *group, const tk_preparing *how, int threads, Columns *out,
                  std::string *error) {
     std::vector<Column *> wanted;
@@ -114,7 +114,7 @@ int find_numbers(const tusk_group *group, const tk_preparing *how, int threads, 
     return TK_OK;
 }
 
-// What was counted in the rows of all parts.
+// Adds the counts of the rows of all parts.
 void look_at(const ColumnCounts &known, const Column &c, Seen &seen) {
     seen.missing = known.missing;
     seen.n = known.n;
@@ -130,7 +130,7 @@ void look_at(const ColumnCounts &known, const Column &c, Seen &seen) {
     }
 }
 
-// Looks at the rows of one segment; means: whether numbers are summed.
+// Counts the rows of one segment; means: whether numbers are summed.
 void look_at(const tusk_segment *s, size_t part, const tusk_schema *schema, const Columns &c,
              bool means, std::vector<Seen> &seen) {
     each_row_of(s, schema, [&](const auto *x) {

@@ -26,8 +26,8 @@ template <class Id> int sort_ids(Id *first, Id *last, int bit, int64_t mark) {
     return code ? code : sort_ids(ones, last, bit - 1, mark);
 }
 
-// Finds the position of an id in an ascending list. A table holds where each range of 2^shift ids
-// begins, so the binary search covers one range only.
+// Finds the index of an id in an ascending list. A table has the start of each range of 2^shift
+// ids, so the binary search covers one range only.
 template <class Id> class Places {
 public:
     int build(tusk_memory *memory, const Id *ids, int64_t n) {

@@ -1,5 +1,5 @@
-// Numbers the ids of rows that have wide ones. The ids that occur are collected in parts: memory
-// is proportional to how many they are, not to the entries, nor to the largest id.
+// Numbers the ids of rows with wide ids. The distinct ids are collected in parts: memory is
+// proportional to their number, not to the entries, nor to the largest id.
 #include <cstring>
 #include <utility>
 
@@ -32,7 +32,7 @@ int64_t id_of(const int32_t *low, const int32_t *high, uint32_t i) {
     return high ? tusk_joined_id(high[i], low[i]) : low[i];
 }
 
-// The distinct ids so far, ascending, and those that came since.
+// The distinct ids so far, ascending, and those added since.
 class Distinct {
 public:
     Distinct(tusk_memory *memory, int64_t mark) : memory_(memory), mark_(mark) {}

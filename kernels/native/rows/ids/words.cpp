@@ -1,5 +1,6 @@
-// Documents of words: the dictionaries of a group's parts become one, which is sorted, and the ids
-// of the rows become places in it. So they depend neither on threads nor on the order of the rows.
+// Documents of words: merges the dictionaries of a group's parts into a sorted one, and replaces
+// the ids of the rows by indices into it. So they depend neither on threads nor on the order of
+// the rows.
 #include <cstring>
 #include <vector>
 
@@ -10,7 +11,7 @@
 namespace tusk {
 namespace {
 
-constexpr double NUMBERED = 1; // the label of rows whose ids are places by now
+constexpr double NUMBERED = 1; // the label of rows whose ids are indices already
 
 struct Word {
     uint64_t start; // its first 8 bytes, so that their order is that of the texts
@@ -61,7 +62,7 @@ int sorted_words(const tusk_group *group, tusk_memory *memory, int64_t mark, Cha
     return cancelled(mark) ? TK_CANCELLED : TK_OK;
 }
 
-// The distinct words one behind the other, and where each ends; places: by part and code.
+// Concatenates the distinct words, with their ends; places: index by part and code.
 int dictionary_of(const Word *words, int64_t n, tusk_memory *memory,
                   std::vector<std::vector<int32_t>> &places, tk_words *out) {
     int64_t distinct = 0, bytes = 0;
@@ -94,7 +95,7 @@ int dictionary_of(const Word *words, int64_t n, tusk_memory *memory,
     return TK_OK;
 }
 
-// The segments of a part end where those of the next part that has any begin.
+// The segments of a part end where those of the next nonempty part begin.
 int number_rows(const tusk_group *group, int64_t mark,
                 const std::vector<std::vector<int32_t>> &places) {
     size_t number = 0;

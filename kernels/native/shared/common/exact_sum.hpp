@@ -17,7 +17,7 @@ public:
         std::memcpy(&bits, &x, sizeof bits);
         auto exponent = (int32_t)(bits >> 52 & 0x7ff);
         if (exponent == 0x7ff) {
-            wild_ += x; // infinity or no number, and so is the sum
+            wild_ += x; // infinity or NaN, and so is the sum
             return;
         }
         uint64_t digits = bits & ((UINT64_C(1) << 52) - 1);
@@ -43,7 +43,7 @@ public:
         carry();
     }
 
-    // The same sum has the same digits, which `of_digits` reads; false if these are none.
+    // Equal sums have equal digits, which `of_digits` reads; it returns false for invalid ones.
     static constexpr int32_t WORDS = 70; // of 2,046 places and 53 digits, and carries of 2^32 rows
     struct Digits {
         int64_t words[WORDS];
@@ -89,7 +89,7 @@ public:
 private:
     static constexpr int64_t MOST = INT64_C(1) << 30; // that a word has room for
 
-    // Leaves less than 2^32 in each word but the last, which has the sign.
+    // Leaves less than 2^32 in each word except the last, which has the sign.
     void carry() {
         for (int32_t i = 0; i + 1 < WORDS; i++) {
             int64_t over = words_[i] >> 32;

@@ -1,4 +1,4 @@
-// Training of the groups of a batch, each by itself.
+// Training of the groups of a batch, each independently.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace tusk {
 
-// Calls run(group, threads) for each of `large` with all threads, then for those of `small` side
-// by side. The first code that is none of success, in the order of groups.
+// Calls run(group, threads) for each of `large` with all threads, then for those of `small`
+// concurrently. Returns the first failure code, in the order of groups.
 template <class Run>
 int train_groups(const tk_pass &pass, const std::vector<int64_t> &large,
                  const std::vector<int64_t> &small, Run run) {

@@ -20,13 +20,13 @@ class CommonRows {
 public:
     CommonRows(const tk_pass *pass, int64_t most_rows);
 
-    // Sums over rows as `sum_over_chunks` has them. body(chunk, groups, acc) is called once for
-    // all groups that have the rows; acc has `width` sums of each.
+    // Sums over rows like `sum_over_chunks`. body(chunk, groups, acc) is called once for all
+    // groups that have the rows; acc has `width` sums of each.
     using Body = void(const Chunk &, const std::vector<int64_t> &, double *);
     int sum(const tk_pass *pass, int64_t width, double *out, Ref<Body> body) const;
 
 private:
-    // Of a group that is being added: the segments of the groups before it that it may share.
+    // For a group that is being added: the segments of earlier groups that it may share.
     struct Known {
         const tusk_segment *segment;
         int64_t rows, first, count;
@@ -38,7 +38,7 @@ private:
     std::vector<int64_t> group_of_use_; // by stretch
     std::vector<int64_t> stretch_of_;   // of each group in turn, in the order of its rows
     std::vector<int64_t> begin_;        // of each group in stretch_of_, and the end
-    std::vector<int64_t> use_of_;       // beside stretch_of_
+    std::vector<int64_t> use_of_;       // parallel to stretch_of_
 };
 
 } // namespace tusk

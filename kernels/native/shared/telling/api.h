@@ -1,4 +1,4 @@
-/* Where kernels say how far a model is. */
+/* Progress reports of kernels. */
 #ifndef TUSK_TELLING_API_H
 #define TUSK_TELLING_API_H
 

@@ -8,7 +8,7 @@
 namespace tusk {
 namespace {
 
-// What Python set; without it nothing is told.
+// Functions set by Python; without them nothing is reported.
 std::atomic<const tusk_progress *> told{nullptr};
 
 const tusk_progress *functions() {

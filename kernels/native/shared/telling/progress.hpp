@@ -1,4 +1,4 @@
-// Says how far a long computation is, in the list of the host's running trainings.
+// Reports the progress of a long computation, for the list of the host's running trainings.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@ namespace tusk {
 
 class Progress {
 public:
-    // The calling thread begins work of so many units on so many groups of its training.
+    // The calling thread begins `units` units of work on `groups` groups of its training.
     Progress(int64_t units, int64_t groups);
     ~Progress();
     Progress(const Progress &) = delete;
     Progress &operator=(const Progress &) = delete;
 
-    // So many units are done, by any thread, and so many rows were read for them.
+    // Adds finished units, from any thread, and the rows read for them.
     void done(int64_t units, int64_t rows) const;
 
 private:

@@ -12,7 +12,7 @@ class Batch {
 public:
     struct Document {
         int64_t number; // in the batch
-        int64_t first;  // of its entries
+        int64_t first;  // index of its first entry
         int64_t n;
     };
 
@@ -20,7 +20,7 @@ public:
         memory_ = memory;
         slot_.assign(corpus.words(), ABSENT);
     }
-    // Reads documents from .. to - 1, and makes room for vectors of this width. A tk_code.
+    // Reads documents from .. to - 1, and allocates vectors of this width. Returns a tk_code.
     int read(const Corpus &corpus, int64_t from, int64_t to, int64_t width);
 
     Document document(int64_t i) const { return {i, first_[i], first_[i + 1] - first_[i]}; }

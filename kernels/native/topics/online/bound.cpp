@@ -8,7 +8,7 @@
 namespace tusk::topics {
 namespace {
 
-constexpr int64_t WORDS = 512; // in a sum that one thread makes
+constexpr int64_t WORDS = 512; // in a sum that one thread computes
 
 } // namespace
 

@@ -8,7 +8,7 @@
 namespace tusk::topics {
 namespace {
 
-constexpr int64_t DOCUMENTS = 8; // that a thread takes at a time
+constexpr int64_t DOCUMENTS = 8; // documents that a thread takes at a time
 
 double sum_of(const double *x, int64_t n) {
     return std::accumulate(x, x + n, 0.0);
@@ -72,7 +72,7 @@ bool Online::fit(const tk_pass &pass, const Batch::Document &d, Posterior p, dou
     return true;
 }
 
-// score: of each document of the batch, its part of the bound; NULL: nobody asks.
+// score: of each document of the batch, its part of the bound; NULL: not computed.
 int Online::infer(const tk_pass &pass, int threads, double *score) {
     int64_t n = batch_.documents();
     parallel_for((n + DOCUMENTS - 1) / DOCUMENTS, threads, [&](int64_t task) {

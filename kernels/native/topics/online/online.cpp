@@ -8,11 +8,11 @@
 namespace tusk::topics {
 namespace {
 
-constexpr int64_t WORDS = 64;     // that a thread takes at a time
-constexpr double LEAST = 1e-10;   // of the scale, below which it goes into the numbers
-constexpr double DEVIATION = 0.1; // of what lambda begins with, as of Gamma(100, 1/100)
+constexpr int64_t WORDS = 64;     // words that a thread takes at a time
+constexpr double LEAST = 1e-10;   // scale below which it is multiplied into the numbers
+constexpr double DEVIATION = 0.1; // of the initial lambda, as of Gamma(100, 1/100)
 
-// About normal, with mean 1: a sum of four numbers of 16 bits.
+// Approximately normal with mean 1: a sum of four numbers of 16 bits.
 float about_one(uint64_t bits) {
     double sum = 0;
     for (int i = 0; i < 4; i++)
@@ -88,7 +88,7 @@ void Online::decay(double by) {
     add_up();
 }
 
-// Moves lambda: rho of it becomes beta and what suits the batch, as if all were like it.
+// lambda = (1 - rho) lambda + rho (beta + counts of the batch scaled to the corpus).
 void Online::move(int threads) {
     double rho = std::pow(spec_.offset + (double)++steps_, -spec_.decay);
     decay(1 - rho);

@@ -23,7 +23,7 @@ public:
     explicit Online(const tk_online_spec &spec)
         : spec_(spec), width_((spec.topics + LANES - 1) / LANES * LANES) {}
 
-    // Tk_codes, as those of api.h.
+    // Return tk_codes, like the functions of api.h.
     int start(const tusk_group &group, const tk_topic_words *words, const tk_pass &pass,
               tusk_memory *memory, tk_topics_about &about);
     int pass_over(const tk_pass &pass, int threads);
@@ -53,9 +53,9 @@ private:
     template <class Body> void each_share(uint32_t word, Body body) const;
 
     tk_online_spec spec_;
-    int64_t width_; // topics, padded with some that no word has
+    int64_t width_; // number of topics, padded with some that no word has
     Corpus corpus_;
-    Charged<float> lambda_;      // (W, width), of which lambda is beta + scale times this
+    Charged<float> lambda_;      // (W, width); lambda is beta + scale times this
     std::vector<double> totals_; // (width,), sums of lambda_ over words
     double scale_ = 1;
     int64_t steps_ = 0;

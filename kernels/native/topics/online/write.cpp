@@ -7,14 +7,15 @@
 
 namespace tusk::topics {
 
-// Calls body(topic, share) for what a word has of topics beyond beta, but for a thousandth of it.
+// Calls body(topic, share) for the topics of a word beyond beta, except for a thousandth of their
+// sum.
 template <class Body> void Online::each_share(uint32_t word, Body body) const {
     for (int32_t k = 0; k < spec_.topics; k++)
         if (double found = share(word, k); keeps(found))
             body((uint16_t)k, (float)found);
 }
 
-// A word that occurs has an entry, by which readers know.
+// A word that occurs has at least one entry, by which readers recognise it.
 int64_t Online::entries_of(uint32_t word) const {
     int64_t n = 0;
     each_share(word, [&](uint16_t, float) { n++; });

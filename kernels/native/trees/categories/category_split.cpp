@@ -1,5 +1,5 @@
-// Splits by levels, in the order of their gradients (api.h has the source), as LightGBM limits
-// them.
+// Splits by levels, in the order of their gradients (api.h cites the source), with LightGBM's
+// limits.
 #include "category_split.hpp"
 
 #include <algorithm>
@@ -8,10 +8,10 @@
 namespace tusk {
 namespace {
 
-// What rounding may leave of a gain of 0, as a fraction of the leaf's score.
+// Largest residue of a gain of 0 by rounding, as a fraction of the leaf's score.
 constexpr double NOISE = 1e-12;
 
-// Twice what a leaf with these sums lowers the objective by.
+// Twice the decrease of the objective by a leaf with these sums.
 double score_of(const Rule &rule, const Sum &s, const Limits &limits) {
     double v = rule.value(s, limits), h = rule.curvature(s) + rule.boost->l2 + limits.l2;
     return -(2 * rule.gradient(s) * v + h * v * v) - 2 * rule.boost->l1 * std::fabs(v);
@@ -20,7 +20,7 @@ double score_of(const Rule &rule, const Sum &s, const Limits &limits) {
 struct Level {
     Sum sum;
     uint8_t bin;
-    double order; // where it is sorted
+    double order; // sort key
 };
 
 // The search of one category of one leaf.
@@ -69,7 +69,7 @@ private:
     // Sets of 1, 2, ... levels from a first one on, in steps of 1 or -1.
     void prefixes(const Level *first, int64_t most, int64_t step) {
         Sum left{0, 0, 0};
-        int64_t since = 0; // rows since the last set that was looked at
+        int64_t since = 0; // rows since the last set that was evaluated
         for (int64_t n = 1; n <= most; n++) {
             left += first[(n - 1) * step].sum;
             since += first[(n - 1) * step].sum.rows;

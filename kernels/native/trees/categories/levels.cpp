@@ -27,7 +27,7 @@ std::vector<double> most_frequent(std::vector<Counted> &&found, int most) {
     }
     std::vector<double> out;
     for (const Counted &one : found)
-        out.push_back(one.level + 0.0); // not -0
+        out.push_back(one.level + 0.0); // converts -0 to 0
     std::sort(out.begin(), out.end());
     return out.empty() ? std::vector<double>{NO_LEVEL} : out;
 }
@@ -51,8 +51,7 @@ template <class T> bool are_levels_in(const tusk_segment *s, const uint8_t *by_l
     return all;
 }
 
-// The code of each level up to the greatest one that has a bin, and that of all others behind
-// them.
+// The code of each level up to the greatest one that has a bin, and then that of all others.
 std::vector<uint8_t> codes_of(const double *level, const double *end) {
     std::vector<uint8_t> codes(level < end ? (size_t)end[-1] + 2 : 1, (uint8_t)(end - level));
     for (const double *at = level; at < end; at++)
@@ -68,7 +67,7 @@ template <class T> void code(const tusk_segment *s, const Bins &bins, uint8_t *o
         std::vector<uint8_t> codes = codes_of(level, level + bins.values(f));
         double other = (double)codes.size() - 1;
         for (uint32_t i = 0; i < s->n_rows; i++) {
-            double value = (double)x[(size_t)i * d + f]; // NaN is none of the levels
+            double value = (double)x[(size_t)i * d + f]; // NaN equals no level
             bool known = value >= 0 && value < other && value == (double)(int32_t)value;
             out[(size_t)i * d + f] = codes[(size_t)(known ? value : other)];
         }

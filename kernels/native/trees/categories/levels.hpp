@@ -7,11 +7,11 @@
 
 namespace tusk {
 
-// The most frequent of some values, rising, at most `most` of them, the lower one of two that are
-// as frequent. One number that is no level if there is none. The values are sorted.
+// The most frequent of some values, rising, at most `most` of them; ties go to the lower one. A
+// number that is not a level if there are none. The values are sorted.
 template <class T> std::vector<double> levels_of(std::vector<T> &values, int most);
-// The same of one feature of all rows of a group, for groups whose values are a sample: it has all
-// rows of equal content or none, so that it might lack frequent levels.
+// The same for one feature of all rows of a group, for groups whose values are a sample: a sample
+// has all rows of equal content or none, so it might lack frequent levels.
 std::vector<double> levels_in(const tusk_group &group, int32_t feature, int most);
 
 // The rows of each level of a feature, (TK_MOST_LEVEL + 1,), and the most frequent levels by them.

@@ -30,7 +30,8 @@ Drawn draw_one_side(const std::vector<double> &size, const std::vector<uint64_t>
                     OneSide rates, uint64_t seed, uint32_t *out) {
     auto n = (int64_t)size.size();
     double least = bound_of(size, share_of(n, rates.top), std::greater<>());
-    std::vector<uint64_t> chances; // of the other rows, of which the lowest are drawn
+    std::vector<uint64_t> chances; // random numbers of the other rows, of which the lowest are
+                                   // drawn
     for (int64_t i = 0; i < n; i++)
         if (size[i] < least)
             chances.push_back(mixed(keys[i] ^ seed));

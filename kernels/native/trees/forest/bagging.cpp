@@ -37,7 +37,7 @@ private:
         return boost_.categorical ? boost_.categorical + job_.group * group_.dim : nullptr;
     }
 
-    // What an output is of: numbers, or whether the label is a class.
+    // Labels for an output: numbers, or whether the label is a class.
     Labels labels(int64_t output) const {
         double positive = classes_             ? classes_[output]
                           : job_.pass.positive ? job_.pass.positive[job_.group]
@@ -85,7 +85,7 @@ private:
         }
     }
 
-    // Rows in an order of their content, so that draws do not depend on the order they came in.
+    // Orders rows by their content, so that draws do not depend on their original order.
     void take_order() {
         bool weighted = group_.extras & TUSK_WEIGHTS;
         auto keys = row_keys({codes_.data(), y_.data(), weighted ? weight_.data() : nullptr,
@@ -97,7 +97,8 @@ private:
         });
     }
 
-    // Draws rows with replacement: how often each, and their numbers. Returns how many.
+    // Draws rows with replacement: counts by row, and the distinct rows' numbers. Returns their
+    // number.
     int64_t draw(uint64_t seed) {
         int64_t n = group_.n_rows;
         int64_t wanted = drawn_of(boost_.row_fraction, n);
@@ -133,7 +134,7 @@ private:
         return TK_OK;
     }
 
-    // The trees of one iteration have the same rows.
+    // Grows a tree; the trees of one iteration have the same rows.
     template <class Cell>
     int add_tree(Grower<Cell> &grower, uint64_t seed, int64_t k, Forest *out) {
         int64_t n = draw(seed), rows = group_.n_rows;
@@ -155,7 +156,7 @@ private:
         return code;
     }
 
-    // Adds what a tree says of the rows that it did not draw.
+    // Adds the values of a tree to rows that it did not draw.
     void tell(const Tree &tree, int64_t k) {
         double *told = told_.data() + k * group_.n_rows;
         for (int64_t row = 0; row < group_.n_rows; row++) {
@@ -166,8 +167,7 @@ private:
         }
     }
 
-    // The mean loss of rows by the trees that did not draw them. none: what it is if there are no
-    // such rows.
+    // Out-of-bag mean loss. none: its value if there are no such rows.
     double out_of_bag(double none) const {
         ExactSum loss, total;
         for (int64_t row = 0; row < group_.n_rows; row++) {
@@ -200,7 +200,7 @@ private:
     Charged<uint8_t> codes_;
     Charged<Addend> addends_;
     Charged<uint32_t> which_, scratch_, order_, drawn_; // drawn: how often each row is
-    Charged<uint32_t> trees_of_;                        // that did not draw a row
+    Charged<uint32_t> trees_of_;                        // number of trees that did not draw a row
     Charged<double> margins_, told_, y_, weight_;       // told: (outputs, n) sums of their leaves
 };
 

@@ -1,4 +1,4 @@
-// Random forests: trees that are grown on draws of the rows, each by itself, and averaged.
+// Random forests: averages of trees, each grown on a draw of the rows.
 #pragma once
 
 #include "../../shared/telling/progress.hpp"
@@ -17,10 +17,10 @@ struct Bagged {
 };
 
 // L. Breiman, Random forests, Machine Learning 45, 2001. A tree grows on as many rows as there
-// are, drawn with replacement, and each split is the best one of a few features that are drawn.
-// The margins of a forest are the means of its leaves; of classes these are shares, of which 1/2
-// is taken for two classes, so that the margin's sign is the class. A forest's losses are those of
-// rows by the trees that did not draw them, out of bag. Returns a tk_code.
+// are, drawn with replacement, and each split is the best one of a few drawn features. The margins
+// of a forest are the means of its leaves; for classes these are shares, minus 1/2 for two
+// classes, so that the margin's sign is the class. A forest's losses are out of bag, those of rows
+// by the trees that did not draw them. Returns a tk_code.
 int grow_forest(const Bagged &job, Forest *out);
 
 } // namespace tusk

@@ -1,4 +1,4 @@
-// Writes the nodes of a tree that has grown.
+// Writes the nodes of a finished tree.
 #include <algorithm>
 #include <utility>
 
@@ -7,7 +7,7 @@
 namespace tusk {
 namespace {
 
-// Adds the set of a split as levels. Returns where it begins.
+// Adds the set of a split as levels. Returns its offset.
 double write_set(const Split &split, const Bins &bins, Tree *out) {
     size_t begin = out->sets.size();
     const double *level = bins.bound.data() + bins.first[split.feature];
@@ -45,14 +45,15 @@ void write_split(const Made &m, const Bins &bins, double scale, Tree *out) {
 
 } // namespace
 
-// A stack in place of recursion, because a tree may be as deep as it has leaves.
+// An explicit stack instead of recursion, because a tree may be as deep as it has leaves.
 void write_tree(const std::vector<Made> &made, const Bins &bins, double scale, Tree *out) {
     *out = Tree{};
     out->nodes.reserve(made.size());
     out->gain.reserve(made.size());
     out->rows.reserve(made.size());
     out->side.reserve(made.size());
-    // Node, and whose right child; kept, as small groups have many small trees.
+    // Nodes with the parents of right children; thread-local, as small groups have many small
+    // trees.
     thread_local std::vector<std::pair<int32_t, int32_t>> left_to_do;
     left_to_do.assign(1, {0, -1});
     while (!left_to_do.empty()) {

@@ -1,4 +1,4 @@
-// Margins of trees by the values of rows, which have no bins of theirs.
+// Margins of trees by the values of rows that are not binned.
 #include "started.hpp"
 
 #include <utility>
@@ -34,7 +34,7 @@ template <class T> double value_of(const tk_started &from, int64_t tree, const T
 
 struct Part {
     const tusk_segment *segment;
-    int64_t first; // row
+    int64_t first; // first row
 };
 
 template <class T>

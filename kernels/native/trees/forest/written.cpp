@@ -9,8 +9,8 @@ namespace {
 constexpr double NONE = std::numeric_limits<double>::quiet_NaN();
 constexpr int NUMBERS = 6; // of a node
 
-// The six numbers of each node of a tree. from_end: how far before the end of all sets the tree's
-// begin.
+// Writes the six numbers of each node of a tree. from_end: distance of the tree's sets from the
+// end of all sets.
 double *write_nodes(const tusk::Tree &tree, double from_end, double *at) {
     for (size_t i = 0; i < tree.nodes.size(); i++, at += NUMBERS) {
         const tk_node &node = tree.nodes[i];
@@ -77,7 +77,7 @@ void tk_forests_numbers(const tk_forests *forests, int64_t group, int64_t featur
     int64_t bases = f.outputs() > 1 ? f.outputs() : 0;
     *out++ = (double)features, *out++ = (double)f.trees.size(), *out++ = (double)bases;
     out = std::copy_n(f.base.begin(), bases, out);
-    double sets = 0; // numbers of the sets from the tree's on
+    double sets = 0; // count of numbers in sets from the tree's on
     for (const auto &tree : f.trees) {
         *out++ = (double)tree.nodes.size();
         sets += (double)tree.sets.size();

@@ -85,8 +85,8 @@ v8d without_repeats(v8d x, int n) {
     return select<v8d>(v8i{0, 1, 2, 3, 4, 5, 6, 7} < n, x, v8d{});
 }
 
-// Losses as boosting takes them: what `linear/losses.hpp` has, and positive curvatures.
-// WIDEST, STEEPEST: the largest derivative and curvature; 0: it depends on the rows.
+// Losses for boosting: those of `linear/losses.hpp` with positive curvatures. WIDEST, STEEPEST:
+// the largest derivative and curvature; 0: it depends on the rows.
 struct BoostedSquares : Squared {
     using Squared::Squared;
     static constexpr double WIDEST = 0, STEEPEST = 1;
@@ -276,7 +276,7 @@ Weights weights_of(const tusk_group &group) {
         }
     found.total = total.value(), found.unit = unit.value();
     if (!std::isfinite(found.total))
-        found.total = std::numeric_limits<double>::quiet_NaN(); // so the loss is none
+        found.total = std::numeric_limits<double>::quiet_NaN(); // so the loss is NaN
     return found;
 }
 
@@ -296,7 +296,7 @@ double between(double low, double high, int64_t n, double t) {
     return low + (high - low) * (place - (double)below);
 }
 
-constexpr double ROUNDED = 1e-12; // of sums of weights, which rounding must not decide between
+constexpr double ROUNDED = 1e-12; // tolerance of sums of weights, whose rounding must not decide
 
 double weighted_quantile_of(Weighted *numbers, int64_t n, double t) {
     std::sort(numbers, numbers + n, [](const Weighted &a, const Weighted &b) {

@@ -37,9 +37,9 @@ struct Widest {
 };
 
 // The labels of one group. positive: the label that counts as 1, for TK_LOGISTIC. shape: as in
-// tk_boost. widest: of more rows than these, or NULL: of these. narrower: the threshold that
-// Huber's slopes have, where it is not that of the losses; 0: it is. origin: what margins and
-// labels that are numbers are less by, so that their differences keep their digits far from zero.
+// tk_boost. widest: over more rows than these, or NULL: over these. narrower: the threshold of
+// Huber's slopes, if it differs from that of the losses; 0: it does not. origin: subtracted from
+// margins and numeric labels, so that their differences keep their digits far from zero.
 struct Labels {
     const tusk_group *group;
     int32_t objective;
@@ -50,40 +50,41 @@ struct Labels {
     double origin = 0;
 };
 
-// The margin of all rows that lowers the mean loss most.
+// The margin for all rows that minimises the mean loss.
 double best_constant(const Labels &labels);
-// The weighted sum of the labels, for classes of 1 for the positive one, which decides the margin
-// but for the quantile's loss; and the margin, by the sum over all rows and by their weights.
+// The weighted sum of the labels, for classes of 1 for the positive one, which determines the
+// margin except for the quantile's loss; and the margin, from the sum over all rows and their
+// weights.
 double sum_of_labels(const Labels &labels);
 double constant_of(int32_t objective, double sum, double total);
 
-// Of the rows at their margins.
+// The largest values over the rows at their margins.
 Widest widest_of(const Labels &labels, const double *margins, int threads);
 // What integers stand for in the sums over rows with these weights, as scaled.
 Units units_for(const Widest &widest, const Weights &weights);
 
-// Takes the loss of each row at its margin. Returns the weighted mean, and unless addends is NULL
-// what each row adds to histograms, in units that leave room for the sums over all rows.
+// Computes the loss of each row at its margin. Returns the weighted mean, and unless addends is
+// NULL each row's addend, in units that leave room for the sums over all rows.
 double take_losses(const Labels &labels, const double *margins, int threads, Addend *addends,
                    Units *units);
 
-// The labels of the rows, one behind the other. out: (n_rows,).
+// The labels of the rows, concatenated. out: (n_rows,).
 void copy_labels(const tusk_group &group, double *out);
-// The same of their weights.
+// The weights of the rows, concatenated. out: (n_rows,).
 void copy_weights(const tusk_group &group, double *out);
 
 // The t-quantile of some numbers, which are reordered; between two of them it is linear (Hyndman
 // and Fan, Sample quantiles in statistical packages, 1996, definition 7, as in LightGBM).
 double quantile_of(double *numbers, int64_t n, double t);
 // The threshold of Huber's loss by the scale of the residuals of the rows at their margins: 1.345
-// times the median of their absolute values over that of a standard normal variable's; where more
-// than half of them are 0, by their mean.
+// times the median of their absolute values over that of a standard normal variable; if more than
+// half of them are 0, by their mean.
 double threshold_of(const Labels &labels, const double *margins);
 
-// The same by the number of that rank, or below it, and the next one.
+// The quantile from the number of that rank, or just below it, and the next one.
 double between(double low, double high, int64_t n, double t);
 
-// The least of some weighted numbers up to which a share of t of the weights lies, which minimises
+// The least of some weighted numbers up to which a fraction t of the weights lies, which minimises
 // the weighted loss (Koenker, Quantile Regression, 2005, section 1.3). The numbers are reordered.
 struct Weighted {
     double number, weight;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t STRETCH = 8192; // rows of one piece of work, whole vectors of them
 
-// Up to eight neighbouring numbers; behind the last one, it again.
+// Up to eight neighbouring numbers, padded with the last one.
 v8d some_of(const double *at, int n) {
     if (n == LANES)
         return load(at);
@@ -65,7 +65,7 @@ void ClassLosses::bases(double *out) const {
         out[c] = base_of(out[c], weights_.total);
 }
 
-// Of a derivative up to 1, which is added up over all weights, and a curvature up to 1/2.
+// Units for a derivative of up to 1, summed over all weights, and a curvature of up to 1/2.
 Units ClassLosses::units_for(const Weights &weights) {
     int exponent = 0, largest = 0;
     double scale = weights.scale(), room = weights.room / scale;

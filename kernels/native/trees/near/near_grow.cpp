@@ -45,7 +45,7 @@ void NearGrower::choose_features(const std::vector<int32_t> &features) {
     near_.gaps = gaps_.empty() ? nullptr : gaps_.data();
 }
 
-// Several histograms share a piece of memory, since an account gives out whole slabs.
+// Several histograms share a piece of memory, since an account allocates whole slabs.
 int32_t NearGrower::take_slot() {
     if (free_.empty()) {
         auto first = (int32_t)pieces_.size() * together_;
@@ -65,7 +65,7 @@ bool NearGrower::may_split(int32_t n, int32_t depth) const {
            (!boost_.max_depth || depth < boost_.max_depth);
 }
 
-// Gives up the histogram of a leaf that stays one.
+// Frees the histogram of a leaf that is not split.
 void NearGrower::leave(Leaf &leaf) {
     if (leaf.slot >= 0)
         free_.push_back(leaf.slot);
@@ -81,7 +81,7 @@ void NearGrower::search(Leaf &leaf) {
         leave(leaf);
 }
 
-// Searches again, once, for a split whose children have the least curvature by any rounding.
+// Searches again, once, for a split whose children have the least curvature with any rounding.
 void NearGrower::search_surely(Leaf &leaf) {
     if (leaf.sure)
         return leave(leaf);
@@ -93,7 +93,7 @@ void NearGrower::search_surely(Leaf &leaf) {
         leave(leaf);
 }
 
-// Adds n listed rows up, as they are and rounded.
+// Adds up n listed rows, exactly and rounded.
 NearGrower::Added NearGrower::add(int32_t n) const {
     Addend sum{0, 0};
     int64_t total = 0;
@@ -104,7 +104,7 @@ NearGrower::Added NearGrower::add(int32_t n) const {
     return {sum_of(sum), total};
 }
 
-// The rows of the root, listed and as a set, and what they add.
+// Collects the rows of the root, listed and as a set, and their addends.
 NearGrower::Added NearGrower::take_rows(const uint32_t *which, int64_t n) {
     std::copy_n(which, n, numbers_.data());
     if (n == rows_.n()) {
@@ -154,13 +154,13 @@ int32_t NearGrower::list(const Set *set) const {
     return list_rows(set, rows_.words_of_set(), numbers_.data());
 }
 
-// Whether children with these sums, which are not rounded, have the least curvature.
+// Whether children with these exact sums have the least curvature.
 bool NearGrower::keeps_curvature(const Leaf &leaf, const Sum &left, const Sum &right) const {
     double least = rule_->least_curvature(leaf.sum);
     return rule_->curvature(left) >= least && rule_->curvature(right) >= least;
 }
 
-// Whether a split keeps the rules by sums that are not rounded, and what it gains.
+// Whether a split keeps the rules by exact sums, and its gain.
 bool NearGrower::gains(const Leaf &leaf, const Sum &left, double *gain) const {
     const Rule &rule = *rule_;
     Sum right = leaf.sum - left;
@@ -172,8 +172,8 @@ bool NearGrower::gains(const Leaf &leaf, const Sum &left, double *gain) const {
     return *gain > std::max(boost_.min_gain, NOISE * parent);
 }
 
-// Only the smaller child's rows are read, of which n are listed. The larger child's sums are the
-// parent's less these.
+// Reads only the smaller child's n listed rows. The larger child's sums are the parent's minus
+// these.
 void NearGrower::fill_children(int32_t n, Leaf &small, Leaf &large) {
     if (!may_split(large.n, large.depth))
         return leave(large);
@@ -188,7 +188,7 @@ void NearGrower::fill_children(int32_t n, Leaf &small, Leaf &large) {
         of_large[i] -= of_small[i];
 }
 
-// The left child takes the leaf's place.
+// Splits a leaf; the left child replaces it.
 void NearGrower::split(int32_t number) {
     Leaf parent = leaves_[number];
     size_t words = rows_.words_of_set();
@@ -208,7 +208,7 @@ void NearGrower::split(int32_t number) {
         return keeps_curvature(leaf, added.sum, other) ? leave(leaf) : search_surely(leaf);
     }
     split.feature = parent.best.feature, split.bin = parent.best.bin;
-    // Where no row lacks the feature, those of predictions go with most rows.
+    // If no row lacks the feature, rows without it in predictions go to the larger child.
     split.missing_left = rows.lacks ? parent.best.missing_left : 2 * rows.left >= parent.n;
     auto node = (int32_t)made_.size();
     int32_t depth = parent.depth + 1;
@@ -228,7 +228,7 @@ void NearGrower::split(int32_t number) {
     leaves_.push_back(right);
 }
 
-// The leaf that gains most, or if the number of leaves is no limit any; -1: none gains.
+// The leaf with the largest gain, or any that gains if their number is unlimited; -1: none gains.
 int32_t NearGrower::next_leaf() {
     while (all_ && !to_do_.empty()) {
         int32_t leaf = to_do_.back();

@@ -6,12 +6,12 @@
 
 namespace tusk {
 
-// The trees of Grower, faster: a leaf's rows are a set of bits, which a comparison of a feature's
-// bins divides, histograms have words for cells, and those of leaves that are too small to be
-// split are not made. It keeps its memory from tree to tree.
+// Grows the same trees as Grower, faster: a leaf's rows are a set of bits, which a comparison of a
+// feature's bins divides, histograms have words for cells, and those of leaves that are too small
+// to be split are omitted. It keeps its memory from tree to tree.
 class NearGrower {
 public:
-    // Whether a group of n rows may be grown so: it is small, and splits depend on sums alone.
+    // Whether a group of n rows qualifies: it is small, and splits depend on sums alone.
     static bool fits(const tk_boost &boost, const Bins &bins, int64_t n);
 
     NearGrower(const tk_boost &boost, const Bins &bins, int64_t cancel_mark, tusk_memory *memory)
@@ -19,7 +19,8 @@ public:
     // codes: (n, d) bins. Returns a tk_code.
     int take(const uint8_t *codes, int64_t n);
 
-    // Rounds what rows add. False: it is so uneven that the tree has to be grown by a Grower.
+    // Rounds the rows' addends. False: they are so uneven that the tree has to be grown by a
+    // Grower.
     bool pack(const Rule &rule, const Addend *addends);
     // Grows a tree of the rows `which` and adds its values to their margins. Returns a tk_code.
     int grow(const std::vector<int32_t> &features, const uint32_t *which, int64_t n,
@@ -33,15 +34,15 @@ private:
         Sum sum;
         int64_t total; // of words
         NearSplit best;
-        bool sure = false; // best keeps the least curvature by any rounding
+        bool sure = false; // best keeps the least curvature with any rounding
     };
-    // What the rows of the smaller child of a split add.
+    // Addends of the rows of the smaller child of a split.
     struct Added {
         Sum sum;
         int64_t total;
     };
 
-    // How many rows go left, and whether any row lacks the feature.
+    // Number of rows that go left, and whether any row lacks the feature.
     struct Divided {
         int32_t left;
         bool lacks;
@@ -80,18 +81,18 @@ private:
     std::vector<std::unique_ptr<Charged<int64_t>>> pieces_; // together_ histograms each
     int32_t together_ = 1;
     std::vector<int32_t> free_;
-    std::vector<uint16_t> chosen_; // features, as NearRule has them
+    std::vector<uint16_t> chosen_; // features, in the form of NearRule
     std::vector<int32_t> gaps_;    // the same; empty: no feature has missing values
     mutable std::vector<uint32_t> numbers_;
 
-    // Of the tree that grows.
+    // State of the growing tree.
     const Rule *rule_ = nullptr;
     NearRule near_;
     const Addend *addends_ = nullptr;
     std::vector<Leaf> leaves_;
     std::vector<Set> sets_; // of the rows of each leaf
     std::vector<int32_t> to_do_;
-    bool all_ = false; // the number of leaves is no limit
+    bool all_ = false; // the number of leaves is unlimited
     std::vector<Made> made_;
 };
 

@@ -6,11 +6,11 @@
 namespace tusk {
 namespace {
 
-constexpr int32_t VECTOR = 16; // cells that are searched at once
-// The largest number that a row may add, as a multiple of the mean.
+constexpr int32_t VECTOR = 16; // cells searched at once
+// The largest addend of a row, as a multiple of the mean.
 constexpr int64_t UNEVEN = 16;
-// Histograms have as many bins of each feature as that which has most. They may have so many
-// cells, or so many times as many as there are bins.
+// Histograms have the same number of bins for each feature. They may have FEW_CELLS cells, or
+// MOST_PADDED times as many as there are bins.
 constexpr int32_t FEW_CELLS = 8192, MOST_PADDED = 4;
 
 constexpr int64_t CURVATURE = (INT64_C(1) << COUNT_SHIFT) - 1; // its bits of an Addend
@@ -30,7 +30,7 @@ int32_t stride_of(int32_t d) {
     return (d + VECTOR - 1) / VECTOR * VECTOR;
 }
 
-// The largest gradient and curvature of any row, and the sum of all gradients without their signs.
+// The largest gradient and curvature of any row, and the sum of absolute gradients.
 struct Most {
     int64_t gradient = 0, curvature = 0, sizes = 0;
 };
@@ -101,10 +101,10 @@ bool NearRows::pack(const Addend *addends) {
     sum_ = add_up(addends, n_, &most);
     if (most.gradient / UNEVEN > most.sizes / n_ || most.curvature / UNEVEN > sum_.curvature / n_)
         return false;
-    int bits = bits_of(n_), of_row = 64 - 3 * bits; // of a gradient and a curvature
+    int bits = bits_of(n_), of_row = 64 - 3 * bits; // bits of a gradient and a curvature
     packing_.count_bits = bits;
     packing_.curvature_bits = std::min(of_row / 2, 30 - bits) + bits;
-    int of_gradient = std::min(of_row - of_row / 2, 31 - bits); // with its sign
+    int of_gradient = std::min(of_row - of_row / 2, 31 - bits); // including the sign
     packing_.gradient_shift = std::max(0, bits_of(most.gradient) + 1 - of_gradient);
     packing_.curvature_shift =
         std::max(0, bits_of(most.curvature) - (packing_.curvature_bits - bits));

@@ -1,10 +1,9 @@
-// The rows of a small group, in the forms that its trees are grown from.
-//
-// What a row adds to a histogram is rounded to one word: from the highest bit the gradient, the
-// curvature, and a count of one. So a histogram is half as large as one of Addends, and one
-// addition adds a row to a bin. Only the choice of splits reads rounded numbers, of 17 bits or
-// more (Shi et al., Quantized training of gradient boosting decision trees, NeurIPS 2022, round
-// to 2 to 5 bits); the sums, gains and values of nodes are those of Addends.
+// The rows of a small group, in the forms for growing its trees. A row's addend in a histogram is
+// rounded to one word: from the highest bit the gradient, the curvature, and a count of one. So a
+// histogram is half as large as one of Addends, and one addition adds a row to a bin. Only the
+// choice of splits reads rounded numbers, of 17 bits or more (Shi et al., Quantized training of
+// gradient boosting decision trees, NeurIPS 2022, round to 2 to 5 bits); the sums, gains and
+// values of nodes are those of Addends.
 #pragma once
 
 #include "../../shared/charged.hpp"
@@ -15,9 +14,9 @@ namespace tusk {
 constexpr int64_t MOST_NEAR_ROWS = 1023;
 constexpr int32_t MOST_NEAR_FEATURES = 256;
 
-// How sums of words are read.
+// Layout of sums of words.
 struct Packing {
-    int gradient_shift, curvature_shift; // 1 stands for 2^shift of an Addend
+    int gradient_shift, curvature_shift; // the unit is 2^shift of an Addend
     int count_bits, curvature_bits;      // of sums
 
     int gradient_at() const { return count_bits + curvature_bits; }
@@ -35,8 +34,8 @@ public:
 
     // codes: (n, d) bins. Returns a tk_code.
     int take(const Bins &bins, const uint8_t *codes, int64_t n, tusk_memory *memory);
-    // Rounds what all rows add. False: a few rows add so much more than the others that too little
-    // would be left of these.
+    // Rounds the addends of all rows. False: a few rows add so much more than the others that too
+    // few digits would be left for these.
     bool pack(const Addend *addends);
 
     int64_t n() const { return n_; }
@@ -49,7 +48,7 @@ public:
     size_t histogram_size() const { return (size_t)stride_ * bins_; }
 
     const Packing &packing() const { return packing_; }
-    // The sums over all rows, as they are and rounded.
+    // The sums over all rows, exact and rounded.
     const Sum &sum() const { return sum_; }
     int64_t total() const { return total_; }
     const int64_t *words() const { return words_; }

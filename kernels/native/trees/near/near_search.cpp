@@ -1,8 +1,7 @@
-// Searches for splits with all features of a vector side by side.
-//
-// With the penalty l of a leaf, S = H + 2 l, h = H_l + l and t = G_l - G h / S, the children's
-// scores G_l^2 / (H_l + l) + G_r^2 / (H_r + l) are G^2 / S + S t^2 / (h (S - h)). So the largest
-// t^2 / (h (S - h)) is searched for, whose rounding is not that of a difference of large scores.
+// Searches for splits with all features of a vector at once. With the penalty l of a leaf, S = H +
+// 2 l, h = H_l + l and t = G_l - G h / S, the children's scores G_l^2 / (H_l + l) + G_r^2 / (H_r +
+// l) are G^2 / S + S t^2 / (h (S - h)). So the search maximises t^2 / (h (S - h)), which avoids
+// the rounding of a difference of large scores.
 #include "near_search.hpp"
 
 #include <algorithm>
@@ -22,14 +21,14 @@ struct Leaf {
           slope((float)(gradient / (curvature + 2 * (double)rule.l2))),
           least_curvature(least_of(packing.count(total))) {}
 
-    // As Rule::least_curvature.
+    // See Rule::least_curvature.
     float least_of(int32_t rows) const {
         double share = (rule.least_rows - 0.5) / std::max(rows, 1);
         double least = std::max((double)rule.least_curvature, share * curvature);
         return (float)(rule.slack > 0 ? (least + rule.slack) * (1 + 0x1p-20) : least);
     }
 
-    // What a split with this t^2 / (h (S - h)) gains.
+    // The gain of a split with this t^2 / (h (S - h)).
     double gain(float score) const {
         double l2 = rule.l2, whole = curvature + 2 * l2, square = gradient * gradient;
         return (square / whole - square / (curvature + l2) + whole * score) * rule.gain_unit;
@@ -68,7 +67,7 @@ public:
           l2_(_mm512_set1_ps(leaf.rule.l2)), least_(_mm512_set1_ps(leaf.least_curvature)),
           slope_(_mm512_set1_ps(leaf.slope)) {}
 
-    // Looks at the bins of the features in `lanes`. start: what is left of the first bin.
+    // Scans the bins of the features in `lanes`. start: sums before the first bin.
     void scan(const int64_t *cells, int32_t bins, size_t stride, const int64_t *start,
               const int32_t *ends, __mmask16 lanes, int32_t side) {
         Sums sums{_mm512_loadu_si512(start), _mm512_loadu_si512(start + 8)};
@@ -81,7 +80,7 @@ public:
 
     // The first feature of the largest score.
     Found best(int32_t first) const {
-        constexpr __mmask16 ALL = 0xffff; // masked forms, as compilers warn of the others
+        constexpr __mmask16 ALL = 0xffff; // masked forms, as compilers warn about the others
         Best one = merged();
         __m512 scores = _mm512_maskz_div_ps(ALL, one.above, one.below), most = scores;
         most = _mm512_maskz_max_ps(ALL, most, _mm512_maskz_shuffle_f32x4(ALL, most, most, 0x4e));
@@ -105,8 +104,8 @@ private:
         return _mm512_permutex2var_epi32(low, even, high);
     }
 
-    // The best candidates of each lane. Those of even and of odd bins are kept apart, because each
-    // comparison waits for the one before.
+    // The best candidates of each lane. Those of even and of odd bins are separate, because each
+    // comparison depends on the one before.
     struct Best {
         __m512 above = _mm512_setzero_ps(), below = _mm512_set1_ps(1);
         __m512i candidate = _mm512_setzero_si512();
@@ -219,7 +218,7 @@ private:
 
 #endif
 
-// What is missing of each feature of a vector. Returns the lanes that lack some.
+// Sums of the missing values of each feature of a vector. Returns the lanes with missing values.
 uint32_t missing_of(const int64_t *cells, size_t stride, const int32_t *gaps, int64_t *out) {
     uint32_t lanes = 0;
     for (int32_t lane = 0; lane < WIDTH; lane++) {

@@ -6,7 +6,7 @@
 
 namespace tusk {
 
-// What a split of a leaf gains, by rounded sums. bin, missing_left: as in Split.
+// Gain of a split of a leaf, by rounded sums. bin, missing_left: as in Split.
 struct NearSplit {
     double gain = 0;
     int32_t feature = -1; // -1: there is none
@@ -21,9 +21,9 @@ struct NearRule {
 
     int32_t least_rows = 1;
     float l2 = 0, least_curvature = 0;
-    float slack = 0;          // what rounding may take from a child's curvature, where it matters
-    double gain_unit = 0;     // what a gain of 1 is
-    const uint16_t *features; // of each 16 features a bit: they may be split by
+    float slack = 0;          // largest effect of rounding on a child's curvature, if it matters
+    double gain_unit = 0;     // a gain of 1
+    const uint16_t *features; // a bit of each 16 features: whether they may be split by
     const int32_t *gaps;      // (stride,) bins of missing values or -1; NULL: there is none
 };
 

@@ -9,7 +9,7 @@
 
 namespace tusk {
 
-// Which of 64 codes are at most `bin`.
+// Marks which of 64 codes are at most `bin`.
 inline uint64_t up_to(const uint8_t *codes, uint8_t bin) {
     uint64_t set = 0;
 #if defined(__AVX512BW__)
@@ -28,15 +28,15 @@ inline uint64_t up_to(const uint8_t *codes, uint8_t bin) {
     return set;
 }
 
-// Which of 64 codes are `bin`.
+// Marks which of 64 codes are `bin`.
 inline uint64_t equal_to(const uint8_t *codes, uint8_t bin) {
     uint64_t below = bin ? up_to(codes, (uint8_t)(bin - 1)) : 0;
     return up_to(codes, bin) & ~below;
 }
 
-constexpr size_t ROOM_OF_LISTS = 16; // numbers that may be written behind a list
+constexpr size_t ROOM_OF_LISTS = 16; // numbers that may be written beyond a list
 
-// Writes the numbers of the rows of a set of some words, ascending. Returns how many.
+// Writes the numbers of the rows of a set of some words, ascending. Returns their number.
 inline int32_t list_rows(const uint64_t *set, int64_t words, uint32_t *out) {
     uint32_t *at = out;
 #if defined(__AVX512F__)
@@ -55,7 +55,7 @@ inline int32_t list_rows(const uint64_t *set, int64_t words, uint32_t *out) {
     return (int32_t)(at - out);
 }
 
-// Adds listed rows to a histogram, or with -1 takes them from it.
+// Adds listed rows to a histogram, or subtracts them with -1.
 template <int SIGN = 1>
 inline void add_rows(const NearRows &rows, const uint32_t *which, int32_t n, int64_t *cells) {
     int32_t d = rows.features();

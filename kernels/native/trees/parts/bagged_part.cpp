@@ -1,5 +1,5 @@
-// The rows of a part of a group of which a random forest is grown: what they add to sums over all
-// rows, and what trees that did not draw them say of them.
+// The rows of a part of a group for growing a random forest: their addends in sums over all rows,
+// and the values of trees that did not draw them.
 #include <memory>
 #include <numeric>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t STRETCH = 8192; // rows of one piece of work
 
-// Which places, among those of all parts, are of rows of this part.
+// The set of indices, among those of all parts, of rows of this part.
 class Places {
 public:
     // place: rising, each below n.
@@ -25,7 +25,7 @@ public:
         for (size_t w = 1; w < words_.size(); w++)
             before_[w] = before_[w - 1] + (uint32_t)__builtin_popcountll(words_[w - 1]);
     }
-    // The number of a place among those of this part; -1: it is of another part.
+    // The number of an index among those of this part; -1: it is of another part.
     int64_t number(size_t place) const {
         uint64_t word = words_[place / 64], bit = UINT64_C(1) << place % 64;
         if (!(word & bit))
@@ -34,7 +34,7 @@ public:
     }
 
 private:
-    std::vector<uint64_t> words_;  // a bit for each place
+    std::vector<uint64_t> words_;  // a bit for each index
     std::vector<uint32_t> before_; // bits of earlier words
 };
 
@@ -80,7 +80,7 @@ public:
     }
 
     std::vector<uint64_t> equal_keys() const { return content_keys(contents(), scales_); }
-    // Puts the rows in the order of their keys, which it writes.
+    // Orders the rows by their keys, which it writes.
     void tell_apart(const First &first, uint64_t *out) {
         std::vector<uint64_t> keys = equal_keys();
         tell_equals_apart(keys, contents(), &first);
@@ -92,13 +92,13 @@ public:
         for (int64_t i = 0; i < group_.n_rows; i++)
             out[i] = keys[order[i]];
     }
-    // place: of each row in that order among all_rows.
+    // place: for each row in that order its index among all_rows.
     void place(const uint32_t *place, int64_t all_rows) {
         places_.set(place, (size_t)group_.n_rows, all_rows);
         all_rows_ = all_rows;
     }
 
-    // out: the share of the mean loss, and the largest derivative of each output.
+    // out: contribution to the mean loss, and the largest derivative of each output.
     void start(const double *mean, double total, double *out) {
         total_ = total;
         std::copy_n(mean, outputs_, mean_.begin());
@@ -127,7 +127,7 @@ public:
         return add_up_leaf(0, out);
     }
 
-    // Sums are written where some are wanted.
+    // Divides a leaf; writes sums if some are requested.
     int divide(const tk_part_split &split, int64_t *out) {
         if (cancelled(cancel_mark_))
             return TK_CANCELLED;
@@ -147,7 +147,7 @@ public:
         }
     }
 
-    // Adds what a tree says of the rows that it did not draw.
+    // Adds the values of a tree to rows that it did not draw.
     int add(int64_t iteration, int64_t output, const tk_node *nodes, const tk_side *sides,
             const uint64_t *sets) {
         if (int code = draw(iteration))
@@ -200,7 +200,7 @@ private:
         return leaves_.take(memory_, n);
     }
 
-    // How often each row is drawn; of all draws each part keeps its own.
+    // Counts the draws of each row; of all draws each part keeps its own.
     int draw(int64_t iteration) {
         if (iteration == drawn_for_)
             return TK_OK;
@@ -239,10 +239,11 @@ private:
     double total_ = 1;                    // of the weights of all parts
     Charged<uint8_t> codes_;
     Charged<Addend> addends_;
-    Charged<uint32_t> order_, drawn_, trees_of_; // trees_of: that did not draw a row
+    Charged<uint32_t> order_, drawn_, trees_of_; // trees_of: number of trees that did not draw a
+                                                 // row
     Charged<double> margins_, told_, y_, weight_;
     Leaves leaves_;
-    int64_t room_ = 0; // of drawn rows
+    int64_t room_ = 0; // number of drawn rows
     Places places_;
     int64_t all_rows_ = 0, drawn_for_ = -1;
     std::vector<Addend> blocks_;

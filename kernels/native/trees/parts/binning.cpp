@@ -1,4 +1,4 @@
-// What parts say of their rows so that bins are those of all rows.
+// Statistics of a part's rows from which the bins of all rows follow.
 #include "../../shared/charged.hpp"
 #include "../../shared/pool.hpp"
 #include "../categories/levels.hpp"
@@ -72,7 +72,7 @@ int tk_level_counts(const tusk_group *group, int64_t feature, int64_t *out) {
 
 namespace {
 
-// Writes what `find` returns. Returns how many numbers, -1: no memory.
+// Writes the result of `find`. Returns the count of numbers, -1: no memory.
 template <class Find> int64_t written(double *out, Find &&find) {
     int64_t n = -1;
     code_of([&] {

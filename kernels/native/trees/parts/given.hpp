@@ -1,4 +1,4 @@
-// What callers give of rows that lie in parts.
+// Callers' arrays for rows that lie in parts.
 #pragma once
 
 #include <algorithm>

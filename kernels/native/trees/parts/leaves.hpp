@@ -1,4 +1,4 @@
-// The rows of a part by the leaves of the tree that grows.
+// The rows of a part by the leaves of the growing tree.
 #pragma once
 
 #include <unordered_map>
@@ -8,7 +8,7 @@
 
 namespace tusk {
 
-// The leaf of a coded row, as a node of a tree that has grown.
+// The leaf of a coded row, as a node of a finished tree.
 inline int32_t leaf_of(const uint8_t *row, const tk_node *nodes, const tk_side *sides,
                        const uint64_t *sets) {
     int32_t at = 0;
@@ -22,14 +22,14 @@ inline int32_t leaf_of(const uint8_t *row, const tk_node *nodes, const tk_side *
     return at;
 }
 
-// Neighbours among the numbers of rows.
+// A range of the array of row numbers.
 struct Range {
     int64_t begin, n;
 };
 
 class Leaves {
 public:
-    // most: numbers of rows. Returns a tk_code.
+    // most: largest count of row numbers. Returns a tk_code.
     int take(tusk_memory *memory, size_t most) {
         int code = which_.take(memory, most);
         return code ? code : scratch_.take(memory, most);

@@ -1,4 +1,4 @@
-// The rows of a part of a group: what they add to sums over all rows, and their margins.
+// The rows of a part of a group: their addends in sums over all rows, and their margins.
 #include <memory>
 #include <numeric>
 
@@ -88,7 +88,7 @@ public:
         return add_up_leaf(0, out);
     }
 
-    // Draws by gradients, which are those before the first tree of an iteration.
+    // Draws by gradients before the first tree of an iteration.
     int draw(int64_t iteration, const tk_extent &extent, const tk_one_side &by) {
         std::vector<double> size = sizes(extent);
         uint64_t seed = seed_of(seed_, (uint64_t)iteration);
@@ -139,7 +139,7 @@ public:
         }
     }
 
-    // The tree has grown, so nobody needs the scratch memory of its leaves.
+    // Finds slots in a finished tree, so the scratch memory of its leaves is free.
     void place(bool all, const tk_node *nodes, const tk_side *sides, const uint64_t *sets,
                const int32_t *slot) {
         if (all)
@@ -213,7 +213,7 @@ private:
     int64_t cancel_mark_;
     tusk_memory *memory_;
     uint64_t seed_;
-    double share_; // of the rows that are drawn for a tree
+    double share_; // fraction of the rows that is drawn for a tree
     tusk_group group_, held_group_{};
     Bins bins_;
     int64_t outputs_;

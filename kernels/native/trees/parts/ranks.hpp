@@ -1,4 +1,4 @@
-// Ranks of numbers of rows that lie in parts: what each part counts of its own.
+// Ranks of numbers of rows in parts: the counts of one part.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ inline uint64_t key_of(double number) {
     return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
 }
 
-// Where a key is counted within its slot; -1: nowhere.
+// The bin of a key within its slot; -1: none.
 inline int64_t bin_of(const tk_ranks &ranks, uint64_t key, int64_t slot) {
     if (ranks.known && key >> (64 - ranks.known) != ranks.first[slot])
         return -1;

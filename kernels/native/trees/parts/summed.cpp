@@ -1,11 +1,9 @@
-// Grows trees by sums over rows that lie in parts, leaf by leaf as grow.cpp does.
-//
-// Parts are asked for the sums of several leaves at once, so that a tree takes few rounds. These
-// are leaves that gain most at the time; what grow.cpp would split next decides what is split.
-//
-// Where the number of leaves of a forest is no limit, parts are asked for the rows of a leaf that
-// has few of them, and its branch grows here. What features a split draws depends on how many
-// nodes were made before, so leaves are split in the order of grow.cpp.
+// Grows trees by sums over rows in parts, leaf by leaf like grow.cpp. The sums of several leaves
+// are requested from parts at once, so that a tree takes few rounds. These are the leaves with the
+// largest gains at the time; the order of grow.cpp determines which leaf is split. If the number
+// of leaves of a forest is unlimited, the rows of a leaf with few of them are requested, and its
+// branch grows here. The features that a split draws depend on the number of nodes before it, so
+// leaves are split in the order of grow.cpp.
 #include <algorithm>
 #include <memory>
 #include <numeric>
@@ -40,7 +38,8 @@ public:
         next_ = 1;
         Leaf leaf;
         leaf.sums.assign(root, root + bins_.total());
-        leaf.sums.resize(bins_.total() + LANES, Sum{0, 0, 0}); // as a search reads beyond the last
+        leaf.sums.resize(bins_.total() + LANES, Sum{0, 0, 0}); // as many as a search reads beyond
+                                                               // the last
         for (int32_t b = 0; b < bins_.count(0); b++) // every row is in one bin of feature 0
             leaf.sum += root[b];
         made_.push_back(Made{{}, -1, -1, leaf.sum.rows, value_of(leaf)});
@@ -55,7 +54,7 @@ public:
         if (whole_)
             return wanted_of_whole(most, out);
         go_on();
-        // Of the splits that are left, some will be of leaves that are not there yet.
+        // Some of the remaining splits will be of leaves that do not exist yet.
         int64_t left = boost_.num_leaves - (int64_t)leaves_.size();
         int64_t some = std::min((left + 1) / 2, most);
         for (int32_t place : by_gain()) {
@@ -81,7 +80,7 @@ public:
         }
     }
 
-    // Leaves whose rows are wanted, the next one first, of not many more rows than one may have.
+    // Leaves whose rows are requested, the next one first, with not many more rows than the limit.
     int64_t rows_wanted(int64_t most, int32_t *out) const {
         int64_t n = 0, left = whole_ && unmade_.empty() ? growing_.branch_rows : 0;
         for (size_t i = stack_.size(); i-- > 0 && n < most && left > 0; n++) {
@@ -124,9 +123,9 @@ public:
 private:
     struct Leaf {
         int32_t node = 0, depth = 0;
-        int32_t number = 0;    // by which parts know it
-        int32_t left = -1;     // number of the left child, once it was asked for
-        bool ahead = false;    // whether the sums of a child are there
+        int32_t number = 0;    // its number in the parts
+        int32_t left = -1;     // number of the left child, once it was requested
+        bool ahead = false;    // whether the sums of a child have arrived
         bool branches = false; // whether its branch grows here, by its rows
         Sum sum{0, 0, 0};
         Limits limits;
@@ -173,7 +172,7 @@ private:
                              leaf.limits);
     }
 
-    // As in grow.cpp: twice as many features are drawn where none of them splits the leaf.
+    // As in grow.cpp: twice as many features are drawn if none of them splits the leaf.
     Split best_of_drawn(const Leaf &leaf) {
         uint64_t seed = seed_of(seed_, (uint64_t)leaf.node);
         for (double share = boost_.node_fraction;; share *= 2, seed = mixed(seed + 1)) {
@@ -196,7 +195,7 @@ private:
             leaf.sums = {};
     }
 
-    // Leaves that gain, the largest gain first; of equal gains the first leaf first.
+    // Leaves that gain, by falling gain; ties by number.
     std::vector<int32_t> by_gain() const {
         std::vector<int32_t> out;
         for (int32_t place = 0; place < (int32_t)leaves_.size(); place++)
@@ -208,7 +207,7 @@ private:
         return out;
     }
 
-    // Splits leaves as long as what is needed is there.
+    // Splits leaves as long as the needed sums have arrived.
     void go_on() {
         while ((int32_t)leaves_.size() < boost_.num_leaves) {
             auto less = [](const Leaf &a, const Leaf &b) { return a.best.gain < b.best.gain; };
@@ -224,7 +223,7 @@ private:
             leaf.best = Split{};
     }
 
-    // The same as split_all of grow.cpp.
+    // Like split_all of grow.cpp.
     void go_on_whole() {
         while (!stack_.empty()) {
             int32_t place = stack_.back();
@@ -243,7 +242,7 @@ private:
         }
     }
 
-    // First what was split without the sums of a child, then leaves in their order.
+    // First the splits without the sums of a child, then leaves in order.
     int64_t wanted_of_whole(int64_t most, tk_part_split *out) {
         go_on_whole();
         if (stack_.empty()) {
@@ -282,7 +281,7 @@ private:
         return out;
     }
 
-    // The larger child's sums are the parent's less those of the smaller one.
+    // The larger child's sums are the parent's minus those of the smaller one.
     void fill(Leaf &parent, Leaf &left, Leaf &right) const {
         Leaf &small = smaller_left(parent) ? left : right;
         Leaf &large = smaller_left(parent) ? right : left;
@@ -322,11 +321,11 @@ private:
     std::vector<int32_t> numbers_, categories_; // the tree's features, or those of a split
     std::vector<Made> made_;
     std::vector<Leaf> leaves_;
-    std::vector<int32_t> asked_;        // leaves of which a child's sums come next
-    int32_t next_ = 1;                  // number of a leaf
-    bool whole_ = false;                // the number of leaves is no limit, and then:
+    std::vector<int32_t> asked_;        // leaves for which a child's sums come next
+    int32_t next_ = 1;                  // number of the next leaf
+    bool whole_ = false;                // the number of leaves is unlimited, and then:
     std::vector<int32_t> stack_;        // leaves, the last one is split next
-    std::vector<tk_part_split> unmade_; // splits that parts have not made
+    std::vector<tk_part_split> unmade_; // splits that parts have not made yet
     Tree tree_;
 };
 

@@ -1,11 +1,11 @@
-/* Reads the helper's answers, in the client's process, and emits them. */
+/* Reads the helper's results, in the client's process, and emits them. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../emit.h"
 #include "answers.h"
 
-/* What is read of a body; pools: the arrays of pointers that were made on the way. */
+/* Progress of reading a body; pools: the arrays of pointers allocated for it. */
 typedef struct reading {
     const char *at, *end;
     bool failed;
@@ -13,7 +13,7 @@ typedef struct reading {
     int n_pools;
 } reading;
 
-/* The next bytes; those of a body that ends too early are none. */
+/* The next bytes; NULL for a body that ends too early. */
 static const void *take(reading *r, int64_t n, size_t size) {
     size_t bytes = (size_t)n * size;
     if (n < 0 || (size && (size_t)n > SIZE_MAX / size) || bytes > (size_t)(r->end - r->at)) {
@@ -68,7 +68,7 @@ static tusk_strings take_TEXT(reading *r, int64_t n) {
     return (tusk_strings){take_pool(r), code};
 }
 
-/* How many items of a pool codes use, as in reply.c. */
+/* Number of items of a pool that codes use, as in reply.c. */
 static int64_t used_of(const int32_t *code, int64_t n) {
     int32_t most = -1;
     for (int64_t i = 0; code && i < n; i++)

@@ -9,7 +9,7 @@
 void own_cancels_begin(void);
 int64_t own_cancel_count(void);
 void own_cancel(void);
-/* While it is on, as often as it was switched on, SIGINT counts as a cancel. */
+/* While enabled, as often as it was enabled, SIGINT counts as a cancel. */
 void own_watch_sigint(int on);
 
 #endif

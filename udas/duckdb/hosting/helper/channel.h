@@ -1,10 +1,8 @@
-/* What the client's process and the helper process send each other.
- *
- * They have a channel, a pair of sockets that keeps messages apart. The helper says once that it
- * is ready, or why it is not. From then on the client sends notes. A note to train brings two
- * descriptors: the file that holds the batch (parcel.h), and the stream that the answers go to
- * (answers.h). Either process sees the end of the other by the end of its channel.
- */
+/* Messages between the client's process and the helper process. They have a channel, a pair of
+ * sockets that keeps messages apart. The helper reports once that it is ready, or why it is
+ * not. From then on the client sends notes. A note to train carries two descriptors: the file
+ * with the batch (parcel.h), and the stream for the results (answers.h). Either process detects
+ * the end of the other by the end of its channel. */
 #ifndef TUSK_CHANNEL_H
 #define TUSK_CHANNEL_H
 
@@ -26,7 +24,7 @@ typedef struct note {
 
 /* files: two descriptors, or NO_FILES. False if the other process is gone. */
 bool note_send(int channel, const note *sent, const int files[2]);
-/* Waits for a note. files: out, close-on-exec, -1 where none came. False at the end. */
+/* Waits for a note. files: out, close-on-exec, -1 for missing ones. False at the end. */
 bool note_receive(int channel, note *got, int files[2]);
 
 /* Sends all bytes. False if the other process is gone. */

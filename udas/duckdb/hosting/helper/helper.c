@@ -1,4 +1,4 @@
-/* Starts the helper process, notices its end, and starts it again. */
+/* Starts the helper process, detects its end, and restarts it. */
 #define _GNU_SOURCE
 #include "helper.h"
 
@@ -72,7 +72,8 @@ static int start_process(pid_t *process, int end) {
     return failed;
 }
 
-/* Waits for what a helper says first; false, and what it said, if it is not that it is ready. */
+/* Waits for a helper's first message; false, with the message, if it does not say that the
+   helper is ready. */
 static bool is_ready(int channel, char *said, size_t room) {
     ssize_t n;
     do
@@ -82,7 +83,7 @@ static bool is_ready(int channel, char *said, size_t room) {
     return strcmp(said, READY) == 0;
 }
 
-/* Waits for the end of a process that is ending; -1 if the client has others wait for it. */
+/* Waits for the end of a process that is ending; -1 if the client has already reaped it. */
 static int status_of(pid_t process) {
     int status = -1;
     pid_t found;
@@ -99,8 +100,9 @@ static void drop(helper *h) {
     free(h);
 }
 
-/* Waits for the end of a helper in a thread, so that no zombie stays of one that ends while nobody
- * trains. The process is there until the lock is held, so that nobody kills another one. */
+/* Waits for the end of a helper in a thread, so that a helper that ends between trainings
+ * leaves no zombie. The process exists until the lock is held, so that no other process is
+ * killed. */
 static void *reap(void *given) {
     helper *h = given;
     siginfo_t ended;
@@ -115,7 +117,7 @@ static void *reap(void *given) {
     return NULL;
 }
 
-/* The thread gets no signals, which are for the client's own. */
+/* The thread blocks signals, which belong to the client. */
 static int start_reaping(helper *h) {
     pthread_t thread;
     sigset_t all, before;
@@ -178,8 +180,8 @@ static helper *start(char *why, size_t room) {
     return NULL;
 }
 
-/* Whether the other end of the channel is gone. A fork of the client has a copy of its end, but no
- * helper. */
+/* Whether the other end of the channel is closed. A fork of the client has a copy of its end,
+ * but no helper. */
 static bool is_over(const helper *h) {
     struct pollfd channel = {.fd = h->channel};
     return h->over || h->reaped || h->client != getpid() ||

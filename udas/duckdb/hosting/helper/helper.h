@@ -12,22 +12,23 @@
 
 typedef struct helper {
     int channel;
-    pid_t process, client; /* client: the process that started it; a fork of that has none */
+    pid_t process,
+        client; /* client: the process that started it; a fork of the client has no helper */
     int users;
-    int status;  /* as waitpid says it; -1 if it is not known */
+    int status;  /* status from waitpid; -1 if it is not known */
     bool reaped; /* the process has ended, and was waited for */
     bool over;
 } helper;
 
-/* Starts the helper of a Python executable, and has it train from now on. extension: path of this
- * library. If it cannot be started, says why. */
+/* Starts the helper of a Python executable, which trains from now on. extension: path of this
+ * library. If it cannot be started, writes why. */
 bool helper_begin(const char *executable, const char *extension, char *why, size_t room);
 
-/* The helper, in use until it is given back; a new one if there is none that lives. NULL, and why,
- * if none can be started. */
+/* The helper, in use until it is given back; a new one if none is alive. NULL, and why, if none
+ * can be started. */
 helper *helper_take(char *why, size_t room);
 void helper_give(helper *h);
-/* Ends a helper that did not answer, and says how it ended. */
+/* Ends a helper that did not respond, and writes how it ended. */
 void helper_end(helper *h, char *why, size_t room);
 
 /* Trains a batch in the helper (batch.h). */

@@ -1,15 +1,13 @@
-/* A batch of groups in a file, for another process.
- *
- * The file has the batch's structures and rows as they are in memory, with offsets in the file in
- * the place of pointers. The client's process copies its rows into the file once. The helper maps
- * the file, turns the offsets into pointers and trains on the rows where they are.
- */
+/* A batch of groups in a file, for another process. The file has the batch's structures and
+ * rows as they are in memory, with file offsets instead of pointers. The client's process
+ * copies its rows into the file once. The helper maps the file, turns the offsets into pointers
+ * and trains on the rows in place. */
 #ifndef TUSK_PARCEL_H
 #define TUSK_PARCEL_H
 
 #include "../../database.h"
 
-/* Comes first in the file, behind the room for its slab's header. */
+/* At the start of the file, after the space for its slab's header. */
 typedef struct parcel {
     int64_t groups, spec, specs, flaws, remarks; /* offsets of the batch's arrays */
     int64_t store_root, program, directory;      /* offsets of texts; 0: NULL */
@@ -24,10 +22,10 @@ typedef struct parcel {
 typedef struct parcel_file {
     int file;
     int64_t bytes;
-    int spilled; /* whether it lies in the temporary directory */
+    int spilled; /* whether it is in the temporary directory */
 } parcel_file;
 
-/* Writes a batch into a new file. If that cannot be, says why in the batch's error. */
+/* Writes a batch into a new file. On failure the batch's error says why. */
 bool parcel_write(tusk_batch *batch, parcel_file *out);
 void parcel_close(tusk_memory *memory, const parcel_file *written);
 
@@ -42,7 +40,7 @@ bool parcel_read(tusk_slab *slab, tusk_batch *batch);
 static inline const parcel *parcel_of(const tusk_slab *slab) {
     return (const parcel *)((const char *)slab + TUSK_SLAB_HEADER);
 }
-/* The text at an offset; NULL: none. */
+/* The text at an offset; NULL for none. */
 static inline const char *parcel_text(const tusk_slab *slab, int64_t offset) {
     return offset ? (const char *)slab + offset : NULL;
 }

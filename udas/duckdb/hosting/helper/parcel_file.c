@@ -1,4 +1,4 @@
-/* Where a batch is written. */
+/* The file for a batch. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -8,7 +8,7 @@
 #include "../../../rowblock/spill_file.h"
 #include "parcel.h"
 
-/* The file, or -1 if it cannot have so many bytes. */
+/* Allocates the file's blocks; -1 if there is no room. */
 static int with_blocks(int file, int64_t bytes) {
     int failed;
     if (file < 0)

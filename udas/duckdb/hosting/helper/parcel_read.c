@@ -6,11 +6,11 @@
 
 typedef struct mapped {
     tusk_slab *slab;
-    const tusk_schema *schema; /* the last one read, and where it was */
+    const tusk_schema *schema; /* the last one read, and its offset */
     uintptr_t schema_at;
 } mapped;
 
-/* The address of what is at an offset, which a structure has in the place of a pointer. */
+/* The address of an offset, which a structure stores instead of a pointer. */
 static void *at(const mapped *m, const void *offset) {
     return offset ? (char *)m->slab + (uintptr_t)offset : NULL;
 }

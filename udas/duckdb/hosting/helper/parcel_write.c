@@ -76,7 +76,7 @@ static tusk_levels put_levels(packing *p, const tusk_levels *l) {
     return copy;
 }
 
-/* Writes the dictionaries of a group, still without the segments that they begin with. */
+/* Writes the dictionaries of a group, without the segments at which they begin. */
 static size_t put_parts(packing *p, const tusk_part *head) {
     if (!head)
         return 0;
@@ -101,7 +101,7 @@ static size_t put_parts(packing *p, const tusk_part *head) {
     return first;
 }
 
-/* Where the next part that has segments is, and where its copy is. */
+/* The next part that has segments, and its copy. */
 typedef struct part_place {
     const tusk_part *part;
     size_t at;

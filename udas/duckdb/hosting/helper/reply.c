@@ -1,4 +1,4 @@
-/* Sends the trainer's answers, in the helper process. */
+/* Sends the trainer's results, in the helper process. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +49,7 @@ static void put_pool(bytes *b, const char *const *pool, int64_t n) {
     pad(b);
 }
 
-/* How many items of a pool codes use. */
+/* Number of items of a pool that codes use. */
 static int64_t used_of(const int32_t *code, int64_t n) {
     int32_t most = -1;
     for (int64_t i = 0; i < n; i++)

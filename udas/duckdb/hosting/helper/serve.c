@@ -1,4 +1,4 @@
-/* The helper process: trains what its client asks for. */
+/* The helper process: trains batches of its client. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -24,11 +24,11 @@
 typedef struct job {
     int file, stream;
     int64_t bytes;
-    int64_t born; /* the cancel count when it came */
+    int64_t born; /* the cancel count on arrival */
 } job;
 
-/* The memory accounts of the client's databases. They are never freed: a database that is opened
- * where a closed one was takes its account. */
+/* The memory accounts of the client's databases. They are never freed: a database opened at the
+ * address of a closed one takes its account. */
 static struct {
     int64_t database;
     tusk_memory *memory;
@@ -89,7 +89,7 @@ static void *run(void *given) {
     return NULL;
 }
 
-/* Ends a batch that does not train; error: "" for one that was cancelled. */
+/* Ends a batch without training; error: "" for a cancelled one. */
 static void refuse_job(const int files[2], const char *error) {
     tusk_batch batch = {0};
     snprintf(batch.error, sizeof batch.error, "%s", error);
@@ -112,7 +112,7 @@ static void begin(const note *n, const int files[2]) {
 }
 
 /* Waits for a note. The client's end closes the channel, unless a fork of the client has a copy
- * of it; so the process itself is watched too, where the system can. */
+ * of it; so the process itself is watched too, if the system can. */
 static bool next_note(struct pollfd watched[2], note *n, int files[2]) {
     while (poll(watched, 2, -1) < 0 && errno == EINTR) {
     }
@@ -141,5 +141,5 @@ TUSK_EXPORT void tusk_serve(int channel) {
         else
             begin(&n, files);
     }
-    _exit(0); /* with its trainings: nobody waits for them */
+    _exit(0); /* with its trainings, whose results have no receiver */
 }

@@ -1,4 +1,4 @@
-/* Has the helper train a batch, and waits for its answers. */
+/* Trains a batch in the helper, and waits for its results. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -15,16 +15,16 @@
 #include "helper.h"
 #include "parcel.h"
 
-#define LOOK_MS 5      /* how often a cancel is looked for */
-#define PATIENCE_S 5.0 /* until a helper that does not end a cancelled training is ended */
+#define LOOK_MS 5      /* interval of checks for a cancel */
+#define PATIENCE_S 5.0 /* time until a helper that does not end a cancelled training is killed */
 
 typedef struct exchange {
     tusk_batch *batch;
     helper *helper;
     int stream;
-    int64_t born;     /* the cancel count that goes on training */
+    int64_t born;     /* the cancel count at the start of the training */
     bool begun;       /* the helper has the batch */
-    double cancelled; /* when the helper was told to end, seconds; 0: it was not */
+    double cancelled; /* time of the request to end, seconds; 0: none */
 } exchange;
 
 static double seconds_now(void) {
@@ -33,7 +33,7 @@ static double seconds_now(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Passes a cancel on. One that the helper does not follow ends it. */
+/* Passes a cancel on. Kills a helper that ignores it. */
 static void look_for_cancel(exchange *e) {
     int64_t now = cancels_so_far();
     if (!e->cancelled && now != e->born) {
@@ -65,7 +65,7 @@ static bool receive(exchange *e, void *bytes, size_t size) {
     return true;
 }
 
-/* The last answer. */
+/* Reads the last result. */
 static bool take_end(exchange *e) {
     answer_end end;
     if (!receive(e, &end, sizeof end))
@@ -87,7 +87,7 @@ static bool take_answer(exchange *e, const answer_head *head) {
     return false;
 }
 
-/* Takes all answers. False if the stream ended before them. */
+/* Reads all results. False if the stream ended before them. */
 static bool follow(exchange *e) {
     for (answer_head head;;) {
         if (!receive(e, &head, sizeof head))
@@ -100,8 +100,8 @@ static bool follow(exchange *e) {
     }
 }
 
-/* Sends the batch over a pair of sockets for its answers, and takes these. False, with the batch's
- * error, if the helper ended first. */
+/* Sends the batch over a pair of sockets for its results, and reads these. False, with the
+ * batch's error, if the helper ended first. */
 static bool exchanged(exchange *e, const parcel_file *file, const int ends[2]) {
     note train = {.kind = NOTE_TRAIN, .cancels = e->born, .bytes = file->bytes};
     bool sent = note_send(e->helper->channel, &train, (int[2]){file->file, ends[1]});

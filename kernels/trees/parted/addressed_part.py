@@ -1,4 +1,4 @@
-"""The part that messages of a training of trees are for, kept from message to message."""
+"""The part that messages of a training of trees address, kept from message to message."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
@@ -7,13 +7,16 @@ from tuskml.kernels.parts.keeping import Beside
 from tuskml.kernels.trees.parted.trees import Listed
 
 TREES = 4
-"""Arrays of a message that say which trees have grown."""
+"""Number of arrays of a message with the grown trees."""
 KEPT = "tree"
-"""The name of the part beside the rows."""
+"""Key of the part in the state kept with the rows."""
 
 
 class Named(Protocol):
-    """A part. name: of the training that it is of."""
+    """A part.
+
+    name: of its training.
+    """
 
     name: str
 
@@ -21,15 +24,16 @@ class Named(Protocol):
 Kind = TypeVar("Kind", bound=Named)
 
 
-def asked_part(
+def addressed_part(
     kind: type[Kind],
     arrays: list[Any],
     given: Mapping[str, Any],
     beside: Beside,
     begin_anew: Callable[[list[Any], Listed], None],
 ) -> tuple[Kind | None, list[Any], Listed]:
-    """The part that a message is for, None where it is not there, the message's own arrays, and
-    its trees. begin_anew: makes the part from the arrays of a message that says how to begin.
+    """The part that a message addresses or None, the message's own arrays, and its trees.
+
+    begin_anew: creates the part from the arrays of a message that sets it up.
     """
     end = given["own"] + TREES
     own, trees = arrays[: given["own"]], Listed(*arrays[given["own"] : end])
@@ -41,8 +45,8 @@ def asked_part(
     return part, own, trees
 
 
-def free_kept(beside: Beside) -> None:
-    """Frees the part, before another one takes its place."""
+def free_part(beside: Beside) -> None:
+    """Frees the part, before another one replaces it."""
     old = beside.kept.pop(KEPT, None)
     if old is not None:
         old.close()

@@ -1,5 +1,6 @@
-"""What parts of a group that is boosted are asked so that ranks over all rows are known: leaves
-that have quantiles for values, and rows that are drawn by their gradients.
+"""Ranks over the rows of all parts, for boosting of a group in parts.
+
+They serve leaves whose values are quantiles, and rows that are drawn by their gradients.
 """
 
 from typing import Any
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.library import Floats
 from tuskml.kernels.parts.message import Array
-from tuskml.kernels.trees.parted.asking import Asking
+from tuskml.kernels.trees.parted.messenger import Messenger
 from tuskml.kernels.trees.parted.ranks import (
     CHANCES,
     LACKS,
@@ -25,32 +26,33 @@ from tuskml.kernels.trees.structures import NODE, ONE_SIDE, SIDE
 
 
 def constant() -> Tree:
-    """A tree of one leaf, in which all rows are."""
+    """A tree of one leaf with all rows."""
     nodes, sides = np.zeros(1, NODE), np.zeros(1, SIDE)
     nodes["feature"] = -1
     none = np.zeros((0, 4), np.uint64)
     return Tree(nodes, np.zeros(1, np.float32), np.zeros(1, np.int64), sides, none, np.zeros(0))
 
 
-def leaf_quantiles(parted: Asking, tree: Tree, every: bool, weighted: bool) -> Floats:
-    """What the leaves of a tree want, in the order of its nodes: the quantile of what labels are
-    greater than margins by. every: of all rows, and not of those that the tree grew on.
+def leaf_quantiles(parted: Messenger, tree: Tree, every: bool, weighted: bool) -> Floats:
+    """Quantiles of label - margin for the leaves of a tree, in the order of its nodes.
+
+    every: over all rows, not only those on which the tree grew.
     """
     leaves = tree.nodes["feature"] < 0
     slot = np.where(leaves, np.cumsum(leaves) - 1, -1).astype(np.int32)
     about: list[Array] = [*joined([tree])[1:], slot]
 
     def count(first: Keys, known: int, bits: int) -> Array:
-        given: dict[str, Any] = {"of": LACKS, "known": known, "bits": bits, "every": every}
+        fields: dict[str, Any] = {"of": LACKS, "known": known, "bits": bits, "every": every}
         if weighted:
-            found = parted.answers("ranks", first, *about, weighs=True, **given)
-            return sum_of([one[0] for one in found])
-        return parted.summed("ranks", first, *about, weighs=False, **given)
+            replies = parted.answers("ranks", first, *about, weighs=True, **fields)
+            return sum_of([one[0] for one in replies])
+        return parted.summed("ranks", first, *about, weighs=False, **fields)
 
     def after(keys: Keys) -> Keys:
-        given: dict[str, Any] = {"of": LACKS, "known": 64, "bits": 0, "every": every}
-        found = parted.answers("next", keys, *about, weighs=False, **given)
-        least: Keys = np.minimum.reduce([one[0] for one in found])
+        fields: dict[str, Any] = {"of": LACKS, "known": 64, "bits": 0, "every": every}
+        replies = parted.answers("next", keys, *about, weighs=False, **fields)
+        least: Keys = np.minimum.reduce([one[0] for one in replies])
         return least
 
     return quantiles(int(leaves.sum()), parted.rules.shape, count, after, weighted)
@@ -65,10 +67,11 @@ def sum_of(terms: list[Array]) -> Array:
 
 
 def one_side(
-    parted: Asking, iteration: int, n_rows: int, extent: NDArray[np.void]
+    parted: Messenger, iteration: int, n_rows: int, extent: NDArray[np.void]
 ) -> NDArray[np.void]:
-    """Says which rows an iteration draws by their gradients (1,): `draw_one_side` of n_rows in one
-    place. extent: how large derivatives and curvatures are, EXTENT (1,).
+    """Determines the rows that an iteration draws by their gradients (1,), like `draw_one_side`.
+
+    n_rows: of all parts; extent: range of derivatives and curvatures, EXTENT (1,).
     """
     rules = parted.rules
     out = np.zeros(1, ONE_SIDE)
@@ -76,9 +79,9 @@ def one_side(
 
     def counting(of: int) -> Any:
         def count(first: Keys, known: int, bits: int) -> Array:
-            given: dict[str, Any] = {"of": of, "known": known, "bits": bits, "every": False}
-            given |= {"iteration": iteration, "weighs": False}
-            return parted.summed("ranks", first, sizes, out.view(np.uint64), **given)
+            fields: dict[str, Any] = {"of": of, "known": known, "bits": bits, "every": False}
+            fields |= {"iteration": iteration, "weighs": False}
+            return parted.summed("ranks", first, sizes, out.view(np.uint64), **fields)
 
         return count
 
@@ -93,8 +96,8 @@ def one_side(
     return out
 
 
-def renewed(parted: Asking, tree: Tree, weighted: bool) -> Tree:
-    """The tree with the values that its leaves want."""
+def renewed(parted: Messenger, tree: Tree, weighted: bool) -> Tree:
+    """Replaces the values of a tree's leaves by their quantiles."""
     leaves = tree.nodes["feature"] < 0
     wants = leaf_quantiles(parted, tree, False, weighted)
     tree.nodes["value"][leaves] = parted.rules.learning_rate * wants

@@ -1,4 +1,4 @@
-"""A `Pass` whose rows are on a device too, and visits to them there."""
+"""A `Pass` whose rows are also on a device, and visits of them there."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from tuskml.kernels.segments import value_size
 
 @dataclass(frozen=True)
 class PlacedPass(Pass):
-    """The rows of G groups: groups `which` of those on the device, and what launches need of them.
+    """The rows of G groups: groups `which` of those on the device, and their launch parameters.
 
     heads: addresses of the groups' rows in the host's memory, which identify the rows.
     """
@@ -35,7 +35,7 @@ class PlacedPass(Pass):
 
     @property
     def at_hand(self) -> bool:
-        """Returns whether these very rows are on the device."""
+        """Returns whether the rows of the pass are those on the device."""
         if self.on_device is None or self.which is None or self.heads is None:
             return False
         return (
@@ -48,14 +48,14 @@ class PlacedPass(Pass):
         """Kernel arguments: the loss, and the meaning of the groups' labels."""
         assert self.on_device is not None
         held = self.on_device
-        given = [
+        copies = [
             held.constant("positive", self.positive),
             held.constant("weight", self.class_weight),
         ]
-        return [np.int32(self.loss), np.float64(self.smoothing), *given]
+        return [np.int32(self.loss), np.float64(self.smoothing), *copies]
 
     def table(self, part: Part) -> Placed:
-        """Chunks of the part's rows. They are cached for the next pass over the same groups."""
+        """Chunks of the part's rows, cached for the next pass over the same groups."""
         rows = self.on_device
         assert rows is not None
         key = (part.low, part.high, self.stride)
@@ -67,9 +67,9 @@ class PlacedPass(Pass):
             rows.start[:-1][self.which], rows.n_rows[self.which], part.low, part.high
         )
         step = chunk_rows(rows.n_rows[self.which], self.stride)
-        made = Placed(table(first, n_rows, step, self.stride), self.device)
-        rows.tables[key] = (self.which, made)
-        return made
+        placed = Placed(table(first, n_rows, step, self.stride), self.device)
+        rows.tables[key] = (self.which, placed)
+        return placed
 
 
 class Visit:
@@ -104,7 +104,10 @@ class Visit:
             self.device.launch(kernel, (self.n_chunks, slabs), arguments)
 
     def wide(self, curvature: Any) -> None:
-        """Sums of rows of any width. curvature (rows,): receives h by row; None: not wanted."""
+        """Sums of rows of any width.
+
+        curvature (rows,): receives h by row, or None.
+        """
         d = self.of.n_features
         size = value_size(int(self.of.groups["kind"][0]))
         derivative = self.device.xp.empty(self.part.values.shape[0], np.float64)

@@ -1,5 +1,7 @@
-"""Asks all parts of a group for what its trees need. Parts that lack what led here get all of it:
-such as those of a worker that took a part over.
+"""Requests to all parts of a group for the growth of trees.
+
+A part that lacks the current state gets all of it, for example on a worker that took the part
+over.
 """
 
 import secrets
@@ -19,16 +21,16 @@ from tuskml.kernels.trees.parted.trees import Tree, joined
 from tuskml.kernels.trees.structures import PART_SPLIT
 
 NOTHING: list[Array | None] = [None, None]
-"""In the place of what a part knows of equal rows."""
+"""Stands for a part's unknown state of equal rows."""
 
 
-class Asking(ABC):
-    """What parts are asked, and all that led here.
+class Messenger(ABC):
+    """Requests to parts, and the state that they depend on.
 
-    method: of the messages; trees: those that have grown; splits: of the tree that grows; begun:
-    whether one does; earlier: of each part, which of its rows parts before have too, by the keys
-    by which rows are drawn; name: of this training, as a part may be asked for several, such as
-    those of a search.
+    method: of the messages; trees: those grown so far; splits: of the tree that grows; begun:
+    whether one grows; earlier: for each part its rows that earlier parts also have, by the keys by
+    which rows are drawn; name: of this training, as a part may serve several, such as those of a
+    search.
     """
 
     method: ClassVar[str]
@@ -44,44 +46,44 @@ class Asking(ABC):
     def asked(
         self, do: str, arrays: Sequence[Array | None], first: int, anew: bool = False
     ) -> dict[str, Any]:
-        """The members of a message that has the trees from `first` on."""
+        """Arguments of a message that has the trees from `first` on."""
 
     @abstractmethod
     def setup(self, place: int) -> list[Array | None]:
-        """What the part at a place needs to begin with."""
+        """Arrays with which one part starts."""
 
     def ask(self, do: str, *arrays: Array | None) -> list[Array]:
-        """What each part answers: an array each."""
+        """Reply of each part: an array each."""
         return [one[0] for one in self.answers(do, *arrays)]
 
     def summed(self, do: str, *arrays: Array | None, **given: Any) -> Array:
-        """The sum of what parts answer: of integers, which a worker may add for its parts."""
+        """Sum of the parts' replies: of integers, which a worker may add for its parts."""
         return summed([one[0] for one in self.answers(do, *arrays, adds=True, **given)])
 
     def answers(self, do: str, *arrays: Array | None, **given: Any) -> list[list[Array]]:
-        """What each part answers, and those again that have to get all that led here."""
+        """Replies of all parts; those that need the whole state are asked twice."""
         first = max(0, len(self.trees) - self.targets.outputs)
         trees = joined(self.trees[first:])
-        asked = self.asked(do, arrays, first)
-        found = self.rows.asked(self.method, *arrays, *trees, **asked, **given)
-        lost = [place for place, one in enumerate(found) if one[0] is None]
+        fields = self.asked(do, arrays, first)
+        replies = self.rows.asked(self.method, *arrays, *trees, **fields, **given)
+        lost = [place for place, one in enumerate(replies) if one[0] is None]
         if lost:
             trees = joined(self.trees)
             each = {at: [*arrays, *trees, *self.setup(at)] for at in lost}
             given |= self.asked(do, arrays, 0, anew=True)
             again = self.rows.asked_each(self.method, each, **given)
             for place, one in zip(lost, again, strict=True):
-                found[place] = one
-        return found
+                replies[place] = one
+        return replies
 
     def tell_each(self, do: str, each: Sequence[list[Array]]) -> None:
-        """Each part gets arrays of its own."""
+        """Sends each part its own arrays."""
         none = joined([])
         arrays = {place: [*own, *none] for place, own in enumerate(each)}
         self.rows.asked_each(self.method, arrays, **self.asked(do, each[0], 0))
 
 
 def summed(terms: Sequence[Array]) -> Array:
-    """The sum, from the first term to the last."""
+    """Sum from the first term to the last, in order."""
     total: Array = reduce(np.add, terms)
     return total
