@@ -42,9 +42,8 @@ from tuskml.groups.selection.scheduled import (
 )
 from tuskml.groups.selection.tpe import Estimate, axes_of, chosen
 from tuskml.groups.selection.trials import TOO_FEW, Trials, races, shares, slices_of
-from tuskml.learners.models import Models, Strings, joined
+from tuskml.learners.models import Models, Strings, joined, with_leaks, with_status
 from tuskml.learners.near import Near, NearWhole
-from tuskml.learners.statuses import with_leaks, with_status
 
 ALL = slice(None)
 LEAST_ROWS = 2

@@ -38,7 +38,7 @@ bool tuskml_progress;
 bool tuskml_application_name;
 char *tuskml_store_root;
 
-/* As Python's side names them (groups/training_log.py). */
+/* As Python's side names them (groups/records.py). */
 enum { LOG_OFF, LOG_FAILED, LOG_ALL };
 static const struct config_enum_entry log_levels[] = {{"off", LOG_OFF, false},
                                                       {"error", LOG_FAILED, false},

@@ -4,7 +4,7 @@
 // Such a step is that of the chord method (Nocedal and Wright, Numerical Optimization, 2006,
 // section 11.1). Changes of gradients along the steps correct the curvature, as in L-BFGS (the
 // same, algorithm 7.4). The rules are those of learners/linear/algorithms: newton.py,
-// parts/pairs.py and parts/search.py. A group that needs anything else gives up where it is: a
+// parts/pairs.py and parts/batch.py. A group that needs anything else gives up where it is: a
 // shorter step, or another curvature.
 #include <algorithm>
 #include <array>

@@ -8,8 +8,8 @@ from tuskml.learners.explaining.shown import shown_bytes, shown_seconds
 from tuskml.learners.explaining.source import table
 from tuskml.learners.explaining.text import plan_lines, written
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.explanation import objective
+from tuskml.learners.linear.request import Plan
 from tuskml.learners.linear.result import plan_line
 from tuskml.learners.linear.streamed.choosing import Chosen, candidate_document
 from tuskml.learners.row_groups import Reader
