@@ -25,7 +25,7 @@ from tuskml.groups.preparation import (
     usable,
     with_held_out,
 )
-from tuskml.groups.selection.asked import ANY_TASK, Search, search_of
+from tuskml.groups.selection.search import ANY_TASK, Search, search_of
 from tuskml.groups.wide import narrow, refuse_wide
 from tuskml.kernels.charged import counted
 from tuskml.kernels.passes import GROUP, KINDS, first_labels
@@ -299,16 +299,17 @@ def answer_search(call: Call, some: Some, search: Search) -> None:
     groups = some.groups
     if not len(groups):
         return
-    from tuskml.groups.selection.explaining import explained_search  # slow to import
-    from tuskml.groups.selection.searching import searched
-
     refuse_wide(groups, "a model that a search chooses")
     search = search.with_threads(call.batch.threads) if call.batch.threads else search
     for request in requests:
         refuse_weights(groups, request)
     if call.explains:
+        from tuskml.groups.selection.explaining import explained_search  # slow to import
+
         call.emit_texts(some.places, explained_search(groups, search, call.memory))
         return
+    from tuskml.groups.selection.searching import searched  # slow to import
+
     names = requests[0].options.feature_names
 
     def of_some(few: Groups) -> Iterator[Models]:

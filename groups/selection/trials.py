@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.halving import LEAST_FOLDS, finalists
 from tuskml.groups.selection.metrics import METRICS
+from tuskml.groups.selection.search import Search
 from tuskml.kernels.passes import Floats
 from tuskml.learners.models import MEANINGS, Models
 from tuskml.learners.registry import learner_of

@@ -35,9 +35,8 @@ from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.result import classes_of, one_class, resolved, task_members
 from tuskml.learners.linear.stored.estimate import expected_epochs
 from tuskml.learners.linear.stored.foreseen import foreseen
-from tuskml.learners.linear.stored.in_memory import train_in_memory
+from tuskml.learners.linear.stored.in_memory import in_memory, train_in_memory, without_store
 from tuskml.learners.linear.stored.outcome import Trained
-from tuskml.learners.linear.stored.route import in_memory, without_store
 from tuskml.learners.linear.stored.routed import RoutedRun
 from tuskml.learners.linear.stored.start import begun
 from tuskml.learners.machine import constants
