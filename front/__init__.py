@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     )
     from tuskml.formats.lightgbm_write import export_lightgbm
     from tuskml.groups.execution.activity import activity
-    from tuskml.groups.last_training import last_training
     from tuskml.groups.programs.running import run_program
+    from tuskml.groups.records import last_training
     from tuskml.kernels.passes import cancel
     from tuskml.learners.linear.own.operators import (
         register_algorithm,
@@ -90,7 +90,7 @@ _HOMES = {
         "TuskError",
     ),
     "groups.execution.activity": ("activity",),
-    "groups.last_training": ("last_training",),
+    "groups.records": ("last_training",),
     "groups.programs.running": ("run_program",),
     "kernels.passes": ("cancel",),
     "learners.linear.own.operators": (

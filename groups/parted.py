@@ -18,17 +18,17 @@ from tuskml.groups.preparation import (
 from tuskml.kernels.parts.sharded import Parts, ShardedPass
 from tuskml.kernels.passes import SQUARED
 from tuskml.learners.learner import Request
-from tuskml.learners.models import Models
-from tuskml.learners.options.kinds import LIST
-from tuskml.learners.registry import learner_of
-from tuskml.learners.remarks import LABEL, Remarks, noted
-from tuskml.learners.statuses import (
+from tuskml.learners.models import (
     LEAK,
     LEAST_ROWS,
+    Models,
     labels_lost,
     with_lost_labels,
     with_status,
 )
+from tuskml.learners.options.kinds import LIST
+from tuskml.learners.registry import learner_of
+from tuskml.learners.remarks import LABEL, Remarks, noted
 
 
 def trained_by_parts(parts: Parts, request: Request[Any, Any]) -> Models | None:

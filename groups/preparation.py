@@ -30,7 +30,16 @@ from tuskml.learners.classes import sided
 from tuskml.learners.held_out import HeldOut, held_out_counts
 from tuskml.learners.labels import Allowed
 from tuskml.learners.learner import Request
-from tuskml.learners.models import Lists, Models, Names, Strings, options_text
+from tuskml.learners.models import (
+    INVALID,
+    UNLIKE,
+    Lists,
+    Models,
+    Names,
+    Strings,
+    options_text,
+    with_status,
+)
 from tuskml.learners.options.by_name import DEALING
 from tuskml.learners.options.kinds import (
     CATEGORY,
@@ -57,7 +66,6 @@ from tuskml.learners.remarks import (
     Remarks,
     note_of_levels,
 )
-from tuskml.learners.statuses import INVALID, UNLIKE, with_status
 from tuskml.learners.tasks import of_pairs
 from tuskml.schedule import budget
 

@@ -17,6 +17,7 @@ from tuskml.errors import OptionError
 from tuskml.kernels.parts.sharded import Parts
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows.prepare import KnownLevels
+from tuskml.kernels.structures import OFFSETS
 from tuskml.learners.explaining.explanation import document
 from tuskml.learners.explaining.text import written
 from tuskml.learners.held_out import HeldOut
@@ -390,3 +391,15 @@ class Learner(ABC):
     def metric(self, request: Request[Any, Any]) -> str:
         """By which models of a task are compared, as SQL calls it."""
         return request.task.metric or ("log_loss" if self.classifies(request) else "rmse")
+
+
+# Rows with offsets, which only some tasks take.
+
+
+def refuse_offsets(groups: NDArray[np.void], task: str) -> None:
+    """OptionError where rows have offsets."""
+    if (groups["extras"] & OFFSETS).any():
+        raise OptionError(
+            f"offset is not available with task '{task}', expected (task, label, features, "
+            "options, weight)"
+        )

@@ -1,7 +1,9 @@
 """Trained models by column: what the trainer builds and C copies into the database."""
 
+import ctypes
+import functools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -9,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.passes import Floats
+from tuskml.kernels.passes import Floats, Pass, address_of, label_ranges, leaks
+from tuskml.udas.model_fields import MODEL_FIELDS
 
 FORMAT = 1
 """Version of the model value; `predict` refuses others."""
@@ -252,3 +255,206 @@ def _joined_pools(parts: list[Any]) -> Any:
         codes.append(np.where(part.code < 0, -1, part.code + len(pool)).astype(np.int32))
         pool.extend(part.pool)
     return type(parts[0])(tuple(pool), np.concatenate(codes))
+
+
+# What each status of a model means, for the trainer and for the manual.
+
+
+INVALID, LEAK, UNLIKE = "invalid rows", "label among features", "level per row"
+ROUNDED = "rounded feature"
+MEANINGS = {
+    "ok": "the optimality condition holds to `epsilon` (or `epsilon` is 0); `kmeans`: no row "
+    "changes its centre, or the loss falls by less than `epsilon`",
+    "constant feature": "converged; a feature that never varies got coefficient 0",
+    "collinear features": "converged; features determine each other, so many weights fit equally "
+    "well: these are the smallest; those that the rows do not determine have no standard error; "
+    "looked for up to 512 features",
+    "rounded feature": "converged; a `FLOAT` feature has values beyond 16,777,216, where `FLOAT` "
+    "rounds whole numbers, and varies by only a few of its steps: cast it to `DOUBLE`; or "
+    "features or labels are so far from 0, for what they vary by, that they or predictions lose "
+    "their digits, as whole numbers from 2^53 on do: subtract a constant",
+    "not converged": "`max_iter` was reached, or no better weights were found, before "
+    "`epsilon` was reached; `mlp`, `fm`, `matrix_factorization`: the training loss is not below "
+    "that of the best constant: a constant model",
+    "early stop": "the loss of the rows held out by `validation` stopped falling; the best "
+    "weights are kept",
+    "not compared": "a search: no candidate could be judged by rows that were held out, as in "
+    "groups of a few rows, of one value of `fold_by`, or of labels that `metric` does not take "
+    "(`model_trials` says why), so none was chosen: the model is that of the simplest "
+    "candidate (fewest leaves or units, strongest penalty, then by the alphabet), "
+    "and `chosen` in `model_trials` is NULL; or the column of `fold_by` or `time_by`, or `gap`, "
+    "left a training with `validation` no row to hold out, or none to train on meanwhile: the "
+    "model is of all rows, without early stopping",
+    "worse than start": "`mlp` with `warm_start`: the training ended at a higher loss than that "
+    "of the model that it started from, or at no number: that model, unchanged; expected a lower "
+    "`learning_rate` or more epochs",
+    "time limit": "the limit `time` was reached, of the training or of its search",
+    "diverged": "expected a lower `learning_rate` or `step`; `gbdt`: the training loss rose by "
+    "more than half of what the trees had lowered it by: the trees up to its lowest value, or "
+    "none; `mlp`, `fm`, `matrix_factorization`: weights or losses are no numbers any more, or the "
+    "training loss is far above that of the best constant, and of `mlp` above that of classes "
+    "that are all as likely: a constant model; linear models: it is far above that of the start, "
+    "whose weights the model has",
+    "too few rows": "fewer rows than weights and no penalty: many solutions fit; `mlp`, `fm`: a "
+    "single row: a constant model",
+    "separable": "some rows can be put on their side by ever larger weights (of classes: a "
+    "hyperplane separates rows of one from the others; of counts: features or an intercept tell "
+    "rows of 0 alone), so there is no optimum without a penalty; coefficients that run away have "
+    "no standard error, the others those of a fit without these rows; a small ridge was used for "
+    "what runs away where `options` have `l2_standardized`",
+    "no split": "trees only: no split of the rows lowers the loss: a constant model",
+    UNLIKE: "levels of a category, or classes, hardly repeat in the rows of a group, at least 10, "
+    "as ids do, or numbers that were read as text, which are then levels too: `note` names the "
+    "column; cast numbers to `DOUBLE` and dates to `DATE`, and leave ids out",
+    "out of range": "weights or sums of squares do not fit into doubles, as with labels beyond "
+    "1e150 in size or features near 1e308: a constant model; `kmeans`: a feature is beyond 1e150, "
+    "or all are below 1e-140: a model without centres, whose predictions are NULL",
+    "no feedback": "`matrix_factorization` with implicit feedback: no label is above 0, or with "
+    "loss `bpr` each user has feedback on all items, so there is nothing to learn: all scores "
+    "are 0",
+    "no words": "`lda` only: no document has a word: topics without words",
+    "fewer centres": "`kmeans` only: the group has fewer different rows than `clusters`: each of "
+    "them is a centre",
+    LEAK: "in all rows of the group, at least 10, a feature equals the label, or is a multiple of "
+    "it plus a constant (where there are two features or more), or features tell each value of "
+    "the label, as the levels of a category do, and that is no chance (p < 1e-4): leave it out, "
+    "as `* EXCLUDE (label)` does",
+    "one class": "all labels are the same: a constant model, whose class has the probability 1; "
+    "`intercept` and `predict_proba(model, x)` are NULL where it is unknown whether that is the "
+    "higher one of two classes, which option `classes` says",
+    INVALID: "a row of the group has NaN, an infinite number or a label that the task does not "
+    "have, or its rows differ in length: no model, predictions are NULL, and `plan` says which "
+    "row it is; option `invalid` has `skip`",
+}
+"""From the least to the most important: a model gets the last that applies."""
+
+
+def with_status(models: Models, status: str, which: NDArray[np.bool_]) -> Models:
+    """The models, of which some have a status, (n,). A status that matters more stays."""
+    if not which.any():
+        return models
+    pool, code = models.status.pool, models.status.code.copy()
+    order = list(MEANINGS)
+    lesser = np.isin(pool, order[: order.index(status)])
+    code[which & lesser[code]] = len(pool)
+    return replace(models, status=Strings((*pool, status), code))
+
+
+LEAST_ROWS = 10
+"""In fewer rows a feature is easily the label by chance."""
+
+
+def with_leaks(models: Models, groups: NDArray[np.void]) -> Models:
+    """The models of groups (kernels.GROUP), whose status says where a feature is the label; models
+    carry their groups' places in `groups`."""
+    return with_status(models, LEAK, leaks(groups[models.group], LEAST_ROWS) > 0)
+
+
+LOST = 1e-3
+"""Of what labels vary by, the rounding of a prediction that a person must know of."""
+
+
+def labels_lost(labels: NDArray[np.void], rounded: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Marks groups of numbers whose labels (LABELS) lose their digits, (G,): doubles are apart by
+    more than LOST of what the labels vary by, or they are one double and were more numbers.
+    rounded: whether numbers were rounded to these doubles."""
+    low, high = labels["low"], labels["high"]
+    size = np.maximum(np.abs(low), np.abs(high))
+    with np.errstate(over="ignore"):
+        spread = high / 2 - low / 2
+    deviation = np.where(labels["variance"] > 0, np.sqrt(labels["variance"]), spread)
+    known = np.isfinite(size)
+    steps = np.spacing(np.where(known, size, 1.0))
+    lost: NDArray[np.bool_] = known & np.where(low == high, rounded, steps > LOST * deviation)
+    return lost
+
+
+def lost_labels(groups: NDArray[np.void], rounded: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The same of groups (kernels.GROUP)."""
+    return labels_lost(label_ranges(groups), rounded)
+
+
+def with_lost_labels(models: Models, lost: NDArray[np.bool_]) -> Models:
+    """The models, of which those of numbers say that their labels are lost; lost: (n,)."""
+    return with_status(models, ROUNDED, lost & (models.class_names.code < 0))
+
+
+SAMPLE = 4096
+"""Rows of each group from which the means of features are estimated."""
+
+
+def far_from_zero(rows: Pass, most: float) -> NDArray[np.bool_]:
+    """Marks groups with a feature that all rows have and whose mean is beyond `most` deviations,
+    (G,)."""
+    if rows.sparse:
+        if type(rows) is not Pass:  # the rows are in parts or on a device
+            return np.zeros(rows.n_groups, bool)
+        return np.asarray(rows.far_means(most).any(axis=1))
+    mean, deviation = rows.feature_moments(SAMPLE)
+    with np.errstate(over="ignore"):
+        far = (deviation > 0) & (np.abs(mean) > most * deviation)
+    return np.asarray(far.any(axis=1))
+
+
+# Models as the database's C reads them (`tusk_models` in `udas/rowblock/batch.h`).
+
+
+MEMBERS: dict[str, tuple[str, ...]] = {
+    "TEXT": ("pool", "code"),
+    "TEXTS": ("pool", "begin", "code"),
+    "NUMBER": ("values",),
+    "NUMBERS": ("values", "offsets"),
+    "COUNT": ("values",),
+    "TRUTH": ("values",),
+}
+"""The pointers that C has of a field, by its kind."""
+ARRAYS = {"NUMBER": np.float64, "COUNT": np.int64, "TRUTH": np.uint8}
+"""The type of an array of numbers, by kind."""
+FIELDS = [field for field in MODEL_FIELDS if field.kind in MEMBERS]
+"""The fields that the trainer fills; C makes the payload of them."""
+
+
+class _Models(ctypes.Structure):
+    _fields_ = [
+        ("n", ctypes.c_int64),
+        ("group", ctypes.c_void_p),
+        *(
+            (f"{field.name}_{member}", ctypes.c_void_p)
+            for field in FIELDS
+            for member in MEMBERS[field.kind]
+        ),
+    ]
+
+
+class Emission:
+    """A `Models` as the database's C reads it; keeps alive what the pointers point at."""
+
+    def __init__(self, models: Models) -> None:
+        self.columns = list(columns_of(models))
+        self.struct = _Models(len(models.group), *map(address_of, self.columns))
+
+
+def columns_of(models: Models) -> Iterator[NDArray[Any]]:
+    """What the pointers of `_Models` point at, in their order."""
+    yield np.ascontiguousarray(models.group, np.int64)
+    for one in FIELDS:
+        value = getattr(models, one.name)
+        if isinstance(value, Lists):
+            yield np.ascontiguousarray(value.values, np.float64)
+            yield np.ascontiguousarray(value.offsets, np.int64)
+        elif isinstance(value, Strings):
+            yield encoded(value.pool)
+            yield np.ascontiguousarray(value.code, np.int32)
+        elif isinstance(value, Names):
+            yield encoded(tuple(name for names in value.pool for name in names))
+            yield np.cumsum([0, *map(len, value.pool)], dtype=np.int64)
+            yield np.ascontiguousarray(value.code, np.int32)
+        else:
+            yield np.ascontiguousarray(value, ARRAYS[one.kind])
+
+
+@functools.lru_cache(256)
+def encoded(pool: tuple[str, ...]) -> NDArray[np.uintp]:
+    """Pointers to strings for C, which live as long as the array."""
+    strings: Any = (ctypes.c_char_p * max(1, len(pool)))(*(text.encode() for text in pool))
+    return np.frombuffer(strings, np.uintp)

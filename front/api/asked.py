@@ -8,7 +8,7 @@ from tuskml.databases.database import Database
 from tuskml.databases.sources import Source
 from tuskml.errors import OptionError, one_of
 from tuskml.groups.execution.choosing import place_given
-from tuskml.groups.selection.asked import Search, search_of
+from tuskml.groups.selection.search import Search, search_of
 from tuskml.learners.classes import named_as_booleans
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models

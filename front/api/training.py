@@ -37,7 +37,7 @@ from tuskml.databases.sources import (
     scope_of,
 )
 from tuskml.errors import OptionError
-from tuskml.groups import last_training
+from tuskml.groups import records
 from tuskml.late import late
 from tuskml.learners.models import Names
 from tuskml.learners.options.by_name import by_name
@@ -283,7 +283,7 @@ def by_row_group(
             plans = learner.streamed.plans(groups.storage, request, n_features)
         task = training.asked.task
         return None if plans is None else training.after(compared(task, plans))
-    last_training.note(models, None)
+    records.note(models, None)
     if names is not None:
         models = replace(models, features=Names.same(names, len(models.group)))
     return Model.of_batch(training.classes_named(models), 0)

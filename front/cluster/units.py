@@ -19,7 +19,7 @@ from tuskml.cluster.shards.storages import storages
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.sources import Source
 from tuskml.groups.execution.executor import Unit
-from tuskml.groups.selection.asked import ANY_TASK
+from tuskml.groups.selection.search import ANY_TASK
 from tuskml.learners.registry import learner_of
 from tuskml.version import VERSION
 

@@ -16,7 +16,7 @@ from tuskml.late import late
 from tuskml.learners.models import FORMAT, Lists, Models, Names, Strings
 from tuskml.learners.tasks import weighs_features
 from tuskml.learners.topics.payload import topics_of_payload
-from tuskml.learners.trees.compact import as_bytes, trees_of_payload
+from tuskml.learners.trees.forest import as_bytes, trees_of_payload
 from tuskml.model import dependence, scoring
 from tuskml.model import file as model_file
 from tuskml.model.explanation import Explanation, explained

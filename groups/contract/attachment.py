@@ -98,7 +98,7 @@ def p_values(n: int, statistic: Any, freedom: Any, p: Any, answered: Any) -> int
 
 
 LOGGED = {"TUSKML_LOG_LEVEL", "TUSKML_TRACES"}
-"""Variables of the environment that `training_log` follows."""
+"""Variables of the environment that `records` follows."""
 _attached: dict[str, Any] = {}
 _lock = held_in_forks(threading.RLock())
 
@@ -113,10 +113,10 @@ def library() -> ctypes.CDLL:
 def attach(library: ctypes.CDLL, path: str) -> None:
     """Gives the database's library the trainer, once a process."""
     if not LOGGED.isdisjoint(os.environ):
-        from tuskml.groups import training_log
+        from tuskml.groups import records
 
-        training_log.to_standard_error()
-        training_log.follow_environment()
+        records.to_standard_error()
+        records.follow_environment()
     with _lock:
         if path not in _attached:
             callback = trainer(library)

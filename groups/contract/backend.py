@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuskml.errors import ExtensionError, StoreError
-from tuskml.groups import training_log
+from tuskml.groups import records
 from tuskml.groups.contract.attachment import BATCH
 from tuskml.groups.contract.refusal import refuse
 from tuskml.groups.contract.trainer import answer
@@ -103,7 +103,7 @@ def trainer(version: str) -> Callable[[], None]:
     library.tuskml_batch_bytes.restype = ctypes.c_int64
     library.tuskml_modules_now.restype = ctypes.c_char_p
     library.tuskml_log_level_now.restype = ctypes.c_char_p
-    training_log.to_handler(ServerLog(library))
+    records.to_handler(ServerLog(library))
     hosting.host = Roles(library)
     passes.library().tk_watch_host(ctypes.cast(library.tuskml_interrupted, ctypes.c_void_p))
 
@@ -115,7 +115,7 @@ def trainer(version: str) -> Callable[[], None]:
             )
         try:
             check_version(library, version)
-            training_log.set_level(library.tuskml_log_level_now().decode(), "tuskml.log_level")
+            records.set_level(library.tuskml_log_level_now().decode(), "tuskml.log_level")
             load_modules(os.fsdecode(library.tuskml_modules_now() or b""))
             with events.listening(Progress(library)):
                 answer(library, pointer)

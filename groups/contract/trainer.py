@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError, OptionError, RowsError
-from tuskml.groups import last_training, training_log
-from tuskml.groups.contract.emission import Emission
+from tuskml.groups import records
 from tuskml.groups.outgrown import outgrown
 from tuskml.groups.preparation import (
     invalid_models,
@@ -26,7 +25,7 @@ from tuskml.groups.preparation import (
     usable,
     with_held_out,
 )
-from tuskml.groups.selection.asked import ANY_TASK, Search, search_of
+from tuskml.groups.selection.search import ANY_TASK, Search, search_of
 from tuskml.groups.wide import narrow, refuse_wide
 from tuskml.kernels.charged import counted
 from tuskml.kernels.passes import GROUP, KINDS, first_labels
@@ -34,11 +33,17 @@ from tuskml.kernels.structures import FOLDS
 from tuskml.learners import receiving, registry
 from tuskml.learners.classes import named_as_booleans
 from tuskml.learners.learner import Request
-from tuskml.learners.models import Models, Names
+from tuskml.learners.models import (
+    Emission,
+    Models,
+    Names,
+    lost_labels,
+    with_leaks,
+    with_lost_labels,
+)
 from tuskml.learners.options.table import MAX_TEXT, Options, refuse_format
 from tuskml.learners.registry import learner_of, of_classes, task_named
 from tuskml.learners.remarks import LABEL, Remarks, at, current, noted, remarks_of
-from tuskml.learners.statuses import lost_labels, with_leaks, with_lost_labels
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget, phases, shares
 from tuskml.schedule.budget import look_at_limits, look_once
@@ -116,7 +121,7 @@ class Call:
         """Returns models of the groups of one spec; places: these groups' in the batch; given:
         whether they are of the rows that the batch has."""
         shares.progress(len(models.group))
-        training_log.note(models)
+        records.log_models(models)
         if self.batch.labels == BOOLEANS:
             models = named_as_booleans(models)
         with phases.phase("emitting"):
@@ -201,7 +206,7 @@ def reported(call: Call, task: bytes, groups: int) -> Iterator[None]:
     """A training that takes its share of the host's cores, and has a line in the log."""
     with (
         shares.training(task, groups, call.host),
-        training_log.training(call.batch, task, groups, call.reading),
+        records.training(call.batch, task, groups, call.reading),
     ):
         yield
 
@@ -225,7 +230,7 @@ def take_model(call: Call, texts: Any, groups: Groups, places: Places) -> None:
             answer_training(call, task, texts.options, groups, places, found.plans)
             return
         models = receiving.taken(handle, first_labels(groups).astype(np.intp))
-        last_training.note(models, None, call.batch.statement)
+        records.note(models, None, call.batch.statement)
         call.emit_models(places, models, given=False)
 
 
@@ -273,7 +278,7 @@ def answer_flaws(call: Call, some: Some, requests: Sequence[Request[Any, Any]]) 
         call.emit_texts(some.places[bad], why)
     else:
         models = invalid_models(some.groups[bad], requests[0], why)
-        last_training.note(models, some.groups[bad], call.batch.statement)
+        records.note(models, some.groups[bad], call.batch.statement)
         call.emit_models(some.places[bad], models)
     return some.sound()
 
@@ -294,16 +299,17 @@ def answer_search(call: Call, some: Some, search: Search) -> None:
     groups = some.groups
     if not len(groups):
         return
-    from tuskml.groups.selection.explaining import explained_search  # slow to import
-    from tuskml.groups.selection.searching import searched
-
     refuse_wide(groups, "a model that a search chooses")
     search = search.with_threads(call.batch.threads) if call.batch.threads else search
     for request in requests:
         refuse_weights(groups, request)
     if call.explains:
+        from tuskml.groups.selection.explaining import explained_search  # slow to import
+
         call.emit_texts(some.places, explained_search(groups, search, call.memory))
         return
+    from tuskml.groups.selection.searching import searched  # slow to import
+
     names = requests[0].options.feature_names
 
     def of_some(few: Groups) -> Iterator[Models]:
@@ -311,7 +317,7 @@ def answer_search(call: Call, some: Some, search: Search) -> None:
             yield named(models, few, names)
 
     for models in trained_apart(groups, requests[0], of_some):
-        last_training.note(models, groups[models.group], call.batch.statement)
+        records.note(models, groups[models.group], call.batch.statement)
         call.emit_models(some.places, models)
 
 
@@ -417,7 +423,7 @@ def trained(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterator[
     ):
         for found in trained_on(call, sound, seen.request):
             models = with_leaks(with_held_out(found, sound, seen.request), sound)
-            last_training.note(models, sound[models.group], call.batch.statement)
+            records.note(models, sound[models.group], call.batch.statement)
             yield seen.described(models)
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.groups.preparation import Readable, readable
-from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.halving import race_finalists, rungs
-from tuskml.groups.selection.scheduled import Load
-from tuskml.groups.selection.scheduled import sentences as load_in_words
+from tuskml.groups.selection.lanes import Load
+from tuskml.groups.selection.lanes import sentences as load_in_words
+from tuskml.groups.selection.search import Search
 from tuskml.groups.selection.trials import races, shares
 from tuskml.learners.learner import Request
 from tuskml.learners.registry import learner_of

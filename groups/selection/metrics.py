@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError, OptionError, one_of
-from tuskml.groups.contract.emission import Emission
 from tuskml.groups.selection.candidates import Candidate
 from tuskml.kernels.library import Floats, cancel_mark, library, pointer, raise_if_cancelled
 from tuskml.learners.learner import Request
-from tuskml.learners.models import Models
+from tuskml.learners.models import Emission, Models
 from tuskml.learners.options.table import Options
 from tuskml.learners.registry import learner_of
 from tuskml.learners.tasks import Task

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.candidates import Candidate
+from tuskml.groups.selection.search import Search
 from tuskml.learners.learner import Request
 from tuskml.learners.near import MOST_BYTES, Near, NearWhole
 from tuskml.learners.registry import learner_of

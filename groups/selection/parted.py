@@ -25,10 +25,10 @@ import numpy as np
 
 from tuskml.errors import DataError
 from tuskml.groups.parted import trained_by_parts
-from tuskml.groups.selection.asked import Search
+from tuskml.groups.selection.folds import Round
+from tuskml.groups.selection.lanes import threads_of
 from tuskml.groups.selection.metrics import judged
-from tuskml.groups.selection.prepared import Round
-from tuskml.groups.selection.scheduled import threads_of
+from tuskml.groups.selection.search import Search
 from tuskml.groups.selection.searching import (
     LEAST_ROWS,
     rounds,

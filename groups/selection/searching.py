@@ -19,11 +19,7 @@ from numpy.typing import NDArray
 from tuskml.errors import OptionError
 from tuskml.groups.preparation import NOT_COMPARED, with_column
 from tuskml.groups.selection import halving
-from tuskml.groups.selection.asked import Search
-from tuskml.groups.selection.halving import Kernel, batches, promising
-from tuskml.groups.selection.metrics import judged
-from tuskml.groups.selection.nearness import close
-from tuskml.groups.selection.prepared import (
+from tuskml.groups.selection.folds import (
     Groups,
     Prepared,
     Round,
@@ -32,7 +28,8 @@ from tuskml.groups.selection.prepared import (
     prepared,
     sets_of,
 )
-from tuskml.groups.selection.scheduled import (
+from tuskml.groups.selection.halving import Kernel, batches, promising
+from tuskml.groups.selection.lanes import (
     Load,
     Watch,
     in_order,
@@ -40,11 +37,13 @@ from tuskml.groups.selection.scheduled import (
     side_by_side,
     threads_of,
 )
+from tuskml.groups.selection.metrics import judged
+from tuskml.groups.selection.nearness import close
+from tuskml.groups.selection.search import Search
 from tuskml.groups.selection.tpe import Estimate, axes_of, chosen
 from tuskml.groups.selection.trials import TOO_FEW, Trials, races, shares, slices_of
-from tuskml.learners.models import Models, Strings, joined
+from tuskml.learners.models import Models, Strings, joined, with_leaks, with_status
 from tuskml.learners.near import Near, NearWhole
-from tuskml.learners.statuses import with_leaks, with_status
 
 ALL = slice(None)
 LEAST_ROWS = 2

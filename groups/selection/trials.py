@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.halving import LEAST_FOLDS, finalists
 from tuskml.groups.selection.metrics import METRICS
+from tuskml.groups.selection.search import Search
 from tuskml.kernels.passes import Floats
-from tuskml.learners.models import Models
+from tuskml.learners.models import MEANINGS, Models
 from tuskml.learners.registry import learner_of
-from tuskml.learners.statuses import MEANINGS
 
 NOT_TRIED, TOO_FEW, STOPPED = "not tried", "too few rows", "stopped early"
 NO_METRIC = "no metric"

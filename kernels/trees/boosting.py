@@ -298,3 +298,39 @@ def _forest(
 
 NO_NODES, NO_GAINS, NO_ROWS = np.empty(0, NODE), np.empty(0, np.float32), np.empty(0, np.int64)
 """Placeholders of forests whose trees are numbers."""
+
+
+# Large groups of trees, and how they give the memory of their features back.
+
+
+LARGE = 1 << 21
+"""Cells of a group that several threads train, `LARGE` of `native/trees/bins.hpp`."""
+
+
+def spend(rows: Pass) -> None:
+    """Frees the memory of the features of large groups, which are not read again.
+
+    Labels and weights stay. Smaller groups share pages, so theirs stay too.
+    """
+    library().tk_spend(rows.struct, LARGE)
+
+
+# The rows that groups of trees train on.
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What G groups of one width and kind train on: rows, LABELS, of more than two classes their
+    labels (G, K), rising, and where some features are categories, which ones, (G, d).
+    """
+
+    groups: NDArray[np.void]
+    rows: Pass
+    labels: NDArray[np.void]
+    classes: Floats | None = None
+    by_level: NDArray[np.uint8] | None = None
+
+    def of(self, which: NDArray[np.intp], classes: Floats | None) -> "Rows":
+        """The same for some groups."""
+        by_level = None if self.by_level is None else np.ascontiguousarray(self.by_level[which])
+        return Rows(self.groups[which], self.rows.of(which), self.labels[which], classes, by_level)

@@ -5,7 +5,7 @@ Little-endian:
     0          header: "TUSKSEAL", uint32 version 1, bytes of a weight (4 or 8), shift, 0, 0, CRC
     32         blocks of 2^shift weights by rising feature id (mapped/sealed_format.h)
     directory  24 bytes per block: number, offset, count, CRC (sealed_entry)
-    index      the index map of the store it was trained in (partitioner/index/index_bytes.py)
+    index      the index map of the store it was trained in (partitioner/index/index_map.py)
     metadata   a JSON object
     footer     128 bytes: where those lie, their CRCs, the SHA-256 of all before it, its own CRC
 
@@ -22,7 +22,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -32,8 +32,75 @@ from tuskml.kvstore import native
 from tuskml.kvstore.arrays import model_dtype
 from tuskml.kvstore.files.files import Record, checked_metadata, create, temporary
 from tuskml.kvstore.files.locks import is_at
-from tuskml.kvstore.native import ENTRY, Ids, Weights, address, crc32c
-from tuskml.kvstore.sealed.directory import Entries
+from tuskml.kvstore.native import ENTRY, Array, Ids, Weights, address, crc32c
+from tuskml.kvstore.working.records import Records
+
+WINDOW = 1 << 12
+"""Entries in memory at once: those of 2^24 features."""
+LEAST_DIRECT = 4096
+
+
+class Out(Protocol):
+    """A writable stream."""
+
+    def write(self, data: bytes) -> None:
+        """Writes all of the data."""
+
+
+class Entries:
+    """Entries of the blocks that have weights, by rising number. Close it after use."""
+
+    def __init__(self, folder: Path) -> None:
+        """folder: directory for a temporary file if there are more than WINDOW entries."""
+        self._folder, self._last, self._n = folder, -1, 0
+        self._few: list[Array] = []
+        self._waiting = 0
+        self._file: Records | None = None
+
+    def append(self, entries: Array) -> None:
+        """Appends entries, ENTRY of shape (n,)."""
+        self._few.append(entries.copy())
+        self._waiting += len(entries)
+        self._n, self._last = self._n + len(entries), int(entries["block"][-1])
+        if self._waiting >= WINDOW:
+            self._file = self._file or Records(self._folder, ENTRY)
+            self._file.append(np.concatenate(self._few))
+            self._few, self._waiting = [], 0
+
+    def put(self, out: Out) -> tuple[int, bool, int]:
+        """Writes the directory.
+
+        Returns the number of entries, whether entry i is of block i, and the CRC of all. If so,
+        empty blocks have entries too.
+        """
+        direct = self._last + 1 <= 4 * self._n + LEAST_DIRECT
+        crc = n = 0
+        for entries in self._direct() if direct else self._windows():
+            data = entries.tobytes()
+            out.write(data)
+            crc, n = crc32c(data, crc), n + len(entries)
+        return n, direct, crc
+
+    def close(self) -> None:
+        """Closes and removes the temporary file."""
+        if self._file is not None:
+            self._file.file.close()
+
+    def _windows(self) -> Iterator[Array]:
+        if self._file is not None:
+            for at in range(0, self._file.count, WINDOW):
+                yield self._file.read(at, min(WINDOW, self._file.count - at))
+        yield from self._few
+
+    def _direct(self) -> Iterator[Array]:
+        end = 0
+        for entries in self._windows():
+            first, end = end, int(entries["block"][-1]) + 1
+            every = np.zeros(end - first, ENTRY)
+            every["block"] = np.arange(first, end)
+            every[entries["block"].astype(np.int64) - first] = entries
+            yield every
+
 
 VERSION = 1
 SHIFT = 12

@@ -8,9 +8,8 @@ from tuskml.kernels.clusters.training import MOST_CLUSTERS
 from tuskml.learners.clusters import outcome, training
 from tuskml.learners.clusters.options import OPTIONS, ClusterOptions
 from tuskml.learners.explaining.text import written
-from tuskml.learners.learner import Facts, Groups, Learner, Request
+from tuskml.learners.learner import Facts, Groups, Learner, Request, refuse_offsets
 from tuskml.learners.models import Models
-from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import Task, built_in, in_table
 

@@ -20,10 +20,9 @@ from tuskml.kernels.rows.renumber import Renumbered, renumbered
 from tuskml.learners import events
 from tuskml.learners.clusters.options import ClusterOptions
 from tuskml.learners.clusters.outcome import centres_in, head_of, models_of
-from tuskml.learners.learner import Request
+from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.list_size import refuse_too_long, restored
 from tuskml.learners.models import Lists, Models
-from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
 from tuskml.schedule.budget import look_at_limits

@@ -1,11 +1,9 @@
 """An explanation as text for a terminal, from the data of `explanation.py`."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from tuskml.learners.explaining import columns, source
 from tuskml.learners.explaining.explanation import Document
-from tuskml.learners.explaining.shown import shown_seconds, two_digits
 
 TOLD = 0.2
 """Seconds of reading rows that are worth a line."""
@@ -29,7 +27,7 @@ def text_of(explanation: Document) -> str:
         lines.append(f"  cannot    {explanation['cannot']}")
     if explanation["actual"] is not None:
         lines.append(f"  actual    {actual(explanation['actual'], groups)}")
-    lines += table(explanation["candidates"]) + source.lines(explanation["source"])
+    lines += table(explanation["candidates"]) + source_lines(explanation["source"])
     return "\n".join(lines)
 
 
@@ -88,7 +86,7 @@ def actual(found: Document, groups: int) -> str:
 
 def table(candidates: list[Document]) -> list[str]:
     """The candidates: iterations and their interval, seconds per iteration and in all, memory."""
-    return columns.table(("iterations", "each", "total", "memory"), candidates, cells_of)
+    return in_columns(("iterations", "each", "total", "memory"), candidates, cells_of)
 
 
 def cells_of(one: Document) -> list[str]:
@@ -103,3 +101,98 @@ def cells_of(one: Document) -> list[str]:
     total = shown_seconds(one["seconds"]["point"])
     memory = f"{one['memory_bytes'] / 2**20:,.1f} MiB"
     return [span, each, total, memory, ", ".join(note)]
+
+
+# What plans take that read a table or files, all rows or a part: as lines of text.
+
+
+def source_table(candidates: Sequence[Document]) -> list[str]:
+    """The plans: seconds, those of reading, bytes and rows that are read."""
+    return in_columns(("total", "reading", "reads", "rows"), candidates, source_cells)
+
+
+def source_cells(one: Document) -> list[str]:
+    """What is expected of a plan that is possible."""
+    return [
+        shown_seconds(one["seconds"]["point"]),
+        shown_seconds(one["reading_seconds"]),
+        shown_bytes(one["read_bytes"]),
+        f"{one['read_rows']:,}",
+        "chosen" if one["chosen"] else one["never"] or "",
+    ]
+
+
+def source_lines(source: Document | None) -> list[str]:
+    """Why all rows of a source were read, and the plans that were compared before."""
+    if source is None:
+        return []
+    told = (
+        f"  source    {source['row_groups']:,} partitions of {source['storage']}, "
+        f"{shown_bytes(source['bytes'])}; all rows are read: {source['because']}"
+    )
+    return [told, *source_table(source["candidates"])]
+
+
+# Candidates as lines of text, in columns; plans that are refused for one reason share a line.
+
+
+Cells = Callable[[Document], list[str]]
+"""What stands beside the name of a possible candidate: a cell for each column, and a note."""
+
+
+def in_columns(head: Sequence[str], candidates: Sequence[Document], cells: Cells) -> list[str]:
+    """The candidates as lines, below head, the columns' names; no lines without candidates."""
+    if not candidates:
+        return []
+    possible = [["", *head, ""]]
+    possible += [[c["algorithm"], *cells(c)] for c in candidates if c["refusal"] is None]
+    refused = [
+        [", ".join(names), *[""] * len(head), f"not possible: {why}"]
+        for why, names in by_reason(candidates).items()
+    ]
+    aligned = [*possible, *(row for row in refused if ", " not in row[0])]
+    widths = [max(len(row[column]) for row in aligned) for column in range(1 + len(head))]
+    return [line(row, widths) for row in [*possible, *refused]]
+
+
+def by_reason(candidates: Sequence[Document]) -> dict[str, list[str]]:
+    """The names of the refused candidates by why they are, in the order in which they come."""
+    found: dict[str, list[str]] = {}
+    for one in candidates:
+        if one["refusal"] is not None:
+            found.setdefault(one["refusal"], []).append(one["algorithm"])
+    return found
+
+
+def line(row: Sequence[str], widths: Sequence[int]) -> str:
+    """A name to the left, numbers to the right, and what is noted."""
+    name, *numbers, note = row
+    if len(name) > widths[0]:  # of several plans, for which no column is wide enough
+        return f"  {name}  {note}"
+    told = [name.ljust(widths[0])]
+    told += [number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True)]
+    return "  " + "  ".join(told) + (f"  {note}" if note else "")
+
+
+# Numbers as people read them.
+
+
+def shown_seconds(seconds: float) -> str:
+    """Two digits and a unit: 0.46 ms, 12 ms, 3.4 s, 25 min, 4.1 h."""
+    for size, unit in ((3600.0, "h"), (60.0, "min"), (1.0, "s")):
+        if seconds >= size * (1 if unit == "s" else 2):
+            return f"{two_digits(seconds / size)} {unit}"
+    return f"{two_digits(seconds * 1e3)} ms"
+
+
+def two_digits(number: float) -> str:
+    """Rounded to two digits, without an exponent."""
+    return f"{float(f'{number:.2g}'):,.15g}"
+
+
+def shown_bytes(size: float) -> str:
+    """Two digits and a unit."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit:
+            return f"{two_digits(size / unit)} {name}"
+    return f"{size:.0f} bytes"

@@ -8,10 +8,9 @@ from numpy.typing import NDArray
 from tuskml.kernels.factorization import Shape
 from tuskml.kernels.passes import Pass
 from tuskml.learners.explaining.explanation import Document, document
-from tuskml.learners.factorization.device import told
 from tuskml.learners.factorization.options import FactorizationOptions
 from tuskml.learners.factorization.settings import Settings
-from tuskml.learners.factorization.training import shape_of
+from tuskml.learners.factorization.training import shape_of, told
 
 
 def explain(

@@ -15,9 +15,8 @@ from tuskml.learners.factorization.implicit import training as implicit
 from tuskml.learners.factorization.implicit.explanation import explain
 from tuskml.learners.factorization.options import IMPLICIT, OPTIONS, FactorizationOptions, Request
 from tuskml.learners.labels import Allowed, Mask
-from tuskml.learners.learner import Facts, Groups, Learner, Stored
+from tuskml.learners.learner import Facts, Groups, Learner, Stored, refuse_offsets
 from tuskml.learners.models import Models
-from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import PAIRS, Task, built_in, in_table
 

@@ -19,10 +19,13 @@ from tuskml.errors import DataError, RowsError
 from tuskml.kernels import passes
 from tuskml.kernels.charged import FLOOR, memory_use
 from tuskml.kernels.factorization import Factorization, Ids, Shape, rating_ids
+from tuskml.kernels.gpu import cuda, placement
 from tuskml.kernels.gpu.cuda import failures, unless_it_fails
+from tuskml.kernels.gpu.factorization.training import DeviceFactorization, piece_rows, too_large
+from tuskml.kernels.gpu.placement import Answer
 from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.structures import WEIGHTS
 from tuskml.learners import events
-from tuskml.learners.factorization.device import on_gpu, placed
 from tuskml.learners.factorization.epochs import Factors, Run
 from tuskml.learners.factorization.options import Request
 from tuskml.learners.factorization.settings import Settings
@@ -311,4 +314,53 @@ def as_models(groups: NDArray[np.void], fits: list[Fit]) -> Models:
         plan=texts([f.settings.describe() for f in fits]),
         seconds=np.array([f.seconds for f in fits]),
         options=texts([f.settings.resolved() for f in fits]),
+    )
+
+
+# Where a matrix factorization trains: the GPU that the option `device` takes, or the CPU.
+
+
+def answer(group: NDArray[np.void], settings: Settings, shape: Shape) -> Answer:
+    """Whether one group's ratings train on the GPU, and why (not); never an error."""
+    found = placement.answer(settings.device, group)
+    if not found.use:
+        return found
+    if (group["extras"] & WEIGHTS).any():
+        return Answer(False, "ratings with weights train on the CPU")
+    if settings.asked and not settings.method.on_gpu:
+        return Answer(False, f"'{settings.algorithm}' runs on the CPU alone")
+    reason = too_large(cuda.device(), int(group["n_rows"][0]), shape, settings.validation > 0)
+    return found if reason is None else Answer(False, reason)
+
+
+def placed(group: NDArray[np.void], settings: Settings, shape: Shape) -> Settings:
+    """The settings where they train. OptionError where 'gpu' is asked for and cannot be."""
+    found = answer(group, settings, shape)
+    return settings.on_gpu(found.reason) if found.taken(settings.device) else settings
+
+
+def told(group: NDArray[np.void], settings: Settings, shape: Shape) -> tuple[Settings, str | None]:
+    """For an explanation: the settings where they would train, and that place in words, if the
+    option `device` or the GPU made a difference."""
+    if settings.stored:
+        return settings, None
+    found = answer(group, settings, shape)
+    words = found.told(settings.device) if found.use or settings.device == "gpu" else None
+    return settings.on_gpu(found.reason) if found.use else settings, words
+
+
+def on_gpu(rows: Pass, memory: int, shape: Shape, settings: Settings) -> Factors:
+    """One group's ratings and vectors on the GPU; a context, whose end frees them.
+
+    memory: the account that ratings are charged to where the GPU has no room for all of them.
+    """
+    device, n = cuda.device(), int(rows.groups["n_rows"][0])
+    return DeviceFactorization.of_rows(
+        rows,
+        device,
+        shape,
+        settings.seed,
+        lock_free=settings.lock_free,
+        memory=memory,
+        at_once=piece_rows(device, n, shape, settings.validation > 0) or None,
     )

@@ -14,8 +14,7 @@ from tuskml.learners.classes import (
 from tuskml.learners.fm.layout import HEAD, begun
 from tuskml.learners.fm.options import OPTIONS, MachineOptions
 from tuskml.learners.learner import Request
-from tuskml.learners.models import Lists, Models, Strings, options_text, thinned
-from tuskml.learners.statuses import far_from_zero
+from tuskml.learners.models import Lists, Models, Strings, far_from_zero, options_text, thinned
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
 

@@ -23,10 +23,9 @@ from tuskml.learners.classes import check_classes
 from tuskml.learners.fm.layout import HEAD, begun
 from tuskml.learners.fm.options import USUAL_ENTRIES, MachineOptions
 from tuskml.learners.fm.outcome import models_of
-from tuskml.learners.learner import Request
+from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.list_size import refuse_too_long, restored
 from tuskml.learners.models import Lists, Models
-from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.tasks import Task
 from tuskml.learners.validation import parted_alike, shuffled
 from tuskml.schedule import budget

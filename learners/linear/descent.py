@@ -22,14 +22,13 @@ from tuskml.learners.linear.check import refuse_lost
 from tuskml.learners.linear.gap import WithinGap, settle_gap, wants_gap
 from tuskml.learners.linear.operators import Loop, Operators, State, run
 from tuskml.learners.linear.own.assembled import operators_of
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.candidates import PlanCosts
 from tuskml.learners.linear.planner.choice import Choice
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, Cost
 from tuskml.learners.linear.planner.iterations import Point, iterations_left
 from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Problem
-from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.request import LinearOptions, Plan
 from tuskml.learners.machine import constants
 from tuskml.learners.machine.constants import LEAST_SECONDS, key_of, layout_of, reports_file
 from tuskml.learners.validation import PATIENCE

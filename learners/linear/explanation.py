@@ -21,7 +21,6 @@ from tuskml.learners.linear.check import (
 )
 from tuskml.learners.linear.multinomial.training import plan_of_classes
 from tuskml.learners.linear.objective import describe, start
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import (
     Choice,
 )
@@ -37,9 +36,9 @@ from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.planner.sampling import sketched, with_rows_seen
 from tuskml.learners.linear.planner.trials import measured
 from tuskml.learners.linear.renumbered import own_request
-from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.request import Plan, Request
+from tuskml.learners.linear.stored.in_memory import in_memory, without_store
 from tuskml.learners.linear.stored.outgrown import outgrown
-from tuskml.learners.linear.stored.route import in_memory, without_store
 
 
 def explain(groups: NDArray[np.void], request: Request, memory: int = 0) -> Iterator[str]:

@@ -12,9 +12,8 @@ from tuskml.kernels.gpu.placement import Answer
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.linear.algorithms import ALGORITHMS as BUILT_IN
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.candidates import corners
-from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.models import Models
 from tuskml.learners.near import Near

@@ -19,9 +19,8 @@ from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.check import constant
 from tuskml.learners.linear.inference.dispersion import by_moments
 from tuskml.learners.linear.own.assembled import transformed
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Problem
-from tuskml.learners.linear.request import CLUSTERED, LinearOptions, Request
+from tuskml.learners.linear.request import CLUSTERED, LinearOptions, Plan, Request
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.near import Near
 from tuskml.learners.options.kinds import ByClass

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import Floats, Triangles
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Found, Index, Problem, room_for
+from tuskml.learners.linear.request import Plan
 
 Bools = NDArray[np.bool_]
 LEAST_SIZE = 1e-12

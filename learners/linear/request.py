@@ -7,7 +7,7 @@ from typing import Any
 from tuskml.errors import nearest
 from tuskml.learners import learner
 from tuskml.learners.linear.tasks import LinearTask
-from tuskml.learners.options.kinds import TIME, Kind, integer, real
+from tuskml.learners.options.kinds import POWERS, TIME, Kind, integer, real
 from tuskml.learners.options.table import Options
 
 CLASSIC = "classic"
@@ -78,3 +78,66 @@ class LinearOptions(Options):
 CUSTOM: dict[str, Collection[str]] = {}
 """By option, the names of the operators and algorithms that users have registered."""
 Request = learner.Request[LinearTask, LinearOptions]
+
+
+# How one batch of groups is trained: the planner's answer and the algorithms' settings.
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every choice made; the optimizer fills what the caller left open.
+
+    canonical: rows are first put in an order that depends on their content alone; shuffle: each
+    epoch visits partitions of the rows in random order; lock_free: threads update one shared
+    model; smoothing: corners of the hinge to pass
+    through, the last one final ((0.0,): none); sample_stride: train on every k-th chunk of
+    rows first (1: no such start); reason: why this plan, in words; estimated: iterations and
+    seconds, where they were; unmet: the option that leaves too little for epsilon, if one does;
+    device: the name of the GPU that trains; base: the built-in algorithm that one of the user's
+    own is made of; sampler, transform: the user's own, if there are any.
+    """
+
+    algorithm: str
+    max_iter: int
+    epsilon: float
+    converge: str
+    step: float | str
+    schedule: str
+    batch_size: int
+    canonical: bool
+    shuffle: bool
+    lock_free: bool
+    seed: int
+    threads: int
+    smoothing: tuple[float, ...]
+    sample_stride: int
+    reason: str
+    estimated: tuple[float, float] | None = None
+    unmet: str | None = None
+    device: str | None = None
+    base: str | None = None
+    sampler: str | None = None
+    transform: str | None = None
+    after: str | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all of its operators are built in."""
+        return self.base is None and not self.own_parts()
+
+    @property
+    def family(self) -> str:
+        """The built-in algorithm that it is, or is made of."""
+        return self.base or self.algorithm
+
+    @property
+    def power(self) -> int:
+        """The kernels' number for the schedule: the step shrinks with t^(power/2)."""
+        return round(2 * POWERS[self.schedule])
+
+    def own_parts(self) -> list[tuple[str, str]]:
+        """The user's own operators that options name."""
+        given = {"sampler": self.sampler, "transform": self.transform}
+        if self.converge not in ("gradient", "weights", "loss"):
+            given["converge"] = self.converge
+        return [(kind, name) for kind, name in given.items() if name is not None]

@@ -10,19 +10,26 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.passes import KINDS, Floats, Pass
 from tuskml.learners.classes import margin_of_one_class, named_classes
-from tuskml.learners.explaining.shown import shown_seconds
+from tuskml.learners.explaining.text import shown_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.inference import outcome
 from tuskml.learners.linear.inference.tempered import solver
 from tuskml.learners.linear.objective import TINY, best_constant, label_size
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Index, Problem
-from tuskml.learners.linear.request import CLASSIC, LinearOptions, Request
+from tuskml.learners.linear.request import CLASSIC, LinearOptions, Plan, Request
 from tuskml.learners.linear.tasks import LinearTask
-from tuskml.learners.models import FORMAT, Lists, Models, Strings, by_group, thinned
+from tuskml.learners.models import (
+    FORMAT,
+    LOST,
+    MEANINGS,
+    Lists,
+    Models,
+    Strings,
+    by_group,
+    thinned,
+)
 from tuskml.learners.options.kinds import ByClass
-from tuskml.learners.statuses import LOST, MEANINGS
 
 
 @dataclass(frozen=True)

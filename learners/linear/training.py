@@ -24,7 +24,7 @@ from tuskml.learners import events
 from tuskml.learners.classes import check_classes
 from tuskml.learners.linear.algorithms.parts.epochs import TRIAL_ROWS
 from tuskml.learners.linear.algorithms.parts.kept import Beginning
-from tuskml.learners.linear.algorithms.parts.second_order.begun import knowing, leave, stepped
+from tuskml.learners.linear.algorithms.parts.second_order.warm_start import knowing, leave, stepped
 from tuskml.learners.linear.check import (
     many_classes,
     refuse_extras,
@@ -49,7 +49,6 @@ from tuskml.learners.linear.objective import (
     start,
 )
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Choice
 from tuskml.learners.linear.planner.explanation import explained
 from tuskml.learners.linear.planner.guard import run_guarded
@@ -57,7 +56,7 @@ from tuskml.learners.linear.planner.planning import decide, first_plan
 from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.renumbered import apart, own_request, restored
-from tuskml.learners.linear.request import LinearOptions, Request
+from tuskml.learners.linear.request import LinearOptions, Plan, Request
 from tuskml.learners.linear.result import (
     Ended,
     Inputs,

@@ -25,12 +25,11 @@ from tuskml.learners.classes import (
     within_doubles,
 )
 from tuskml.learners.learner import Request
-from tuskml.learners.models import Lists, Models, Strings, options_text, thinned
+from tuskml.learners.models import Lists, Models, Strings, far_from_zero, options_text, thinned
 from tuskml.learners.nets.layers import head_of
 from tuskml.learners.nets.options import OPTIONS, NetOptions
 from tuskml.learners.nets.tables import Tables
 from tuskml.learners.nets.weights import class_weights, log_odds_of
-from tuskml.learners.statuses import far_from_zero
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
 

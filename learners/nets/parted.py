@@ -10,7 +10,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.parts.dealing import holding_of
 from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
 from tuskml.learners.held_out import held_out_counts
-from tuskml.learners.learner import Request
+from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.models import Models
 from tuskml.learners.nets.exchange.leading import Exchanging
 from tuskml.learners.nets.hopping import Hopping
@@ -22,7 +22,6 @@ from tuskml.learners.nets.training import (
     classifies,
     kinds_of,
 )
-from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.options.table import needs_one_place
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget

@@ -29,14 +29,13 @@ from tuskml.kernels.passes import Pass
 from tuskml.kernels.softmax import classes_of
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes, refuse_large, refuse_no_classes
-from tuskml.learners.learner import Request
+from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.models import Models
 from tuskml.learners.nets.devices import trained_somewhere
 from tuskml.learners.nets.options import NetOptions
 from tuskml.learners.nets.outcome import Alike, head_of_net, models_of
 from tuskml.learners.nets.tables import Tables, by_shape, sparse_steps
 from tuskml.learners.nets.weights import class_weights, warm_start
-from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.tasks import Task
 from tuskml.learners.validation import shuffled
 from tuskml.schedule import budget

@@ -27,10 +27,9 @@ from tuskml.kernels.rows.renumber import few_occur
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes
 from tuskml.learners.held_out import HeldOut
-from tuskml.learners.learner import Request
+from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.list_size import refuse_too_long
 from tuskml.learners.models import Models
-from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.paths.by_number import copied, of_numbers, spread
 from tuskml.learners.paths.feature_groups import blocks_of, refuse_groups
 from tuskml.learners.paths.features import found_at, names_of, refuse_unknown

@@ -19,9 +19,8 @@ from tuskml.kernels.topics.online import Online, Steps
 from tuskml.kernels.topics.sampling import MOST_TOKENS, Cut, Prior, Sampler, Words
 from tuskml.learners import events
 from tuskml.learners.labels import Mask
-from tuskml.learners.learner import Request
+from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.models import Models
-from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.tasks import Task
 from tuskml.learners.topics.options import TopicOptions
 from tuskml.learners.topics.outcome import models_of

@@ -11,7 +11,10 @@ right. Sets are behind the nodes: a number of words, and the words, of 32 bits e
 level 0. The threshold says how far before the end of the whole list a set begins.
 """
 
+import re
+import struct
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,3 +101,144 @@ def set_of(levels: Iterable[int]) -> list[float]:
     for level in chosen:
         words[level // 32] |= 1 << level % 32
     return [float(len(words)), *map(float, words)]
+
+
+# Trees in the compact form that payloads have (`udas/scalars/trees/compact.h`), as numbers again.
+
+
+PAYLOAD = struct.Struct("<4sHBBBBHIIIQd3d")
+FLAGS, WEIGHTS, FIRST_CLASS = 4, 10, 12
+"""Places in the head of a payload."""
+SEVERAL, COMPACT = 32, 64
+"""`TUSK_HAS_LABELS` and `TUSK_HAS_COMPACT_TREES`."""
+COMPACT_HEAD = struct.Struct("<BBBBIIIQQ")
+FLOATS: dict[int, np.dtype[Any]] = {4: np.dtype("<f4"), 8: np.dtype("<f8")}
+WHOLE: dict[int, np.dtype[Any]] = {1: np.dtype("<u1"), 2: np.dtype("<u2"), 4: np.dtype("<u4")}
+Counts = NDArray[np.int64]
+
+
+def trees_of_payload(payload: bytes) -> list[float] | None:
+    """The numbers of the trees of a model, as `forest.as_numbers` has them.
+
+    None for a payload that has no trees in their compact form, or is damaged.
+    """
+    if len(payload) < PAYLOAD.size:
+        return None
+    head = PAYLOAD.unpack_from(payload)
+    if not head[FLAGS] & COMPACT:
+        return None
+    try:
+        labels = int(head[FIRST_CLASS]) if head[FLAGS] & SEVERAL else 0
+        begin, end = PAYLOAD.size + 8 * labels, PAYLOAD.size + 8 * head[WEIGHTS]
+        numbers: list[float] = numbers_in(payload[begin:end]).tolist()
+    except (KeyError, ValueError, IndexError, OverflowError, struct.error):
+        return None
+    return numbers
+
+
+def as_bytes(payload: bytes | str) -> bytes:
+    """A payload, which in a model as JSON is text."""
+    return bytes_of(payload) if isinstance(payload, str) else bytes(payload)
+
+
+def bytes_of(text: str) -> bytes:
+    """A payload in a model as JSON, as DuckDB or PostgreSQL write bytes.
+
+    ValueError for other text.
+    """
+    if text.startswith("\\x") and "\\" not in text[1:]:
+        return bytes.fromhex(text[2:])
+    return re.sub(r"\\x([0-9A-Fa-f]{2})", lambda found: chr(int(found[1], 16)), text).encode(
+        "latin-1"
+    )
+
+
+class Reader:
+    """Reads one part after another."""
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self.data, self.at = data, at
+
+    def take(self, kind: np.dtype[Any], n: int) -> NDArray[Any]:
+        """n items. ValueError behind the end."""
+        found = np.frombuffer(self.data, kind, n, self.at) if n else np.empty(0, kind)
+        self.at += n * kind.itemsize
+        return found
+
+
+def numbers_in(data: bytes) -> Floats:
+    """The numbers of trees in their compact form."""
+    threshold, index, gain, rows, bases, trees, words, features, splits = COMPACT_HEAD.unpack_from(
+        data
+    )
+    read, leaves = Reader(data, COMPACT_HEAD.size), splits + trees
+    base = read.take(FLOATS[8], bases)
+    sizes = read.take(WHOLE[4], trees).astype(np.int64)
+    if sizes.sum() != splits:
+        raise ValueError
+    record = [("threshold", FLOATS[threshold]), ("feature", WHOLE[index]), ("left", WHOLE[index])]
+    split = read.take(np.dtype(record), splits)
+    value = read.take(FLOATS[8], leaves)
+    gains = read.take(FLOATS[gain], splits)
+    counts = read.take(WHOLE[rows], leaves)
+    sets = read.take(WHOLE[4], words)
+    left = split["left"].astype(np.int64)
+    at, first_leaf, ends = places(left, sizes)
+    shift = 8 * index - 2
+    nodes = np.zeros((splits + leaves, NODE))
+    node_of_tree = np.repeat(2 * np.cumsum(sizes) - 2 * sizes + np.arange(trees), sizes)
+    before = np.concatenate([[0.0], np.cumsum(counts, dtype=np.float64)])
+    nodes[at] = np.stack(
+        [
+            split["feature"] & ((1 << shift) - 1),
+            split["threshold"],
+            at - node_of_tree + 2 * left + 2,
+            gains,
+            before[first_leaf + ends - np.arange(splits) + 1] - before[first_leaf],
+            split["feature"] >> shift,
+        ],
+        axis=1,
+    )
+    is_leaf = np.ones(len(nodes), np.bool_)
+    is_leaf[at] = False
+    nodes[is_leaf] = leaf_nodes(value, counts)
+    return np.concatenate([[features, trees, bases], base, 2.0 * sizes + 1, nodes.ravel(), sets])
+
+
+def leaf_nodes(value: Floats, counts: NDArray[Any]) -> Floats:
+    """The nodes of leaves, of values and rows."""
+    out = np.zeros((len(value), NODE))
+    out[:, (0, 2)], out[:, 1], out[:, 4] = -1, value, counts
+    return out
+
+
+def places(left: Counts, sizes: Counts) -> tuple[Counts, Counts, Counts]:
+    """Of each split its node, the first leaf below it, and where the splits below it end.
+
+    left: splits in the left subtree of each; sizes: splits of each tree. A leaf before a split is
+    in a left subtree that ended, so leaves are as many as splits less those that the split is on
+    the left of.
+    """
+    number = np.arange(len(left))
+    tree = np.repeat(np.arange(len(sizes)), sizes)
+    steps = np.zeros(len(left) + 1, np.int64)
+    np.add.at(steps, number + 1, 1)
+    np.add.at(steps, number + 1 + left, -1)
+    left_of = np.cumsum(steps)[:-1]
+    return 2 * number + tree - left_of, number + tree - left_of, ends_of(left, sizes)
+
+
+def ends_of(left: Counts, sizes: Counts) -> Counts:
+    """Where the splits below each one end: at the innermost left subtree that it is in."""
+    out, number = np.empty(len(left), np.int64), 0
+    below = left.tolist()
+    for end in np.cumsum(sizes).tolist():
+        open_ends = [end]
+        while number < end:
+            while number >= open_ends[-1]:
+                open_ends.pop()
+            out[number] = open_ends[-1]
+            if below[number]:
+                open_ends.append(number + 1 + below[number])
+            number += 1
+    return out

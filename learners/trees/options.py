@@ -1,7 +1,9 @@
 """The options of boosted trees, with their defaults."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from tuskml.errors import OptionError
 from tuskml.kernels.trees.boosting import (
@@ -11,7 +13,11 @@ from tuskml.kernels.trees.boosting import (
     MOST_BINS,
     POISSON,
     QUANTILE,
+    SOFTMAX,
     SQUARED,
+    Rules,
+    least_bin_rows,
+    least_child_rows,
 )
 from tuskml.learners.options.kinds import (
     BOOLEAN,
@@ -319,3 +325,164 @@ OPTIONS = OptionTable(
     _check,
 )
 """The defaults are those of LightGBM, except for the least rows of leaves and bins."""
+
+
+# The options of random forests, with their defaults.
+
+
+NO_LIMIT = 2**31 - 1
+"""Leaves of a tree."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForestOptions(TreeOptions):
+    """The options of a call whose task is `random_forest`; what it has no option for is fixed.
+
+    feature_fraction: None for the square root of the number of features for classes, and a third
+    of them for numbers (Breiman 2001).
+    """
+
+    feature_fraction: float | None  # type: ignore[assignment]
+    min_child_rows: int
+    learning_rate: float = 1.0
+    min_child_hessian: float = 0.0
+    l1: float = 0.0
+    l2: float = 0.0
+    quantile: float = 0.5
+    delta: float = 1.0
+    monotone: tuple[int, ...] | None = None
+    bounds: None = None
+    goss: bool = False
+    top_rate: float = 0.0
+    other_rate: float = 0.0
+    patience: int = 0
+
+
+def _like(name: str, **given: object) -> Option:
+    """The option of boosted trees of this name, with another default or meaning."""
+    return replace(OPTIONS.by_name[name], **given)  # type: ignore[arg-type]
+
+
+FOREST_OPTIONS = OptionTable(
+    ForestOptions,
+    (
+        Option(
+            "objective",
+            choice("squared", "gini"),
+            "squared",
+            "`squared`: labels are numbers; `gini`: labels are two classes or more",
+        ),
+        _like("trees", meaning="the trees, whose leaves are averaged"),
+        Option("num_leaves", integer(2, NO_LIMIT), NO_LIMIT, "the most leaves of a tree"),
+        _like("max_depth"),
+        _like("min_child_rows", default=1, meaning="the least rows of a leaf"),
+        _like("min_gain"),
+        Option(
+            "feature_fraction",
+            real(0, open_low=True),
+            None,
+            "the fraction of the features that are drawn for each split; unless given the square "
+            "root of their number for classes, a third of them for numbers",
+        ),
+        _like(
+            "row_fraction",
+            meaning="how many rows each tree draws, with replacement, as a fraction of all rows",
+        ),
+        _like("categorical"),
+        _like("category_encoding"),
+        _like("max_cat_threshold"),
+        _like("max_cat_to_onehot"),
+        _like("min_category_rows", default=1),
+        _like("cat_smooth", default=1.0),
+        _like("cat_l2", default=0.0),
+        _like("max_bins"),
+        _like("min_bin_rows", default=1, meaning="the least rows of a bin"),
+        _like("missing"),
+        *("threads", "seed", "classes", "format"),
+    ),
+)
+
+
+# Options of trees as the kernels have them.
+
+
+def classifies(options: TreeOptions) -> bool:
+    """Whether labels are classes."""
+    return OBJECTIVES[options.objective] in (LOGISTIC, GINI)
+
+
+OWN_LEAST = -1e-3
+"""The default of `min_child_hessian`, in the units of a group's rows (`tk_boost`)."""
+
+
+def rules_of(options: TreeOptions, several: bool = False) -> Rules:
+    """The options as the kernels have them; several: whether there are more than two classes."""
+    least = options.min_child_hessian
+    shape = (options.delta or 0.0) if options.objective == "huber" else options.quantile
+    return Rules(
+        objective=SOFTMAX if several else OBJECTIVES[options.objective],
+        trees=options.trees,
+        num_leaves=options.num_leaves,
+        max_depth=options.max_depth,
+        max_bins=options.max_bins,
+        patience=options.patience,
+        min_child_rows=options.min_child_rows or 0,
+        min_child_hessian=OWN_LEAST if least is None else least,
+        min_gain=options.min_gain,
+        l1=options.l1,
+        l2=options.l2,
+        learning_rate=options.learning_rate,
+        feature_fraction=options.feature_fraction or 1.0,
+        row_fraction=options.row_fraction,
+        top_rate=options.goss * options.top_rate,
+        other_rate=options.goss * options.other_rate,
+        shape=shape,
+        seed=options.seed,
+        max_cat_threshold=options.max_cat_threshold,
+        max_cat_to_onehot=options.max_cat_to_onehot,
+        min_category_rows=options.min_category_rows,
+        cat_smooth=options.cat_smooth,
+        cat_l2=options.cat_l2,
+        min_bin_rows=options.min_bin_rows or 0,
+    )
+
+
+def child_rows(options: TreeOptions, n: int) -> int:
+    """The least rows of a leaf in a group of n rows."""
+    return options.min_child_rows or least_child_rows(n)
+
+
+def bin_rows(options: TreeOptions, n: int) -> int:
+    """How many rows the bins of a group of n rows usually have, where there are bins enough."""
+    if options.min_bin_rows:
+        return options.min_bin_rows
+    return 2 * min(least_bin_rows(n), child_rows(options, n)) - 1
+
+
+def in_units_of(rules: Rules, labels: np.void, n: int) -> Rules:
+    """The rules for a group with such LABELS, as the kernels have them for groups in one place.
+
+    n: the rows that trees grow on.
+    """
+    rules = replace(rules, min_child_rows=rules.min_child_rows or least_child_rows(n))
+    if rules.min_child_hessian >= 0:
+        return rules
+    unit = float(labels["weight"] / labels["n_rows"])
+    if rules.objective == POISSON:
+        unit *= min(float(labels["mean"]), 1.0)
+    return replace(rules, min_child_hessian=-unit * rules.min_child_hessian)
+
+
+def averaged(rules: Rules, options: ForestOptions, n_features: int) -> Rules:
+    """The rules of a random forest, which draws features for each split."""
+    few = n_features**-0.5 if classifies(options) else 1 / 3
+    share = options.feature_fraction or few
+    least = 1 / max(n_features, 1)  # draws one feature at least
+    return replace(
+        rules,
+        objective=OBJECTIVES[options.objective],
+        learning_rate=1 / options.trees,
+        feature_fraction=1.0,
+        averaged=1,
+        node_fraction=min(max(share, least), 1.0),
+    )

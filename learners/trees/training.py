@@ -17,8 +17,7 @@ from tuskml.errors import DataError, RowsError
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.softmax import classes_of as labels_of
-from tuskml.kernels.trees.boosting import Forest, Targets, boosted
-from tuskml.kernels.trees.spent import spend
+from tuskml.kernels.trees.boosting import Forest, Rows, Targets, boosted, spend
 from tuskml.learners import events
 from tuskml.learners.classes import (
     check_classes,
@@ -30,16 +29,21 @@ from tuskml.learners.classes import (
     within_doubles,
 )
 from tuskml.learners.labels import counts
-from tuskml.learners.learner import Request
+from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.models import Lists, Models, Strings, joined, options_text, thinned
-from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees.constraints import listed, listed_bounds, refuse_signed, without_names
 from tuskml.learners.trees.forest import as_numbers
-from tuskml.learners.trees.forest_options import FOREST_OPTIONS, ForestOptions
-from tuskml.learners.trees.options import OPTIONS, TreeOptions
-from tuskml.learners.trees.rows import Rows
-from tuskml.learners.trees.rules import averaged, child_rows, classifies, rules_of
+from tuskml.learners.trees.options import (
+    FOREST_OPTIONS,
+    OPTIONS,
+    ForestOptions,
+    TreeOptions,
+    averaged,
+    child_rows,
+    classifies,
+    rules_of,
+)
 from tuskml.learners.trees.warm_start import by_numbering, joined_trees, refuse_start, started
 from tuskml.learners.validation import shuffled
 from tuskml.schedule import budget

@@ -16,14 +16,12 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError, OptionError
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows.prepare import KnownLevels
-from tuskml.kernels.trees.boosting import BY_LEVEL, MOST_LEVEL, Forest
+from tuskml.kernels.trees.boosting import BY_LEVEL, MOST_LEVEL, Forest, Rows
 from tuskml.kernels.trees.structures import NODE
 from tuskml.learners.learner import Request
 from tuskml.learners.options.kinds import WARM_START, Kind, WarmStart
-from tuskml.learners.trees.compact import bytes_of, trees_of_payload
-from tuskml.learners.trees.forest import HEAD, MISSING, VALUE, set_of
+from tuskml.learners.trees.forest import HEAD, MISSING, VALUE, bytes_of, set_of, trees_of_payload
 from tuskml.learners.trees.forest import NODE as NUMBERS
-from tuskml.learners.trees.rows import Rows
 
 OWN_LEVEL = ("keep", "level")
 """Values of option `missing` with which NULLs of a category are a level of their own."""

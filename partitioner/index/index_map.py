@@ -12,6 +12,8 @@ it has `live` features: then blocks are of those alone, feature i's number among
 i above, and others have no place.
 """
 
+import struct
+import zlib
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -21,11 +23,77 @@ from numpy.typing import ArrayLike, NDArray
 
 from tuskml.errors import DataError
 from tuskml.partitioner import native
-from tuskml.partitioner.index import index_bytes
 from tuskml.partitioner.index.blocks import Blocks
 from tuskml.partitioner.index.live import LiveFeatures
 from tuskml.partitioner.native import Ids, Slots
 from tuskml.partitioner.rows import as_features, as_ids
+
+MAGIC, LIVE_MAGIC, WITHIN_MAGIC = b"TUSKIDX\x01", b"TUSKIDX\x02", b"TUSKIDX\x03"
+HEADER = struct.Struct("<8sI")
+LENGTHS = struct.Struct("<QBBB")
+RANGE = struct.Struct("<BI")
+
+
+def encode(
+    features: Ids, partition: Ids, blocks: Blocks, live: LiveFeatures | None = None
+) -> bytes:
+    """features: rising, shape (K,); partition: shape (K,)."""
+    gaps = np.diff(features, prepend=0).astype(np.uint64)
+    gap, key = _width(gaps), _width(partition.astype(np.uint64))
+    body = b"".join(
+        (
+            LENGTHS.pack(len(features), gap, key, len(blocks.sizes)),
+            *map(RANGE.pack, blocks.widths, blocks.sizes),
+            gaps.astype(f"<u{gap}").tobytes(),
+            partition.astype(f"<u{key}").tobytes(),
+            b"" if live is None else live.to_bytes(),
+        )
+    )
+    return HEADER.pack(_magic_of(live), zlib.crc32(body)) + body
+
+
+def _magic_of(live: LiveFeatures | None) -> bytes:
+    """Version for the live features; an order of no features takes no bytes."""
+    if live is None:
+        return MAGIC
+    within = None if live.order is None else live.order.within
+    return LIVE_MAGIC if within is None or len(within) == 0 else WITHIN_MAGIC
+
+
+def decode(data: bytes) -> tuple[Ids, Ids, Blocks, LiveFeatures | None]:
+    """Decodes the result of `encode`. Raises DataError for anything else."""
+    magic = data[: len(MAGIC)]
+    if not magic.startswith(MAGIC[:-1]):
+        raise DataError("these bytes are no index map")
+    if magic not in (MAGIC, LIVE_MAGIC, WITHIN_MAGIC):
+        version = data[7:8].hex() or "none"
+        raise DataError(f"the index map has version {version}, expected 01, 02 or 03")
+    body = data[HEADER.size :]
+    if len(body) < LENGTHS.size or zlib.crc32(body) != HEADER.unpack_from(data)[1]:
+        raise DataError("the index map is damaged: its checksum is wrong")
+    n, gap, key, n_ranges = LENGTHS.unpack_from(body)
+    if gap not in WIDTHS or key not in WIDTHS:
+        raise DataError(f"an index map has no numbers of {gap} and {key} bytes")
+    ranges = LENGTHS.size + n_ranges * RANGE.size
+    end = ranges + n * (gap + key)
+    if len(body) < end or (len(body) > end and magic == MAGIC):
+        raise DataError(f"the index map is damaged: {n} features do not fit {len(data)} bytes")
+    widths, sizes = zip(*RANGE.iter_unpack(body[LENGTHS.size : ranges]), strict=True)
+    gaps = np.frombuffer(body, f"<u{gap}", n, ranges)
+    keys = np.frombuffer(body, f"<u{key}", n, ranges + n * gap)
+    live = LiveFeatures.from_bytes(body[end:]) if magic != MAGIC else None
+    if magic != _magic_of(live):  # the checksum covers all bytes after it
+        raise DataError("the index map is damaged: its version does not fit its content")
+    return np.cumsum(gaps, dtype=np.int64), keys.astype(np.int64), Blocks(widths, sizes), live
+
+
+WIDTHS = (1, 2, 4, 8)
+
+
+def _width(numbers: np.ndarray[tuple[int, ...], np.dtype[np.uint64]]) -> int:
+    """Number of bytes that hold the largest number."""
+    most = int(numbers.max()) if len(numbers) else 0
+    return next(width for width in WIDTHS if most < 1 << 8 * width)
 
 
 class IndexMap:
@@ -159,12 +227,12 @@ class IndexMap:
 
         It takes three to eight bytes per frequent feature, and those of the live features.
         """
-        return index_bytes.encode(self.features, self.partition, self.blocks, self.live)
+        return encode(self.features, self.partition, self.blocks, self.live)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "IndexMap":
         """Restores the map from `to_bytes`. Raises DataError if a byte or the version differs."""
-        return cls(*index_bytes.decode(data))
+        return cls(*decode(data))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, IndexMap) and self.to_bytes() == other.to_bytes()

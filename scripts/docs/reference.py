@@ -20,7 +20,7 @@ from catalogue import ROOT, Argument, Function, duckdb_functions, postgres_funct
 from tuskml.groups.partition import FREQUENCY_OPTIONS, PARTITION_OPTIONS
 from tuskml.kvstore.roots.numbered import MOST_ID
 from tuskml.learners.learner import Learner
-from tuskml.learners.models import HISTORY_POINTS
+from tuskml.learners.models import HISTORY_POINTS, MEANINGS
 from tuskml.learners.options.kinds import (
     CATEGORY,
     DATE,
@@ -40,7 +40,6 @@ from tuskml.learners.options.kinds import (
 )
 from tuskml.learners.options.table import MAX_TEXT, MAX_WARM_START, SHARED, alternatives, joined
 from tuskml.learners.registry import TASKS, learners
-from tuskml.learners.statuses import MEANINGS
 from tuskml.partitioner.merging import MOST_FEATURES
 
 FOLDER = ROOT / "docs" / "reference"

@@ -95,7 +95,7 @@ for thread in threads:
 HELD = """
 import time
 from tuskml.databases import interrupts
-from tuskml.groups import last_training
+from tuskml.groups import records
 
 def hold(lock, held):
     with lock:
@@ -106,7 +106,7 @@ def work():
     new = tuskml.connect(threads=2)
     assert said(new, PLAIN) == [(200000,)]
 
-for lock in (last_training._lock, interrupts._lock):
+for lock in (records._lock, interrupts._lock):
     held = threading.Event()
     holder = threading.Thread(target=hold, args=(lock, held))
     holder.start()

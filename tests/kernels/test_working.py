@@ -9,7 +9,7 @@ import psutil
 import pytest
 from rows import block, rows_pass
 
-from tuskml.groups.selection.scheduled import side_by_side
+from tuskml.groups.selection.lanes import side_by_side
 from tuskml.kernels.charged import FLOOR, counted, here, memory_use
 from tuskml.kernels.hinge.interior import Interior
 

@@ -93,7 +93,7 @@ def test_a_learner_s_task_is_named_by_its_folder(named: dict[str, set[str]]) -> 
     }  # fmt: skip
     assert elsewhere <= {
         "learners/options/other_names.py",
-        "learners/statuses.py",
+        "learners/models.py",
         "udas/tasks.py",
     }
 

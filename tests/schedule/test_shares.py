@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sharing_work import CORES, Functions, Work, of_activity, until
 
 from tuskml.errors import TuskError
-from tuskml.groups.selection.scheduled import side_by_side
+from tuskml.groups.selection.lanes import side_by_side
 from tuskml.schedule import pool, shares
 
 pytestmark = pytest.mark.native

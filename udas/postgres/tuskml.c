@@ -38,7 +38,7 @@ bool tuskml_progress;
 bool tuskml_application_name;
 char *tuskml_store_root;
 
-/* Values as in Python (groups/training_log.py). */
+/* Values as in Python (groups/records.py). */
 enum { LOG_OFF, LOG_FAILED, LOG_ALL };
 static const struct config_enum_entry log_levels[] = {{"off", LOG_OFF, false},
                                                       {"error", LOG_FAILED, false},

@@ -13,8 +13,8 @@ from tuskml.cluster import units
 from tuskml.cluster.shards.catalogue import Catalogue, Group
 from tuskml.errors import OptionError, nearest, one_of
 from tuskml.groups.execution.choosing import Executor, executor_of
+from tuskml.groups.selection.folds import alike
 from tuskml.groups.selection.parted import whole as search_whole
-from tuskml.groups.selection.prepared import alike
 from tuskml.learners.registry import learner_of
 
 AT_ONCE = 12

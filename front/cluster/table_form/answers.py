@@ -8,7 +8,7 @@ import numpy as np
 
 from tuskml.learners.models import Lists, Models, Names, Strings
 from tuskml.learners.topics.payload import topics_of_payload
-from tuskml.learners.trees.compact import trees_of_payload
+from tuskml.learners.trees.forest import trees_of_payload
 from tuskml.udas.model_fields import MODEL_FIELDS
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any
 from tuskml.commands.terminal.usage import files
 from tuskml.databases.script import plain
 from tuskml.errors import DataError
-from tuskml.groups.selection.asked import ANY_TASK
 from tuskml.groups.selection.candidates import SEARCHES
+from tuskml.groups.selection.search import ANY_TASK
 from tuskml.learners import registry
 from tuskml.learners.options.kinds import BOOLEAN
 from tuskml.learners.registry import TASKS

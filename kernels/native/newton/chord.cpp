@@ -2,7 +2,7 @@
 // each goes on independently, so that its rows and numbers stay in a cache. Such a step is that of
 // the chord method (Nocedal and Wright, Numerical Optimization, 2006, section 11.1). Changes of
 // gradients along the steps correct the curvature, as in L-BFGS (the same, algorithm 7.4). The
-// rules are those of learners/linear/algorithms: newton.py, parts/pairs.py and parts/search.py. A
+// rules are those of learners/linear/algorithms: newton.py, parts/pairs.py and parts/batch.py. A
 // group that needs anything else gives up at its current weights: a shorter step, or another
 // curvature.
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Newton's method for many small groups, each of which stays on one thread from start to end: its
 // rows, its curvature and the factor of that stay in the thread's cache. The steps are as in
-// learners/linear/algorithms/newton.py and parts/search.py, the objective and its violation as in
+// learners/linear/algorithms/newton.py and parts/batch.py, the objective and its violation as in
 // learners/linear/problem.py. The curvature is always summed in double.
 #include <algorithm>
 #include <atomic>

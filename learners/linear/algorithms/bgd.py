@@ -12,9 +12,14 @@ import numpy as np
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.speculated import Method
 from tuskml.learners.linear.algorithms.parts.algorithm import VECTOR_WIDTHS, Algorithm, Beside
-from tuskml.learners.linear.algorithms.parts.batch import Evaluate, cost_of_passes, settle_move
+from tuskml.learners.linear.algorithms.parts.batch import (
+    Bounds,
+    Evaluate,
+    backtrack,
+    cost_of_passes,
+    settle_move,
+)
 from tuskml.learners.linear.algorithms.parts.lipschitz import curvature_bound
-from tuskml.learners.linear.algorithms.parts.search import Bounds, backtrack
 from tuskml.learners.linear.operators import (
     Budget,
     Operators,
@@ -24,12 +29,12 @@ from tuskml.learners.linear.operators import (
     all_rows,
     as_given,
 )
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.cost import TYPICAL, Cost, Costs
 from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.iterations import ByModel, Usual
 from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Found, Index, Problem
+from tuskml.learners.linear.request import Plan
 from tuskml.learners.options.kinds import POWERS
 
 

@@ -35,13 +35,12 @@ from tuskml.learners.linear.operators import (
     all_rows,
     as_given,
 )
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, TYPICAL, Cost, Costs
 from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.iterations import by_decade
 from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import ROUNDING, Found, Problem
-from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.request import LinearOptions, Plan
 from tuskml.learners.linear.tasks import LINEAR, LinearTask
 
 SELDOM = 5

@@ -14,16 +14,22 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.kernels.gpu.passes import DevicePass
 from tuskml.kernels.passes import Floats, Solution, Triangles, solve
 from tuskml.learners.linear.algorithms.parts import interior
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Unfit
-from tuskml.learners.linear.algorithms.parts.batch import Evaluate, settle_move
-from tuskml.learners.linear.algorithms.parts.search import OF_WHOLE_STEPS, Bounds, backtrack
+from tuskml.learners.linear.algorithms.parts.batch import (
+    OF_WHOLE_STEPS,
+    Bounds,
+    Evaluate,
+    backtrack,
+    settle_move,
+)
 from tuskml.learners.linear.algorithms.parts.second_order import fused, small
-from tuskml.learners.linear.algorithms.parts.second_order.begun import EvaluateNear
 from tuskml.learners.linear.algorithms.parts.second_order.chord import Chord, Steepness
 from tuskml.learners.linear.algorithms.parts.second_order.metric import Metric, metric_of
 from tuskml.learners.linear.algorithms.parts.second_order.pairs import LastStep, Pairs, Steps
+from tuskml.learners.linear.algorithms.parts.second_order.warm_start import EvaluateNear
 from tuskml.learners.linear.operators import (
     Budget,
     Compute,
@@ -35,7 +41,6 @@ from tuskml.learners.linear.operators import (
     all_rows,
     as_given,
 )
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.cost import (
     DOUBLE,
     SEARCHED,
@@ -49,7 +54,7 @@ from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.iterations import Usual
 from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Found, Index, Problem, add_to_diagonal, diagonal_of
-from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.request import LinearOptions, Plan
 from tuskml.learners.linear.tasks import LinearTask
 
 ILL_CONDITIONED = 1e-5
@@ -283,12 +288,15 @@ class Newton(Algorithm):
         goal = tolerance(problem, plan)
         compute = Evaluate(curvature=True)
         in_place = replace(plan, epsilon=goal.epsilon)
+        rows, metric = problem.rows, None
         by_group = None
-        if problem.begun is None:
+        if rows.sparse and problem.begun is None:
             by_group = small.update(problem, in_place, deadline)
         if by_group is not None:
             compute = Evaluate()
-        update = NewtonStep(plan, problem, metric_of(problem, plan.threads))
+        if problem.task.flat:
+            metric = metric_of(problem, plan.threads)
+        update = NewtonStep(plan, problem, metric)
         if problem.begun is not None:
             apart = None
             if goal.epsilon < plan.epsilon:
@@ -297,7 +305,8 @@ class Newton(Algorithm):
                 apart = Chord(goal, Steepness(NEAR, SLOW, pivot))
             compute = EvaluateNear(problem.begun, evaluate, NEAR, apart)
         chosen: tuple[Compute, Update] = (compute, by_group or update)
-        chosen = fused.operators(problem, in_place) or chosen
+        if isinstance(rows, DevicePass):
+            chosen = fused.operators(problem, in_place) or chosen
         return Operators(
             as_given,
             StartAt(start),

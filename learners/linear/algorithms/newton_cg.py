@@ -19,9 +19,8 @@ import numpy as np
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.speculated import Method
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Unfit
-from tuskml.learners.linear.algorithms.parts.batch import Evaluate, settle_move
+from tuskml.learners.linear.algorithms.parts.batch import Evaluate, backtrack, settle_move
 from tuskml.learners.linear.algorithms.parts.curvature import Curvature
-from tuskml.learners.linear.algorithms.parts.search import backtrack
 from tuskml.learners.linear.operators import (
     Budget,
     Operators,
@@ -31,14 +30,13 @@ from tuskml.learners.linear.operators import (
     all_rows,
     as_given,
 )
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner import iterations as spread
 from tuskml.learners.linear.planner.cost import SEARCHED, TYPICAL, Cost, Costs, Parts
 from tuskml.learners.linear.planner.curves import Interval, decades
 from tuskml.learners.linear.planner.iterations import Usual, by_density, narrow
 from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Found, Index, Problem
-from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.request import LinearOptions, Plan
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.machine.constants import interpolated
 

@@ -27,12 +27,12 @@ from tuskml.learners.linear.operators import (
     all_rows,
     as_given,
 )
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.cost import Costs
 from tuskml.learners.linear.planner.curves import Interval, Sketch
 from tuskml.learners.linear.planner.iterations import Usual, by_decade, few_rows
 from tuskml.learners.linear.planner.question import Question, Statistics
 from tuskml.learners.linear.problem import Found, Index, Problem
+from tuskml.learners.linear.request import Plan
 
 GROW = 1.1
 """Of the step, after an epoch that lowered the objective."""

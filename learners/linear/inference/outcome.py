@@ -14,9 +14,8 @@ from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
 from tuskml.learners.linear.inference.limit import Limit, Runaways, runaways_of, softened
 from tuskml.learners.linear.inference.tempered import strength, temper
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Index, Problem
-from tuskml.learners.linear.request import CLASSIC, LinearOptions
+from tuskml.learners.linear.request import CLASSIC, LinearOptions, Plan
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.models import Lists
 

@@ -16,9 +16,8 @@ from tuskml.learners.linear.algorithms import FIRST_CHOICE, LAST_CHOICE
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm
 from tuskml.learners.linear.inference import determined
 from tuskml.learners.linear.operators import Operators, State, run
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Found, Index, Problem, add_to_diagonal
-from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.request import LinearOptions, Plan
 
 PRECISE, MOST_ITERATIONS = 1e-10, 100
 """Of newton, for groups of few features."""

@@ -22,8 +22,8 @@ from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
 from tuskml.learners.linear.inference.outcome import polish
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.request import Plan
 
 EFFICIENT = 1.345
 NORMAL = 0.6744897501960817

@@ -15,12 +15,10 @@ from tuskml.learners.linear.multinomial import separation
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.multinomial.terms import spread
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Index
-from tuskml.learners.linear.request import CLASSIC
+from tuskml.learners.linear.request import CLASSIC, Plan
 from tuskml.learners.linear.result import lost_in_sums, rounded
-from tuskml.learners.models import Strings
-from tuskml.learners.statuses import MEANINGS
+from tuskml.learners.models import MEANINGS, Strings
 
 STATUSES = tuple(MEANINGS)
 DEPENDENT = 1e-12

@@ -24,10 +24,9 @@ from tuskml.learners.linear.multinomial.inference import Errors, infer, judge, m
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.objective import describe, moved, origins
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.candidates import choose
 from tuskml.learners.linear.planner.planning import statistics
-from tuskml.learners.linear.request import LinearOptions, Request
+from tuskml.learners.linear.request import LinearOptions, Plan, Request
 from tuskml.learners.linear.result import Inputs, plan_line, resolved
 from tuskml.learners.models import Lists, Models, Strings, by_group, joined, thinned
 from tuskml.learners.options.kinds import ByClass, WarmStart

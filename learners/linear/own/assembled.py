@@ -9,8 +9,8 @@ from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts import sampled
 from tuskml.learners.linear.operators import Operators
 from tuskml.learners.linear.own.operators import Setting, made, replaced_in, steps_in_python
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.request import Plan
 
 
 def operators_of(problem: Problem, plan: Plan, start: Floats, deadline: float | None) -> Operators:

@@ -20,9 +20,8 @@ from tuskml.learners.linear.algorithms import ALGORITHMS as BUILT_IN_ALGORITHMS
 from tuskml.learners.linear.algorithms import BY_SAMPLER, SAMPLED
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Found, Problem
-from tuskml.learners.linear.request import CUSTOM, LinearOptions
+from tuskml.learners.linear.request import CUSTOM, LinearOptions, Plan
 from tuskml.learners.options.table import forget_parsed
 
 KINDS = ("transform", "stage", "sample", "compute", "update", "converge", "loop")

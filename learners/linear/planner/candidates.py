@@ -22,10 +22,9 @@ from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.own.operators import ALGORITHMS as OWN_ALGORITHMS
 from tuskml.learners.linear.own.operators import OPERATORS, base_of, steps_in_python
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, TYPICAL, Cost, Costs
 from tuskml.learners.linear.planner.question import Measured, Question, Statistics
-from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.request import LinearOptions, Plan
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.schedule import budget
 

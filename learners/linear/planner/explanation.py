@@ -15,7 +15,6 @@ from tuskml.learners.explaining import explanation
 from tuskml.learners.explaining.text import written
 from tuskml.learners.linear import gpu
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import (
     ALL_ROWS,
     ELSEWHERE,
@@ -29,7 +28,7 @@ from tuskml.learners.linear.planner.planning import (
     by_statistics,
 )
 from tuskml.learners.linear.planner.question import Question
-from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.result import plan_line
 
 CURVE_POINTS = 30

@@ -12,7 +12,6 @@ from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.linear.algorithms import ALGORITHMS, LAST_CHOICE
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.algorithms.parts.kept import Kept
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner import choice, sampling, trials
 from tuskml.learners.linear.planner.candidates import choose, families
 from tuskml.learners.linear.planner.choice import LEAST_ROWS, Candidate, Choice, assess_elsewhere
@@ -26,7 +25,7 @@ from tuskml.learners.linear.planner.trials import (
     with_groups_tried,
 )
 from tuskml.learners.linear.problem import Problem
-from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.machine import constants
 from tuskml.learners.machine.reading import not_cached
 from tuskml.schedule import shares

@@ -20,7 +20,6 @@ from tuskml.learners.linear.gap import wants_gap
 from tuskml.learners.linear.operators import Budget, Loop, State, Tolerance, run
 from tuskml.learners.linear.own.assembled import operators_of
 from tuskml.learners.linear.own.operators import steps_in_python
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.candidates import (
     CURVATURE,
     by_trial,
@@ -41,7 +40,7 @@ from tuskml.learners.linear.planner.curves import Curve, Interval, fit
 from tuskml.learners.linear.planner.iterations import SCARCE
 from tuskml.learners.linear.planner.question import AtCorner, Measured, Question
 from tuskml.learners.linear.problem import Found, Index, Problem
-from tuskml.learners.linear.request import Speculate
+from tuskml.learners.linear.request import Plan, Speculate
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.machine import constants
 

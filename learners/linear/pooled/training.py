@@ -26,9 +26,8 @@ from tuskml.learners.linear.pooled.models import Pooled, pooled_models
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.training import train
-from tuskml.learners.models import Models
+from tuskml.learners.models import Models, lost_labels, with_leaks, with_lost_labels
 from tuskml.learners.options.table import refuse_pooled
-from tuskml.learners.statuses import lost_labels, with_leaks, with_lost_labels
 from tuskml.schedule import budget
 
 FOLDS = 5

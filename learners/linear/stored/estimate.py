@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from tuskml.kernels.stored.chunks import Chunks, Keys, Widths
 from tuskml.kvstore.working.frames import frame_bytes, frame_share
 from tuskml.learners.linear.algorithms import STORED
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.curves import decades
 from tuskml.learners.linear.planner.planning import statistics
 from tuskml.learners.linear.planner.question import Question
-from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.request import Plan, Request
 
 WEIGHT_BYTES, HEADER_BYTES = 4, 12
 """Of a stored weight, and of a payload beside its weights."""

@@ -17,8 +17,7 @@ from tuskml.kernels.segments import sparse_segments
 from tuskml.kernels.stored.chunks import FRAME_BYTES, Keys, Widths
 from tuskml.kvstore.working.route_plan import piece_of
 from tuskml.learners.linear.multinomial.stored import Several
-from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.stored.estimate import (
     WEIGHT_BYTES,
     StoreUse,

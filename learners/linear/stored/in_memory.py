@@ -14,13 +14,38 @@ from tuskml.errors import DataError, OptionError
 from tuskml.kernels import passes
 from tuskml.kernels.rows.renumber import Ids, renumbered
 from tuskml.kvstore import StoreRoot
-from tuskml.learners.linear.algorithms import STORED
+from tuskml.learners.linear.algorithms import REGISTERED, STORED
+from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.renumbered import own_request
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.training import train_in_parts
 from tuskml.learners.models import Models
 from tuskml.learners.options.kinds import WarmStart
 from tuskml.learners.stored.progress import DTYPE, about, pairs_of, stored
+
+ALGORITHMS = ("auto", *(one.name for one in REGISTERED if one.stored))
+"""Those for stores."""
+
+
+def in_memory(groups: NDArray[np.void], request: Request) -> bool:
+    """Returns whether groups (`passes.GROUP`) train in memory though option `store` is given.
+
+    So do those with more than two classes, which only their labels tell.
+    """
+    options = request.options
+    dense, task = bool(groups["kind"][0] < 2), request.task
+    if task.general and task.own is None:  # a loss that the kernels for stores lack
+        return True
+    return dense or options.algorithm not in ALGORITHMS or bool(named(options))
+
+
+def without_store(request: Request) -> Request:
+    """The request of the training in memory, for its explanation."""
+    options = replace(request.options, store=None)
+    if options.warm_start is not None and options.warm_start.store is not None:
+        options = replace(options, warm_start=None)  # the explanation does not read the store
+    return replace(request, options=options)
+
 
 MOST_START = 1 << 24
 """Weights of a stored model that a training in memory can begin with."""

@@ -12,8 +12,7 @@ from tuskml.kvstore import Frames, ModelStore
 from tuskml.kvstore.working.routes import Routes
 from tuskml.learners import events
 from tuskml.learners.linear.operators import LEAST_SIZE
-from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.request import LinearOptions, Plan
 from tuskml.learners.linear.stored.outcome import AboveStart, Diverged
 from tuskml.learners.linear.stored.step import HeldOut, Pace
 from tuskml.learners.stored.progress import Clock, Facts, Progress

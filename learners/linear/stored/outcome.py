@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kvstore import ModelStore
-from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.request import Plan
 from tuskml.learners.linear.result import plan_line
 from tuskml.learners.linear.stored.estimate import StoreUse
 from tuskml.learners.linear.tasks import LinearTask

@@ -24,8 +24,7 @@ from tuskml.kvstore.roots.versions import Version
 from tuskml.kvstore.working.features import pairs_of
 from tuskml.kvstore.working.frames import frame_share
 from tuskml.learners.linear.multinomial.stored import Several, centred, sealed_pairs
-from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.stored.estimate import StoreUse, estimate_of, expected_epochs
 from tuskml.learners.linear.stored.online import Online, Setting
 from tuskml.learners.linear.stored.outcome import (

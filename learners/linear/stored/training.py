@@ -27,18 +27,16 @@ from tuskml.learners.linear.check import many_classes, refuse_labels, refuse_tog
 from tuskml.learners.linear.multinomial.stored import Several, several_of, trains_in_store
 from tuskml.learners.linear.multinomial.training import plan_of_classes
 from tuskml.learners.linear.objective import class_weights
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Choice, stored
 from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.planning import plan_for, statistics
 from tuskml.learners.linear.planner.question import Question
-from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.result import classes_of, one_class, resolved, task_members
 from tuskml.learners.linear.stored.estimate import expected_epochs
 from tuskml.learners.linear.stored.foreseen import foreseen
-from tuskml.learners.linear.stored.in_memory import train_in_memory
+from tuskml.learners.linear.stored.in_memory import in_memory, train_in_memory, without_store
 from tuskml.learners.linear.stored.outcome import Trained
-from tuskml.learners.linear.stored.route import in_memory, without_store
 from tuskml.learners.linear.stored.routed import RoutedRun
 from tuskml.learners.linear.stored.start import begun
 from tuskml.learners.machine import constants

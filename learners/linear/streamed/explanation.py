@@ -4,12 +4,16 @@ what it came to in seconds and bytes."""
 from typing import Any
 
 from tuskml.learners.explaining.explanation import VERSION, Document
-from tuskml.learners.explaining.shown import shown_bytes, shown_seconds
-from tuskml.learners.explaining.source import table
-from tuskml.learners.explaining.text import plan_lines, written
+from tuskml.learners.explaining.text import (
+    plan_lines,
+    shown_bytes,
+    shown_seconds,
+    source_table,
+    written,
+)
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.explanation import objective
+from tuskml.learners.linear.request import Plan
 from tuskml.learners.linear.result import plan_line
 from tuskml.learners.linear.streamed.choosing import Chosen, candidate_document
 from tuskml.learners.row_groups import Reader
@@ -84,4 +88,4 @@ def text_of(found: Document) -> str:
             f"{shown_seconds(took['seconds'])} in all, {shown_bytes(took['read_bytes'])} and "
             f"{took['read_rows']:,} rows read"
         )
-    return "\n".join(lines + table(found["candidates"]))
+    return "\n".join(lines + source_table(found["candidates"]))

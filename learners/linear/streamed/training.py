@@ -54,10 +54,9 @@ from tuskml.learners.linear.operators import (
 )
 from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.own.operators import named
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.planning import plan_for
 from tuskml.learners.linear.problem import Found, Problem
-from tuskml.learners.linear.request import LinearOptions, Request
+from tuskml.learners.linear.request import LinearOptions, Plan, Request
 from tuskml.learners.linear.result import (
     classes_of,
     judge,
@@ -72,7 +71,15 @@ from tuskml.learners.linear.streamed.explanation import explained
 from tuskml.learners.linear.streamed.plans import confirming
 from tuskml.learners.linear.streamed.proof import WithinProved, confirmed
 from tuskml.learners.linear.streamed.skipping import may_skip, most_chunks
-from tuskml.learners.models import Lists, Models, Strings, thinned
+from tuskml.learners.models import (
+    Lists,
+    Models,
+    Strings,
+    labels_lost,
+    thinned,
+    with_leaks,
+    with_lost_labels,
+)
 from tuskml.learners.options.kinds import LIST, ROW_GROUPS, STREAMED
 from tuskml.learners.options.table import AboutTraining, idle_where, refuse_idle
 from tuskml.learners.row_groups import (
@@ -85,7 +92,6 @@ from tuskml.learners.row_groups import (
     Storage,
     lay_out,
 )
-from tuskml.learners.statuses import labels_lost, with_leaks, with_lost_labels
 
 ALGORITHMS = (BY_SAMPLER.name, UNASKED.name)
 SAMPLER, DRAWN = "shuffled-partition", "random-partition"

@@ -15,7 +15,7 @@ import numpy as np
 from tuskml.kernels import passes
 from tuskml.kernels.parts.dealing import holding_of
 from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
-from tuskml.kernels.trees.boosting import Targets
+from tuskml.kernels.trees.boosting import Rows, Targets
 from tuskml.kernels.trees.parted.bagging import ADDEND, bagged_by_parts, branch_rows
 from tuskml.kernels.trees.parted.boosting import boosted_by_parts
 from tuskml.kernels.trees.parted.holding import Hold
@@ -27,20 +27,21 @@ from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees import training
 from tuskml.learners.trees.constraints import listed, listed_bounds, refuse_signed, without_names
-from tuskml.learners.trees.forest_options import NO_LIMIT, ForestOptions
-from tuskml.learners.trees.options import TreeOptions
-from tuskml.learners.trees.rows import Rows
-from tuskml.learners.trees.rules import averaged, child_rows, classifies, in_units_of, rules_of
+from tuskml.learners.trees.options import (
+    NO_LIMIT,
+    ForestOptions,
+    TreeOptions,
+    averaged,
+    child_rows,
+    classifies,
+    in_units_of,
+    rules_of,
+)
 from tuskml.learners.trees.warm_start import by_numbering, refuse_start, started
 from tuskml.schedule import budget
 
 CELL = 24
 """Bytes of a bin's sums."""
-
-
-BY_PARTS = 1.8
-"""Seconds of processors over those in one place, without reading: what parts add is that trees are
-added to margins row by row, and histograms of each part."""
 
 
 def exchanges(options: TreeOptions, trees: int, n_features: int) -> tuple[int, float]:

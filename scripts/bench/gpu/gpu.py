@@ -39,8 +39,8 @@ from tuskml.kernels.gpu import cuda, passes  # noqa: E402
 from tuskml.kernels.passes import Pass  # noqa: E402
 from tuskml.learners.linear.algorithms import ALGORITHMS  # noqa: E402
 from tuskml.learners.linear.operators import run  # noqa: E402
-from tuskml.learners.linear.plan import Plan  # noqa: E402
 from tuskml.learners.linear.problem import Problem  # noqa: E402
+from tuskml.learners.linear.request import Plan  # noqa: E402
 from tuskml.learners.linear.tasks import LINEAR  # noqa: E402
 
 Lines = Iterable[dict[str, Any]]

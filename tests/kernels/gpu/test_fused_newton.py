@@ -12,8 +12,8 @@ from tuskml.learners.linear.algorithms import newton
 from tuskml.learners.linear.algorithms.newton import ALGORITHM as NEWTON
 from tuskml.learners.linear.algorithms.parts.second_order import fused
 from tuskml.learners.linear.operators import run
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.request import Plan
 from tuskml.learners.linear.tasks import LINEAR
 
 SIZES = (60, 90, 41, 150, 33, 77) * 6

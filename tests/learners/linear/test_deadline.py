@@ -22,8 +22,8 @@ from tuskml.learners.linear.inference import outcome
 from tuskml.learners.linear.inference.tempered import temper
 from tuskml.learners.linear.operators import State, run
 from tuskml.learners.linear.options import OPTIONS
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.request import Plan
 from tuskml.learners.linear.tasks import LINEAR
 
 WIDE = 1500

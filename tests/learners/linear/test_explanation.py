@@ -9,7 +9,7 @@ import pytest
 from fitting import put
 
 import tuskml
-from tuskml.groups import last_training
+from tuskml.groups import records
 from tuskml.learners.explaining.text import text_of
 from tuskml.learners.factorization import explanation as factorization_explanation
 from tuskml.learners.linear.planner import planning
@@ -289,11 +289,11 @@ def test_what_is_kept_is_bounded(con, rows):
     answer(con, f"i, {text} || (i + 1) || '}}')", ", range(90) r(i) GROUP BY i")
     found = tuskml.last_training()
     assert found["groups"] == 90
-    assert len(found["plans"]) == last_training.MOST_PLANS + 1
-    assert found["plans"][-1]["plan"] == last_training.OTHERS
-    for _ in range(3 * last_training.MOST_STATEMENTS):
+    assert len(found["plans"]) == records.MOST_PLANS + 1
+    assert found["plans"][-1]["plan"] == records.OTHERS
+    for _ in range(3 * records.MOST_STATEMENTS):
         answer(con, "train_model('linear', y, x)", "WHERE k = 0 LIMIT 1")
-    assert len(last_training._statements) <= last_training.MOST_STATEMENTS
+    assert len(records._statements) <= records.MOST_STATEMENTS
 
 
 def test_trainings_in_many_threads(con, rows):
@@ -310,8 +310,8 @@ def test_trainings_in_many_threads(con, rows):
     for thread in threads:
         thread.join(60)
     assert not any(thread.is_alive() for thread in threads)
-    kept = [one.document()["groups"] for one in last_training._statements.values()]
-    assert len(kept) <= last_training.MOST_STATEMENTS
+    kept = [one.document()["groups"] for one in records._statements.values()]
+    assert len(kept) <= records.MOST_STATEMENTS
     assert {groups % 3 for groups in kept[-4:]} == {0}
 
 

@@ -8,8 +8,8 @@ from sklearn.linear_model import LogisticRegression
 from tuskml.kernels.passes import Pass
 from tuskml.learners.linear.inference import outcome
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.request import Plan
 from tuskml.learners.linear.tasks import LINEAR
 
 pytestmark = pytest.mark.native

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuskml.learners.linear.algorithms import lbfgs
-from tuskml.learners.linear.algorithms.parts.search import (
+from tuskml.learners.linear.algorithms.parts.batch import (
     LEAST_SHRUNK,
     MOST_SHRUNK,
     Bounds,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tuskml.learners.trees.compact import bytes_of, trees_of_payload
+from tuskml.learners.trees.forest import bytes_of, trees_of_payload
 from tuskml.model import scorers
 
 Node = list[float]

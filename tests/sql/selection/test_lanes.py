@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tuskml
-from tuskml.groups.selection import scheduled, searching
-from tuskml.groups.selection.prepared import Prepared
+from tuskml.groups.selection import lanes, searching
+from tuskml.groups.selection.folds import Prepared
 from tuskml.kvstore import hosting
 
 L2 = [1.0, 0.1, 0.01, 0.001]
@@ -133,7 +133,7 @@ def test_a_search_is_cancelled_in_all_lanes(rows: Any, monkeypatch: pytest.Monke
 
 @given(st.integers(1, 200), st.integers(1, 64))
 def test_lanes_share_the_threads_evenly(candidates: int, threads: int) -> None:
-    count = scheduled.lanes_for(candidates, threads)
-    assert 1 <= count <= scheduled.MOST_LANES
+    count = lanes.lanes_for(candidates, threads)
+    assert 1 <= count <= lanes.MOST_LANES
     assert threads % count == 0
-    assert count == 1 or candidates // count >= scheduled.LEAST_CANDIDATES
+    assert count == 1 or candidates // count >= lanes.LEAST_CANDIDATES

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tuskml.groups.selection import nearness
-from tuskml.groups.selection.prepared import Prepared
+from tuskml.groups.selection.folds import Prepared
 from tuskml.kernels.passes import GROUP, Pass
 from tuskml.learners.linear import training
 from tuskml.learners.linear.algorithms.parts.second_order import chord

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from tuskml.groups.selection.prepared import Prepared
+from tuskml.groups.selection.folds import Prepared
 from tuskml.groups.selection.searching import Running
 
 ROWS = "CREATE TABLE t AS SELECT i % 4 AS g, 1.0 * (i % 17) AS a, 1.0 * (i * 7 % 23) AS b, (i * 31 % 17) > i % 9 AS y FROM {series} AS r(i)"

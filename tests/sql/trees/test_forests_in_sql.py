@@ -16,7 +16,7 @@ from tuskml import DataError
 from tuskml.export_onnx import to_onnx
 from tuskml.learners.registry import all_options
 from tuskml.learners.trees import explanation
-from tuskml.learners.trees.forest_options import FOREST_OPTIONS
+from tuskml.learners.trees.options import FOREST_OPTIONS
 
 ROWS = """CREATE {temp} TABLE t AS SELECT i, (i * 7919 % 1009)::float8 / 1009 AS a, (i * 31 % 101)::float8 / 101 AS b,
 (i * 17 % 13)::float8 AS c FROM generate_series(0, 899) AS r(i)"""

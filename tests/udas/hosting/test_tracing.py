@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import tuskml
 from tuskml.errors import OptionError
-from tuskml.groups import training_log
+from tuskml.groups import records
 
 THREE = """
 SELECT g, train_model('linear', y, x)
@@ -36,12 +36,12 @@ def exporter():
 
 @pytest.fixture
 def on(exporter, monkeypatch):
-    monkeypatch.setenv(training_log.TRACES_VARIABLE, "on")
-    training_log.follow_environment()
+    monkeypatch.setenv(records.TRACES_VARIABLE, "on")
+    records.follow_environment()
     exporter.clear()
     yield exporter
-    monkeypatch.delenv(training_log.TRACES_VARIABLE)
-    training_log.follow_environment()
+    monkeypatch.delenv(records.TRACES_VARIABLE)
+    records.follow_environment()
 
 
 def spans(exporter):
@@ -95,8 +95,8 @@ def test_there_are_none_by_default(exporter):
 
 def test_many_phases_make_few_spans():
     noted = [("planning", float(i), i + 0.5) for i in range(1000)]
-    made = list(training_log.phases_of(noted, (0.0, 1001.0)))
-    assert len(made) <= training_log.MOST_SPANS
+    made = list(records.phases_of(noted, (0.0, 1001.0)))
+    assert len(made) <= records.MOST_SPANS
     assert made[0] == ("planning", 0.0, 0.5)
     assert all(before[2] == after[1] for before, after in pairwise(made))
     assert made[-1][2] == 1001.0
@@ -115,11 +115,11 @@ def test_the_package_is_imported_only_when_asked_for():
 
 
 def test_wrong_values_and_a_missing_package_are_refused(monkeypatch):
-    monkeypatch.setenv(training_log.TRACES_VARIABLE, "yes")
+    monkeypatch.setenv(records.TRACES_VARIABLE, "yes")
     with pytest.raises(OptionError, match="TUSKML_TRACES is 'yes', expected on or off"):
-        training_log.follow_environment()
-    monkeypatch.setenv(training_log.TRACES_VARIABLE, "on")
-    monkeypatch.setattr(training_log, "PACKAGE", "opentelemetry_that_is_not_there")
-    monkeypatch.setattr(training_log._traces, "tracer", None)
+        records.follow_environment()
+    monkeypatch.setenv(records.TRACES_VARIABLE, "on")
+    monkeypatch.setattr(records, "PACKAGE", "opentelemetry_that_is_not_there")
+    monkeypatch.setattr(records._traces, "tracer", None)
     with pytest.raises(OptionError, match="pip install 'tuskml\\[otel\\]'"):
-        training_log.follow_environment()
+        records.follow_environment()

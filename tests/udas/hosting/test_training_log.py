@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import tuskml
-from tuskml.groups import training_log
+from tuskml.groups import records
 from tuskml.schedule import phases
 
 PROGRAM = """
@@ -28,9 +28,9 @@ except Exception:
 
 def lines(level: str | None) -> list[dict]:
     """What a program writes whose environment has this level."""
-    given = {k: v for k, v in os.environ.items() if k != training_log.VARIABLE}
+    given = {k: v for k, v in os.environ.items() if k != records.VARIABLE}
     if level is not None:
-        given[training_log.VARIABLE] = level
+        given[records.VARIABLE] = level
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(command, capture_output=True, text=True, env=given, check=True)
     assert not done.stdout
@@ -82,9 +82,9 @@ def test_programs_choose_the_level_by_pythons_logging(caplog):
 
 
 def test_an_unknown_level_is_an_error(monkeypatch):
-    monkeypatch.setenv(training_log.VARIABLE, "loud")
+    monkeypatch.setenv(records.VARIABLE, "loud")
     with pytest.raises(tuskml.OptionError, match="TUSKML_LOG_LEVEL is 'loud', expected off, erro"):
-        training_log.to_standard_error()
+        records.to_standard_error()
 
 
 def test_a_phase_within_another_counts_once():

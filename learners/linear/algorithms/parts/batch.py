@@ -1,14 +1,17 @@
 """What algorithms that read all rows in each iteration share: known results are kept."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.gap import SELDOM
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, Cost, Costs, Parts
-from tuskml.learners.linear.problem import Found, Problem
+from tuskml.learners.linear.problem import Found, Index, Problem
+from tuskml.learners.linear.request import Plan
 
 LOOK_PASSES = 2 + LOSS_ALONE
 """Of a look at the duality gap: a gradient for each class, and the hinge itself."""
@@ -65,3 +68,90 @@ def cost_of_passes(
         memory,
         parts=parts,
     )
+
+
+# Backtracking line search for a batch of groups: steps shrink until the objective falls.
+
+
+SUFFICIENT = 1e-4
+HALF = 0.5
+MOST_SHRUNK, LEAST_SHRUNK = 0.02, HALF
+"""Of a step that failed, the next one is between these."""
+OF_WHOLE_STEPS = 0.1
+"""The same as MOST_SHRUNK, of steps whose length is right near the optimum (Dennis and Schnabel,
+Numerical Methods for Unconstrained Optimization, 1983, section 6.3.2). The logistic loss is
+straight far from its optimum, and the parabola through a point there gives too short a step."""
+MOST_TRIALS = 40
+
+Propose = Callable[[Index, Floats], Floats]
+Gain = Callable[[Index, Floats], Floats]
+Look = Callable[[Index, Floats], Found]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Of a search: of the objective, and of the share of a step that failed that is tried next.
+
+    highest: what the objective (G,) must fall below where it may rise, None: what it is at v.
+    """
+
+    highest: Floats | None = None
+    most_shrunk: float = MOST_SHRUNK
+
+
+BOUNDS = Bounds()
+
+
+def backtrack(
+    look: Look,
+    v: Floats,
+    found: Found,
+    step: Floats,
+    propose: Propose,
+    gain: Gain,
+    bounds: Bounds = BOUNDS,
+) -> tuple[Floats, Found, NDArray[np.bool_]]:
+    """Moves each group from v to propose(groups, step), shrinking its step until that helps.
+
+    look(groups, candidate) evaluates the objective; gain(groups, candidate) is the change of it
+    that a linear model promises, negative. step (G,) is left at what was accepted. Returns
+    weights, what was found there, and which groups moved; the others found no better point and
+    stay at v.
+    """
+    pending = np.arange(len(v))
+    moved_v, moved_found = v, found
+    highest = bounds.highest
+    allowed = found.slack if highest is None else found.slack + highest - found.objective
+    for trial in range(MOST_TRIALS):
+        candidate = propose(pending, step[pending])
+        there = look(pending, candidate)
+        promised = gain(pending, candidate)
+        rise = there.objective - found.objective[pending]
+        good = rise <= SUFFICIENT * promised + allowed[pending]
+        if trial == 0 and good.all():
+            return candidate, there, np.ones(len(v), bool)
+        if trial == 0:
+            moved_v, moved_found = v.copy(), found.of(pending)
+        moved_v[pending[good]] = candidate[good]
+        moved_found.put(pending[good], there.of(good))
+        pending = pending[~good]
+        if not len(pending):
+            break
+        if highest is not None:
+            step[pending] *= HALF
+        else:
+            step[pending] *= np.maximum(shrunk(rise[~good], promised[~good]), bounds.most_shrunk)
+    moved = np.ones(len(v), bool)
+    moved[pending] = False
+    return moved_v, moved_found, moved
+
+
+def shrunk(rise: Floats, promised: Floats) -> Floats:
+    """Of steps (G,) by which the objective rose so much, the share where it is least, about.
+
+    promised: by the slope at the start, negative. Where the objective is not finite: the least.
+    """
+    bent = rise - promised
+    known = np.isfinite(bent) & (bent > 0)
+    share = np.divide(-promised, 2 * bent, where=known, out=np.zeros_like(bent))
+    return np.asarray(np.clip(share, MOST_SHRUNK, LEAST_SHRUNK))

@@ -26,11 +26,11 @@ from tuskml.learners.linear.operators import (
     all_rows,
     as_given,
 )
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, TYPICAL, Cost, Costs
 from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Found, Problem
+from tuskml.learners.linear.request import Plan
 
 TRIAL_ROWS = 4096
 TRIAL_EPOCHS = 16

@@ -26,7 +26,6 @@ from tuskml.learners.linear.operators import (
     all_rows,
     as_given,
 )
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, Cost, Costs
 from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.problem import (
@@ -36,6 +35,7 @@ from tuskml.learners.linear.problem import (
     clear_last_row,
     diagonal,
 )
+from tuskml.learners.linear.request import Plan
 
 NOT_QUITE = 0.995
 """Of the step to the nearest bound."""

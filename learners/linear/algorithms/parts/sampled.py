@@ -22,8 +22,8 @@ from tuskml.learners.linear.operators import (
     all_rows,
     as_given,
 )
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Found, Problem
+from tuskml.learners.linear.request import Plan
 
 TRIAL_STEPS = 48
 

@@ -20,8 +20,8 @@ from tuskml.kernels.parts.message import header_of
 from tuskml.kernels.trees.parted import bagging
 from tuskml.learners.learner import Request
 from tuskml.learners.registry import learner_of
-from tuskml.learners.trees.forest_options import FOREST_OPTIONS
 from tuskml.learners.trees.learner import FORESTS
+from tuskml.learners.trees.options import FOREST_OPTIONS
 
 GIVEN: dict[str, Any] = {
     "label": "n",

@@ -14,8 +14,8 @@ from tuskml.learners.linear.algorithms.newton import NewtonStep
 from tuskml.learners.linear.algorithms.parts.second_order import small
 from tuskml.learners.linear.algorithms.parts.second_order.fused import NewtonInPlace
 from tuskml.learners.linear.operators import run
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.request import Plan
 from tuskml.learners.linear.tasks import LINEAR
 
 SIZES = (60, 90, 41, 150, 33, 77) * 4

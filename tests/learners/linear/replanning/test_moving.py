@@ -10,7 +10,7 @@ from tuskml.kernels.gpu import placement
 from tuskml.learners import registry
 from tuskml.learners.learner import Request
 from tuskml.learners.linear.gpu import MOST_MOVES, Moving
-from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.request import Plan
 from tuskml.schedule import devices
 
 PLAN = Plan(

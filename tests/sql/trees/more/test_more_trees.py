@@ -12,8 +12,7 @@ import psycopg
 import pytest
 
 import tuskml
-from tuskml.learners.trees.compact import trees_of_payload
-from tuskml.learners.trees.forest import trees_in
+from tuskml.learners.trees.forest import trees_in, trees_of_payload
 
 ROWS = """
 CREATE {temp} TABLE t AS

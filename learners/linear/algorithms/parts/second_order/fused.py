@@ -17,8 +17,8 @@ from tuskml.kernels.passes import Floats, raise_if_cancelled
 from tuskml.kernels.segments import dense_bytes, value_size
 from tuskml.learners.linear.algorithms.parts.batch import settle_move
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Found, Problem
+from tuskml.learners.linear.request import Plan
 
 LEAST_GROUPS = 32
 """Fewer leave most of a GPU idle when each has one block."""

@@ -13,8 +13,8 @@ from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.newton.structures import Newton
 from tuskml.kernels.passes import Floats, Pass, counts_all
 from tuskml.learners.linear.algorithms.parts.second_order.fused import AT_ONCE, NewtonInPlace
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Found, Problem
+from tuskml.learners.linear.request import Plan
 
 DAMPING = 0.1
 """Times the gradient in its unit, what the curvature of a loss gets that may have none."""

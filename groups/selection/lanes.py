@@ -17,9 +17,9 @@ from threading import Event
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.candidates import Candidate
-from tuskml.groups.selection.prepared import Prepared
+from tuskml.groups.selection.folds import Prepared
+from tuskml.groups.selection.search import Search
 from tuskml.kernels import charged, passes
 from tuskml.kvstore import hosting
 from tuskml.schedule import budget, shares

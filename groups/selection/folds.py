@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.groups.preparation import Readable, preparing, readable, usable_by_all
-from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.candidates import Candidate
 from tuskml.groups.selection.nearness import Nearness, path
+from tuskml.groups.selection.search import Search
 from tuskml.groups.selection.trials import slices_of
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows import prepare
