@@ -262,7 +262,7 @@ def preparing(request: Request[Any, Any]) -> Preparing:
 
 
 def holds_out(request: Request[Any, Any]) -> bool:
-    """Whether a training holds out rows by itself."""
+    """Returns whether a training holds out rows by itself."""
     return learner_of(request.task).trials.holds_out(request.options)
 
 

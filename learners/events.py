@@ -34,7 +34,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def anyone() -> bool:
-    """Whether someone listens."""
+    """Returns whether someone listens."""
     return bool(_listeners)
 
 
@@ -59,7 +59,7 @@ class Pace:
     next: float = field(default_factory=lambda: time.monotonic() + FIRST)
 
     def is_due(self) -> bool:
-        """Whether it is time to tell."""
+        """Returns whether it is time to tell."""
         return time.monotonic() >= self.next
 
     def tell(self, part: float, passes: float) -> None:

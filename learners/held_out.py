@@ -88,7 +88,7 @@ class HeldOut:
 
     @property
     def together(self) -> bool:
-        """Whether rows are held out once."""
+        """Returns whether rows are held out once."""
         return self.share is not None
 
     @property

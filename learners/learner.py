@@ -170,7 +170,9 @@ class Encoding:
         return ALL_LEVELS
 
     def numbers_levels(self, options: Any) -> bool:
-        """Whether a category is one feature, the number of its level, not one for each level."""
+        """Returns whether a category is one feature, the number of its level, not one for each
+        level.
+        """
         return False
 
     def known_levels(self, options: Any) -> Sequence[KnownLevels]:
@@ -178,7 +180,7 @@ class Encoding:
         return ()
 
     def stays_dense(self, options: Any) -> bool:
-        """Whether features are dense however few of them are not 0."""
+        """Returns whether features are dense however few of them are not 0."""
         return False
 
 
@@ -190,7 +192,7 @@ class Trials:
         return 0.0
 
     def holds_out(self, options: Any) -> bool:
-        """Whether a training holds rows out by itself."""
+        """Returns whether a training holds rows out by itself."""
         return bool(options.validation)
 
     def holding_out(self, options: Any, how: HeldOut, folds: int | None) -> Any:
@@ -210,12 +212,14 @@ class Trials:
         return request.options
 
     def forgets(self, request: Request[Any, Any], n_features: int) -> bool:
-        """Whether dense rows leave nothing in the weights of where their training began."""
+        """Returns whether dense rows leave nothing in the weights of where their training began.
+        """
         return False
 
     def ends_alike(self, request: Request[Any, Any]) -> bool:
-        """Whether a training that converges ends at the same weights wherever it begins, and
-        converges from anywhere."""
+        """Returns whether a training that converges ends at the same weights wherever it begins,
+        and converges from anywhere.
+        """
         return True
 
 
@@ -235,7 +239,7 @@ class ByParts:
         return f"task '{request.task.name}' needs all rows in one place"
 
     def hops(self, request: Request[Any, Any]) -> bool:
-        """Whether `train` asks one part after the other: steps depend on each other."""
+        """Returns whether `train` asks one part after the other: steps depend on each other."""
         return False
 
     def train(self, parts: Parts, request: Request[Any, Any]) -> Models | None:
@@ -292,7 +296,7 @@ class Streamed:
     """Trainings that read some row groups of a table instead of all rows."""
 
     def wanted(self, request: Request[Any, Any]) -> bool:
-        """Whether a training may do so."""
+        """Returns whether a training may do so."""
         return False
 
     def train(
@@ -368,7 +372,7 @@ class Learner(ABC):
             yield written(found, options.format)
 
     def classifies(self, request: Request[Any, Any]) -> bool:
-        """Whether labels are classes."""
+        """Returns whether labels are classes."""
         classifies: bool = request.task.classifies
         return classifies
 
@@ -379,7 +383,7 @@ class Learner(ABC):
         return of_classes(request.task.name, request.options)
 
     def names_numbers(self, request: Request[Any, Any]) -> bool:
-        """Whether numbers of lists are names, such as ids."""
+        """Returns whether numbers of lists are names, such as ids."""
         return False
 
     def usable(self, request: Request[Any, Any], features: Any, labels: Floats) -> Mask:

@@ -93,11 +93,11 @@ class Near:
         return None if self.slopes is None else self.slopes[places, :p]
 
     def has_room(self, width: int, parts: int = 1) -> bool:
-        """Whether so many numbers of each of so many parts of all sets may be kept."""
+        """Returns whether so many numbers of each of so many parts of all sets may be kept."""
         return self.n * parts * width * 8 <= MOST_BYTES
 
     def keeps(self, parts: int = 1) -> bool:
-        """Whether there is room for the curvatures of so many parts of each set."""
+        """Returns whether there is room for the curvatures of so many parts of each set."""
         return self.has_room((self.d + 1) * (self.d + 2) // 2, parts)
 
     def left(self, places: Places, weights: Floats, systems: Floats | None) -> None:

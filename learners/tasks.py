@@ -42,17 +42,18 @@ class Task:
 
     @property
     def has_labels(self) -> bool:
-        """Whether rows have labels, without which `train_model` takes NULL in their place."""
+        """Returns whether rows have labels, without which `train_model` takes NULL in their place.
+        """
         return labelled(self.name)
 
     @property
     def moves_on(self) -> bool:
-        """Whether a training makes several steps, the fewer the nearer it starts."""
+        """Returns whether a training makes several steps, the fewer the nearer it starts."""
         return False
 
     @property
     def has_ratios(self) -> bool:
-        """Whether exp of a coefficient is a ratio: of odds, rates or means."""
+        """Returns whether exp of a coefficient is a ratio: of odds, rates or means."""
         return False
 
 
@@ -95,18 +96,21 @@ def built_in(*tasks: AnyTask) -> dict[str, AnyTask]:
 
 
 def weighs_features(task: str) -> bool:
-    """Whether models of a task have one coefficient per feature; so have the user's own."""
+    """Returns whether models of a task have one coefficient per feature; so have the user's own.
+    """
     row = TASK_TABLE.get(task)
     return row is None or row.kind in ("linear", "logistic", "svm")
 
 
 def labelled(task: str) -> bool:
-    """Whether rows of a task have labels; those of the user's own tasks have."""
+    """Returns whether rows of a task have labels; those of the user's own tasks have."""
     row = TASK_TABLE.get(task)
     return row is None or row.labels not in ("none", "documents")
 
 
 def of_pairs(task: str) -> bool:
-    """Whether rows of a task are pairs `[user, item]`; then `classes` of models are counts."""
+    """Returns whether rows of a task are pairs `[user, item]`; then `classes` of models are
+    counts.
+    """
     row = TASK_TABLE.get(task)
     return row is not None and row.labels == "ratings"

@@ -78,7 +78,7 @@ class Repository:
 
 
 def is_possible() -> bool:
-    """Whether this DuckDB knows repositories with pinned keys."""
+    """Returns whether this DuckDB knows repositories with pinned keys."""
     return int(duckdb.__version__.split(".")[0]) >= 2
 
 
@@ -113,7 +113,7 @@ def of_user() -> Repository:
 
 
 def is_ready(repository: Repository) -> bool:
-    """Whether this DuckDB loads the package's file from it."""
+    """Returns whether this DuckDB loads the package's file from it."""
     try:
         file = repository.installed(*looked_for())
         pinned = json.loads(repository.pinned.read_text())["public_keys"]
@@ -313,5 +313,5 @@ def loaded_from(connection: duckdb.DuckDBPyConnection) -> Iterator[Path]:
 
 
 def is_own(path: Path) -> bool:
-    """Whether it is the package's file."""
+    """Returns whether it is the package's file."""
     return path.exists() and path.samefile(extension_path())

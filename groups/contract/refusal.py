@@ -28,7 +28,9 @@ def sentence(error: BaseException) -> str:
 
 
 def _is_of_memory(error: BaseException) -> bool:
-    """Whether there was no memory: for Python, or for DuckDB, which this side does not import."""
+    """Returns whether there was no memory: for Python, or for DuckDB, which this side does not
+    import.
+    """
     return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryException"
 
 

@@ -436,7 +436,8 @@ def trained_on(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterat
 
 
 def by_extras(groups: Groups, request: Request[Any, Any]) -> bool:
-    """Whether rows have weights, offsets or clusters, or a column says which are held out."""
+    """Returns whether rows have weights, offsets or clusters, or a column says which are held out.
+    """
     column = request.held_out is not None and request.held_out.column is not None
     return bool((groups["extras"] & (~0 if column else ~FOLDS)).any())
 

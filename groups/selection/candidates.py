@@ -49,7 +49,7 @@ def values_of(option: Option, value: Any) -> "list[Any] | Draw | None":
 
 
 def allows(option: Option, value: Any) -> bool:
-    """Whether an option may have a value."""
+    """Returns whether an option may have a value."""
     try:
         option.kind.parse(value)
     except (ValueError, OverflowError, TypeError):
@@ -101,7 +101,7 @@ def refuse_options(given: Mapping[str, Any]) -> None:
 
 
 def plain_list(name: str, value: list[Any]) -> bool:
-    """Whether a list is one value: of two classes."""
+    """Returns whether a list is one value: of two classes."""
     return name == "classes" and not any(isinstance(one, list) for one in value)
 
 

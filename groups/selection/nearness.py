@@ -50,7 +50,7 @@ class Nearness:
         self.n = n
 
     def helps(self, number: int) -> bool:
-        """Whether a candidate may start elsewhere and end at the same weights."""
+        """Returns whether a candidate may start elsewhere and end at the same weights."""
         one = self.candidates[number]
         options = one.options
         return (

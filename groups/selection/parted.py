@@ -223,7 +223,7 @@ def metric_of(parts: Parts, models: Models, search: Search) -> float | None:
 
 
 def judges(message: bytes) -> bool:
-    """Whether a message asks a part to judge."""
+    """Returns whether a message asks a part to judge."""
     return bool(unpacked(message)[0]["method"] == JUDGED)
 
 

@@ -267,7 +267,7 @@ class Sets:
 
     @property
     def stays(self) -> bool:
-        """Whether all rows are linked once, and are valid as long as the sets are used."""
+        """Returns whether all rows are linked once, and are valid as long as the sets are used."""
         return len(self.rounds) > 1 and self.part.cells.slices == 1
 
     @cached_property

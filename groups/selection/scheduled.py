@@ -145,7 +145,9 @@ def lanes_of(part: Prepared, stays: bool, threads: int) -> list[Prepared]:
 
 
 def in_turn(one: Candidate) -> bool:
-    """Whether no other candidate may train beside this one: its loss is asked in Python too."""
+    """Returns whether no other candidate may train beside this one: its loss is asked in Python
+    too.
+    """
     own = getattr(one.task, "own", None) is not None
     return own or one.options.ordered or one.options.device == "gpu"
 

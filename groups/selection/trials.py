@@ -269,7 +269,8 @@ def number(x: float) -> str:
 
 
 def races(search: Search) -> bool:
-    """Whether `halving` tries all candidates on the first fold: there are several alike."""
+    """Returns whether `halving` tries all candidates on the first fold: there are several alike.
+    """
     return search.halving and len(search.sets) >= LEAST_FOLDS and not search.dealt.in_time
 
 

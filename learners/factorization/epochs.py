@@ -87,23 +87,23 @@ class Epochs:
             self.status = "not converged"
 
     def ran_away(self) -> bool:
-        """Whether the objective grew out of all bounds."""
+        """Returns whether the objective grew out of all bounds."""
         last = self.history[-1]
         return not last <= RUNAWAY * max(self.history[0], 1e-300) or not np.isfinite(last)
 
     def settled(self) -> bool:
-        """Whether the objective changed by no more than epsilon of itself."""
+        """Returns whether the objective changed by no more than epsilon of itself."""
         if self.settings.epsilon > 0 and len(self.history) > 1:
             before, now = self.history[-2:]
             self.converged = abs(before - now) <= self.settings.epsilon * abs(before)
         return self.converged
 
     def overfits(self) -> bool:
-        """Whether held-out rows have not gained for some epochs; there may be none."""
+        """Returns whether held-out rows have not gained for some epochs; there may be none."""
         return False
 
     def out_of_time(self) -> bool:
-        """Whether the option 'time' is over."""
+        """Returns whether the option 'time' is over."""
         if self.deadline is None or time.monotonic() < self.deadline:
             return False
         self.status = "time limit"
@@ -157,7 +157,8 @@ class Run(Epochs):
         return self.converged
 
     def overfits(self) -> bool:
-        """Whether held-out rows have not gained for some epochs; keeps the best vectors."""
+        """Returns whether held-out rows have not gained for some epochs; keeps the best vectors.
+        """
         if self.held is None:
             return False
         loss = self.model.loss(self.held)

@@ -51,9 +51,9 @@ class Settings:
     gpu: str | None = None
     """The name of the one that trains; asked: for the algorithm; device: the option."""
     rotates: bool = False
-    """Whether the option `scheduler` asks for it."""
+    """True if the option `scheduler` asks for it."""
     own_step: bool = False
-    """Whether the step was given."""
+    """True if the step was given."""
 
     @classmethod
     def of(cls, options: FactorizationOptions) -> "Settings":

@@ -215,7 +215,7 @@ def factors(rows: Pass, memory: int, shape: Shape, settings: Settings) -> Factor
 
 
 def counts_any(rows: Pass | None) -> bool:
-    """Whether there is a row."""
+    """Returns whether there is a row."""
     return rows is not None and bool(rows.groups["n_rows"][0])
 
 

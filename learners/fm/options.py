@@ -40,7 +40,7 @@ class MachineOptions(Options):
 
     @property
     def classifies(self) -> bool:
-        """Whether labels are classes."""
+        """Returns whether labels are classes."""
         return self.objective == "logistic"
 
 

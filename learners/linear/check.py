@@ -87,7 +87,7 @@ def refuse_extras(groups: NDArray[np.void], request: Request) -> None:
 
 
 def takes_offsets(task: LinearTask) -> bool:
-    """Whether the logarithm of the mean is the margin."""
+    """Returns whether the logarithm of the mean is the margin."""
     return task.own is None and task.response == "exp"
 
 

@@ -54,7 +54,7 @@ class Watch(Protocol):
 
     @property
     def given_up(self) -> bool:
-        """Whether another plan is to go on."""
+        """Returns whether another plan is to go on."""
         ...
 
     def watching(self, operators: Operators, on_sample: bool, last: bool) -> Operators:
@@ -76,7 +76,7 @@ class Run:
         return deadline_of(self.options, self.began)
 
     def is_over(self) -> bool:
-        """Whether the time that the training may take has passed."""
+        """Returns whether the time that the training may take has passed."""
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def __call__(
@@ -191,7 +191,7 @@ def deadline_of(options: LinearOptions, began: float) -> float | None:
 
 
 def ends_by_gap(problem: Problem, plan: Plan) -> bool:
-    """Whether a training ends by a duality gap that its algorithm does not know itself."""
+    """Returns whether a training ends by a duality gap that its algorithm does not know itself."""
     known = ALGORITHMS[plan.family].proves_gap and plan.smoothing == (0.0,)
     return not known and wants_gap(problem, plan.converge, plan.epsilon)
 
@@ -240,7 +240,7 @@ def stages(problem: Problem, plan: Plan) -> Iterator[tuple[Problem, Plan]]:
 
 
 def extrapolates(problem: Problem, plan: Plan) -> bool:
-    """Whether weights at a smoothed corner tell those at the corner itself."""
+    """Returns whether weights at a smoothed corner tell those at the corner itself."""
     task, criterion = problem.task, plan.converge == "gradient" and plan.epsilon > 0
     own = task.own is not None or task.smooth or task.hinged
     return not own and criterion and plan.smoothing[-1] > 0

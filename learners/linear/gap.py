@@ -164,7 +164,8 @@ def gaps(state: State, which: Index, objective: Floats) -> Floats:
 
 
 def wants_gap(problem: Problem, converge: str, epsilon: float) -> bool:
-    """Whether a training ends by its gap: of the hinge, unless another end was asked for."""
+    """Returns whether a training ends by its gap: of the hinge, unless another end was asked for.
+    """
     hinge = problem.task.name == "svm" and problem.rows.open is None
     return hinge and converge == "gradient" and epsilon > 0
 

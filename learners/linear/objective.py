@@ -86,7 +86,7 @@ def parameters(
 
 
 def of_numbers(task: LinearTask) -> bool:
-    """Whether margins are in units of the label, by another loss than the squared one."""
+    """Returns whether margins are in units of the label, by another loss than the squared one."""
     return task.general and task.of_label
 
 
@@ -188,7 +188,9 @@ def describe_sparse(
 
 
 def counts_features(plan: Plan, options: LinearOptions) -> bool:
-    """Whether it is asked how often a sparse feature occurs, so that all are scaled anyway."""
+    """Returns whether it is asked how often a sparse feature occurs, so that all are scaled
+    anyway.
+    """
     return options.l1 > 0 or options.l2 > 0 or ALGORITHMS[plan.family].counts_features
 
 

@@ -44,7 +44,7 @@ class Plan:
 
     @property
     def is_plain(self) -> bool:
-        """Whether all of its operators are built in."""
+        """Returns whether all of its operators are built in."""
         return self.base is None and not self.own_parts()
 
     @property

@@ -71,7 +71,7 @@ class LinearOptions(Options):
 
     @property
     def custom(self) -> bool:
-        """Whether the algorithm or an operator is a user's own."""
+        """Returns whether the algorithm or an operator is a user's own."""
         return any(getattr(self, option) in names for option, names in CUSTOM.items() if names)
 
 

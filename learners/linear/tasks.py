@@ -43,12 +43,13 @@ class LinearTask(Task):
 
     @property
     def general(self) -> bool:
-        """Whether the loss is none of those that the stochastic kernels and the GPU have."""
+        """Returns whether the loss is none of those that the stochastic kernels and the GPU have.
+        """
         return self.own is not None or self.loss > HINGE
 
     @property
     def hinged(self) -> bool:
-        """Whether the loss is the hinge itself."""
+        """Returns whether the loss is the hinge itself."""
         return self.own is None and self.loss == HINGE
 
     @property
@@ -58,17 +59,19 @@ class LinearTask(Task):
 
     @property
     def of_label(self) -> bool:
-        """Whether margins are in units of the label."""
+        """Returns whether margins are in units of the label."""
         return not self.classifies and self.response in (None, "identity")
 
     @property
     def flat(self) -> bool:
-        """Whether the loss slopes where it has no curvature: there Newton's step has no length."""
+        """Returns whether the loss slopes where it has no curvature: there Newton's step has no
+        length.
+        """
         return not self.smooth or self.parameter == "delta"
 
     @property
     def counts(self) -> bool:
-        """Whether labels are counts or amounts: those of 0 have no likeliest margin."""
+        """Returns whether labels are counts or amounts: those of 0 have no likeliest margin."""
         return self.own is None and self.least in (COUNTS, AMOUNTS)
 
     @property
@@ -84,7 +87,7 @@ class LinearTask(Task):
 
     @property
     def curved(self) -> bool:
-        """Whether the loss has a curvature."""
+        """Returns whether the loss has a curvature."""
         return self.own is None or self.own.curved
 
 

@@ -107,7 +107,7 @@ def train_sparse(groups: NDArray[np.void], request: Request, memory: int) -> Ite
 
 
 def needs_much(groups: NDArray[np.void]) -> bool:
-    """Whether a training of the groups may take more than it may have in any case."""
+    """Returns whether a training of the groups may take more than it may have in any case."""
     widest = float(groups["dim"].max()) + 1
     return len(groups) * widest * (widest + 1) / 2 * BYTES_A_WEIGHT > FLOOR
 

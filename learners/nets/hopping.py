@@ -118,7 +118,7 @@ class Hopping:
 
     @property
     def sparse(self) -> bool:
-        """Whether some features are not numbers of their own."""
+        """Returns whether some features are not numbers of their own."""
         return bool(self.alike.tables) or bool((self.rows.groups["kind"] >= SPARSE).any())
 
     def factor(self, labels: Any) -> float:

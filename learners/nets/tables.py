@@ -28,12 +28,12 @@ def usual_length(levels: int) -> int:
 
 
 def embeds(options: NetOptions) -> bool:
-    """Whether categories are embedded."""
+    """Returns whether categories are embedded."""
     return options.embedding != 0
 
 
 def sparse_steps(options: NetOptions, tables: Tables) -> bool:
-    """Whether a step changes the vectors of the levels of its batch alone."""
+    """Returns whether a step changes the vectors of the levels of its batch alone."""
     if options.sparse_embeddings is not None:
         return options.sparse_embeddings
     return sum(levels * length for _, levels, length in tables) >= SPARSE_FROM

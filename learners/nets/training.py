@@ -200,7 +200,7 @@ def refuse_weights(weights: int, inputs: int) -> None:
 
 
 def classifies(options: NetOptions) -> bool:
-    """Whether labels are classes."""
+    """Returns whether labels are classes."""
     return options.objective == "logistic"
 
 

@@ -56,7 +56,9 @@ LISTED = ByName()
 
 
 def needs_names(option: Option, value: Any) -> bool:
-    """Whether an option acts on rows with names alone, with this value or some of its values."""
+    """Returns whether an option acts on rows with names alone, with this value or some of its
+    values.
+    """
     try:
         option.kind.parse(value)
     except (ValueError, OverflowError):

@@ -68,7 +68,7 @@ class Beside:
             object.__setattr__(self, name, value)
 
     def holds(self, value: Any) -> bool:
-        """Whether a value of the other option is one of these."""
+        """Returns whether a value of the other option is one of these."""
         if self.values:
             return value in self.values
         return value not in self.but if self.but else bool(value)
@@ -214,7 +214,7 @@ class ByClass(tuple[float, ...]):
 
     @property
     def are_text(self) -> bool:
-        """Whether only labels that are text can have these classes."""
+        """Returns whether only labels that are text can have these classes."""
         return any(_label(name) is None for name in self.by_name)
 
 

@@ -297,7 +297,7 @@ BY_ANY = frozenset((LIST, SPARSE, ROW, CATEGORY, DATE))
 
 
 def acts_on(option: Option, features: frozenset[str]) -> bool:
-    """Whether an option acts on some of these kinds of features."""
+    """Returns whether an option acts on some of these kinds of features."""
     return any(one.features & features for one in option.acts)
 
 
@@ -343,14 +343,14 @@ class Options:
     given: frozenset[str]
 
     def departs(self, *names: str) -> bool:
-        """Whether one of these shared options is given, and is not its default."""
+        """Returns whether one of these shared options is given, and is not its default."""
         return any(
             name in self.given and getattr(self, name) != SHARED[name].default for name in names
         )
 
     @property
     def ordered(self) -> bool:
-        """Whether the result may not depend on the order in which rows arrive."""
+        """Returns whether the result may not depend on the order in which rows arrive."""
         return self.deterministic or self.threads == 1
 
 
@@ -596,7 +596,7 @@ def idle(option: Option, options: Any, training: AboutTraining) -> str | None:
 
 
 def acts_where(option: Option, value: Any, where: str) -> bool:
-    """Whether an option with a value changes something where rows are (`Acts.where`)."""
+    """Returns whether an option with a value changes something where rows are (`Acts.where`)."""
     cases = [one for one in option.acts if not one.values or value in one.values]
     return any(where in one.where for one in cases)
 

@@ -53,7 +53,7 @@ class PathOptions(Options):
 
     @property
     def holds_out(self) -> bool:
-        """Whether rows that are held out choose the penalty."""
+        """Returns whether rows that are held out choose the penalty."""
         return self.penalty is None and (self.path is None or self.path.times > 0)
 
     @property

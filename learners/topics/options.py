@@ -25,7 +25,7 @@ class TopicOptions(Options):
 
     @property
     def online(self) -> bool:
-        """Whether variational Bayes trains, batch by batch."""
+        """Returns whether variational Bayes trains, batch by batch."""
         return self.algorithm == ONLINE
 
     @property

@@ -100,7 +100,7 @@ def candidate(
 
 
 def grows_whole(options: TreeOptions, n: int) -> bool:
-    """Whether trees of n rows end where their leaves have too few rows."""
+    """Returns whether trees of n rows end where their leaves have too few rows."""
     return not options.max_depth and options.num_leaves >= n
 
 

@@ -39,7 +39,7 @@ class Shape:
 
     @property
     def large(self) -> bool:
-        """Whether several threads train it, and whether it gives its features back."""
+        """Returns whether several threads train it, and whether it gives its features back."""
         return self.rows * self.features >= LARGE
 
 
@@ -78,7 +78,7 @@ def per_row(shape: Shape, options: TreeOptions) -> list[int]:
 
 
 def grows_near(shape: Shape) -> bool:
-    """Whether the group is as small as those that grow from sets of bits."""
+    """Returns whether the group is as small as those that grow from sets of bits."""
     return shape.rows <= SMALL_ROWS and shape.features <= SMALL_FEATURES
 
 

@@ -18,7 +18,7 @@ from tuskml.learners.trees.options import OBJECTIVES, TreeOptions
 
 
 def classifies(options: TreeOptions) -> bool:
-    """Whether labels are classes."""
+    """Returns whether labels are classes."""
     return OBJECTIVES[options.objective] in (LOGISTIC, GINI)
 
 

@@ -146,7 +146,8 @@ def duckdb_functions() -> dict[str, Function]:
 
 
 def takes_any_label(name: str, kind: str) -> bool:
-    """Whether an argument of any type is one of a metric, and does not only refuse a call."""
+    """Returns whether an argument of any type is one of a metric, and does not only refuse a call.
+    """
     return kind == "aggregate" and name not in ("train_model", "explain_training")
 
 

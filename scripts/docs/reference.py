@@ -179,7 +179,7 @@ def where_it_acts(option: Option) -> str:
 
 
 def covers(wide: Acts, narrow: Acts) -> bool:
-    """Whether the first case holds wherever the second does."""
+    """Returns whether the first case holds wherever the second does."""
     same = replace(narrow, features=wide.features, beside=wide.beside) == wide
     return same and narrow.features <= wide.features and {*wide.beside} <= {*narrow.beside}
 

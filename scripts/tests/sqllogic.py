@@ -79,7 +79,7 @@ class Runner:
 
     @staticmethod
     def says(message: str, step: Step) -> bool:
-        """Whether the message has what is expected."""
+        """Returns whether the message has what is expected."""
         return not step.expected or step.expected[0] in message
 
     def query(self, step: Step) -> None:

@@ -181,7 +181,7 @@ class Try:
 
     @property
     def levels(self) -> bool:
-        """Whether some features are numbers of levels."""
+        """Returns whether some features are numbers of levels."""
         by_name = self.kind in (CATEGORY, DATE)
         native = self.beside.get("category_encoding", "native") == "native"
         return (by_name and native) or (self.kind == LIST and "categorical" in self.beside)
@@ -227,7 +227,7 @@ def tasks() -> list[str]:
 
 
 def holds(one: Try, case: Acts, value: Any) -> bool:
-    """Whether a case of the table has an option, beside what is tried."""
+    """Returns whether a case of the table has an option, beside what is tried."""
     table = learner_of(task_named(one.task)).options.by_name
     given = {**{name: option.default for name, option in table.items()}, **one.base()}
     given[one.option] = value

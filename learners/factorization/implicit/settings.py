@@ -64,7 +64,7 @@ class ImplicitSettings:
 
     @property
     def biases(self) -> bool:
-        """Whether vectors have a bias: of bpr those of items do, and the users' is 0."""
+        """Returns whether vectors have a bias: of bpr those of items do, and the users' is 0."""
         return self.ranks
 
     def step_of(self, epoch: int, first: float) -> float:

@@ -72,7 +72,7 @@ class Solving(Epochs):
     """Epochs that solve for vectors: they never raise the objective, which may be 0."""
 
     def ran_away(self) -> bool:
-        """Whether the objective is no number."""
+        """Returns whether the objective is no number."""
         return not np.isfinite(self.history[-1])
 
 

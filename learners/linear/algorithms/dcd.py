@@ -145,7 +145,8 @@ class DualEpoch:
         state.found = found
 
     def _due(self, state: State, gained: Floats) -> bool:
-        """Whether any group's gap may be within the tolerance, or the training ends here."""
+        """Returns whether any group's gap may be within the tolerance, or the training ends here.
+        """
         last = self.unseen >= SELDOM or state.iteration + 1 >= self.plan.max_iter
         if self.always or last or self.gained is None or time.monotonic() >= self.deadline:
             return True

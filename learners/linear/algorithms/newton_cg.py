@@ -90,7 +90,9 @@ class TruncatedStep:
         settle_move(state, new_v, there, moved, self.endless)
 
     def _ended(self, state: State, errors: list[float]) -> bool:
-        """Whether time is over, or another plan is to go on; errors: of this system so far."""
+        """Returns whether time is over, or another plan is to go on; errors: of this system so
+        far.
+        """
         self.last = self.products + len(errors)
         over = time.monotonic() >= self.deadline
         return over or (state.enough is not None and state.enough(self.last, errors))

@@ -135,7 +135,7 @@ NOISE, SHRINKS = 1e-5, 0.5
 
 
 def estimates_dispersion(problem: Problem, options: LinearOptions) -> bool:
-    """Whether the loss has a dispersion that nobody gave."""
+    """Returns whether the loss has a dispersion that nobody gave."""
     return problem.task.parameter == "dispersion" and options.dispersion is None
 
 

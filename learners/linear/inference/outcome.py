@@ -504,8 +504,8 @@ def end_of(problem: Problem, state: State, which: Index, threads: int) -> End:
 
 
 def may_part(task: LinearTask) -> bool:
-    """Whether the loss is a likelihood of two classes or of counts, which has no optimum where
-    rows separate.
+    """Returns whether the loss is a likelihood of two classes or of counts, which has no optimum
+    where rows separate.
 
     Other losses of classes, such as a squared hinge, have one there.
     """

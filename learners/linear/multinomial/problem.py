@@ -37,7 +37,7 @@ class SoftmaxProblem(Problem):
 
     @property
     def penalised(self) -> bool:
-        """Whether there is a penalty, so that all classes have weights."""
+        """Returns whether there is a penalty, so that all classes have weights."""
         return self.l1 > 0 or self.l2 > 0
 
     def of(self, which: Index) -> Problem:

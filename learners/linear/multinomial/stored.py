@@ -68,7 +68,7 @@ def several_of(rows: Pass, labels: NDArray[np.void], request: Request) -> Severa
 def trains_in_store(
     groups: NDArray[np.void], request: Request, n_classes: int, memory: int
 ) -> bool:
-    """Whether the weights of so many classes lie in the store while they are trained.
+    """Returns whether the weights of so many classes lie in the store while they are trained.
 
     They do by an algorithm or an option for stores, and where memory (address of the account; 0:
     no limit) does not hold them; else a training in memory is both faster and exact.
@@ -87,7 +87,7 @@ def trains_in_store(
 
 
 def outgrows(groups: NDArray[np.void], n_classes: int, memory: int) -> bool:
-    """Whether the weights of sparse rows' classes take more memory than a training may."""
+    """Returns whether the weights of sparse rows' classes take more memory than a training may."""
     if not memory or not (bytes_of(groups["dim"]) * n_classes > FLOOR).any():
         return False
     look_at_limits(memory)

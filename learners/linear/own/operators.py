@@ -186,7 +186,7 @@ def named(chosen: LinearOptions) -> dict[str, str]:
 
 
 def steps_in_python(algorithm: str, sampler: str | None, own_task: bool) -> bool:
-    """Whether an algorithm's steps are calls of Python, each for a batch of rows."""
+    """Returns whether an algorithm's steps are calls of Python, each for a batch of rows."""
     own = ALGORITHMS.get(algorithm)
     sampled = sampler in OPERATORS["sample"] or (own is not None and "sample" in own.makes)
     return base_of(algorithm) == SAMPLED.name and (own_task or sampled)

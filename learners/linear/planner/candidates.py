@@ -132,7 +132,8 @@ def stride(
 
 
 def holds_rare(options: LinearOptions, seen: Statistics) -> bool:
-    """Whether a sample of sparse rows leaves the weights of rare features near 0, by the penalty.
+    """Returns whether a sample of sparse rows leaves the weights of rare features near 0, by the
+    penalty.
 
     At the optimum |w| <= mean|loss'| / l2: one row of the sample moves a weight by at most 1.
     """
@@ -169,7 +170,7 @@ def families(question: Question) -> tuple[str, ...]:
 
 
 def takes_trial(question: Question, name: str) -> bool:
-    """Whether only a trial tells what it costs: its steps are Python's."""
+    """Returns whether only a trial tells what it costs: its steps are Python's."""
     return name in OWN_ALGORITHMS or steps_in_python(name, None, question.task.general)
 
 

@@ -87,7 +87,7 @@ class Candidate:
 
     @property
     def certain(self) -> bool:
-        """Whether what it takes is known well."""
+        """Returns whether what it takes is known well."""
         apart = CERTAIN_SEEN if self.seen else CERTAIN
         return self.seconds.high <= apart * self.seconds.low
 
@@ -244,7 +244,7 @@ def compared(best: Candidate, possible: list[Candidate]) -> str:
 
 
 def dependable(one: Candidate) -> bool:
-    """Whether its iterations are known well enough to be chosen, or to go on by.
+    """Returns whether its iterations are known well enough to be chosen, or to go on by.
 
     What epochs come to, only a trial tells, and at the hinge what `bgd` comes to.
     """
@@ -289,7 +289,7 @@ def unmet(question: Question, best: Candidate) -> str | None:
 
 
 def takes_less(candidates: tuple[Candidate, ...], own: Plan, seconds: float) -> bool:
-    """Whether the rule's plan does."""
+    """Returns whether the rule's plan does."""
     mine = next(one for one in candidates if one.plan.algorithm == own.algorithm)
     return mine.refusal is None and mine.seconds.point < seconds
 

@@ -109,7 +109,7 @@ class Costs:
 
     @property
     def penalised(self) -> bool:
-        """Whether sparse epochs apply a penalty, and scales with it."""
+        """Returns whether sparse epochs apply a penalty, and scales with it."""
         return self.question.seen.sparse and self.question.penalised
 
     @property

@@ -264,7 +264,9 @@ class Sketch:
 
     @property
     def corrected(self) -> bool:
-        """Whether the eigenvalues are no longer those that were seen: all were, of a sample."""
+        """Returns whether the eigenvalues are no longer those that were seen: all were, of a
+        sample.
+        """
         steps, p = self.curvature.basis.shape
         return steps == p and self.ratio > 0
 

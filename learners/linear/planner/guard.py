@@ -136,7 +136,7 @@ class Guard:
         return iterations_left(self.points, goal / 2 if self.by_gap else goal)
 
     def enough(self, products: int, errors: Sequence[float]) -> bool:
-        """Whether conjugate gradients take too long, after so many products in all.
+        """Returns whether conjugate gradients take too long, after so many products in all.
 
         errors: of the system that is being solved, by product, in units of the tolerance. They
         often stand still, and then fall the faster, so the lower guess counts.
@@ -194,7 +194,7 @@ class Watching:
 
     @property
     def given_up(self) -> bool:
-        """Whether another plan is to go on."""
+        """Returns whether another plan is to go on."""
         behind = self.guard is not None and self.guard.given_up
         return behind or (self.replanning is not None and self.replanning.next is not None)
 
@@ -358,7 +358,7 @@ def returning(possible: list[Candidate], left: Mapping[str, float]) -> Iterator[
 
 
 def speeds_up(one: Candidate) -> bool:
-    """Whether it takes Newton's steps, however it solves their systems."""
+    """Returns whether it takes Newton's steps, however it solves their systems."""
     return ALGORITHMS[one.plan.family].speeds_up
 
 

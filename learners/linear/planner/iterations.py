@@ -268,7 +268,7 @@ class Usual:
 
 
 def nearly_constant(question: Question, k: float) -> bool:
-    """Whether the hinge of predicting the commoner class is within the tolerance already.
+    """Returns whether the hinge of predicting the commoner class is within the tolerance already.
 
     Its loss is twice the rarer one's share, and an objective is to be within half the tolerance.
     """
@@ -277,7 +277,7 @@ def nearly_constant(question: Question, k: float) -> bool:
 
 
 def scarce(question: Question) -> bool:
-    """Whether rows are so few that a plane parts the classes."""
+    """Returns whether rows are so few that a plane parts the classes."""
     return question.seen.n_features >= APART * question.rows_of_one
 
 

@@ -149,13 +149,17 @@ def worth_trying(candidates: tuple[Candidate, ...]) -> list[Candidate]:
 
 
 def to_the_end(one: Candidate) -> bool:
-    """Whether a trial goes on until the gap is proved; an interior-point method is known well."""
+    """Returns whether a trial goes on until the gap is proved; an interior-point method is known
+    well.
+    """
     family = ALGORITHMS[one.plan.family]
     return len(one.plan.smoothing) > 1 or (family.proves_gap and not family.first_choice)
 
 
 def too_heavy(plan: Plan, each: Mapping[str, float]) -> bool:
-    """Whether an iteration takes too long beside the last choice's; each: seconds by algorithm."""
+    """Returns whether an iteration takes too long beside the last choice's; each: seconds by
+    algorithm.
+    """
     known = ALGORITHMS.get(plan.algorithm)
     if known is None or known.lighter is None:
         return False
@@ -163,7 +167,9 @@ def too_heavy(plan: Plan, each: Mapping[str, float]) -> bool:
 
 
 def too_wide(question: Question) -> bool:
-    """Whether a sample of sparse rows would lack most features of all rows: an easier problem."""
+    """Returns whether a sample of sparse rows would lack most features of all rows: an easier
+    problem.
+    """
     seen = question.seen
     return seen.sparse and seen.n_features > TOO_WIDE * seen.most_rows
 
@@ -179,7 +185,7 @@ AMPLE = 1.0
 
 
 def constrained(question: Question) -> bool:
-    """Whether the request has limits that the plan of a trivial training may not keep."""
+    """Returns whether the request has limits that the plan of a trivial training may not keep."""
     time, max_iter = question.options.time, question.options.max_iter
     return max_iter is not None or (time is not None and time < AMPLE)
 
@@ -189,7 +195,9 @@ TRIVIAL, TRIVIAL_AT_CORNERS = 1e7, 1e5
 
 
 def trivial(question: Question) -> bool:
-    """Whether even newton's products would be so few that not even costs need be estimated."""
+    """Returns whether even newton's products would be so few that not even costs need be
+    estimated.
+    """
     seen = question.seen
     rows = max(seen.most_rows, LEAST_ROWS) if question.options.ordered else seen.rows
     products = rows * float(seen.n_features + 1) ** 2

@@ -96,7 +96,7 @@ class Question:
 
     @property
     def penalised(self) -> bool:
-        """Whether large weights cost."""
+        """Returns whether large weights cost."""
         return self.options.l1 > 0 or self.options.l2 > 0
 
     @property
@@ -106,5 +106,5 @@ class Question:
 
     @property
     def wide(self) -> bool:
-        """Whether sparse rows are fewer than their features."""
+        """Returns whether sparse rows are fewer than their features."""
         return self.seen.sparse and self.seen.n_features > self.rows_of_one

@@ -339,7 +339,7 @@ class Replanning:
         self.told.append(f"{names} at iteration {{made}}: {before.changed_to(now)}")
 
     def paid(self, mine: float, other: float, setup: float) -> bool:
-        """Whether the running plan has lost what the other one takes to begin.
+        """Returns whether the running plan has lost what the other one takes to begin.
 
         mine, other: seconds that are left of them, the latter with setup.
         """
@@ -414,7 +414,9 @@ class Replanning:
         return max(shares.age(), time.monotonic() - self.started)
 
     def takes_short(self, running: Candidate) -> bool:
-        """Whether so little is left that another plan is not worth a thought, as things go."""
+        """Returns whether so little is left that another plan is not worth a thought, as things
+        go.
+        """
         made, mine = self.points[-1][0], self.running(self.chosen.candidates)
         each = (time.monotonic() - self.began) / made if made else 0.0
         told = 0.0 if mine is None else self.chosen.candidates[mine].cost.iteration
@@ -515,7 +517,7 @@ class Watched:
 
 
 def solves(one: Candidate) -> bool:
-    """Whether it solves its systems, without products that are as many as it takes."""
+    """Returns whether it solves its systems, without products that are as many as it takes."""
     return ALGORITHMS[one.plan.family].speeds_up and not one.cost.product
 
 
@@ -554,5 +556,5 @@ def replanning_for(problem: Problem, chosen: Choice, question: Question) -> Repl
 
 
 def settled_by_gradient(plan: Plan) -> bool:
-    """Whether the plan ends at a small gradient, of which the errors tell."""
+    """Returns whether the plan ends at a small gradient, of which the errors tell."""
     return plan.epsilon > 0 and plan.converge == "gradient" and plan.base is None

@@ -80,7 +80,8 @@ def steps_for(question: Question, seconds: float) -> int:
 
 
 def possible(question: Question) -> bool:
-    """Whether a sample shows the curvature of the objective, or of a smooth one of its rows.
+    """Returns whether a sample shows the curvature of the objective, or of a smooth one of its
+    rows.
 
     At the hinge a smooth one tells of dense rows alone (`iterations.py`).
     """
@@ -125,14 +126,14 @@ def begun(
 
 
 def finer(question: Question, plan: Plan, seconds: float) -> bool:
-    """Whether so many seconds suffice for a sketch, of more steps than the one at hand."""
+    """Returns whether so many seconds suffice for a sketch, of more steps than the one at hand."""
     own = 0.0 if begins(question, plan) else curvature_seconds(question)
     known = 0 if question.sketch is None else len(question.sketch.curvature.diagonal)
     return steps_for(question, seconds - own) > known
 
 
 def begins(question: Question, plan: Plan) -> bool:
-    """Whether a plan begins by a pass that a sketch can be made of."""
+    """Returns whether a plan begins by a pass that a sketch can be made of."""
     time = question.options.time
     within = time is None or pass_seconds(question, plan) < OF_TIME * time
     first = ALGORITHMS[plan.family].begins_by_curvature and plan.base is None

@@ -154,7 +154,7 @@ def looser(plan: Plan, asked: Speculate | None) -> Plan:
 
 
 def proves_end(plan: Plan) -> bool:
-    """Whether a training of the hinge ends by a gap, and its trial has to."""
+    """Returns whether a training of the hinge ends by a gap, and its trial has to."""
     return len(plan.smoothing) > 1 or ALGORITHMS[plan.family].proves_gap
 
 
@@ -182,7 +182,9 @@ def arrived(errors: list[float], epsilon: float) -> Curve | None:
 
 
 def affordable(one: Candidate, seconds: float) -> bool:
-    """Whether a few iterations on the smallest sample, and steps tried before them, leave time."""
+    """Returns whether a few iterations on the smallest sample, and steps tried before them, leave
+    time.
+    """
     epochs = ALGORITHMS[one.plan.family].stochastic
     return 4 * one.cost.iteration / 64 < seconds and not (epochs and one.cost.setup > seconds / 4)
 
@@ -251,12 +253,13 @@ def measured(problem: Problem, start: Floats, question: Question) -> Question:
 
 
 def begins_curved(name: str) -> bool:
-    """Whether an algorithm is tuskml's own and begins by a pass for the curvature."""
+    """Returns whether an algorithm is tuskml's own and begins by a pass for the curvature."""
     return name in BUILT_IN and BUILT_IN[name].begins_by_curvature
 
 
 def may_run(question: Question, name: str) -> bool:
-    """Whether an algorithm could be chosen, were its time known; else nothing of it is timed.
+    """Returns whether an algorithm could be chosen, were its time known; else nothing of it is
+    timed.
 
     Its memory counts too: a trial of what does not fit would end the training.
     """
@@ -370,7 +373,7 @@ as many, 95 % and 87 % without."""
 
 
 def possible(problem: Problem, question: Question) -> bool:
-    """Whether the trial is of the objective: dense rows that weigh alike, without l1."""
+    """Returns whether the trial is of the objective: dense rows that weigh alike, without l1."""
     options, rows = question.options, problem.rows
     return (
         wants_gap(problem, options.converge, options.epsilon)

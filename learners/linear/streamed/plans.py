@@ -112,7 +112,9 @@ class Source:
 
     @property
     def spilled(self) -> bool:
-        """Whether rows are packed already, and on the disk: they are read, but not transformed."""
+        """Returns whether rows are packed already, and on the disk: they are read, but not
+        transformed.
+        """
         return self.storage.kind == reading.SPILL
 
     @property

@@ -74,7 +74,7 @@ class WithinProved:
 
 
 def confirmed(problem: Problem, request: Request, state: State, others: NDArray[np.void]) -> bool:
-    """Whether the criterion is nearly met on rows of a row group that had no part in it.
+    """Returns whether the criterion is nearly met on rows of a row group that had no part in it.
 
     others: as `Pass.groups`.
     """

@@ -29,7 +29,7 @@ CONFIRMED = 2.0
 
 
 def may_skip(request: Request) -> bool:
-    """Whether `auto` may."""
+    """Returns whether `auto` may."""
     return why_not(request) is None
 
 
@@ -61,7 +61,8 @@ def why_not(request: Request) -> str | None:
 
 
 def is_too_far(request: Request, sizes: Sequence[int], layout: Layout | None) -> bool:
-    """Whether the usual rows are more than a third; layout: None where none is possible."""
+    """Returns whether the usual rows are more than a third; layout: None where none is possible.
+    """
     if layout is not None:
         return most_chunks(request, sizes, layout) == 0
     return sum(sizes) // PART < USUAL_ROWS * USUAL_EPSILON / request.options.epsilon

@@ -105,7 +105,9 @@ SLACK = 1.25
 
 
 def wanted(request: Request) -> bool:
-    """Whether the caller asks for an algorithm that can read by row group, in a way it can."""
+    """Returns whether the caller asks for an algorithm that can read by row group, in a way it
+    can.
+    """
     options, task = request.options, request.task
     chosen = options.algorithm in ALGORITHMS or (
         options.algorithm == "auto" and (options.sampler in SAMPLERS or may_skip(request))
@@ -267,7 +269,7 @@ def rarer_share(labels: NDArray[np.void]) -> float:
 
 
 def usable(first: Chunk, request: Request) -> bool:
-    """Whether a sample has rows of each class, some of them held out."""
+    """Returns whether a sample has rows of each class, some of them held out."""
     if not first.held["n_rows"][0] or not first.rows["n_rows"][0]:
         return False
     return not request.task.classifies or bool(first.labels["low"][0] != first.labels["high"][0])

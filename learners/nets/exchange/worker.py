@@ -58,7 +58,7 @@ class Visit:
 
     @property
     def steps(self) -> bool:
-        """Whether a step follows."""
+        """Returns whether a step follows."""
         return self.epoch is not None
 
 

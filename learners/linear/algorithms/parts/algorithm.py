@@ -185,7 +185,7 @@ class Algorithm(ABC):
         return "constant" if wide else "1/sqrt(i)"
 
     def starts_on_sample(self, task: LinearTask | None) -> bool:
-        """Whether a few iterations on a sample of many rows come first."""
+        """Returns whether a few iterations on a sample of many rows come first."""
         return False
 
     def first_on_sample(self, whole: float, enough: bool) -> float | None:
@@ -196,11 +196,11 @@ class Algorithm(ABC):
         return None
 
     def smooths(self, task: LinearTask) -> bool:
-        """Whether it smooths the corner of a task's loss."""
+        """Returns whether it smooths the corner of a task's loss."""
         return self.smooths_corners
 
     def smoothed_on_gpu(self, task: LinearTask) -> bool:
-        """Whether the corner of a task is smoothed on a GPU alone."""
+        """Returns whether the corner of a task is smoothed on a GPU alone."""
         return False
 
     def refusal(self, task: LinearTask) -> str | None:

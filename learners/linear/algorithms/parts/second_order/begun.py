@@ -77,7 +77,9 @@ def knowing(problem: Problem, near: Near | None) -> Problem:
 
 
 def lends(problem: Problem) -> bool:
-    """Whether the curvatures of such rows are left to others: of built-in losses, in memory."""
+    """Returns whether the curvatures of such rows are left to others: of built-in losses, in
+    memory.
+    """
     return type(problem.rows) is Pass and problem.rows.open is None
 
 

@@ -88,7 +88,7 @@ class Chord:
 
 
 def fits(part: Problem) -> bool:
-    """Whether the kernel has such rows and losses."""
+    """Returns whether the kernel has such rows and losses."""
     rows = part.rows
     return (
         type(rows) is Pass

@@ -44,7 +44,7 @@ def operators(problem: Problem, plan: Plan) -> "tuple[LookInPlace, NewtonInPlace
 
 
 def fits(rows: DevicePass, problem: Problem, plan: Plan) -> bool:
-    """Whether these groups are for this kernel."""
+    """Returns whether these groups are for this kernel."""
     return (
         rows.at_hand
         and rows.on_device is not None

@@ -42,7 +42,7 @@ def update(problem: Problem, plan: Plan, deadline: float | None) -> NewtonInPlac
 
 
 def fits(problem: Problem, plan: Plan) -> bool:
-    """Whether these groups are for this kernel."""
+    """Returns whether these groups are for this kernel."""
     rows = problem.rows
     plain = type(problem) is Problem and type(rows) is Pass and rows.open is None
     own = plan.base is not None or plan.sampler is not None or plan.transform is not None
