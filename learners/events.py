@@ -1,4 +1,4 @@
-"""What trainings report while they run, for progress bars and the host's list of trainings."""
+"""Progress of running trainings, for progress bars and the host's list of trainings."""
 
 import math
 import time
@@ -45,13 +45,16 @@ def tell(event: Event) -> None:
 
 
 FIRST, EVERY = 0.02, 0.05
-"""Seconds, at least, until it is told for the first time, and between two times: that costs short
-trainings nothing."""
+"""Least seconds before the first report and between reports, so that short trainings pay nothing.
+"""
 
 
 @dataclass
 class Pace:
-    """Of groups that train together; rows: of all of them; read: of the rows, how many were."""
+    """Limits how often a batch of groups reports its progress.
+
+    rows: of all groups; read: how many of them were read.
+    """
 
     groups: int
     rows: int

@@ -1,8 +1,8 @@
-"""What trains the models of some tasks: all that the rest of the house knows of a learner.
+"""The interface of learners, which train the models of some tasks.
 
-A learner is a folder beside this file, a line in `registry.py`, its kernels and its scorer in C
-(`udas/scalars`); nothing else names it. `groups/contract` hands it the groups of one call that
-share task and options, and gets models back.
+A learner is a folder next to this file, a line in `registry.py`, its kernels and its scorer in C
+(`udas/scalars`); nothing else names it. `groups/contract` passes it the groups of one call that
+share task and options, and receives models.
 """
 
 from abc import ABC, abstractmethod
@@ -108,7 +108,7 @@ class Rounds(Protocol):
 
 
 MORE, DONE, ALL = "more", "done", "all"
-"""What a round says."""
+"""The answers of a round."""
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,10 @@ class Outgrown:
 
 
 class Described(Protocol):
-    """What the manual says of an algorithm.
+    """An algorithm's entry in the manual.
 
-    title and source: what it is, and the paper; stochastic: an iteration is an epoch of steps;
-    on_gpu, stored: whether a GPU or a store may have the weights.
+    title and source: its name and paper; stochastic: an iteration is an epoch of steps; on_gpu,
+    stored: whether a GPU or a store may have the weights.
     """
 
     name: str
@@ -165,8 +165,9 @@ class Encoding:
     """How rows with names become features."""
 
     def levels(self, options: Any) -> int:
-        """Which levels of a category have a feature: `ALL_LEVELS`, `BUT_REFERENCE` or
-        `FIRST_HAS_ALL`."""
+        """The levels of a category that get a feature: `ALL_LEVELS`, `BUT_REFERENCE` or
+        `FIRST_HAS_ALL`.
+        """
         return ALL_LEVELS
 
     def numbers_levels(self, options: Any) -> bool:
@@ -185,7 +186,7 @@ class Encoding:
 
 
 class Trials:
-    """What searches ask of trainings on a part of the rows."""
+    """Trainings on a part of the rows, for searches."""
 
     def complexity(self, options: Any) -> float:
         """Orders options from the simplest model on, of models that are about as good."""
@@ -199,20 +200,21 @@ class Trials:
         """The options of a training that holds out just these rows itself, so that one candidate
         needs no search; None where it does not.
 
-        folds: how many were asked for, None: their number is the usual one.
+        folds: the number in the options, None: the default.
         """
         return options if how.together and self.holds_out(options) else None
 
     def predicting(self, request: Request[Any, Any]) -> Any:
-        """The options of a training whose model is only to predict.
+        """The options of a training whose model is used only to predict.
 
-        They lack what describes a model and changes no prediction, such as tests of its terms.
-        Raises OptionError where the task has no such description.
+        They omit what describes a model and changes no prediction, such as tests of its terms.
+        Raises OptionError for a description that the task does not have.
         """
         return request.options
 
     def forgets(self, request: Request[Any, Any], n_features: int) -> bool:
-        """Returns whether dense rows leave nothing in the weights of where their training began.
+        """Returns whether the weights of dense rows do not depend on the start of their
+        training.
         """
         return False
 
@@ -224,18 +226,17 @@ class Trials:
 
 
 class ByParts:
-    """Trainings of a group whose rows are in several places.
+    """Trainings of a group whose rows are split over workers.
 
-    keeps: whether parts keep something from message to message, of one training at a time;
-    slowdown: how many times as long it computes as a training of the same rows in one place,
-    measured in processor seconds, for estimates.
+    keeps: whether parts keep state between messages, of one training at a time; slowdown: the
+    ratio of processor seconds to a training of the same rows in one process, for estimates.
     """
 
     keeps = False
     slowdown = 1.0
 
     def whole(self, request: Request[Any, Any]) -> str | None:
-        """Why a group's rows have to be in one place; None where `train` suffices."""
+        """The reason why a group's rows cannot be split; None where `train` suffices."""
         return f"task '{request.task.name}' needs all rows in one place"
 
     def hops(self, request: Request[Any, Any]) -> bool:
@@ -257,7 +258,9 @@ class ByParts:
         n_features: int,
         rows: int,
     ) -> tuple[int, float]:
-        """How often workers exchange sums in `train`, and bytes each time; rows: of the group."""
+        """The number of exchanges of sums between workers in `train`, and the bytes of each; rows:
+        of the group.
+        """
         return iterations, 8.0 * coefficients
 
 
@@ -269,9 +272,9 @@ class Crew:
         return f"task '{request.task.name}' takes no steps together"
 
     def train(self, member: "Member", message: bytes) -> bytes:
-        """What one of the workers does, and its answer.
+        """Runs one worker's step and returns its answer.
 
-        message: of the leader, which `ByParts.train` is where its parts have a crew.
+        message: from the leader, which is `ByParts.train` if its parts have a crew.
         """
         raise NotImplementedError
 
@@ -288,7 +291,7 @@ class Stored:
     def outgrown(
         self, groups: Groups, request: Request[Any, Any], memory: int
     ) -> Mapping[int, Outgrown]:
-        """By their places, the groups whose models do not fit into memory but could be stored."""
+        """The groups, by index, whose models do not fit into memory but could be stored."""
         return {}
 
 
@@ -308,15 +311,15 @@ class Streamed:
     def rounds(
         self, storage: Storage, request: Request[Any, Any], n_features: int
     ) -> Rounds | None:
-        """The same where one statement reads the rows; None where it is to read all of them."""
+        """As `rounds`, for rows that one statement reads; None to read all of them."""
         return None
 
     def plans(
         self, storage: Storage, request: Request[Any, Any], n_features: int
     ) -> dict[str, Any] | None:
-        """For the explanation of a training on all rows: its plans, and those that read a part.
+        """The plans of a training that read all rows or a part, for its explanation.
 
-        Of JSON's types, the member `source` of an explanation; None where there is no choice.
+        Of JSON's types, the member `source` of an explanation; None without a choice.
         """
         return None
 
@@ -332,7 +335,8 @@ class Pooled:
 class Learner(ABC):
     """The base of all learners.
 
-    What few of them can do is a protocol of its own, whose base refuses it in a sentence.
+    A capability that few of them have is a protocol of its own, whose base rejects it in a
+    sentence.
     """
 
     facts = Facts()
@@ -347,7 +351,7 @@ class Learner(ABC):
     @property
     @abstractmethod
     def tasks(self) -> Mapping[str, Task]:
-        """By the name that SQL knows, those registered since included."""
+        """The tasks by their SQL names, including those registered since."""
 
     @property
     @abstractmethod
@@ -365,7 +369,7 @@ class Learner(ABC):
     def explain(
         self, groups: Groups, request: Request[Any, Any], memory: int = 0
     ) -> Iterator[str]:
-        """What would run for each of the groups: text, or with the option `format` JSON."""
+        """Yields an explanation of each group: text, or JSON with the option `format`."""
         task, options = request.task, request.options
         for group in np.split(groups, len(groups)):
             found = document(group, task.name, f"mean {task.formula}", request.reading)
@@ -377,7 +381,7 @@ class Learner(ABC):
         return classifies
 
     def allowed(self, request: Request[Any, Any]) -> Allowed | None:
-        """Which labels there may be; None where all numbers are labels."""
+        """The allowed labels; None if all numbers are."""
         if not self.classifies(request):
             return None
         return of_classes(request.task.name, request.options)
@@ -387,10 +391,10 @@ class Learner(ABC):
         return False
 
     def usable(self, request: Request[Any, Any], features: Any, labels: Floats) -> Mask:
-        """Whether each row of a chunk (`kernels.segments.chunks`) can be trained on, (n,)."""
+        """Tests which rows of a chunk (`kernels.segments.chunks`) can be trained on, (n,)."""
         allowed = self.allowed(request)
         return np.ones(len(labels), bool) if allowed is None else allowed.holds(labels)
 
     def metric(self, request: Request[Any, Any]) -> str:
-        """By which models of a task are compared, as SQL calls it."""
+        """The SQL name of the metric by which models of a task are compared."""
         return request.task.metric or ("log_loss" if self.classifies(request) else "rmse")

@@ -1,4 +1,4 @@
-"""Trained models by column: what the trainer builds and C copies into the database."""
+"""Trained models by column: the trainer builds them and C copies them into the database."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,8 @@ Ints = NDArray[np.int64]
 
 def options_text(options: object, names: Iterable[str], **more: Any) -> str:
     """A model's field `options`: those of these names in force, as JSON that starts with the
-    version of the format. more: others, or what holds in their place."""
+    version of the format. more: further ones, or replacements.
+    """
     chosen = {name: getattr(options, name) for name in names} | more
     return json.dumps({"tuskml": FORMAT} | chosen, separators=(",", ":"))
 
@@ -43,14 +44,14 @@ class Lists:
         return cls(np.ascontiguousarray(rows[taken]), offsets)
 
     def of(self, which: NDArray[np.intp]) -> "Lists":
-        """Some of the items."""
+        """Selects some of the items."""
         places = which.tolist()
         return Lists.of_parts([self.values[self.offsets[i] : self.offsets[i + 1]] for i in places])
 
     @classmethod
     def of_parts(cls, parts: Sequence[Floats]) -> "Lists":
-        """Each of the arrays, of shape (length,), as an item; there is at least one. Parts that
-        are a whole array, one behind the other, are not copied.
+        """Makes an item of each of the arrays, of shape (length,); there is at least one. Parts
+        that together are one contiguous array are not copied.
         """
         offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
         whole = whole_of([part for part in parts if len(part)], int(offsets[-1]))
@@ -58,7 +59,7 @@ class Lists:
 
 
 def whole_of(parts: Sequence[Floats], n: int) -> Floats | None:
-    """The array of n doubles that the parts make up in their order; None if there is none."""
+    """The array of n doubles whose consecutive parts these are; None if there is none."""
     whole = parts[0].base if parts else None
     if not isinstance(whole, np.ndarray) or whole.dtype != np.float64 or whole.shape != (n,):
         return None
@@ -94,7 +95,7 @@ class Names:
 
     @classmethod
     def same(cls, names: tuple[str, ...] | None, n: int) -> "Names":
-        """The same list for n models, or none."""
+        """Makes the same list for n models, or none."""
         return (
             cls((), np.full(n, -1, np.int32))
             if names is None
@@ -151,10 +152,10 @@ class Models:
 
     @classmethod
     def built(cls, groups: NDArray[np.void], task: str, **given: Any) -> "Models":
-        """Models of groups (`passes.GROUP`), in their order.
+        """Makes models of groups (`passes.GROUP`), in their order.
 
-        given: fields by name. A text is the same for all models; lists that are not given are
-        NULL, counts of rows and features are the groups', other numbers 0.
+        given: fields by name. A text is the same for all models; missing lists are NULL, counts of
+        rows and features are the groups', other numbers 0.
         """
         n = len(groups)
         none = Lists(np.empty(0), np.zeros(n + 1, np.int64))
@@ -178,13 +179,13 @@ class Models:
         return cls(**(plain | texts))
 
     def numbered(self, group: Ints) -> "Models":
-        """The same models for groups with other numbers."""
+        """Returns the models with other group numbers."""
         same = copy(self)
         object.__setattr__(same, "group", group)
         return same
 
     def of(self, which: NDArray[np.intp]) -> "Models":
-        """Some of the models, at least one."""
+        """Selects some of the models, at least one."""
 
         def some(value: Any) -> Any:
             if isinstance(value, Strings | Names):
@@ -195,7 +196,9 @@ class Models:
 
 
 def thinned(history: list[Floats], n: int) -> Lists:
-    """Each group's objectives without the iterations that it rested in, at most 200 of them."""
+    """Each group's objectives without the iterations in which it was inactive, at most 200 of
+    them.
+    """
     if not history:
         return Lists(np.empty(0), np.zeros(n + 1, np.int64))
     table = np.array(history).T

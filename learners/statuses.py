@@ -1,4 +1,4 @@
-"""What each status of a model means, for the trainer and for the manual."""
+"""The meaning of each status of a model, for the trainer and for the manual."""
 
 from dataclasses import replace
 
@@ -89,23 +89,25 @@ def with_status(models: Models, status: str, which: NDArray[np.bool_]) -> Models
 
 
 LEAST_ROWS = 10
-"""In fewer rows a feature is easily the label by chance."""
+"""With fewer rows a feature may easily equal the label by chance."""
 
 
 def with_leaks(models: Models, groups: NDArray[np.void]) -> Models:
-    """The models of groups (kernels.GROUP), whose status says where a feature is the label; models
-    carry their groups' places in `groups`."""
+    """The models of groups (kernels.GROUP), whose status says if a feature is the label; models
+    carry their groups' indices in `groups`.
+    """
     return with_status(models, LEAK, leaks(groups[models.group], LEAST_ROWS) > 0)
 
 
 LOST = 1e-3
-"""Of what labels vary by, the rounding of a prediction that a person must know of."""
+"""Share of the labels' variation at which the rounding of predictions is reported."""
 
 
 def labels_lost(labels: NDArray[np.void], rounded: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Marks groups of numbers whose labels (LABELS) lose their digits, (G,): doubles are apart by
-    more than LOST of what the labels vary by, or they are one double and were more numbers.
-    rounded: whether numbers were rounded to these doubles."""
+    """Tests which groups' numeric labels (LABELS) lost their digits, (G,): doubles differ by more
+    than LOST of the labels' variation, or they are one double and were more numbers. rounded:
+    whether numbers were rounded to these doubles.
+    """
     low, high = labels["low"], labels["high"]
     size = np.maximum(np.abs(low), np.abs(high))
     with np.errstate(over="ignore"):
@@ -118,7 +120,7 @@ def labels_lost(labels: NDArray[np.void], rounded: NDArray[np.bool_]) -> NDArray
 
 
 def lost_labels(groups: NDArray[np.void], rounded: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The same of groups (kernels.GROUP)."""
+    """As `labels_lost`, for groups (kernels.GROUP)."""
     return labels_lost(label_ranges(groups), rounded)
 
 

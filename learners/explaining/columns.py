@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 from tuskml.learners.explaining.explanation import Document
 
 Cells = Callable[[Document], list[str]]
-"""What stands beside the name of a possible candidate: a cell for each column, and a note."""
+"""A function to the cells that follow the name of a feasible candidate: one for each column, and a
+note.
+"""
 
 
 def table(head: Sequence[str], candidates: Sequence[Document], cells: Cells) -> list[str]:
@@ -33,7 +35,7 @@ def by_reason(candidates: Sequence[Document]) -> dict[str, list[str]]:
 
 
 def line(row: Sequence[str], widths: Sequence[int]) -> str:
-    """A name to the left, numbers to the right, and what is noted."""
+    """A line of the table: the name to the left, numbers to the right, then the note."""
     name, *numbers, note = row
     if len(name) > widths[0]:  # of several plans, for which no column is wide enough
         return f"  {name}  {note}"

@@ -1,4 +1,4 @@
-"""What plans take that read a table or files, all rows or a part: as lines of text."""
+"""Plans that read a table or files, whole or in part, with their costs, as lines of text."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ def table(candidates: Sequence[Document]) -> list[str]:
 
 
 def cells_of(one: Document) -> list[str]:
-    """What is expected of a plan that is possible."""
+    """The cells of a feasible plan: expected seconds, reading seconds, bytes, rows and a note."""
     return [
         shown_seconds(one["seconds"]["point"]),
         shown_seconds(one["reading_seconds"]),

@@ -1,4 +1,4 @@
-"""Where a matrix factorization trains: the GPU that the option `device` takes, or the CPU."""
+"""The choice of the device that trains a matrix factorization, by the option `device`."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from tuskml.learners.factorization.settings import Settings
 
 
 def answer(group: NDArray[np.void], settings: Settings, shape: Shape) -> Answer:
-    """Whether one group's ratings train on the GPU, and why (not); never an error."""
+    """Decides whether one group's ratings train on the GPU, with the reason; raises nothing."""
     found = placement.answer(settings.device, group)
     if not found.use:
         return found
@@ -27,14 +27,19 @@ def answer(group: NDArray[np.void], settings: Settings, shape: Shape) -> Answer:
 
 
 def placed(group: NDArray[np.void], settings: Settings, shape: Shape) -> Settings:
-    """The settings where they train. OptionError where 'gpu' is asked for and cannot be."""
+    """The settings for the chosen device. Raises OptionError if 'gpu' is required and
+    impossible.
+    """
     found = answer(group, settings, shape)
     return settings.on_gpu(found.reason) if found.taken(settings.device) else settings
 
 
 def told(group: NDArray[np.void], settings: Settings, shape: Shape) -> tuple[Settings, str | None]:
-    """For an explanation: the settings where they would train, and that place in words, if the
-    option `device` or the GPU made a difference."""
+    """Returns the settings of the device that would train, for an explanation, and the device in
+    words.
+
+    The words are None unless the option `device` or the GPU made a difference.
+    """
     if settings.stored:
         return settings, None
     found = answer(group, settings, shape)
@@ -43,9 +48,9 @@ def told(group: NDArray[np.void], settings: Settings, shape: Shape) -> tuple[Set
 
 
 def on_gpu(rows: Pass, memory: int, shape: Shape, settings: Settings) -> Factors:
-    """One group's ratings and vectors on the GPU; a context, whose end frees them.
+    """Loads one group's ratings and vectors onto the GPU; a context manager that frees them.
 
-    memory: the account that ratings are charged to where the GPU has no room for all of them.
+    memory: the account that is charged for ratings which do not fit on the GPU.
     """
     device, n = cuda.device(), int(rows.groups["n_rows"][0])
     return DeviceFactorization.of_rows(

@@ -39,11 +39,11 @@ ALIKE = 1.01e-12
 FAR = 1e3
 """Deviations of ratings from 0, which vectors without biases hardly reach to their last digits."""
 MOST_NUMBERS = 1 << 26
-"""Of a model that is a value."""
+"""Numbers of a model that is a value."""
 MOST_TOGETHER = 1 << 22
-"""Numbers in models that are handed out together."""
+"""Numbers of the models that one batch yields."""
 MOST_IDS = 1 << 26
-"""Of a model in a store: where each id's vector is takes about 50 bytes of memory."""
+"""Ids of a model in a store: the index of vectors takes about 50 bytes of memory per id."""
 STATUSES = (
     *("ok", "rounded feature", "not converged", "early stop", "time limit", "diverged"),
     *("no feedback", "out of range"),
@@ -51,7 +51,7 @@ STATUSES = (
 
 
 class Resolved(Protocol):
-    """How a model was trained: of `Settings`."""
+    """The part of `Settings` that a model records."""
 
     def describe(self) -> str: ...
 
@@ -59,7 +59,7 @@ class Resolved(Protocol):
 
 
 class Sized(Protocol):
-    """What the size of a model depends on: of `Settings`."""
+    """The part of `Settings` that determines the size of a model."""
 
     @property
     def rank(self) -> int: ...
@@ -76,7 +76,7 @@ class Sized(Protocol):
 
 @dataclass
 class Fit:
-    """How one group's training went."""
+    """The result of one group's training."""
 
     settings: Resolved
     shape: Shape
@@ -90,12 +90,12 @@ class Fit:
 
 
 def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[Models]:
-    """Trains each of the groups by itself; models carry their groups' places in `groups`."""
+    """Trains each of the groups separately; models carry their groups' indices in `groups`."""
     return each(groups, lambda group: fit(group, request, memory))
 
 
 def each(groups: NDArray[np.void], fit_one: Callable[[NDArray[np.void]], Fit]) -> Iterator[Models]:
-    """The models of groups one by one; they carry their groups' places in `groups`."""
+    """Yields the models of groups one by one; they carry their groups' indices in `groups`."""
     waiting: list[Fit] = []
     first = numbers = 0
     with passes.watching_sigint():
@@ -127,7 +127,7 @@ def fit(group: NDArray[np.void], request: Request, memory: int) -> Fit:
 
 @dataclass(frozen=True)
 class Asked:
-    """The rows of one group, what is asked for, and the settings that this says."""
+    """The rows of one group, its request and the resulting settings."""
 
     rows: Pass
     request: Request
@@ -135,7 +135,7 @@ class Asked:
 
 
 def fit_placed(asked: Asked, shape: Shape, memory: int, began: float) -> Fit:
-    """The same where the settings say."""
+    """Trains the group on the device of its settings."""
     rows, settings = asked.rows, asked.settings
     group = rows.groups
     with ExitStack() as stack:
@@ -170,9 +170,9 @@ def fit_placed(asked: Asked, shape: Shape, memory: int, began: float) -> Fit:
 
 @dataclass(frozen=True)
 class Constant:
-    """What all ratings of a group are without vectors, and the loss of that.
+    """The constant that fits all ratings of a group, and its loss, to compare vectors with.
 
-    Without biases the mean is 0, and the ratings may be far from it for what they vary by.
+    Without biases the mean is 0, and ratings may be far from it relative to their spread.
     """
 
     mean: float
@@ -181,8 +181,8 @@ class Constant:
 
     @classmethod
     def of(cls, rows: Pass, biases: bool) -> "Constant":
-        """That of the rows of one group, with the rounding of ratings, which are numbers of 32
-        bits, less their middle.
+        """Computes the constant of one group, with the rounding of its ratings, 32-bit numbers
+        less their middle.
         """
         labels = rows.labels()[0]
         mean, variance = float(labels["mean"]), float(labels["variance"])
@@ -263,14 +263,14 @@ MOST_ID = {np.dtype(np.float64): 2**31 - 1, np.dtype(np.float32): 2**24 - 1}
 
 
 def are_ids(pairs: Floats) -> NDArray[np.bool_]:
-    """Whether users and items (n, 2) are whole numbers that ids can be, (n,)."""
+    """Tests which pairs of user and item (n, 2) are whole numbers in the range of ids, (n,)."""
     return np.asarray(
         ((pairs >= 0) & (pairs <= MOST_ID[pairs.dtype]) & (pairs == np.floor(pairs))).all(axis=1)
     )
 
 
 def bad_id(ids: Ids, double: bool) -> str:
-    """One sentence on an id that cannot be one."""
+    """One sentence on an id that is out of range or not whole."""
     who = ("user", "item")[ids.bad_position - 1]
     allowed = f"expected a whole number from 0 to {MOST_ID[np.dtype('d' if double else 'f')]}"
     rounded = not double and ids.bad >= 2**24

@@ -41,9 +41,9 @@ MOST_TOGETHER = 1 << 24
 def train(
     groups: NDArray[np.void], request: Request[Task, MachineOptions], memory: int
 ) -> Iterator[Models]:
-    """Trains each of the groups; models carry their groups' places in `groups`.
+    """Trains each of the groups; models carry their groups' indices in `groups`.
 
-    Of sparse groups with few but large ids, only those that occur take memory in the training.
+    Of sparse groups with few but large ids, only ids that occur take memory in the training.
     """
     refuse_rows(groups, request)
     mark = passes.cancel_mark()
@@ -125,7 +125,7 @@ def train_together(
 
 
 def constant(rows: Pass, labels: NDArray[np.void], options: MachineOptions) -> NDArray[np.bool_]:
-    """Which groups are not trained: of one class, or of a single row, (G,)."""
+    """Tests which groups are not trained, as they have one class or a single row, (G,)."""
     one_class = (labels["low"] == labels["high"]) & options.classifies
     return np.asarray(one_class | (rows.groups["n_rows"] < 2), np.bool_)
 

@@ -1,4 +1,4 @@
-"""How one batch of groups is trained: the planner's answer and the algorithms' settings."""
+"""The plan of a batch of groups: the planner's answer and the algorithms' settings."""
 
 from dataclasses import dataclass
 
@@ -7,16 +7,15 @@ from tuskml.learners.options.kinds import POWERS
 
 @dataclass(frozen=True)
 class Plan:
-    """Every choice made; the optimizer fills what the caller left open.
+    """All choices of a training; the optimizer makes those that the options leave open.
 
     canonical: rows are first put in an order that depends on their content alone; shuffle: each
     epoch visits partitions of the rows in random order; lock_free: threads update one shared
-    model; smoothing: corners of the hinge to pass
-    through, the last one final ((0.0,): none); sample_stride: train on every k-th chunk of
-    rows first (1: no such start); reason: why this plan, in words; estimated: iterations and
-    seconds, where they were; unmet: the option that leaves too little for epsilon, if one does;
-    device: the name of the GPU that trains; base: the built-in algorithm that one of the user's
-    own is made of; sampler, transform: the user's own, if there are any.
+    model; smoothing: corners of the hinge to pass through, the last one final ((0.0,): none);
+    sample_stride: train on every k-th chunk of rows first (1: no such start); reason: why this
+    plan, in words; estimated: iterations and seconds, if any; unmet: the option that leaves too
+    little for epsilon, if one does; device: the name of the GPU that trains; base: the built-in
+    algorithm of a custom one; sampler, transform: custom ones, if any.
     """
 
     algorithm: str
@@ -49,7 +48,7 @@ class Plan:
 
     @property
     def family(self) -> str:
-        """The built-in algorithm that it is, or is made of."""
+        """The built-in algorithm that this is or is based on."""
         return self.base or self.algorithm
 
     @property
@@ -58,7 +57,7 @@ class Plan:
         return round(2 * POWERS[self.schedule])
 
     def own_parts(self) -> list[tuple[str, str]]:
-        """The user's own operators that options name."""
+        """The custom operators that options name."""
         given = {"sampler": self.sampler, "transform": self.transform}
         if self.converge not in ("gradient", "weights", "loss"):
             given["converge"] = self.converge

@@ -1,4 +1,4 @@
-"""What a call of `train_model` asks for whose task is a linear model's."""
+"""The request of a call of `train_model` whose task is a linear model's."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -71,10 +71,10 @@ class LinearOptions(Options):
 
     @property
     def custom(self) -> bool:
-        """Returns whether the algorithm or an operator is a user's own."""
+        """Returns whether the algorithm or an operator is a custom one."""
         return any(getattr(self, option) in names for option, names in CUSTOM.items() if names)
 
 
 CUSTOM: dict[str, Collection[str]] = {}
-"""By option, the names of the operators and algorithms that users have registered."""
+"""The names of registered operators and algorithms, by option."""
 Request = learner.Request[LinearTask, LinearOptions]

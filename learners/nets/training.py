@@ -42,12 +42,12 @@ from tuskml.learners.validation import shuffled
 from tuskml.schedule import budget
 
 MOST_ROWS = 2**32 - 1
-"""Of a group, whose rows are numbered by 32 bits."""
+"""Rows of a group, whose numbers have 32 bits."""
 MOST_CLASSES = 1000
 MOST_WEIGHTS = 1 << 24
-"""Of a net."""
+"""Weights of a net."""
 SPARSE = 2
-"""From this kind of group on, rows are sparse."""
+"""The first kind of groups whose rows are sparse."""
 MOST_TOGETHER = 1 << 24
 """Numbers of the groups that train in one call, unless one of them has more."""
 
@@ -55,7 +55,7 @@ MOST_TOGETHER = 1 << 24
 def train(
     groups: NDArray[np.void], request: Request[Task, NetOptions], memory: int
 ) -> Iterator[Models]:
-    """Trains each of the groups; models carry their groups' places in `groups`."""
+    """Trains each of the groups; models carry their groups' indices in `groups`."""
     refuse_rows(groups, request)
     with passes.watching_sigint():
         for places, tables in together(groups, request):
@@ -171,7 +171,7 @@ def fit_in_order(
     memory: int,
     held: Pass | None = None,
 ) -> Trained:
-    """The same from rows as they come."""
+    """Trains from rows in their current order."""
     outputs = 1 if alike.classes is None else alike.classes.shape[1]
     rules = rules_of(options, alike.loss, outputs, alike.tables)
     refuse_weights(rules.weights(rows.n_features), rows.n_features)

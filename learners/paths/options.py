@@ -33,7 +33,7 @@ class Path:
 
     @property
     def times(self) -> int:
-        """How many folds there are."""
+        """The number of folds."""
         return USUAL_FOLDS if self.folds is None else self.folds
 
 

@@ -111,18 +111,18 @@ def numbers_in(data: bytes) -> Floats:
 
 
 def leaf_nodes(value: Floats, counts: NDArray[Any]) -> Floats:
-    """The nodes of leaves, of values and rows."""
+    """The nodes of leaves with these values and rows."""
     out = np.zeros((len(value), NODE))
     out[:, (0, 2)], out[:, 1], out[:, 4] = -1, value, counts
     return out
 
 
 def places(left: Counts, sizes: Counts) -> tuple[Counts, Counts, Counts]:
-    """Of each split its node, the first leaf below it, and where the splits below it end.
+    """The node of each split, the first leaf below it, and the end of the splits below it.
 
     left: splits in the left subtree of each; sizes: splits of each tree. A leaf before a split is
-    in a left subtree that ended, so leaves are as many as splits less those that the split is on
-    the left of.
+    in a left subtree that ended, so there are as many leaves as splits, less those that have the
+    split in their left subtree.
     """
     number = np.arange(len(left))
     tree = np.repeat(np.arange(len(sizes)), sizes)
@@ -134,7 +134,9 @@ def places(left: Counts, sizes: Counts) -> tuple[Counts, Counts, Counts]:
 
 
 def ends_of(left: Counts, sizes: Counts) -> Counts:
-    """Where the splits below each one end: at the innermost left subtree that it is in."""
+    """The end of the splits below each one: that of the innermost left subtree that contains
+    it.
+    """
     out, number = np.empty(len(left), np.int64), 0
     below = left.tolist()
     for end in np.cumsum(sizes).tolist():

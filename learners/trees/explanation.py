@@ -1,4 +1,4 @@
-"""What a training of trees is expected to take: a few trees are grown, and timed."""
+"""The expected cost of training trees, from a few timed trees."""
 
 import math
 import time
@@ -35,18 +35,18 @@ FORMULAS = {
 SAMPLE = 1 << 22
 """Cells of the rows that are tried, at most: enough that all threads work."""
 SAMPLE_OF_WHOLE_TREES = LARGE + (1 << 12)
-"""The same where trees have no limit of leaves, and take as long as many small ones."""
+"""The same for trees without a limit of leaves, which take as long as many small ones."""
 FEW, MORE, MOST = 2, 6, 50
 """Iterations of the trials: one has FEW, another at least MORE, of small groups up to MOST."""
 LARGE_FOREST = 1, 3
-"""The same of whole trees of a sample."""
+"""The same for whole trees of a sample."""
 TIMES = 3
 """Runs of a trial, the shortest of which counts: other programs may use the machine. Whole trees
 of large groups have one."""
 
 
 def explain(group: NDArray[np.void], request: Request[Task, TreeOptions], memory: int) -> Document:
-    """What would run for one group, and the seconds and the memory that it should take."""
+    """Explains the training of one group, with its expected seconds and memory."""
     return document(
         group,
         request.task.name,
@@ -63,7 +63,7 @@ def formula(options: TreeOptions) -> str:
 
 
 def plan(request: Request[Task, TreeOptions]) -> dict[str, object]:
-    """How the trees grow."""
+    """Describes the growth of the trees."""
     options = request.options
     return {
         "algorithm": request.task.name,
@@ -80,7 +80,9 @@ def plan(request: Request[Task, TreeOptions]) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Seconds:
-    """Of one group: before the first tree, and per iteration; outputs: trees of an iteration."""
+    """Seconds of one group: before the first tree, and per iteration; outputs: trees of an
+    iteration.
+    """
 
     start: float
     each: float
@@ -100,12 +102,12 @@ def candidate(
 
 
 def grows_whole(options: TreeOptions, n: int) -> bool:
-    """Returns whether trees of n rows end where their leaves have too few rows."""
+    """Returns whether trees of n rows grow until their leaves have too few rows."""
     return not options.max_depth and options.num_leaves >= n
 
 
 def growth(options: TreeOptions, n: int, tried: int) -> float:
-    """How many times as long a tree of n rows takes as one of some of them: each level of a tree
+    """The ratio of the time of a tree of n rows to that of `tried` rows: each level of a tree
     reads all rows, and whole trees get deeper with them.
     """
     levels = math.log(n) / math.log(tried) if grows_whole(options, n) and tried > 2 else 1.0
@@ -149,7 +151,7 @@ def seconds_of(
     trees: int,
     times: int,
 ) -> float:
-    """Seconds that so many iterations take, the least of some runs."""
+    """Seconds of `trees` iterations, the least of some runs."""
     rules = rules_of(options, classes is not None)
     if isinstance(options, ForestOptions):
         rules = averaged(rules, options, int(rows.groups["dim"][0]))

@@ -1,14 +1,14 @@
 """A forest as the list of numbers that a model's field `coef` has (`udas/scalars/models/trees.c`).
 
-They are d, the number of features; T, the number of trees; B, the number of margins before the
-first tree that follow, one for each of more than two classes, otherwise 0; the number of nodes of
-each tree; and for each node, a tree's in preorder: feature (-1: a leaf), threshold or value of the
-leaf, right child, gain, rows, and whether rows whose feature is missing go left. With B classes,
-tree t is of class t % B.
+They are d, the number of features; T, the number of trees; B, the number of initial margins that
+follow, one for each of more than two classes, otherwise 0; the number of nodes of each tree; and
+for each node, a tree's in preorder: feature (-1: a leaf), threshold or value of the leaf, right
+child, gain, rows, and whether rows with a missing feature go left. With B classes, tree t is of
+class t % B.
 
-Where the last of these is 2, a set of levels of a category goes left, and what is missing goes
-right. Sets are behind the nodes: a number of words, and the words, of 32 bits each, the lowest for
-level 0. The threshold says how far before the end of the whole list a set begins.
+If the last of these is 2, a set of levels of a category goes left, and missing values go right.
+Sets follow the nodes: a number of words, and the words, of 32 bits each, the lowest for level 0.
+The threshold is the distance of a set's start from the end of the whole list.
 """
 
 from collections.abc import Iterable, Sequence
@@ -68,7 +68,7 @@ def trees_in(numbers: Sequence[float]) -> list[Floats]:
 
 
 def gains_of(numbers: Sequence[float], n_features: int) -> Floats:
-    """What the splits by each feature gained in all, (n_features,)."""
+    """The total gain of the splits by each feature, (n_features,)."""
     gains = np.zeros(n_features)
     for tree in trees_in(numbers):
         splits = tree[tree[:, FEATURE] >= 0]
@@ -77,7 +77,7 @@ def gains_of(numbers: Sequence[float], n_features: int) -> Floats:
 
 
 def splits_by_level(tree: Floats) -> NDArray[np.bool_]:
-    """Which nodes of a tree send a set of levels left."""
+    """Tests which nodes of a tree send a set of levels left."""
     found: NDArray[np.bool_] = tree[:, MISSING] == BY_LEVEL
     return found
 

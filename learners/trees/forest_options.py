@@ -12,7 +12,7 @@ NO_LIMIT = 2**31 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class ForestOptions(TreeOptions):
-    """The options of a call whose task is `random_forest`; what it has no option for is fixed.
+    """The options of a call whose task is `random_forest`; settings without an option are fixed.
 
     feature_fraction: None for the square root of the number of features for classes, and a third
     of them for numbers (Breiman 2001).

@@ -16,13 +16,14 @@ NEAR, NARROW = 1 << 18, 1 << 16
 """Cells of a group whose rows have the numbers of their histogram cells, and rows of one whose
 histograms are narrow, as `kernels/native/trees` has them."""
 SMALL_ROWS, SMALL_FEATURES = 1023, 256
-"""Of a group that grows in `kernels/native/trees/near`."""
+"""Rows and features of a group that grows in `kernels/native/trees/near`, at most."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """One group: its rows, how many of them are held out, features, and bytes of a feature and of
-    a row."""
+    """The shape of one group: rows, held-out rows, features, and bytes of a feature and of a
+    row.
+    """
 
     rows: int
     held: int
@@ -44,10 +45,10 @@ class Shape:
 
 
 def most_bytes(group: NDArray[np.void], options: TreeOptions, outputs: int) -> int:
-    """Bytes that the account counts at most while one group trains, its packed rows included.
+    """Peak bytes that the account counts while one group trains, its packed rows included.
 
-    A large group of float32 has most while its rows are put in bins: afterwards its features are
-    given back. outputs: trees of an iteration.
+    A large float32 group has the most while its rows are put in bins: afterwards its features are
+    freed. outputs: trees of an iteration.
     """
     shape = Shape.of(group, options)
     packed, features = dense_charged(group[0])
@@ -65,8 +66,9 @@ def most_bytes(group: NDArray[np.void], options: TreeOptions, outputs: int) -> i
 
 
 def per_row(shape: Shape, options: TreeOptions) -> list[int]:
-    """Bytes of arrays for each row that trees grow on, beside its bins and margins: gradients,
-    orders, labels, draws, and its bins in other forms."""
+    """Bytes of arrays for each row that trees grow on, besides its bins and margins: gradients,
+    orders, labels, draws, and its bins in other forms.
+    """
     d = shape.features
     if isinstance(options, ForestOptions):
         return [16, 4, 4, 4, 4, 4, 8, 8, 8]

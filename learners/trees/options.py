@@ -40,11 +40,11 @@ OBJECTIVES = {
     "huber": HUBER,
     "gini": GINI,
 }
-"""By name the loss that trees lower, as the kernels number it."""
+"""The losses of trees by name, with the kernels' numbers."""
 BOOSTED = ("squared", "logistic", "poisson", "quantile", "huber")
 """The objectives of boosted trees."""
 BY_GRADIENTS = with_option("objective", *(one for one in BOOSTED if one != "quantile"))
-"""The leaves of the others are quantiles."""
+"""Objectives whose leaves are means of gradients; those of the others are quantiles."""
 OF_LISTS = (
     Acts(
         frozenset((LIST,)),
@@ -59,7 +59,7 @@ OF_LEVELS = (
         (Beside("category_encoding", "native"), Beside("interactions", None)),
     ),
 )
-"""Where features are numbers of levels."""
+"""Acts if features are numbers of levels."""
 ENCODING = (
     Acts(frozenset((CATEGORY,)), (Beside("interactions", None),)),
     Acts(frozenset((CATEGORY,)), values=("one_hot",)),
@@ -125,7 +125,7 @@ def _check(options: TreeOptions) -> None:
 
 
 def _check_goss(options: TreeOptions) -> None:
-    """OptionError for what gradient-based sampling does not go with."""
+    """Raises OptionError for options that gradient-based sampling does not support."""
     if options.row_fraction < 1:
         raise OptionError(
             "options 'goss' and 'row_fraction' both draw rows: leave one of them out"

@@ -64,14 +64,14 @@ def child_rows(options: TreeOptions, n: int) -> int:
 
 
 def bin_rows(options: TreeOptions, n: int) -> int:
-    """How many rows the bins of a group of n rows usually have, where there are bins enough."""
+    """The usual number of rows in a bin of a group of n rows, if there are enough bins."""
     if options.min_bin_rows:
         return options.min_bin_rows
     return 2 * min(least_bin_rows(n), child_rows(options, n)) - 1
 
 
 def in_units_of(rules: Rules, labels: np.void, n: int) -> Rules:
-    """The rules for a group with such LABELS, as the kernels have them for groups in one place.
+    """The rules for a group with such LABELS, in the kernels' form for groups in one process.
 
     n: the rows that trees grow on.
     """

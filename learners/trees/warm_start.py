@@ -26,7 +26,7 @@ from tuskml.learners.trees.forest import NODE as NUMBERS
 from tuskml.learners.trees.rows import Rows
 
 OWN_LEVEL = ("keep", "level")
-"""Values of option `missing` with which NULLs of a category are a level of their own."""
+"""Values of the option `missing` with which NULLs of a category are a level of their own."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,9 @@ class Category:
 
 @dataclass(frozen=True)
 class Move:
-    """How sets of one feature change: levels below `levels` stay, and the bit `before` of the old
-    sets becomes the bit `missing`; None: there is no such bit."""
+    """The change of sets of one feature: levels below `levels` stay, and the bit `before` of the
+    old sets becomes the bit `missing`; None: there is no such bit.
+    """
 
     feature: int
     levels: int
@@ -75,7 +76,7 @@ def levels_in(column: Any) -> tuple[str, ...]:
 
 
 def sound(text: Any) -> str:
-    """The text; ValueError if it is none, or not Unicode."""
+    """Returns the text; raises ValueError if it is not a text or not valid Unicode."""
     if not isinstance(text, str):
         raise ValueError
     text.encode()
@@ -85,10 +86,11 @@ def sound(text: Any) -> str:
 def by_numbering(
     places: NDArray[np.intp], request: Request[Any, Any]
 ) -> Iterator[tuple[NDArray[np.intp], Request[Any, Any]]]:
-    """Parts of groups whose NULLs have the same numbers, and a request whose trees have them too.
+    """Yields parts of groups whose NULLs have the same numbers, and a request whose trees have
+    them too.
 
-    places: of groups in the request, whose categories are numbers of levels. DataError where the
-    trees of before do not say what their levels are called.
+    places: indices of groups in the request, whose categories are numbers of levels. Raises
+    DataError if the earlier trees lack the names of their levels.
     """
     start = request.options.warm_start
     if start is None or request.by_level is None or request.preparation is None:
@@ -105,8 +107,9 @@ def by_numbering(
 
 
 def moves_of(before: tuple[Category, ...], preparation: str, by_level: bytes) -> tuple[Move, ...]:
-    """How sets of a model change in a group of this preparation; by_level: a byte per feature, 1
-    where it is a category."""
+    """The changes of a model's sets in a group of this preparation; by_level: a byte per feature,
+    1 where it is a category.
+    """
     known = {one.known.column: one for one in before}
     columns = [one for one in json.loads(preparation)["columns"] if one["kind"] == "levels"]
     moves: list[Move] = []
@@ -152,7 +155,7 @@ def moved(left: set[int], move: Move) -> set[int]:
 
 
 FEATURE, RIGHT, GAIN, ROWS = 0, 2, 3, 4
-"""Places in a node, beside those of `forest.py`."""
+"""Indices in a node, in addition to those of `forest.py`."""
 BROKEN = "warm_start has coefficients that are no trees, expected a whole model of 'gbdt'"
 
 
@@ -242,8 +245,8 @@ def refuse_names(given: WarmStart, names: tuple[str, ...]) -> None:
 
 
 def refuse_start(places: NDArray[np.intp], request: Request[Any, Any]) -> None:
-    """OptionError or DataError for a model that groups cannot go on from; places: of the groups in
-    the request.
+    """Raises OptionError or DataError for a model that groups cannot continue; places: indices of
+    the groups in the request.
     """
     given = request.options.warm_start
     if given is None:
@@ -343,7 +346,7 @@ def check_nodes(table: Floats, start: NDArray[np.int64], width: int, sets: Float
 
 
 def places_of(sets: Floats) -> list[int]:
-    """Where each set begins."""
+    """The start of each set."""
     words = (sets >= 0) & (sets < 2.0**32) & (sets % 1 == 0)
     places, at = [], 0
     while words.all() and at < len(sets):

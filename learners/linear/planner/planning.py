@@ -33,13 +33,13 @@ from tuskml.schedule import shares
 from tuskml.schedule.phases import is_phase
 
 HOPELESS = 2.5
-"""A candidate that is expected to take so many times the best one's seconds is not tried."""
+"""A candidate whose expected seconds are this multiple of the best one's is not tried."""
 TOO_WIDE = 0.125
 """Features of sparse rows for each of them, beyond which none is tried on a sample."""
 LEAST_OVERHEAD = 0.001
 """Seconds that a sketch may take of however short a training: 2 ms with all that comes before."""
 TABLES = 0.0015
-"""Seconds of what planning does beside a second sketch, or beside trials."""
+"""Seconds of planning, without a second sketch or trials."""
 
 
 NARROW, NARROW_QUADRATIC = 64, 128
@@ -48,7 +48,7 @@ many as plans make at least that could spare it, where one such pass is nearly a
 
 
 def statistics(groups: NDArray[np.void], memory: int = 0) -> Statistics:
-    """What is known of groups of one kind and width; memory: address of their account."""
+    """The statistics of groups of one kind and width; memory: address of their account."""
     sparse = bool(groups["kind"][0] >= 2)
     rows, width = int(groups["n_rows"].sum()), int(groups["dim"].max())
     entries = rows * width
@@ -71,7 +71,7 @@ def statistics(groups: NDArray[np.void], memory: int = 0) -> Statistics:
 def first_plan(
     groups: NDArray[np.void], request: Request, memory: int = 0
 ) -> tuple[Plan, Question | None]:
-    """The rule's plan, and the question to the optimizer where it is asked.
+    """The rule's plan, and the question to the optimizer if it is needed.
 
     memory: address of the account of the rows.
     """
@@ -82,7 +82,7 @@ def first_plan(
         bool(groups["kind"][0] >= 2),
     )
     plan = choose(request.task, options, seen)
-    if request.near is not None:  # what the rule takes gains most by a start near the end
+    if request.near is not None:  # the rule's choice gains most by a start near the end
         return replace(plan, sample_stride=1), None
     if options.algorithm != "auto" or options.custom or options.sampler in DRAWN:
         return plan, None
@@ -94,7 +94,7 @@ def first_plan(
 
 
 def plan_for(groups: NDArray[np.void], request: Request) -> Plan:
-    """The rule's plan for groups of one kind and width."""
+    """The choice by statistics alone, without reading rows; the same bits on every machine."""
     return first_plan(groups, request)[0]
 
 
@@ -157,8 +157,8 @@ def to_the_end(one: Candidate) -> bool:
 
 
 def too_heavy(plan: Plan, each: Mapping[str, float]) -> bool:
-    """Returns whether an iteration takes too long beside the last choice's; each: seconds by
-    algorithm.
+    """Returns whether an iteration takes too long compared with the last choice's; each: seconds
+    by algorithm.
     """
     known = ALGORITHMS.get(plan.algorithm)
     if known is None or known.lighter is None:
@@ -181,7 +181,7 @@ def gain(one: Candidate, best: Candidate) -> float:
 
 
 AMPLE = 1.0
-"""Seconds, within which what is trivial is done by any plan."""
+"""Seconds in which any plan finishes a trivial training."""
 
 
 def constrained(question: Question) -> bool:

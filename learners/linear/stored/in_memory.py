@@ -23,7 +23,7 @@ from tuskml.learners.options.kinds import WarmStart
 from tuskml.learners.stored.progress import DTYPE, about, pairs_of, stored
 
 MOST_START = 1 << 24
-"""Weights of a stored model that a training in memory can begin with."""
+"""Weights of a stored model that a training in memory can start from."""
 
 
 def train_in_memory(
@@ -67,7 +67,9 @@ def train_in_memory(
 def no_room(
     error: MemoryError, groups: NDArray[np.void], options: LinearOptions, many: bool
 ) -> MemoryError:
-    """What to do where weights that could lie in a store do not fit into memory."""
+    """The error for weights that do not fit into memory, with the options that could store
+    them.
+    """
     if groups["kind"][0] < 2:  # dense rows take more than their weights
         return error
     what = "a model of more than two classes" if many else f"algorithm '{options.algorithm}'"

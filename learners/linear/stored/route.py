@@ -1,9 +1,9 @@
-"""Which trainings into a store keep their weights there while they train.
+"""The choice of trainings into a store that keep their weights there during training.
 
 Those on sparse features do, by an algorithm for stores and a loss that its kernels have: their
 weights may be larger than memory. All others train in memory, and the store gets the weights at
-the end; so do models of more than two classes, unless they are asked to lie in the store or
-memory does not hold them (`multinomial.stored`).
+the end; so do models of more than two classes, unless an option stores them or memory does not
+hold them (`multinomial.stored`).
 """
 
 from dataclasses import replace
@@ -16,13 +16,13 @@ from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.request import Request
 
 ALGORITHMS = ("auto", *(one.name for one in REGISTERED if one.stored))
-"""Those for stores."""
+"""The algorithms for stores."""
 
 
 def in_memory(groups: NDArray[np.void], request: Request) -> bool:
-    """Returns whether groups (`passes.GROUP`) train in memory though option `store` is given.
+    """Returns whether groups (`passes.GROUP`) train in memory in spite of the option `store`.
 
-    So do those with more than two classes, which only their labels tell.
+    So do those with more than two classes, which only their labels show.
     """
     options = request.options
     dense, task = bool(groups["kind"][0] < 2), request.task

@@ -1,4 +1,4 @@
-"""Where a stored model starts: its intercept, and the weights of a warm start."""
+"""The start of a stored model: its intercept, and the weights of a warm start."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.tasks import LinearTask
 
 DTYPE = "float32"
-"""Of stored weights."""
+"""The dtype of stored weights."""
 
 
 def first_intercept(
@@ -104,7 +104,7 @@ class Start:
             yield np.arange(len(warm.coef)), np.array(warm.coef, DTYPE)
 
     def ids(self) -> Iterator[NDArray[np.int64]]:
-        """Ids that may be asked for though the rows lack them, in parts."""
+        """Ids outside the rows that a warm start may have, in parts."""
         yield from (ids for ids, _ in self.weights())
         if self.held is not None:
             for _, ids in sparse_segments(self.held.groups[0]):

@@ -1,4 +1,4 @@
-"""What algorithms that read all rows in each iteration share: known results are kept."""
+"""Shared by algorithms that read all rows in each iteration: known results are reused."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,9 @@ from tuskml.learners.linear.planner.cost import LOSS_ALONE, Cost, Costs, Parts
 from tuskml.learners.linear.problem import Found, Problem
 
 LOOK_PASSES = 2 + LOSS_ALONE
-"""Of a look at the duality gap: a gradient for each class, and the hinge itself."""
+"""Passes that evaluate the duality gap: a gradient for each class, and the hinge itself."""
 LAST_LOOKS = 2
-"""Before the gap is small enough, beside those that come every SELDOM iterations."""
+"""Evaluations before the gap is small enough, besides those every SELDOM iterations."""
 
 
 class Evaluate:
@@ -32,7 +32,7 @@ class Evaluate:
 def settle_move(
     state: State, v: Floats, found: Found, moved: NDArray[np.bool_], endless: bool
 ) -> None:
-    """Takes over what a line search arrived at; a group that found no better point is finished."""
+    """Takes over the result of a line search; a group that found no better point is finished."""
     active = state.active
     state.v[active] = v
     if moved.all() or endless:
@@ -47,7 +47,7 @@ def settle_move(
 def cost_of_passes(
     costs: Costs, plan: Plan, searched: float, first: float, weights: float, memory: float
 ) -> Cost:
-    """Where an iteration is some passes for the gradient.
+    """The cost of iterations that make some passes for the gradient.
 
     searched: passes an iteration; first: further ones of the first iteration; weights: seconds of
     an iteration's work on weights; memory: bytes.

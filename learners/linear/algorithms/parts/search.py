@@ -1,9 +1,9 @@
 """Backtracking line search for a batch of groups: steps shrink until the objective falls.
 
 Armijo, Minimization of functions having Lipschitz continuous first partial derivatives, 1966. The
-next step to try is where the parabola through what is known has its least value (Nocedal and
-Wright, Numerical Optimization, 2006, section 3.5), at most half of the last one; where the
-objective may rise it is half of it, since the parabola would give away what long steps are for.
+next step to try minimises the parabola through the known values (Nocedal and Wright, Numerical
+Optimization, 2006, section 3.5), and is at most half of the last one; where the objective may rise
+it is half of it, since the parabola would lose the advantage of long steps.
 """
 
 from collections.abc import Callable
@@ -18,11 +18,12 @@ from tuskml.learners.linear.problem import Found, Index
 SUFFICIENT = 1e-4
 HALF = 0.5
 MOST_SHRUNK, LEAST_SHRUNK = 0.02, HALF
-"""Of a step that failed, the next one is between these."""
+"""Bounds of the next step as a share of a step that failed."""
 OF_WHOLE_STEPS = 0.1
-"""The same as MOST_SHRUNK, of steps whose length is right near the optimum (Dennis and Schnabel,
-Numerical Methods for Unconstrained Optimization, 1983, section 6.3.2). The logistic loss is
-straight far from its optimum, and the parabola through a point there gives too short a step."""
+"""As MOST_SHRUNK, for steps whose length is right near the optimum (Dennis and Schnabel, Numerical
+Methods for Unconstrained Optimization, 1983, section 6.3.2). The logistic loss is straight far
+from its optimum, and the parabola through a point there gives too short a step.
+"""
 MOST_TRIALS = 40
 
 Propose = Callable[[Index, Floats], Floats]
@@ -32,9 +33,9 @@ Look = Callable[[Index, Floats], Found]
 
 @dataclass(frozen=True)
 class Bounds:
-    """Of a search: of the objective, and of the share of a step that failed that is tried next.
+    """Bounds of a search: on the objective, and on the share of a failed step that is tried next.
 
-    highest: what the objective (G,) must fall below where it may rise, None: what it is at v.
+    highest: what the objective (G,) must fall below where it may rise, None: its value at v.
     """
 
     highest: Floats | None = None
@@ -55,10 +56,9 @@ def backtrack(
 ) -> tuple[Floats, Found, NDArray[np.bool_]]:
     """Moves each group from v to propose(groups, step), shrinking its step until that helps.
 
-    look(groups, candidate) evaluates the objective; gain(groups, candidate) is the change of it
-    that a linear model promises, negative. step (G,) is left at what was accepted. Returns
-    weights, what was found there, and which groups moved; the others found no better point and
-    stay at v.
+    look(groups, candidate) evaluates the objective; gain(groups, candidate) is its change by a
+    linear model, negative. step (G,) is left at the accepted length. Returns weights, the result
+    of the pass there, and which groups moved; the others found no better point and stay at v.
     """
     pending = np.arange(len(v))
     moved_v, moved_found = v, found
@@ -89,9 +89,10 @@ def backtrack(
 
 
 def shrunk(rise: Floats, promised: Floats) -> Floats:
-    """Of steps (G,) by which the objective rose so much, the share where it is least, about.
+    """The share of failed steps (G,) at which the objective is about least.
 
-    promised: by the slope at the start, negative. Where the objective is not finite: the least.
+    rise: of the objective; promised: change by the slope at the start, negative. Where the
+    objective is not finite: the least share.
     """
     bent = rise - promised
     known = np.isfinite(bent) & (bent > 0)
