@@ -1,6 +1,6 @@
-"""What the trainings of the last statement did, beside the estimates, for Python.
+"""The trainings of the last statement, with their estimates, for Python.
 
-Models are noted as they leave the trainer, by plan: what is kept does not grow with the groups.
+Models are noted as they leave the trainer, by plan: the records do not grow with the groups.
 """
 
 import json
@@ -26,7 +26,7 @@ STRIDE = re.compile(r"started on 1/\d+ of the rows")
 
 @dataclass
 class PlanRecord:
-    """What the groups of one plan came to; estimates where there were some for all of them."""
+    """The results of the groups of one plan; estimates if there were some for all of them."""
 
     task: str
     algorithm: str
@@ -126,9 +126,9 @@ _unnumbered = count(-1, -1)
 
 
 def note(models: Models, groups: NDArray[np.void] | None, statement: int = 0) -> None:
-    """Keeps what models came to.
+    """Records the results of models.
 
-    groups: theirs, None of rows that were not all packed, as double, at one time; statement: its
+    groups: theirs, None if their rows were not all packed, as double, at one time; statement: its
     number, 0 for one of its own.
     """
     if not len(models.group):
@@ -179,7 +179,7 @@ def some(models: Models, which: NDArray[np.intp]) -> Models:
 
 
 def short(plan: str) -> str:
-    """A model's plan in one line, without what differs from batch to batch."""
+    """A model's plan in one line, without the parts that differ from batch to batch."""
     if plan.startswith("{"):
         plan = json.loads(plan)["plan"]["description"]
     elif "\n" in plan:
@@ -188,14 +188,14 @@ def short(plan: str) -> str:
 
 
 def last_training() -> dict[str, Any] | None:
-    """What the trainings of the last statement in this process did; None before the first.
+    """The trainings of the last statement in this process; None before the first.
 
     `groups`, `rows`, `bytes` of the packed rows and `seconds` of work, summed over `plans`: for
     each plan its task, algorithm and description, groups, batches of groups that trained together,
     statuses by number of groups, what was `estimated` (None if nothing was) and the `actual`
     iterations per group, seconds, and seconds per iteration of a batch. `counters`: for a model in
-    a store, what was asked of it, and `store_estimate`: what was expected. The model value has
-    both. At most 64 plans are listed.
+    a store, its requests, and `store_estimate`: the expected ones. The model value has both. At
+    most 64 plans are listed.
     """
     with _lock:
         if not _statements:

@@ -27,7 +27,8 @@ PACKAGE = "opentelemetry.trace"
 NAMES = {"reading": "pack", "planning": "plan", "training": "train", "emitting": "emit"}
 MOST_SPANS = 64
 """Spans of a training's phases, so that a training of many groups makes few; the last one of a
-training with more stands for the rest of it."""
+longer training represents the rest of it.
+"""
 Interval = tuple[str, float, float]
 """A phase, and when it began and ended by `time.perf_counter`."""
 
@@ -103,7 +104,7 @@ def record(
 
 
 def phases_of(noted: list[Interval], whole: tuple[float, float]) -> Iterator[Interval]:
-    """Phases without gaps from begin to end: what no other phase takes is training."""
+    """Yields phases without gaps from begin to end: time in no other phase is training."""
     last, made = whole[0], 0
     for name, start, end in noted:
         if made >= MOST_SPANS - 2:
@@ -125,7 +126,7 @@ log.setLevel(LEVELS["off"])
 
 
 class Line:
-    """What is noted of a training in work."""
+    """The log line of a running training."""
 
     def __init__(self, task: str, groups: int, statement: int, database: str) -> None:
         self.fields: dict[str, Any] = {
@@ -218,7 +219,7 @@ def note(models: Models) -> None:
 
 
 def set_level(name: str, source: str) -> None:
-    """Logs what `LEVELS` says; source: where the name was given, for the error."""
+    """Sets the level of the log, by `LEVELS`; source: the name's origin, for the error."""
     if name not in LEVELS:
         raise OptionError(f"{source} is {name!r}, expected off, error or info")
     log.setLevel(LEVELS[name])
@@ -242,7 +243,7 @@ class StandardError(logging.Handler):
     """Writes each line at once, so that those of several processes do not mix."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes the line, or leaves it where standard error is closed."""
+        """Writes the line, unless standard error is closed."""
         try:
             sys.stderr.write(record.getMessage() + "\n")
             sys.stderr.flush()

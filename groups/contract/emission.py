@@ -40,7 +40,7 @@ class _Models(ctypes.Structure):
 
 
 class Emission:
-    """A `Models` as the database's C reads it; keeps alive what the pointers point at."""
+    """A `Models` in the layout that the database's C reads; keeps the pointers' targets alive."""
 
     def __init__(self, models: Models) -> None:
         self.columns = list(columns_of(models))
@@ -48,7 +48,7 @@ class Emission:
 
 
 def columns_of(models: Models) -> Iterator[NDArray[Any]]:
-    """What the pointers of `_Models` point at, in their order."""
+    """Yields the arrays of `_Models`' pointers, in their order."""
     yield np.ascontiguousarray(models.group, np.int64)
     for field in FIELDS:
         value = getattr(models, field.name)
