@@ -412,11 +412,7 @@ def invalid_models(groups: Groups, request: Request[Any, Any], why: Sequence[str
         task.name,
         n_rows=np.zeros(n, np.int64),
         n_skipped=groups["n_rows"] + groups["n_skipped"],
-        # Yields the models of `train`, and invalid models for groups whose rows it rejects.
-        #
-        # If it does not say which group, the groups are halved until that one is alone. Models
-        # carry their groups' indices in `groups`.
-        n_features=np.zeros(n, np.int64),
+        n_features=np.zeros(n, np.int64),  # those of rows that came first depend on their order
         intercept=np.full(n, math.nan),
         loss=np.full(n, math.nan),
         status=INVALID,
@@ -471,10 +467,10 @@ def trained_apart(
     request: Request[Any, Any],
     train: Callable[[Groups], Iterator[Models]],
 ) -> Iterator[Models]:
-    """What `train` makes of the groups, and invalid models where it refuses the rows of one.
+    """Yields the models of `train`, and invalid models for groups whose rows it rejects.
 
-    Where it does not say of which, the groups are halved until that one is alone. Models carry
-    their groups' places in `groups`.
+    If it does not say which group, the groups are halved until that one is alone. Models carry
+    their groups' indices in `groups`.
     """
     waiting = [np.arange(len(groups))]
     while waiting:

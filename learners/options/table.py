@@ -292,12 +292,11 @@ EVERY_LEARNER = (
     "text",
     "text_bits",
 )
-"""Shared options that a learner need not name: they are about the features alone. It may have one
-of its own by the same name, with other values."""
-BY_ANY = frozenset((LIST, SPARSE, ROW, CATEGORY, DATE))
 """Shared options that a learner need not name, as they are about the features alone. It may have
 its own version of one, with other values.
 """
+BY_ANY = frozenset((LIST, SPARSE, ROW, CATEGORY, DATE))
+"""The features of learners that take rows with names."""
 
 
 def acts_on(option: Option, features: frozenset[str]) -> bool:

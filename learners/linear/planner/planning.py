@@ -94,12 +94,12 @@ def first_plan(
 
 
 def plan_for(groups: NDArray[np.void], request: Request) -> Plan:
-    """The choice by statistics alone, without reading rows; the same bits on every machine."""
+    """The rule's plan for groups of one kind and width."""
     return first_plan(groups, request)[0]
 
 
 def by_statistics(own: Plan, question: Question, only: Sequence[str] | None = None) -> Choice:
-    """The choice by what is known without looking at rows; the same bits on every machine."""
+    """The choice by statistics alone, without reading rows; the same bits on every machine."""
     plain = choice.rounded(question) if question.options.ordered else question
     known = constants.shipped() if question.options.ordered else constants.of_host()
     candidates = choice.assess(plain, known, only=only)
