@@ -59,7 +59,7 @@ def load_model(uri: str | PathLike[str]) -> Model:
 
 
 class Served:
-    """What MLflow calls: rows in, predictions out."""
+    """The model in the form that MLflow calls: rows in, predictions out."""
 
     def __init__(self, model: Model) -> None:
         self.model = model

@@ -61,10 +61,10 @@ NO_REGISTRY = (
 
 @dataclass(frozen=True)
 class Entry:
-    """A version of a model, as the registry's row has it, without the model.
+    """A version of a model: a row of the registry, without the model.
 
     group_key: "" of a model without groups; stage: one of STAGES; created, deployed_at: in UTC;
-    metrics, options: what JSON holds; recipe: what the model was made by, as its maker wrote it;
+    metrics, options: parsed JSON; recipe: how the model was made, in its maker's words;
     data_fingerprint: of the rows it was trained on.
     """
 
@@ -227,7 +227,7 @@ def model(connection: Any, name: str, group: str = "", version: int | None = Non
 
 
 def _recipe(model: Model) -> str | None:
-    """What the model was trained on, where Python knows it: SQL's value does not hold it."""
+    """The model's columns, if Python knows them: SQL's value does not hold them."""
     if not model.features:
         return None
     return json.dumps({"features": model.features, "label": model.label})
@@ -292,7 +292,7 @@ def drop(connection: Any, name: str, version: int | None = None, group: str | No
 
 @contextmanager
 def _registry(connection: Any) -> Iterator[Database]:
-    """The database, if it has a registry. What is interrupted there is no training."""
+    """The database, if it has a registry. An interrupt there cancels no training."""
     try:
         with opened(connection) as database:
             if database.relation(["tuskml", "models"]) is None:
@@ -318,7 +318,7 @@ def _lost_race(error: BaseException | None) -> bool:
 
 @contextmanager
 def granted(database: Database, action: str, right: str) -> Iterator[None]:
-    """What PostgreSQL refuses for want of a right, as a sentence with the GRANT that mends it."""
+    """Turns PostgreSQL's error for a missing right into a sentence with the GRANT that adds it."""
     try:
         yield
     except DataError as error:
@@ -383,7 +383,7 @@ def as_value(database: Database, model: Model) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A field of a model as JSON has it; what is not finite as PostgreSQL reads it."""
+    """A field of a model as JSON; infinite and NaN numbers as PostgreSQL reads them."""
     if isinstance(value, list):
         return [_plain(item) for item in value]
     return as_json(value) if isinstance(value, float) else value

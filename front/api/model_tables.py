@@ -14,7 +14,9 @@ GROUP_KEY = "group_key"
 
 @dataclass(frozen=True)
 class ModelTable:
-    """What follows FROM; the name of the column of models; names and types of the others."""
+    """A table of models: the SQL that follows FROM, the name of the column of models, names
+    and types of the others.
+    """
 
     source: Source
     model: str

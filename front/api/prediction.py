@@ -1,7 +1,7 @@
 """`tuskml.predict` and `tuskml.evaluate`: models applied to the sources that `train` reads.
 
-They write the query of SQL's `predict` and of its metrics, where the rows are: only what is asked
-for leaves the database.
+They write the query of SQL's `predict` and of its metrics, and run it in the database: only the
+results leave it.
 """
 
 from collections.abc import Sequence
@@ -167,7 +167,7 @@ class Scoring:
         return f"{self.database.function(name)}(models.tusk_model, rows.tusk_x)"
 
     def matched(self, given: Sequence[str]) -> str:
-        """Rows beside their models, as `FROM` takes them; given: columns with their names."""
+        """The rows joined with their models, for `FROM`; given: columns with their names."""
         keys = [f"{sql} AS tusk_g{k}" for k, (_, sql) in enumerate(self.keys)]
         inner = ", ".join([*given, *keys, f"{self.features} AS tusk_x"])
         rows = f"(SELECT {inner} FROM {self.scope.source.sql}) AS rows"
@@ -257,8 +257,8 @@ class Scoring:
     def scored(self, answers: Answers, label: str, extras: Sequence[str] = ()) -> str:
         """The query of labels, classes, margins, probabilities and, of extras, weights.
 
-        tusk_high: whether a label is the higher class; of a model that has seen one class, that
-        class is where it is above 0. tusk_third: whether it is none of the model's classes.
+        tusk_high: whether a label is the higher class; with a model that has seen one class, that
+        class is high if it is above 0. tusk_third: whether it is none of the model's classes.
         tusk_s: the probabilities of more than two classes.
         """
         third, high, (kind,) = "false", "NULL", self.scope.types([label], "label")
@@ -314,8 +314,10 @@ def metrics_of(answers: Answers) -> tuple[str, ...]:
 
 
 def refuse_unknown(counts: Sequence[tuple[int, int]]) -> None:
-    """DataError where no label of any group is a class of its model, as where another column is
-    given; some are wrong predictions. counts: rows with a label, and those of unknown classes."""
+    """Raises DataError if no label of any group is a class of its model, as with a wrong
+    column; some may be wrong predictions. counts: rows with a label, and those of unknown
+    classes.
+    """
     rows, unknown = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
     if rows and unknown >= rows:
         raise DataError(
@@ -337,7 +339,7 @@ def metrics_in(row: Row, names: Sequence[str], several: bool = False) -> Metrics
 
 
 def chosen(scope: Scope, columns: str | Sequence[str] | None) -> list[str]:
-    """The source's columns that stay. DataError for a name that is none of them."""
+    """The source's columns that stay. Raises DataError for an unknown name."""
     if columns is None:
         return list(scope.columns)
     names = []

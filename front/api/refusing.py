@@ -1,4 +1,4 @@
-"""What `tuskml.train` and its like refuse of their arguments, whatever the task."""
+"""Checks of the arguments of `tuskml.train` and similar functions, for any task."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,11 +27,11 @@ KEYWORDS = (
     "finished",
     "worker_timeout",
 )
-"""What `train` takes besides options."""
+"""Arguments of `train` that are not options."""
 
 
 def refuse_unknown(options: Mapping[str, Any]) -> None:
-    """What is nearly the name of another argument is no unknown option."""
+    """Raises an error for an unknown option whose name is close to that of an argument."""
     for name in options.keys() - all_options().keys() - set(SEARCHES):
         hint = nearest(name, KEYWORDS)
         if hint:

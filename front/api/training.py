@@ -182,7 +182,7 @@ def train(
 def trained(
     database: Database, training: Training, where: Where, into: Into | None, replace: bool
 ) -> Model | Models | int:
-    """As `train` returns it."""
+    """Trains, and returns the result of `train`."""
     if where != Where():
         found: Model | Models | int = late("train_clustered")(
             database, training, where, into, replace
@@ -194,7 +194,9 @@ def trained(
 
 
 def usual_executor(database: Database, training: Training) -> str | None:
-    """The connection's own, for what workers can train: groups of files, not in a store."""
+    """The connection's executor, for trainings that workers support: groups of files, not in a
+    store.
+    """
     stored = any(request.options.store is not None for request in training.asked.requests)
     if not isinstance(database, DuckDB) or not training.keys or stored:
         return None
@@ -202,7 +204,9 @@ def usual_executor(database: Database, training: Training) -> str | None:
 
 
 def to_be_kept(database: Database, training: Training, into: Into) -> Training:
-    """The same for models in a table or a file. OptionError where they cannot be kept there."""
+    """Adapts a training to models in a table or a file. Raises OptionError if they cannot be
+    stored there.
+    """
     training = with_names(training)
     refuse_same_names(database, [name for name, _ in training.keys])
     checked_into(into)
@@ -210,7 +214,7 @@ def to_be_kept(database: Database, training: Training, into: Into) -> Training:
 
 
 def with_names(training: Training) -> Training:
-    """The same, whose models keep the names of their features, where there is one for each."""
+    """Adds the names of features to the models, if there is one for each."""
     given = json.loads(training.options)
     names = list(training.given.features)
     if len(names) != training.n_features:
@@ -222,8 +226,8 @@ def with_names(training: Training) -> Training:
 def streamed(database: Database, training: Training) -> Model | Training | None:
     """A model of stochastic gradient descent that reads only some of the rows' blocks.
 
-    None where the source has none, or the training must see all rows; that training where it is
-    to explain what it was compared with.
+    None if the source has no blocks, or the training must see all rows; the training itself if it
+    is to explain the comparison.
     """
     source, request = training.source, training.asked.requests[0]
     if (
@@ -313,7 +317,7 @@ def options_text(options: Mapping[str, Any]) -> str:
 
 
 def as_start(model: Model) -> dict[str, Any]:
-    """What a training needs to know of the model that it goes on from, by SQL's names."""
+    """The parts of a model that a training continues from, by their SQL names."""
     kept = {name: getattr(model, name) for name in ("task", "coef", "classes", "store")}
     kept |= {"intercept": model.intercept, "options": model.options_text}
     if model.preparation is not None:
@@ -330,7 +334,7 @@ def resolve(
     group_by: str | Sequence[str],
     extras: tuple[str | None, str | None] = (None, None),
 ) -> Training:
-    """Checks what a caller gave against the source's columns; extras: weight and offset."""
+    """Checks the caller's arguments against the source's columns; extras: weight and offset."""
     rows = source if isinstance(source, Source) else find_source(database, source)
     scope = scope_of(database, rows)
     texts = listed(features, "features", scope.columns)

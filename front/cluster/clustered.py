@@ -88,7 +88,7 @@ def train_in_files(
     placed: Placement,
     kept: tuple[Into | None, bool] = (None, False),
 ) -> Model | Models | int:
-    """The same; kept: into and replace."""
+    """Trains groups of files; kept: into and replace."""
     checked, training = readable.database, readable.training
     done = run_on_workers(readable, where, executor, placed)
     with arrow_view(checked, done.answers) as view:
@@ -110,12 +110,12 @@ def train_in_files(
 
 
 def with_told(model: Model, told: Execution) -> str:
-    """The model's plan, which if it is text, and not JSON, says what a cluster takes too."""
+    """The model's plan, which if it is text, and not JSON, includes the time on a cluster."""
     return model.plan if model.plan.startswith("{") else f"{model.plan}\n\n{told}"
 
 
 def execution_of(readable: Readable, executor: Executor, done: "Done") -> Execution | None:
-    """What the run was estimated to take and took, where the caller or `auto` asks."""
+    """The estimated and actual times of the run, if the caller or `auto` needs them."""
     checked, training, found = readable.database, readable.training, readable.catalogue
     estimated = done.estimated
     if explained(training) and executor.workers and estimated is None:
@@ -126,8 +126,9 @@ def execution_of(readable: Readable, executor: Executor, done: "Done") -> Execut
 
 @dataclass(frozen=True)
 class Done:
-    """What workers did. batches: the groups of each unit by its key; approach: what the cost model
-    calls the placement; estimated: what `auto` chose by."""
+    """The results of workers. batches: the groups of each unit by its key; approach: the cost
+    model's name of the placement; estimated: the basis of `auto`'s choice.
+    """
 
     outcomes: Sequence[Outcome]
     batches: Mapping[str, Batch]
@@ -165,7 +166,7 @@ class Done:
 def run_on_workers(
     readable: Readable, where: Where, executor: Executor, placed: Placement
 ) -> Done:
-    """Trains all groups, with a ClusterWarning for what went wrong and changed no model."""
+    """Trains all groups, with a ClusterWarning for problems that changed no model."""
     checked, training, found = readable.database, readable.training, readable.catalogue
     placed, estimated = chosen(checked, training, found, where, placed)
     parts = cut(training, found, placed, where.placement is None)
@@ -185,9 +186,9 @@ def run_on_workers(
 def answers_of(
     database: DuckDB, training: Training, where: Where
 ) -> "tuple[pa.Table, Execution | None] | None":
-    """The keys of all groups as text, in columns tusk_key_0 and so on, and their models as Arrow,
-    and with the option explain what was estimated; None where there are no rows. ClusterError
-    where a group was not trained.
+    """The keys of all groups as text, in columns tusk_key_0 and so on, and their models as
+    Arrow, and with the option explain the estimates; None without rows. Raises ClusterError if
+    a group was not trained.
     """
     import pyarrow as pa
 
@@ -213,7 +214,7 @@ def warn(notes: Iterable[str]) -> None:
 def chosen(
     database: DuckDB, training: Training, found: Catalogue, where: Where, placed: Placement
 ) -> tuple[Placement, Execution | None]:
-    """The placement, and where `auto` needs it what each one is estimated to take."""
+    """The placement, and the estimates of each one if `auto` needs them."""
     if placed.name != AUTO:
         return placed, None
     refuse_chance(training)
@@ -228,12 +229,12 @@ def chosen(
 def without_groups(
     database: Database, training: Training, into: Into | None, replace: bool
 ) -> Model | Models | int:
-    """What a training in the database returns, where there is nothing for a worker."""
+    """Runs a training in the database and returns its result, if workers have nothing to do."""
     return trained(database, training, Where(), into, replace)
 
 
 def explained(training: Training) -> bool:
-    """Returns whether the caller asks what it takes."""
+    """Returns whether the caller requests the estimates."""
     return any(request.options.explain for request in training.asked.requests)
 
 
@@ -269,7 +270,7 @@ def finished(
 
 
 def wrong_answer(batches: Mapping[str, Batch], key: str, answer: bytes) -> str | None:
-    """What is wrong with an answer to the unit of a key; None where it has a model per group."""
+    """The fault of an answer to the unit of a key; None if it has a model per group."""
     import pyarrow as pa
 
     asked = len(batches[key].groups)
@@ -306,7 +307,7 @@ def arrow_view(database: DuckDB, answers: Sequence[bytes]) -> Iterator[str]:
 def incomplete(
     database: DuckDB, query: str, training: Training, done: Done, why: str
 ) -> ClusterError:
-    """The error that says what was not trained, and has what was."""
+    """The error that names the groups that were not trained, and has the models of the others."""
     error = ClusterError(why + ("; the error's `models` has the others" if done.answers else ""))
     if done.answers:  # so there are groups
         found = collected(database.models(query), training)

@@ -36,8 +36,9 @@ COMMANDS = {
     "calibrate": ("host.calibrate", "measure this machine, for the choice of training plans"),
     "completion": ("completion", "print what completes tuskml's commands in bash, zsh or fish"),
 }
-"""In the order of `tuskml --help`: the module of `tuskml.commands` with the grammar, which is
-imported when the command is used, and what the list of commands says."""
+"""In the order of `tuskml --help`: the module of `tuskml.commands` with the grammar, imported
+when the command is used, and the text in the list of commands.
+"""
 START = """
   tuskml demo                              see it work on 336,776 flights
   tuskml train --help                      train on a table of yours, by examples
@@ -97,7 +98,7 @@ def asked(argv: Sequence[str]) -> Sequence[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status."""
-    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # it would speak beside us
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # it would write to our stderr
     try:
         given = parser().parse_args(asked(sys.argv[1:] if argv is None else argv))
         with ends_trainings():
@@ -107,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(stop.code or 0)
     except (KeyboardInterrupt, Interrupted):
         return complain("interrupted", INTERRUPTED)
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except EXPECTED as error:
@@ -143,6 +144,6 @@ def reason(error: Exception) -> str:
 
 
 def complain(message: str, status: int) -> int:
-    """One sentence on stderr."""
+    """Prints one sentence to stderr; returns the status."""
     print(f"tuskml: {message}", file=sys.stderr)
     return status

@@ -1,4 +1,4 @@
-"""`tuskml completion`: what a shell needs to complete tuskml's commands and options.
+"""`tuskml completion`: the completion of tuskml's commands and options for a shell.
 
 The script is static, made by shtab from the command's own grammar: a Tab starts no Python.
 """
@@ -41,7 +41,7 @@ def show_completion(given: argparse.Namespace) -> None:
 
 
 def unmarked(top: Parser) -> Parser:
-    """The whole grammar with help in one line, which is what shells show."""
+    """The whole grammar with one-line help, which shells show."""
     for action in top.complete()._actions:
         if hasattr(action, "completes_files"):
             action.complete = shtab.FILE  # type: ignore[attr-defined]

@@ -130,7 +130,7 @@ def show_demo(given: argparse.Namespace) -> None:
 
 
 def demo(output: Path, rows: int | None = None) -> dict[str, Any]:
-    """Loads, trains, evaluates, prints a table and saves a picture; returns what it found.
+    """Loads, trains, evaluates, prints a table and saves a picture; returns the results.
 
     rows: use about as many flights only.
     """
@@ -181,7 +181,7 @@ def timed(clock: Clock, name: str) -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """A line of the demo's own."""
+    """Prints a line of the demo."""
     print(f"  {text}", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""`tuskml explain`: what a training would run, what else it might, and why, from the shell."""
+"""`tuskml explain`: the plan of a training, its alternatives and the reasons, from the shell."""
 
 import argparse
 import json
@@ -61,7 +61,7 @@ def grammar(command: Parser) -> None:
 
 
 def show_explanation(given: argparse.Namespace) -> None:
-    """Asks the database, and prints what it says."""
+    """Requests the explanation from the database, and prints it."""
     expressions = keys(given.group_by)
     names = key_names(expressions)
     found_options = options(given.option)
@@ -92,7 +92,7 @@ def show_explanation(given: argparse.Namespace) -> None:
 def on_workers(
     database: Database, training: Training, executor: str | None, workers: int | None
 ) -> Execution:
-    """What a training on workers is estimated to take."""
+    """The estimates of a training on workers."""
     from tuskml.groups.execution.choosing import checked_place, workers_of
 
     place = checked_place(executor or "ray")

@@ -79,7 +79,7 @@ def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
 
 
 def show_models(given: argparse.Namespace) -> None:
-    """Runs the action and prints what it found or did."""
+    """Runs the action and prints its result."""
     found = _run(given)
     if given.json:
         print(json.dumps(plain(found), ensure_ascii=False, allow_nan=False))
@@ -88,7 +88,7 @@ def show_models(given: argparse.Namespace) -> None:
 
 
 def _run(given: argparse.Namespace) -> Any:
-    """What the action found: entries, a model, or how many groups changed."""
+    """The action's result: entries, a model, or the number of changed groups."""
     database, action = given.database, given.action
     if action == "create":
         registry.create(database)
@@ -128,7 +128,7 @@ def _models_of(given: argparse.Namespace) -> dict[Any, Model]:
 
 
 def _text(given: argparse.Namespace, found: Any) -> str:
-    """The same for a person."""
+    """The result as text."""
     if given.action == "create":
         return "the database has the registry tuskml.models"
     if given.action == "register":
@@ -172,6 +172,6 @@ def _list(entries: list[Entry]) -> str:
 
 
 def measured(metrics: dict[str, Any]) -> str:
-    """Metrics in a cell, what is measured before what is counted."""
+    """Metrics in a cell, measurements before counts."""
     items = sorted(metrics.items(), key=lambda item: not isinstance(item[1], float))
     return ", ".join(f"{name} {shown(value)}" for name, value in items)

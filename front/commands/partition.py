@@ -1,6 +1,6 @@
-"""`tuskml partition explain`: which features of a data set would share a key, and what it saves.
+"""`tuskml partition explain`: the features of a data set that would share a key, and the savings.
 
-Rows are read by DuckDB, LIBSVM files too, into a temporary table, and from there in chunks.
+DuckDB reads the rows, LIBSVM files too, into a temporary table, which is then read in chunks.
 """
 
 import argparse
@@ -87,7 +87,7 @@ def grammar(partition: Parser) -> None:
 
 
 def show_partition(given: argparse.Namespace) -> None:
-    """Runs `tuskml partition explain` and prints what it found."""
+    """Runs `tuskml partition explain` and prints the result."""
     from tuskml.partitioner.text import as_text
 
     explanation = explain(given)

@@ -113,7 +113,7 @@ def show_report(given: argparse.Namespace) -> None:
 
 
 def check_rows(given: argparse.Namespace) -> None:
-    """What --rows needs."""
+    """Raises DataError unless --rows has the options that it requires."""
     if given.rows is None and given.label is None:
         return
     for name, value in (
@@ -146,7 +146,9 @@ def shown_key(key: Any) -> str:
 
 
 def check_names(features: Sequence[str], groups: Sequence["Group"]) -> None:
-    """As many names as some model has features; models of sparse ones may have fewer."""
+    """Raises DataError unless there are as many names as some model has features; sparse
+    models may have fewer.
+    """
     found = sorted({len(group.weights) for group in groups if group.linear})
     if features and found and len(features) not in found:
         counts = f"{found[0]}" if len(found) == 1 else f"from {found[0]} to {found[-1]}"

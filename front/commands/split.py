@@ -74,7 +74,7 @@ def counts(manifest: Manifest) -> dict[str, Any]:
 
 
 def said(manifest: Manifest) -> str:
-    """The same in a sentence."""
+    """Describes the manifest in a sentence."""
     shards = len(manifest.shards)
     of = f" of {len(manifest.groups):,} groups" if manifest.group_by else ""
     return (

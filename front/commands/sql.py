@@ -18,7 +18,7 @@ from tuskml.errors import DataError, OptionError
 
 Execute = Callable[[str, str], Iterator[Result]]
 MAGIC, MAGIC_AT = b"DUCK", 8
-"""What a DuckDB file has behind its checksum."""
+"""The bytes in a DuckDB file that follow its checksum, and their position."""
 EXAMPLES = """
 a tutorial, in memory:
   tuskml sql sql/examples/first_model.sql
@@ -89,7 +89,7 @@ def is_database(file: str) -> bool:
 
 @contextmanager
 def session(database: str, cluster: str | None = None) -> Iterator[Execute]:
-    """What runs a script, of a name, and yields what its statements return as they come."""
+    """A function that runs a named script, and yields the results of its statements."""
     if database.startswith(URLS):
         if cluster is not None:
             raise OptionError(

@@ -99,7 +99,7 @@ def duration(text: str) -> float:
 
 
 def show_stores(given: argparse.Namespace) -> None:
-    """Runs the action and prints what it found. A model that is not sound is a StoreError."""
+    """Runs the action and prints the result. Raises StoreError for a damaged model."""
     from tuskml.kvstore import StoreRoot
     from tuskml.kvstore.roots.names import expanded
 
@@ -140,7 +140,9 @@ def _run(root: "StoreRoot", given: argparse.Namespace) -> list[Facts]:
 
 
 def _collect(root: "StoreRoot", given: argparse.Namespace) -> list[Facts]:
-    """Lists what serves nobody, asks, and removes just that; what was removed, or would be."""
+    """Lists unused objects, asks, and removes just these; returns what was removed, or would
+    be.
+    """
     from tuskml.kvstore import Rules, collect
 
     rules = Rules(given.older_than, given.keep, given.trainings, _used(given.database))
@@ -170,7 +172,7 @@ def _used(databases: list[str]) -> set[str]:
 
 
 def _agreed(found: list[Facts], as_json: bool) -> bool:
-    """Shows what would be removed, and asks; StoreError where there is nobody to ask."""
+    """Shows what would be removed, and asks; raises StoreError without a terminal."""
     out = sys.stderr if as_json else sys.stdout
     for facts in found:
         print(_line(facts | {"dry": True}), file=out)
@@ -179,7 +181,7 @@ def _agreed(found: list[Facts], as_json: bool) -> bool:
 
 
 def asked(question: str) -> str:
-    """What somebody answers at the terminal; StoreError where there is none."""
+    """The answer typed at the terminal; raises StoreError without one."""
     if not sys.stdin.isatty():
         raise StoreError(
             "there is no terminal to ask on, expected --yes to remove them without a question"
@@ -193,7 +195,7 @@ def _json(facts: Facts) -> str:
 
 
 def _line(facts: Facts) -> str:
-    """One thing in a line for people."""
+    """Describes an object in a line."""
     if "what" in facts:
         return f"{facts['what']}: {'sound' if facts['ok'] else facts['error']}"
     if "partitioning" in facts:

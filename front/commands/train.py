@@ -99,7 +99,7 @@ def show_training(given: argparse.Namespace) -> None:
 
 @contextmanager
 def notes_on_stderr() -> Iterator[None]:
-    """What happened on a cluster without changing the models, a sentence a line."""
+    """Prints warnings of a cluster that changed no model, one per line."""
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always", ClusterWarning)
         yield
@@ -108,7 +108,7 @@ def notes_on_stderr() -> Iterator[None]:
 
 
 def trained(database: Database, given: argparse.Namespace, expressions: Sequence[str]) -> Any:
-    """What `tuskml.train` returns for these arguments."""
+    """The result of `tuskml.train` for these arguments."""
     return train(
         database.connection,
         given.task,
@@ -165,7 +165,7 @@ def as_json(names: Sequence[str], values: Sequence[Any], model: Model | None) ->
 
 
 def as_rows(names: Sequence[str], rows: Sequence[tuple[tuple[Any, ...], Model | None]]) -> str:
-    """One line per model."""
+    """Formats one line per model."""
     head = [*names, "rows", "skipped", "loss", "iterations", "status", "intercept", "coef"]
     lines = []
     for values, model in rows[:MOST_GROUPS]:
@@ -189,7 +189,9 @@ def by_term(model: Model) -> Mapping[str, float] | list[float] | None:
 
 
 def about(model: Model, names: Sequence[str]) -> list[tuple[str, str]]:
-    """One model, a line a fact; coefficients by the features' names where there are as many."""
+    """Describes one model, one fact per line; coefficients by the features' names if their
+    number matches.
+    """
     lines = [
         ("task", model.task),
         ("status", model.status),

@@ -87,7 +87,7 @@ def written(
 ) -> str | None:
     """The statement for source, label and features; asked: the task, their number, the options.
 
-    None where all rows are to be read and nothing is to be explained.
+    None if all rows are to be read and nothing is to be explained.
     """
     learner, (task, n_features, options) = learner_of(request.task), asked
     rounds, whole = None, Whole(task, options)
@@ -172,7 +172,7 @@ def marks_in(
 
 
 def relation_of(source: str) -> str:
-    """What follows FROM, of a table, a query, or a file in quotes."""
+    """The SQL after FROM, for a table, a query, or a quoted file."""
     return f"({'' if QUERY.match(source) else 'FROM '}{source}\n)"
 
 
@@ -183,7 +183,7 @@ class Unloaded(DuckDB):
         self.connection = connection
 
     def fetch(self, query: str) -> list[Row]:
-        """As its base; DataError where a caller's text makes a second statement."""
+        """As in its base; raises DataError if a caller's text adds a second statement."""
         if len(self.connection.extract_statements(query)) != 1:
             raise DataError("the texts make more than one statement, expected expressions")
         return super().fetch(query)
@@ -205,7 +205,7 @@ class Whole:
 
 
 class Text:
-    """The statement's parts; source: what all rows are read from, and label and features."""
+    """The statement's parts; source: the relation of all rows, and label and features."""
 
     def __init__(
         self,
@@ -230,7 +230,7 @@ class Text:
         return said
 
     def whole(self, whole: Whole) -> str:
-        """All of it, with one column, _tusk_trained."""
+        """The whole statement, with one column, _tusk_trained."""
         text = self.database.text
         parts = [self.first_gate()]
         for number in range(len(self.rounds.rounds)):
@@ -256,7 +256,7 @@ class Text:
         )
 
     def all_rows(self) -> str:
-        """All of them, if no round was the last; of files, DuckDB skips by the names of these."""
+        """All rows, if no round was the last; for files, DuckDB skips by their names."""
         places = self.groups.places
         if not places[0].file:
             return f"(FROM {self.relation}\n), (FROM tusk_rest WHERE tusk_open)"

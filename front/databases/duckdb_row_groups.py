@@ -10,7 +10,7 @@ from tuskml.learners.receiving import Receiver, receiving
 from tuskml.learners.row_groups import Piece, Storage
 
 BLOCK = 256 << 10
-"""Bytes of a block of DuckDB's own storage, the least that it reads."""
+"""Bytes of a block of DuckDB's own storage, its smallest read."""
 TABLE_ROWS = 122_880
 """Rows in a row group of DuckDB's own storage."""
 ALIAS = " AS source"
@@ -19,7 +19,7 @@ FIXED = re.compile(r".*\[(\d+)\]")
 
 @dataclass(frozen=True)
 class Place:
-    """A row group: what to read, the column that numbers its rows, and its first row."""
+    """A row group: its relation, the column that numbers its rows, and its first row."""
 
     relation: str
     column: str
@@ -27,7 +27,7 @@ class Place:
     file: str = ""
 
     def relation_named(self, alias: str) -> str:
-        """What to read, by another name."""
+        """The relation with another alias."""
         return f"{self.relation.removesuffix(ALIAS)} AS {alias}"
 
 
@@ -60,8 +60,8 @@ class DuckRowGroups:
     def rows_of(self, piece: Piece, gate: str, is_open: str) -> str:
         """All columns of one piece's rows, if a column of the one row of gate is true.
 
-        Of a file the row's numbers are known when the join begins, and DuckDB's scan skips by the
-        least and the largest of them; no row is numbered -1. Of a table it skips by constants
+        For a file the row's numbers are known when the join starts, and DuckDB's scan skips by the
+        least and the largest of them; no row is numbered -1. For a table it skips by constants
         only, and reads one vector before it sees that there is nothing to join. The numbers depend
         on the gate, since DuckDB would make a constant list when it plans: 4 MB for each piece.
         """
@@ -79,7 +79,7 @@ class DuckRowGroups:
         )
 
     def where(self, piece: Piece) -> str:
-        """One piece's rows."""
+        """The FROM and WHERE clauses of one piece's rows."""
         place = self.places[piece.row_group]
         begin = place.first + piece.first
         end = begin + piece.n_rows - 1
@@ -89,7 +89,7 @@ class DuckRowGroups:
 def row_groups_of(
     database: DuckDB, source: str, files: Sequence[str], label: str, features: str
 ) -> DuckRowGroups | None:
-    """The row groups of a table, or of Parquet files; None for what has none, such as a view."""
+    """The row groups of a table, or of Parquet files; None without any, as for a view."""
     asked = f"{label} {features}"
     found = of_parquet(database, files, asked) if files else of_table(database, source, asked)
     return None if found is None else DuckRowGroups(database, label, features, *found)
@@ -98,7 +98,9 @@ def row_groups_of(
 def of_parquet(
     database: DuckDB, files: Sequence[str], asked: str
 ) -> tuple[list[Place], Storage] | None:
-    """As the files' footers list them; DuckDB reads a column of a row group as a whole."""
+    """Row groups as the files' footers list them; DuckDB reads a column of a row group as a
+    whole.
+    """
     paths = ", ".join(map(database.text, files))
     rows = database.fetch(
         "SELECT file_name, path_in_schema, any_value(row_group_num_rows), "

@@ -1,4 +1,4 @@
-"""Where results are kept: a new table of the database, or a Parquet or CSV file beside it."""
+"""Storage of results: a new table of the database, or a Parquet or CSV file."""
 
 import os
 import secrets
@@ -29,7 +29,7 @@ TYPES = {
     "timestamp without time zone": "TIMESTAMP",
     "timestamp with time zone": "TIMESTAMPTZ",
 }
-"""What a file has of PostgreSQL's types; of any other it has text."""
+"""The types of a file's columns by PostgreSQL's types; any other type becomes text."""
 SCHEMA_OF = """
 SELECT relnamespace::regnamespace::text FROM pg_catalog.pg_class WHERE oid = {}::regclass
 """
@@ -88,7 +88,7 @@ def table_names(into: Into) -> list[str]:
 
 
 def replaced(database: Database, names: Sequence[str], query: str) -> int:
-    """A table of a query in the place of one that may be there, which the query may read."""
+    """Replaces a table, which the query may read, by the query's result."""
     *schema, table = map(quoted, names)
     if isinstance(database, DuckDB):
         return database.create(".".join([*schema, table]), query, replace=True)
@@ -120,9 +120,10 @@ def keep_file(database: Database, path: Path, query: str, replace: bool) -> int:
 
 @contextmanager
 def beside(path: Path) -> Iterator[Path]:
-    """A place in the same folder, of which nothing stays; DataError where it cannot be written.
+    """A temporary path in the same folder, removed at the end; raises DataError if it cannot be
+    written.
 
-    Its name cannot be foreseen: nobody can have put a link there.
+    Its name is random, so that no link can have been placed there.
     """
     partial = path.with_name(f".{path.stem}-{secrets.token_hex(8)}{path.suffix}")
     try:

@@ -1,4 +1,4 @@
-"""The database behind what a caller gives: a connection, a file, a URL or SQLAlchemy's engine."""
+"""Opens the database of an argument: a connection, a file, a URL or SQLAlchemy's engine."""
 
 import sys
 from collections.abc import Iterator
@@ -21,10 +21,10 @@ URLS = ("postgresql://", "postgres://", "postgresql+psycopg://")
 
 @contextmanager
 def opened(connection: object, make: bool = False) -> Iterator[Database]:
-    """The database behind what a caller gives: an open connection, a path, a URL or an engine.
+    """The database of an argument: an open connection, a path, a URL or an engine.
 
-    What is opened here is closed again; what was open stays open. make: whether the caller writes,
-    so that a DuckDB file need not exist.
+    Connections opened here are closed again; others stay open. make: whether the caller writes, so
+    that a DuckDB file need not exist.
     """
     if isinstance(connection, duckdb.DuckDBPyConnection):
         yield DuckDB(connection)
@@ -43,7 +43,9 @@ def opened(connection: object, make: bool = False) -> Iterator[Database]:
 
 
 def connected_file(path: str) -> duckdb.DuckDBPyConnection:
-    """A connection to a DuckDB file. DataError where it is none, or another process has it."""
+    """A connection to a DuckDB file. Raises DataError if it is not one, or another process has
+    it.
+    """
     try:
         return connect(path)
     except duckdb.Error as error:

@@ -49,7 +49,9 @@ class Postgres:
         return str(self.connection.info.encoding)
 
     def _run(self, query: str) -> "psycopg.Cursor[Any]":
-        """A statement in a transaction of its own, or below the caller's: it spoils none."""
+        """Runs a statement in a transaction or savepoint of its own, so that a failure does
+        not abort the caller's.
+        """
         import psycopg
         from psycopg.rows import tuple_row
 

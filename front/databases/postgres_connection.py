@@ -28,7 +28,7 @@ def connected(database: str) -> Iterator["psycopg.Connection"]:
         with connection:
             try:
                 yield connection
-            except KeyboardInterrupt:  # psycopg cancels only what it waits for
+            except KeyboardInterrupt:  # psycopg cancels only statements that it waits for
                 connection.cancel()
                 raise
     except psycopg.Error as error:
@@ -36,7 +36,9 @@ def connected(database: str) -> Iterator["psycopg.Connection"]:
 
 
 def conninfo(database: str) -> str:
-    """What libpq connects to: a URL or its own notation as given, else a database's name."""
+    """The connection string of libpq: a URL or its own notation unchanged, else a database's
+    name.
+    """
     from psycopg.conninfo import make_conninfo
 
     if not database or "=" in database or "://" in database:

@@ -17,22 +17,22 @@ from tuskml.text.table import table
 MOST_ROWS = 100
 INTERRUPTED = "the training was interrupted"
 NEAR = re.compile(r'\n\s*(?:Did you mean|Candidate (?:bindings|Entries):) ("[^"]+"(?:, "[^"]+")*)')
-"""The names that DuckDB thinks near, in a line of their own."""
+"""DuckDB's suggestions of names, in a line of their own."""
 PYTHON_OBJECT = re.compile(
     r'Python Object "([^"]*)" .* not suitable for replacement scans', re.DOTALL
 )
-"""What DuckDB says of a table that is not there when a variable of ours has its name."""
+"""DuckDB's error for a missing table if a Python variable has its name."""
 BLANK = re.compile(r"(\s|--[^\n]*(\n|$)|/\*.*?\*/)*", re.DOTALL)
 """Space and comments, which belong to the statement before or behind them as DuckDB likes."""
 
 
 class ScriptError(TuskError):
-    """A statement that failed: what, and in which line of which file."""
+    """A statement that failed: the error, the line and the file."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a statement returned: column names and rows."""
+    """The result of a statement: column names and rows."""
 
     names: list[str]
     rows: list[tuple[Any, ...]]
@@ -96,7 +96,7 @@ def sentence(error: Exception) -> str:
 
 
 def statements(text: str, name: str) -> Iterator[tuple[int, Any]]:
-    """Each statement and the line that it begins in."""
+    """Yields each statement and the line of its start."""
     try:
         found = duckdb.extract_statements(text)
     except duckdb.Error as error:
@@ -116,10 +116,10 @@ def statements(text: str, name: str) -> Iterator[tuple[int, Any]]:
 def run(
     connection: duckdb.DuckDBPyConnection, text: str, name: str = "script"
 ) -> Iterator[Result]:
-    """Runs a script and yields what its statements return.
+    """Runs a script and yields the results of its statements.
 
     The whole script is parsed before its first statement runs; a statement that fails ends it.
-    Interrupted after a Ctrl-C, of which DuckDB makes a RuntimeError.
+    Raises Interrupted after a Ctrl-C, which DuckDB reports as a RuntimeError.
     """
     for line, statement in statements(text, name):
         try:

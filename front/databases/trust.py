@@ -34,7 +34,7 @@ from tuskml.udas.duckdb import extension_path, public_key_path
 NAME = "tuskml"
 FILE = "tuskml.duckdb_extension"
 NOTE = "tuskml.python"
-"""Which Python trains: `udas/duckdb/hosting/python_home.c` reads it."""
+"""The file that names the Python to train with: `udas/duckdb/hosting/python_home.c` reads it."""
 DIRECTORY = "extension_repository_directory"
 DIRECTORIES = "extension_directories"
 DUCKDB_FOLDER = "~/.duckdb/extensions"
@@ -50,8 +50,8 @@ FROM pragma_version(), pragma_platform()
 class Repository:
     """A repository of DuckDB's extensions.
 
-    keys: the folder of pinned keys; extensions: that of installed extensions; prefix: what DuckDB
-    installs from, `VERSION/PLATFORM/tuskml.duckdb_extension` below it.
+    keys: the folder of pinned keys; extensions: that of installed extensions; prefix: the URL that
+    DuckDB installs from, `VERSION/PLATFORM/tuskml.duckdb_extension` below it.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Repository:
         return sorted(self.extensions.glob(f"*/*/repositories/{self.name}/{FILE}"))
 
     def settings(self) -> dict[str, Any]:
-        """With these a connection finds it in a folder that is not DuckDB's own."""
+        """The settings by which a connection finds a repository outside DuckDB's own folder."""
         return {DIRECTORY: str(self.keys), DIRECTORIES: [DUCKDB_FOLDER, str(self.extensions)]}
 
 
@@ -100,7 +100,7 @@ def own_platform() -> str:
 
 
 def of_user() -> Repository:
-    """That of `tuskml install`."""
+    """The repository of `tuskml install`."""
     duckdb_home = Path.home() / ".duckdb"
     data = os.environ.get("XDG_DATA_HOME", "")
     data_home = Path(data) if Path(data).is_absolute() else Path.home() / ".local" / "share"
@@ -144,10 +144,10 @@ def fingerprint() -> str:
 
 @cache
 def of_package() -> Repository:
-    """That of `tuskml.connect()`, made where it is not there yet.
+    """The repository of `tuskml.connect()`, made if it is missing.
 
-    It is in the user's cache folder, or where nothing can be written there in a folder that this
-    process removes when it ends.
+    It is in the user's cache folder, or if that is not writable in a folder that this process
+    removes when it ends.
     """
     path = extension_path()
     pair = (str(path), "\n".join([public_key(), *looked_for()]))
@@ -171,7 +171,7 @@ def below(folder: Path, name: str) -> Repository:
 
 
 def cache_folder() -> Path:
-    """Where the repositories of packages are."""
+    """The folder of the packages' repositories."""
     given = os.environ.get("XDG_CACHE_HOME", "")
     default = "Library/Caches" if sys.platform == "darwin" else ".cache"
     caches = Path(given) if Path(given).is_absolute() else Path.home() / default
@@ -179,7 +179,7 @@ def cache_folder() -> Path:
 
 
 def make_at(target: Path, name: str) -> None:
-    """Makes a repository in a new folder and moves it to its place whole.
+    """Makes a repository in a new folder and moves it to its path when complete.
 
     Another process may be first; then both are the same.
     """
@@ -200,7 +200,7 @@ def forget_older(folder: Path, package: str, kept: Path) -> None:
 
 
 def of_process(package: str) -> Repository:
-    """One in a folder that is removed at the end of this process."""
+    """A repository in a folder that is removed at the end of this process."""
     import atexit
 
     folder, process = tempfile.mkdtemp(prefix="tuskml-"), os.getpid()
@@ -248,7 +248,7 @@ def make(repository: Repository, versions: tuple[str, ...] = ()) -> None:
 
 
 def information(file: Path) -> Path:
-    """What DuckDB keeps about an installed extension."""
+    """The path of DuckDB's information on an installed extension."""
     return file.with_name(f"{file.name}.info")
 
 
@@ -262,7 +262,7 @@ def link(path: Path) -> None:
 
 
 def remove(repository: Repository) -> list[Path]:
-    """Removes the repository and what was installed from it; what was removed."""
+    """Removes the repository and the extensions installed from it; returns the removed paths."""
     gone = [repository.pinned] if repository.pinned.exists() else []
     repository.pinned.unlink(missing_ok=True)
     folders = [file.parent for file in repository.all_installed()]

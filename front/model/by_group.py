@@ -35,7 +35,7 @@ class Models(dict[Any, "Model | None"]):
     """A dict of models by key, or by a tuple of keys if there are several.
 
     None for a group without a usable row. group_by: the columns or SQL expressions of the keys.
-    execution: of a training with executor and the option explain, what it was estimated to take.
+    execution: the estimates of a training with executor and the option explain.
     """
 
     execution: Execution | None = None

@@ -1,4 +1,4 @@
-"""What predictions owe to a feature: by shuffling it, and by setting it."""
+"""The dependence of predictions on a feature: by shuffling it, and by setting it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -68,7 +68,7 @@ def partial_dependence(model: Fields, X: Any, feature: str | int, points: int = 
     """The dependence on one column of X (J. Friedman, Greedy function approximation, Annals of
     Statistics 29, 2001, section 8.2).
 
-    feature: its name, or its place from 0 on; points: values at most, of numbers the quantiles of
+    feature: its name, or its index from 0 on; points: values at most, of numbers the quantiles of
     the column, of others the most frequent ones.
     """
     names = columns_of(model, X)
@@ -97,7 +97,7 @@ def names_by_place(width: int) -> tuple[str, ...]:
 
 
 def place_of(feature: str | int, names: tuple[str, ...]) -> int:
-    """The place of a column. DataError if there is none."""
+    """The index of a column. Raises DataError if there is none."""
     if isinstance(feature, int) and 0 <= feature < len(names):
         return feature
     if feature in names:
@@ -161,8 +161,9 @@ def loss_of(model: Fields, X: Any, y: NDArray[Any]) -> float:
 
 
 def places_in(model: Fields, y: NDArray[Any]) -> NDArray[np.intp]:
-    """The places of labels among the classes, -1 for a label that the model never saw, which is a
-    wrong prediction. DataError where it saw none of them."""
+    """The indices of labels among the classes, -1 for a label that the model never saw, which
+    is a wrong prediction. Raises DataError if it saw none of them.
+    """
     classes: list[Any] = list(model.classes or ())
     if y.dtype.kind not in "fiub":
         classes = list(model.class_names or ())

@@ -1,4 +1,5 @@
-"""What each feature of rows adds to their margins, by the C that SQL's `explain_prediction` calls.
+"""Contributions of features to the margins of rows, by the C that SQL's `explain_prediction`
+calls.
 
 Boosted trees: exact path-dependent Shapley values (S. Lundberg et al., From local explanations to
 global understanding with explainable AI for trees, Nature Machine Intelligence 2, 2020). Linear

@@ -67,7 +67,7 @@ def save(text: str, path: Path) -> None:
         with partial.open("x", encoding="utf-8") as file:  # not through a link that lies there
             file.write(text)
             file.flush()
-            os.fsync(file.fileno())  # before it takes the place of one that is whole
+            os.fsync(file.fileno())  # before it replaces a complete one
         os.replace(partial, path)
     except OSError as error:
         raise DataError(f"{path} cannot be written: {error.strerror}") from error
@@ -191,9 +191,9 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "trials": maybe(settings),
     "intercept": maybe(number),
 }
-"""By field; the payload is made of the others."""
+"""Tests of a field's value; the payload is made of the others."""
 OLDER: dict[str, Any] = dict.fromkeys(("class_names", "preparation", "trials", "note"))
-"""What a model of an older version has in fields that are new."""
+"""The values of new fields in a model of an older version."""
 
 
 def encoded(name: str, value: Any) -> Any:

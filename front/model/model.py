@@ -1,4 +1,4 @@
-"""A trained model in Python: the fields of the model value that SQL has, and what they say."""
+"""A trained model in Python: the fields of SQL's model value, and functions of them."""
 
 import json
 import math
@@ -64,7 +64,7 @@ class Model(Fields):
 
     @classmethod
     def of_batch(cls, models: Models, place: int) -> "Model":
-        """One of the models that a trainer returned."""
+        """Makes one of the models that a trainer returned."""
 
         def item(column: Any) -> Any:
             if isinstance(column, Lists):
@@ -80,7 +80,7 @@ class Model(Fields):
         return cls.of(value | {"converged": bool(value["converged"])})
 
     def trained_on(self, features: Sequence[str], label: str | None) -> "Model":
-        """The same model with the names of its features and its label."""
+        """Returns the model with the names of its features and its label."""
         return replace(self, features=tuple(features), label=label)
 
     def as_dict(self) -> dict[str, Any]:

@@ -38,10 +38,10 @@ def classes_of(model: Fields) -> tuple[float, float]:
 
 
 def scored(model: Fields, kind: Kind, X: Any, device: str = "cpu") -> Floats:
-    """What SQL's function of this name answers for each row, of shape (n,), by the same C.
+    """The answer of SQL's function of this name for each row, of shape (n,), by the same C.
 
-    A missing number is NaN in the answer, as NULL is in SQL. DataError where the model cannot
-    answer, or the rows are not its.
+    A missing number is NaN in the answer, as NULL is in SQL. Raises DataError if the model cannot
+    answer, or the rows do not fit it.
     """
     if device != "cpu":
         return of_margins(model, kind, margins_on(device, model, X))
@@ -154,13 +154,15 @@ def as_text(value: Any) -> str | None:
 
 
 def of_margins(model: Fields, kind: Kind, m: Floats) -> Floats:
-    """What margins stand for: those of a model of the margin alone, with weight 1."""
+    """Converts margins to answers: those of a model of the margin alone, with weight 1."""
     alone = replace(model, coef=[1.0], intercept=0.0)
     return scorers.dense(alone.payload, kind, m[:, None])
 
 
 def margins_on(device: str, model: Fields, X: Any) -> Floats:
-    """The same on the GPU, of an array in its memory or the host's; DataError where it cannot."""
+    """Margins computed on the GPU, of an array in its memory or the host's; raises DataError
+    if it cannot.
+    """
     from tuskml.kernels.gpu import predictions
 
     if device != "gpu":

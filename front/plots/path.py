@@ -19,8 +19,9 @@ MOST_LABELLED = 10
 def path_weights(
     steps: Sequence[Mapping[str, Any]],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The features that have a weight at some penalty of a path, (d,) places from 1 on, ascending,
-    and their weights (steps, d). Places may be as large as ids, so others take no memory.
+    """The features that have a weight at some penalty of a path, (d,) indices from 1 on,
+    ascending, and their weights (steps, d). Indices may be as large as ids, so others take no
+    memory.
     """
     listed = [place for one in steps for place in one["feature"]]
     features = np.unique(np.array(listed, np.int64))

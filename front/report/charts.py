@@ -58,7 +58,7 @@ def power(exponent: int) -> str:
 
 
 def svg(frame: Frame, label: str, parts: Iterable[str], style: str = "chart") -> str:
-    """The drawing, with what it shows in words for those who do not see it."""
+    """The drawing, with a description for screen readers."""
     stretch = ' preserveAspectRatio="none"' if style == "shares" else ""
     return (
         f'<svg class="{style}" viewBox="0 0 {frame.width} {frame.height}"{stretch} role="img" '

@@ -112,12 +112,12 @@ def page(
 
 
 def asset(name: str) -> str:
-    """A file beside this one."""
+    """The text of a file next to this one."""
     return files("tuskml.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def policy(style: str, script: str) -> str:
-    """No network, no other style and no other script than the page's own."""
+    """The content security policy: no network, and only the page's own style and script."""
 
     def digest(text: str) -> str:
         return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -25,7 +25,7 @@ def note(text: str) -> str:
 
 
 def figure(drawing: str, caption: str) -> str:
-    """A drawing and what it shows."""
+    """A drawing and its caption."""
     return f"<figure>{drawing}<figcaption>{escape(caption)}</figcaption></figure>"
 
 

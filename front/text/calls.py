@@ -12,7 +12,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def explained(function: Function) -> Function:
-    """The function, which says what a wrong call lacks before Python's TypeError would."""
+    """Wraps the function so that a wrong call gets a sentence instead of Python's TypeError."""
     parameters = inspect.signature(function).parameters
 
     @functools.wraps(function)

@@ -1,4 +1,6 @@
-"""Sentences for calls with wrong types: what a function of tuskml got and what it takes."""
+"""Sentences for calls with wrong types: the types that a function of tuskml got and those that
+it takes.
+"""
 
 import re
 
@@ -34,8 +36,9 @@ ITEMS = (
     ),
     re.compile(r"^ARRAY types (.*) and (.*) cannot be matched$"),
 )
-"""An array whose items have no common type, which the databases refuse before they look at what
-function it is for; DuckDB's words and PostgreSQL's."""
+"""An array whose items have no common type, which the databases reject before they resolve the
+function; DuckDB's words and PostgreSQL's.
+"""
 DENIED = re.compile(
     r"^permission denied for (?:function|aggregate) "
     r"(train|train_model|explain_training|feature_frequencies|partition_model)$"
@@ -72,7 +75,7 @@ EXPECTED = {
 
 
 def explained(message: str) -> str:
-    """The message, or in its place a sentence on a call of one of tuskml's functions."""
+    """The message, or a sentence on a call of one of tuskml's functions that replaces it."""
     for place, pattern in enumerate(NO_MATCH):
         found = pattern.match(message)
         name = found[1].removeprefix("_tusk_").removeprefix("tuskml_") if found else ""
@@ -87,7 +90,7 @@ def explained(message: str) -> str:
 
 
 def mixed(message: str) -> str | None:
-    """On an array of numbers and something else."""
+    """A sentence on an array of numbers and something else."""
     for place, pattern in enumerate(ITEMS):
         found = pattern.match(message)
         if found:
@@ -102,7 +105,7 @@ def mixed(message: str) -> str | None:
 
 
 def denied(message: str) -> str | None:
-    """On a training by a role that may not."""
+    """A sentence on a training by a role without the right to it."""
     found = DENIED.match(message)
     if found is None:
         return None

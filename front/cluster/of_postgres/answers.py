@@ -24,10 +24,10 @@ def in_postgres(
     into: Into | None,
     replace: bool,
 ) -> Model | Models | int:
-    """What `tuskml.train` returns, of models whose keys are text; with into they are kept in a
+    """The result of `tuskml.train` for models whose keys are text; with into they are stored in a
     table of the server.
 
-    DataError for a file: models of the server are kept in its tables.
+    Raises DataError for a file: models of the server are stored in its tables.
     """
     if into is not None and is_file(into):
         raise DataError(

@@ -1,6 +1,6 @@
 """A training on rows of PostgreSQL, over the same values in a file of this machine.
 
-The server computes the expressions, and DuckDB reads what they are: so workers need neither the
+The server computes the expressions, and DuckDB reads their values: so workers need neither the
 server nor its functions. Keys travel as text (`answers.py`).
 """
 
@@ -47,7 +47,7 @@ def local_rows(database: Database, training: Training) -> Iterator[tuple[DuckDB,
 
 @dataclass(frozen=True)
 class Rows:
-    """What is copied: the query, its columns with DuckDB's types, and the features of these."""
+    """The rows to copy: the query, its columns with DuckDB's types, and the features of these."""
 
     asked: Training
     query: str

@@ -57,13 +57,13 @@ class Shards:
         self.crew: sharded.Crew | None = None
 
     def of(self, folds: tuple[int, ...] | None) -> "Shards":
-        """The same parts with their rows of some folds."""
+        """Selects the rows of some folds in the same parts."""
         same = Shards(self.asks, self.units, self.n_rows)
         same.folds, same.told, same.crew = folds, self.told, self.crew
         return same
 
     def together(self, n: int) -> Iterator[AbstractContextManager["Shards"]]:
-        """The same parts for n members, whose messages travel together until they leave."""
+        """Yields the parts for n members, whose messages travel together until they leave."""
         group = Together(self.asks, n)
         for _ in range(n):
             yield self._member(group)
@@ -78,15 +78,15 @@ class Shards:
             group.leave()
 
     def ask_one(self, place: int, message: bytes) -> bytes:
-        """What the part at a place answers."""
+        """The answer of the part at an index."""
         return self.asks([self.units[place]], [message])[0]
 
     def ask_some(self, messages: Mapping[int, bytes]) -> list[bytes]:
-        """What the parts at some places answer, in the order given."""
+        """The answers of the parts at some indices, in the order given."""
         return self.asks([self.units[place] for place in messages], list(messages.values()))
 
     def ask(self, message: bytes) -> list[bytes]:
-        """What each part answers, in the order of the shards."""
+        """The answer of each part, in the order of the shards."""
         return self.asks(self.units, [message] * len(self.units))
 
     def keep(self, places: Sequence[int]) -> None:
@@ -94,7 +94,7 @@ class Shards:
         self.units = [self.units[place] for place in places]
 
     def deal(self, told: Sequence[bytes]) -> None:
-        """Goes on with rows that are dealt to folds. told: how, of each part."""
+        """Continues with rows that are dealt to folds. told: the dealing of each part."""
         self.units = [
             replace(unit, payload=with_dealing(unit.payload, one))
             for unit, one in zip(self.units, told, strict=True)
@@ -104,7 +104,7 @@ class Shards:
 class PartedGroups:
     """Groups that are trained by parts, each led by a thread of this process.
 
-    at_once: how many at a time; together: whose workers train each group together, None: nobody's;
+    at_once: how many at a time; together: the groups that workers train together, None: none;
     batches: by the key of its outcome, each as a batch of its own.
     """
 
@@ -178,7 +178,7 @@ class PartedGroups:
         )
 
     def parts_of(self, batch: Batch, ask: Ask) -> Shards:
-        """The parts of a group. Those of rows with names know what these become in all parts."""
+        """The parts of a group. For rows with names, they know the levels in all parts."""
         if not named(self.units.training):
             return Shards(ask, list(self.of(batch)), batch.rows)
         asked = self.units.training.asked

@@ -1,9 +1,9 @@
-"""What a worker does with a part of a group: it keeps its rows, and answers sums over them.
+"""A worker's part of a group: it keeps its rows, and answers with sums over them.
 
 The rows are packed once, with `deterministic` in the order of a hash of their content, and charged
-to the account of the worker's database: beyond its limit they lie on disk. Where there is no room
-for more, the part that was asked for last is forgotten, and read again when it is needed: a pass
-asks for one part after the other, so that part will be needed last.
+to the account of the worker's database: beyond its limit they are on disk. If there is no room for
+more, the most recently used part is dropped, and read again when it is needed: a pass visits one
+part after the other, so that part will be needed last.
 """
 
 import json
@@ -43,18 +43,18 @@ WORK = "tuskml.cluster.parted.on_parts:answered"
 TOGETHER = "tuskml.cluster.parted.on_parts:answered_together"
 LENGTH = 8
 OF_GROUP = " of the group"
-"""What sentences say of a row, whose number is one among those of a part."""
+"""The end of a sentence about a row, whose number is one among those of a part."""
 NO_ROOM = re.compile("memory_limit|[Oo]ut of [Mm]emory|no memory")
 
 
 class Held:
-    """The rows of a part, or what will be.
+    """The rows of a part, read or to be read.
 
-    given: how they are read: ordered, whether their order has to be one of their content, as with
-    the option deterministic; seed. dealing: how they are dealt to folds (`parts/dealing.py`),
-    nothing where they are not. stack: what frees them, None before they are read. room: bytes of
-    the account that reading them took, packed and copied; 0: not known. All are looked at with
-    the lock, which is held while the rows are in use.
+    given: how they are read: ordered, whether they are in an order by content, as with the option
+    deterministic; seed. dealing: how they are dealt to folds (`parts/dealing.py`), empty if they
+    are not. stack: frees them, None before they are read. room: bytes of the account for their
+    packed rows and copies; 0: not known. All fields are guarded by the lock, which is held while
+    the rows are in use.
     """
 
     def __init__(self) -> None:
@@ -224,22 +224,23 @@ def counted_of(given: Mapping[str, Any], known: bytes) -> bytes:
 
 
 _account = [0]
-"""Of the process's database, once rows have come from it."""
+"""The account of the process's database, once rows have come from it."""
 _held: dict[str, Held] = {}
-"""By pin, the last one that was asked for at the end."""
+"""Parts by pin, the most recently used one last."""
 _lock = threading.Lock()
 _short = threading.Lock()
-"""Who has no room for rows takes it before a part's lock; nobody takes it with one."""
+"""Taken before a part's lock if there is no room for rows; never taken while holding one."""
 
 
 def with_message(given: Mapping[str, Any], census: bytes = b"") -> bytes:
-    """What precedes a message to a part: where the part is, of rows with names the counts of all
-    parts (`kernels/rows/census.py`), and how rows are dealt, which they are not yet."""
+    """The prefix of a message to a part: its location, for rows with names the counts of all
+    parts (`kernels/rows/census.py`), and an empty dealing of rows.
+    """
     return joined([json.dumps(given, ensure_ascii=False).encode(), census, b""])
 
 
 def with_dealing(before: bytes, dealing: bytes) -> bytes:
-    """The same of rows that are dealt to folds."""
+    """Adds the dealing of rows to folds to a prefix."""
     (text, census, _), __ = cut(before)
     return joined([text, census, dealing])
 
@@ -308,7 +309,7 @@ def answered_together(payload: bytes) -> bytes:
 
 
 def part_of(pin: str) -> Held:
-    """The part, which was asked for last from now on."""
+    """The part, which becomes the most recently used one."""
     with _lock:
         held = _held[pin] = _held.pop(pin) if pin in _held else Held()
     return held
@@ -338,7 +339,7 @@ def answer_alone(held: Held, message: bytes) -> bytes:
 
 
 def free_another(held: Held) -> bool:
-    """Frees the rows of the other part that was asked for last; whether there were any."""
+    """Frees the rows of the most recently used other part; returns whether there were any."""
     with _lock:
         others = [one for one in reversed(_held.values()) if one is not held]
     return any(one.free() for one in others)

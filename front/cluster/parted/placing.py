@@ -1,4 +1,5 @@
-"""Which groups are trained by parts, and how many at a time: the argument `placement`.
+"""The choice of groups that are trained by parts, and their number at a time: the argument
+`placement`.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
 Learning, PVLDB 2021, sections 2, 4.2 and 5 (the baselines).
@@ -27,7 +28,7 @@ class Placement:
 
     name: the value of the argument; title: for the manual; by_parts: which groups are trained by
     parts; at_once: how many of these at a time; apart: whether each other group is a unit of its
-    own, and not one of several small ones; together: whether workers take the steps of a group
+    own, instead of several small ones; together: whether workers take the steps of a group
     together.
     """
 
@@ -40,13 +41,13 @@ class Placement:
 
     @property
     def approach(self) -> str:
-        """What the cost model calls it."""
+        """The cost model's name of the placement."""
         names = {name: approach for approach, name in APPROACHES.items()}
         return names.get(self.name, self.name.upper())
 
 
 def none(groups: Sequence[Group]) -> Sequence[Group]:
-    """No group."""
+    """Selects no group."""
     return ()
 
 
@@ -67,7 +68,7 @@ def upper_half(groups: Sequence[Group]) -> Sequence[Group]:
 
 
 def every(groups: Sequence[Group]) -> Sequence[Group]:
-    """All groups."""
+    """Selects all groups."""
     return groups
 
 
@@ -91,7 +92,7 @@ PLACEMENTS = (
 BY_NAME = {one.name: one for one in PLACEMENTS}
 AUTO = "auto"
 APPROACHES = {"TP": "gtp", "GAP": "gap", "DP": "dp"}
-"""What `auto` chooses from: approaches of the cost model, and what they are called here."""
+"""The choices of `auto`: approaches of the cost model, and their names here."""
 
 
 def placement_of(where: Where) -> tuple[Executor, Placement]:
@@ -114,7 +115,7 @@ def placement_of(where: Where) -> tuple[Executor, Placement]:
 
 @dataclass(frozen=True)
 class Cut:
-    """Which groups are trained by parts, and why others that are large are not."""
+    """The groups that are trained by parts, and the reason why other large ones are not."""
 
     placement: Placement
     groups: Sequence[Group]
@@ -142,8 +143,8 @@ def alone(training: Training, found: Catalogue) -> Cut:
     """Returns the placement of a model without groups: in parts if it is large and sums over parts
     suffice.
 
-    Where a model hops from part to part, or most of a forest grows in one place, it takes as long
-    on all workers as on one (the cost model's idle time), unless a search has several that hop.
+    If a model hops from part to part, or most of a forest grows on one worker, it takes as long on
+    all workers as on one (the cost model's idle time), unless a search has several that hop.
     """
     rows = sum(group.rows for group in found.groups)
     if rows <= units.BATCH_ROWS:

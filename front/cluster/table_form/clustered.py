@@ -1,12 +1,13 @@
 """SQL's `train(...)` on the workers of a cluster: the text of its statement.
 
-DuckDB asks for the text while it plans (`databases/duckdb_rounds.py`), and nothing is trained
-then. When the statement runs, `_tusk_send_rows` trains and answers with the groups (`running.py`),
-and `_tusk_take_model` returns their models.
+DuckDB requests the text while it plans (`databases/duckdb_rounds.py`), before any training. When
+the statement runs, `_tusk_send_rows` trains and answers with the groups (`running.py`), and
+`_tusk_take_model` returns their models.
 
-The caller's own statement cannot hand over its rows, so another connection to its database writes
-them for the workers. It may see others: it has no temporary tables, settings of its own, and the
-rows of its own transaction. So both add up a hash of all rows, and other rows are an error.
+The caller's own statement cannot pass its rows on, so another connection to its database writes
+them for the workers. It may see different ones: it has no temporary tables, settings of its own,
+and not the rows of an open transaction. So both compute a hash of all rows, and different rows are
+an error.
 """
 
 import json
@@ -40,7 +41,7 @@ from tuskml.learners.registry import of_classes
 from tuskml.text.expressions import quoted, renamed, shortened, unquoted
 
 ARGUMENTS = ("executor", "placement", "worker_timeout", "finished")
-"""Arguments of `tuskml.train` that SQL has among the options, beside `cluster`."""
+"""Arguments of `tuskml.train` that are options in SQL, in addition to `cluster`."""
 SEEN = 2**52
 """Sums of hashes are taken modulo this, so that a double has them."""
 ELSEWHERE = (
@@ -59,8 +60,8 @@ def train_statement(
 def on_workers(
     cursor: duckdb.DuckDBPyConnection, account: int, given: Sequence[str]
 ) -> str | None:
-    """The statement that trains on a cluster, or says why it cannot; None where no option asks
-    for one, and it is not usual. given: as for `duckdb_rounds.statement`.
+    """The statement that trains on a cluster, or that fails with the reason; None if no option
+    or default requires one. given: as for `duckdb_rounds.statement`.
     """
     place, texts = without_place(given)
     place = place or usual_place(cursor, account, texts)
@@ -78,9 +79,9 @@ def on_workers(
 
 
 def refusal(database: DuckDB, why: str, keys: Sequence[str]) -> str:
-    """A statement with the columns of the one that was asked for, which fails with this sentence.
+    """A statement with the columns of the requested one, which fails with this sentence.
 
-    It fails in a condition, since DuckDB computes no column that nobody looks at.
+    It fails in a condition, since DuckDB computes no unused column.
     """
     names = [quoted(renamed(key)[1] or unquoted(key.strip())) for key in keys]
     columns = ", ".join([*(f"NULL AS {name}" for name in names), "model AS _tusk_trained"])
@@ -91,13 +92,13 @@ def refusal(database: DuckDB, why: str, keys: Sequence[str]) -> str:
 
 
 def without_place(given: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """What the options say of a place, and the texts without that."""
+    """Removes the place from the options; returns it, and the texts without it."""
     texts, place = list(given), {}
     for number in (4, 7):
         try:
             options = json.loads(texts[number] or "{}")
         except ValueError:
-            return {}, texts  # the training says what is wrong
+            return {}, texts  # the training reports the error
         if not isinstance(options, dict):
             return {}, texts
         place = {name: options.pop(name) for name in ARGUMENTS if name in options}
@@ -123,9 +124,9 @@ def usual_place(
 
 
 def allowed(cursor: duckdb.DuckDBPyConnection, account: int, place: dict[str, Any]) -> Where:
-    """Returns where to train. OptionError for a place that a statement cannot choose.
+    """Returns where to train. Raises OptionError for a place that a statement cannot choose.
 
-    A statement may come from a view of anybody's file. So it starts no Ray and goes to no address,
+    A statement may come from a view of any file. So it starts no Ray and connects to no address,
     unless the program has opened the database for that cluster.
     """
     if "finished" in place:
@@ -154,7 +155,7 @@ def allowed(cursor: duckdb.DuckDBPyConnection, account: int, place: dict[str, An
 
 
 def written(database: DuckDB, account: int, where: Where, texts: Sequence[str]) -> str:
-    """The statement. TuskError for what is wrong with it."""
+    """The statement. Raises TuskError for invalid parts."""
     training = training_of(database, texts)
     refuse_stored(training)
     types = []

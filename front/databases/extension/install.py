@@ -1,7 +1,7 @@
 """`tuskml postgres`: installs, checks, upgrades and removes the extension.
 
-Each command yields what it has done or found as name and value, and raises a TuskError whose
-sentence says what mends it.
+Each command yields its results as name and value, and raises a TuskError whose sentence gives the
+remedy.
 """
 
 import json
@@ -76,7 +76,7 @@ def show(facts: Facts, as_json: bool) -> None:
 
 @dataclass(frozen=True)
 class Request:
-    """What a command is for: a server, a database, what of the extension, and where."""
+    """The target of a command: a server, a database, the part of the extension, and the schema."""
 
     pg_config: Path | None = None
     database: str | None = None
@@ -86,12 +86,12 @@ class Request:
 
     @property
     def extensions(self) -> tuple[str, ...]:
-        """Those to install: predictions and metrics alone, or training too."""
+        """The extensions to install: predictions and metrics alone, or training too."""
         return pgxs.EXTENSIONS[:1] if self.scorer else pgxs.EXTENSIONS
 
 
 def run(action: str, request: Request) -> Facts:
-    """What one of the commands does or finds."""
+    """Runs one of the commands and returns its results."""
     if action == "check":
         return check(request.database)
     return {"install": install, "upgrade": upgrade, "uninstall": uninstall}[action](request)
@@ -334,7 +334,7 @@ def check_extension(connection: "psycopg.Connection", extension: str) -> str:
 
 
 def check_scoring(connection: "psycopg.Connection") -> str:
-    """What a metric with a known answer found."""
+    """Runs a metric with a known answer and reports the result."""
     ((found,),) = connection.execute(SCORING).fetchall()
     if found != 3:
         raise ExtensionError(
@@ -381,7 +381,7 @@ def load(connection: "psycopg.Connection") -> None:
 
 
 def check_training(connection: "psycopg.Connection", path: str) -> str:
-    """What a training with a known answer found."""
+    """Runs a training with a known answer and reports the result."""
     from psycopg.errors import UndefinedFile
 
     try:
