@@ -37,7 +37,7 @@ def version() -> str:
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """Each file of the project that is part of the tree, and where it lies there."""
+    """Yields each file of the project that is part of the tree, and its path there."""
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in SUFFIXES:

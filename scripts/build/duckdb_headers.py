@@ -26,13 +26,13 @@ def folder() -> Path:
 
 
 def cache_home() -> Path:
-    """Returns where this system keeps what can be fetched again."""
+    """Returns this system's folder for caches."""
     default = "Library/Caches" if sys.platform == "darwin" else ".cache"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / default)
 
 
 def download(target: Path) -> None:
-    """Fetches the archive, checks its hash, and moves the headers into place whole."""
+    """Fetches the archive, checks its hash, and moves the complete headers to the target."""
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target) as name:
         scratch = Path(name)

@@ -29,7 +29,7 @@ SUMS = "SHA256SUMS"
 
 
 def run(*command: str) -> str:
-    """What a program prints; SystemExit with what it says where it fails."""
+    """The output of a program; raises SystemExit with its errors if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}: {done.stdout}{done.stderr}")
@@ -56,7 +56,7 @@ def own(files: list[Path]) -> Path:
 
 
 def environment(wheel: Path, folder: Path) -> str:
-    """The Python of a new environment with the wheel and what it needs."""
+    """The Python of a new environment with the wheel and its dependencies."""
     venv.create(folder, with_pip=True)
     python = str(folder / "bin" / "python")
     run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(wheel))
@@ -81,7 +81,7 @@ def sbom(python: str) -> dict[str, Any]:
 
 
 def linked_in(wheel: Path) -> list[dict[str, Any]]:
-    """What the wheel's libraries contain of others: the C++ library, unless it is the system's."""
+    """The foreign parts of the wheel's libraries: the C++ library, unless it is the system's."""
     with zipfile.ZipFile(wheel) as opened:
         libraries = [opened.read(name) for name in opened.namelist() if name.endswith(".so")]
     said = [re.search(rb"GCC: \([^)]*\) (\d+[.\d]*)", library) for library in libraries]
@@ -109,7 +109,7 @@ def sums(files: list[Path]) -> str:
 
 
 def sign(path: Path, key: Path) -> Path:
-    """Signs a file by `ssh-keygen -Y sign`; the signature lies beside it."""
+    """Signs a file by `ssh-keygen -Y sign`; the signature is written next to it."""
     signature = path.with_name(path.name + ".sig")
     signature.unlink(missing_ok=True)
     run("ssh-keygen", "-Y", "sign", "-q", "-n", NAMESPACE, "-f", str(key), str(path))
@@ -117,7 +117,7 @@ def sign(path: Path, key: Path) -> Path:
 
 
 def release(dist: Path, version: str, python: str | None, key: Path | None) -> list[str]:
-    """Writes what is missing in the folder, and returns lines about it."""
+    """Writes missing files in the folder, and returns lines about them."""
     files = archives(dist, version)
     with tempfile.TemporaryDirectory() as scratch:
         made = sbom(python or environment(own(files), Path(scratch)))

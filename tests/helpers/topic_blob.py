@@ -61,7 +61,7 @@ class Topics:
 
     @property
     def listed(self) -> NDArray[np.int64]:
-        """How many topics each word has, (V,)."""
+        """The number of topics of each word, (V,)."""
         starts = self.starts.astype(np.int64)
         return starts[1:] - starts[:-1]
 

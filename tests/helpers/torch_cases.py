@@ -1,4 +1,4 @@
-"""Nets for which PyTorch's losses were recorded; read by the test and by what recorded them.
+"""Nets with recorded losses of PyTorch; read by the test and by the recording program.
 
 python tests/helpers/torch_cases.py FILE writes the losses of 50 steps of each, by PyTorch.
 """

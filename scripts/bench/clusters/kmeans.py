@@ -1,4 +1,4 @@
-"""Clusters: seconds and the mean squared distance, beside scikit-learn.
+"""Clusters: seconds and the mean squared distance, compared with scikit-learn.
 
 python scripts/bench/run.py kmeans --rows 1000000 --groups 10000
 
@@ -31,7 +31,7 @@ Result = tuple[float, int]
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--groups", type=int, default=10_000)
@@ -79,7 +79,9 @@ def told(name: str, repeat: int, run: Callable[[], Result]) -> None:
 def large_runs(
     con: Any, x: Rows, given: argparse.Namespace, starts: int
 ) -> Iterator[tuple[str, Callable[[], Result]]]:
-    """One group, by tuskml with its own choice and by Lloyd's iterations, and by scikit-learn."""
+    """Yields runs on one group, by tuskml with its default algorithm and by Lloyd's
+    iterations, and by scikit-learn.
+    """
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
     names = [f"x{j}" for j in range(x.shape[1])]
@@ -106,7 +108,9 @@ def large_runs(
 def small_runs(
     con: Any, x: Rows, given: argparse.Namespace, starts: int
 ) -> Iterator[tuple[str, Callable[[], Result]]]:
-    """All groups by tuskml, and some of them by scikit-learn: the mean loss, and no iterations."""
+    """Yields runs on all groups by tuskml, and on some of them by scikit-learn: the mean loss,
+    and no iterations.
+    """
     from sklearn.cluster import KMeans
 
     table = pa.table({f"x{j}": x[:, j] for j in range(4)} | {"g": np.arange(len(x)) // 100})

@@ -1,4 +1,4 @@
-"""The same as `factorization` at rank 100."""
+"""The benchmark `factorization` at rank 100."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bayesian personalised ranking beside implicit's: seconds, and the area under the curve.
+"""Bayesian personalised ranking compared with implicit's: seconds, and the area under the curve.
 
 Equal epochs, step, penalty and rank, two threads. A tenth of the pairs is held out; the area is
 computed by NumPy for a sample of users, of the held-out items against those without feedback.
@@ -71,7 +71,7 @@ def tusk(con: Any, epochs: int) -> tuple[float, Floats]:
 
 
 def peer(rows: Any, epochs: int) -> tuple[float, Floats]:
-    """The same of implicit, which draws no items that a user has either."""
+    """Trains by implicit, which draws no items of the user's own either."""
     model = BayesianPersonalizedRanking(
         factors=RANK,
         learning_rate=STEP,

@@ -1,4 +1,5 @@
-"""Features by name: packing them, scoring with many models, and beside scikit-learn's pipeline.
+"""Features by name: packing them, scoring with many models, and compared with scikit-learn's
+pipeline.
 
 python scripts/bench/run.py named --part pack --rows 2000000
 python scripts/bench/run.py named --part memory --rows 2000000
@@ -94,7 +95,7 @@ def row_of(numbers: int, categories: int) -> str:
 
 
 def refused(con: duckdb.DuckDBPyConnection, sql: str) -> None:
-    """Runs what is to fail behind the packing."""
+    """Runs a statement that fails after packing."""
     try:
         con.execute(sql).fetchall()
     except duckdb.Error as error:
@@ -105,7 +106,7 @@ def refused(con: duckdb.DuckDBPyConnection, sql: str) -> None:
 
 
 def pack(given: argparse.Namespace) -> None:
-    """Packing by name beside lists."""
+    """Times packing by name and as lists."""
     con = tuskml.connect(threads=given.threads)
     made_rows(con, given.rows, given.models)
     numbers = [f"x{j}" for j in range(NUMBERS)] + [f"z{j}" for j in range(CATEGORIES)]
@@ -132,12 +133,12 @@ def resident(field: str) -> float:
 
 
 def taken_by(given: argparse.Namespace, features: str, by: str, to: Any) -> None:
-    """Sends what packing takes at its peak beyond the table, in MiB."""
+    """Sends the peak memory of packing beyond the table, in MiB."""
     con = tuskml.connect(threads=given.threads)
     con.execute("SET enable_progress_bar = false")
     made_rows(con, given.rows, given.models)
     call = f"SELECT train_model('linear', y, {features}, '{WRONG}') FROM"
-    refused(con, f"{call} (FROM t LIMIT 2000) {by}")  # which imports what a training needs
+    refused(con, f"{call} (FROM t LIMIT 2000) {by}")  # imports the modules of a training
     Path("/proc/self/clear_refs").write_text("5")
     before = resident("VmRSS")
     refused(con, f"{call} t {by}")
@@ -145,7 +146,7 @@ def taken_by(given: argparse.Namespace, features: str, by: str, to: Any) -> None
 
 
 def memory(given: argparse.Namespace) -> None:
-    """Memory by name beside lists."""
+    """Measures memory by name and as lists."""
     numbers = [f"x{j}" for j in range(NUMBERS)] + [f"z{j}" for j in range(CATEGORIES)]
     spawn = multiprocessing.get_context("spawn")
     for by in ("", "GROUP BY g"):
@@ -221,7 +222,7 @@ def pipeline(frame: Any, max_iter: int = 1000) -> tuple[Any, Any]:
 
 
 def beside_sklearn(given: argparse.Namespace) -> None:
-    """One model of all flights."""
+    """Trains one model of all flights, and scikit-learn's pipeline."""
     frame = flights()
     con = tuskml.connect(threads=given.threads)
     con.register("frame", frame)
@@ -252,7 +253,7 @@ def beside_sklearn(given: argparse.Namespace) -> None:
 
 
 def groups(given: argparse.Namespace) -> None:
-    """Many models of 5 categories, beside a loop of which a twentieth is timed."""
+    """Trains many models of 5 categories, and a twentieth of a loop."""
     frame = flights()
     frame["g"] = np.random.default_rng(0).integers(0, given.models, len(frame))
     con = tuskml.connect(threads=given.threads)
@@ -294,7 +295,7 @@ PARTS = {
 
 
 def main() -> None:
-    """Prints what each part found, and the load."""
+    """Prints the results of each part, and the load."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""Features by name in PostgreSQL, beside the same statements in DuckDB.
+"""Features by name in PostgreSQL, compared with the same statements in DuckDB.
 
 python scripts/bench/run.py named_postgres --rows 200000 --models 1000
 
@@ -43,7 +43,7 @@ FEW_STEPS = '{"l2": 0.1, "max_iter": 3}'
 
 
 def row(database: str, names: list[str], table: str = "t") -> tuple[str, str]:
-    """Features by name of these columns, and what follows FROM for it."""
+    """Features by name of these columns, and the FROM clause for them."""
     if database == "duck":
         return "{" + ", ".join(f"'{name}': {table}.{name}" for name in names) + "}", ""
     listed = ", ".join(f"{table}.{name}" for name in names)
@@ -51,7 +51,7 @@ def row(database: str, names: list[str], table: str = "t") -> tuple[str, str]:
 
 
 def row_by_subquery(names: list[str]) -> str:
-    """The same in PostgreSQL as an expression."""
+    """The row in PostgreSQL as an expression."""
     return f"(SELECT r FROM (SELECT {', '.join(f't.{name}' for name in names)}) AS r)"
 
 
@@ -93,7 +93,7 @@ def made(table: str, sql: str) -> list[str]:
 
 
 def statements(database: str, names: list[str]) -> dict[str, list[str]]:
-    """What is timed, by its name: the last statement; those before it make its tables."""
+    """The timed statements by name: the last one; those before it make its tables."""
     flight, of_flight = row(database, names, "flights")
     late = f"train_model('logistic', late, {flight}, '{FLIGHTS}')"
     mixed = [f"x{j}" for j in range(5)] + [f"c{j}" for j in range(5)]
@@ -162,7 +162,7 @@ def middle(runs: list[named.Taken]) -> named.Taken:
 
 
 def show_own(taken: dict[str, tuple[named.Taken, named.Taken]]) -> None:
-    """What predictions take beside the same statements without them."""
+    """Prints the time of predictions minus that of the same statements without them."""
     for name, (post, duck) in taken.items():
         alone = taken.get(name.replace("predict", "rows alone"))
         if name.startswith("predict") and alone is not None:

@@ -1,4 +1,4 @@
-"""A stored model of many classes: KV beside KV-VP, at full size.
+"""A stored model of many classes: KV compared with KV-VP, at full size.
 
     stored_classes.py [--rows 20000] [--ids 1000000] [--classes 20] [--entries 40] [--epochs 1]
                       [--cache 16MB] [--methods KV-VP,KV] [--store DIR]
@@ -22,7 +22,7 @@ import stored_runs
 import tuskml
 
 LAYOUTS: dict[str, dict[str, Any]] = {"KV-VP": {}, "KV": {"partition": 0}}
-"""Options of each: what is chosen for such rows, and a key a feature."""
+"""Options of each layout: the default for such rows, and a key a feature."""
 
 
 def main() -> None:

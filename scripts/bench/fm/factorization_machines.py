@@ -1,4 +1,4 @@
-"""Factorization machines: seconds to a log-loss on rows held out, beside libFM and xLearn.
+"""Factorization machines: seconds to a log-loss on rows held out, compared with libFM and xLearn.
 
 python scripts/bench/run.py factorization_machines --rows 500000 --libfm PATH/bin/libFM \\
     --xlearn PATH/xlearn_train
@@ -47,7 +47,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Found:
-    """One training: the seconds that it took, and the log-loss of the rows held out."""
+    """One training: its seconds, and the log-loss of the rows held out."""
 
     contender: str
     rate: float
@@ -57,7 +57,7 @@ class Found:
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=500_000)
     parser.add_argument("--libfm", type=Path, help="libFM's program, built from its source")
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def by_tuskml(rows: Rows, rate: float, given: argparse.Namespace) -> Iterator[Found]:
-    """By SQL in DuckDB, from a table of lists."""
+    """Yields trainings by SQL in DuckDB, from a table of lists."""
     connection = tuskml.connect()
     keep(connection, "rows", rows.ids, rows.labels)
     keep(connection, "held", rows.held_ids, rows.held)
@@ -123,8 +123,9 @@ def keep(connection: Any, name: str, ids: Ids, labels: Labels) -> None:
 
 
 def by_libfm(rows: Rows, rate: float, given: argparse.Namespace) -> Iterator[Found]:
-    """By libFM's program, whose log has the seconds of each iteration; run anew for each number of
-    epochs, since it writes the probabilities of the last one."""
+    """Yields trainings by libFM's program, whose log has the seconds of each iteration; one
+    for each number of epochs, since it writes the probabilities of the last one.
+    """
     with tempfile.TemporaryDirectory() as folder:
         train, test, log, out = (Path(folder) / name for name in ("train", "test", "log", "out"))
         write_libsvm(train, rows.ids, rows.labels)
@@ -162,13 +163,15 @@ def by_libfm(rows: Rows, rate: float, given: argparse.Namespace) -> Iterator[Fou
 
 
 def log_loss(labels: Labels, p: Any) -> float:
-    """Of probabilities (n,)."""
+    """The log-loss of probabilities (n,)."""
     p = np.clip(p, 1e-12, 1 - 1e-12)
     return float(-np.where(labels, np.log(p), np.log1p(-p)).mean())
 
 
 def by_xlearn(rows: Rows, rate: float, given: argparse.Namespace) -> Iterator[Found]:
-    """By xLearn's program, whose table has the loss and the seconds of each epoch."""
+    """Yields trainings by xLearn's program, whose table has the loss and the seconds of each
+    epoch.
+    """
     with tempfile.TemporaryDirectory() as folder:
         train, test, model = (Path(folder) / name for name in ("train", "test", "model"))
         write_libsvm(train, rows.ids, rows.labels)

@@ -1,4 +1,4 @@
-"""Counts with an exposure, beside statsmodels, scikit-learn and glum, in one run.
+"""Counts with an exposure, compared with statsmodels, scikit-learn and glum, in one run.
 
 python scripts/bench/run.py exposure --rows 2000000 --repeat 3
 
@@ -48,7 +48,7 @@ def in_tuskml(con: duckdb.DuckDBPyConnection, threads: int) -> Floats:
 
 
 def in_statsmodels(x: Floats, y: Floats, exposure: Floats) -> Floats:
-    """The same by GLM."""
+    """Coefficients by GLM."""
     import statsmodels.api as sm
 
     whole = sm.add_constant(x)
@@ -57,7 +57,7 @@ def in_statsmodels(x: Floats, y: Floats, exposure: Floats) -> Floats:
 
 
 def in_sklearn(x: Floats, y: Floats, exposure: Floats) -> Floats:
-    """The same by PoissonRegressor, of rates."""
+    """Coefficients by PoissonRegressor, of rates."""
     from sklearn.linear_model import PoissonRegressor
 
     model = PoissonRegressor(alpha=0, tol=1e-6, max_iter=1000)
@@ -66,7 +66,7 @@ def in_sklearn(x: Floats, y: Floats, exposure: Floats) -> Floats:
 
 
 def in_glum(x: Floats, y: Floats, exposure: Floats) -> Floats:
-    """The same by glum."""
+    """Coefficients by glum."""
     from glum import GeneralizedLinearRegressor
 
     model = GeneralizedLinearRegressor(family="poisson", alpha=0)
@@ -75,7 +75,7 @@ def in_glum(x: Floats, y: Floats, exposure: Floats) -> Floats:
 
 
 def timed(call: Call) -> tuple[Floats, tuple[float, float]]:
-    """What a call found, and its seconds of the wall clock and of processors."""
+    """The result of a call, and its seconds of the wall clock and of processors."""
     settle()
     began, used = time.perf_counter(), time.process_time()
     found = call()

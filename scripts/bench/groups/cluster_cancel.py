@@ -1,4 +1,4 @@
-"""How long a cancelled training keeps the workers of a Ray cluster.
+"""Seconds until a cancelled training frees the workers of a Ray cluster.
 
 Measured: seconds from `tuskml.cancel()`, when the first groups are finished, until the call has
 ended, and until the last process of a worker is gone. The goal is 2 s.

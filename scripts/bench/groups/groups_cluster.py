@@ -139,7 +139,7 @@ def timed(con: object, source: str, asked: argparse.Namespace) -> dict[str, list
 
 
 def map_groups(folder: Path, partitions: int, fitted: Callable[..., pd.DataFrame]) -> None:
-    """One model of the peer per group, by Ray Data."""
+    """Trains one model of the peer per group, by Ray Data."""
     import ray.data
 
     ray.data.DataContext.get_current().enable_progress_bars = False

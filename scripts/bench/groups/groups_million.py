@@ -25,7 +25,7 @@ OPTIONS = {"l2": 1e-3}
 
 
 def tuskml(task: str, table: str, settings: Settings) -> Run:
-    """One model a group; the quality is the share of the groups that ended with status ok."""
+    """A run of one model a group; the quality is the share of the groups with status ok."""
     con = tusk.connect(data.million(settings), settings)
     call = f"train_model('{task}', {LABELS[task]}, [a, b, c], '{json.dumps(OPTIONS)}')"
 

@@ -43,7 +43,7 @@ TASKS: dict[str, tuple[str, float, dict[str, Any]]] = {
         {"objective": "logistic", "layers": [16], "max_iter": 2, "batch_size": 64},
     ),
 }
-"""Of each task the option in which configurations differ, its least value, and the others."""
+"""For each task the option in which configurations differ, its least value, and the others."""
 NAMES = ("gtp", "gap", "dp", "sp", "mtp")
 GROUP = {
     "skewed": "(exp(ln({groups} + 1) * u) - 1)::INTEGER",
@@ -139,7 +139,7 @@ def timed(con: object, source: str, given: argparse.Namespace) -> dict[str, list
 def train(
     con: object, source: str, given: argparse.Namespace, name: str, options: dict[str, Any]
 ) -> None:
-    """One call; where groups fail, as for want of memory, it says why."""
+    """Runs one call; prints the reason if groups fail, such as missing memory."""
     try:
         tuskml.train(
             con,

@@ -1,4 +1,4 @@
-"""Training in a client of DuckDB: Python inside its process beside a helper process.
+"""Training in a client of DuckDB: Python inside its process compared with a helper process.
 
 python scripts/bench/run.py helper_process --rows 2000000 --repeat 5
 
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def client(mode: str, rows: int) -> "subprocess.Popen[str]":
-    """A client that answers on standard output what is asked on standard input."""
+    """A client that reads requests on standard input and writes answers on standard output."""
     command = [sys.executable, "-c", CLIENT, str(extension_path()), str(rows)]
     given = os.environ | {"TUSKML_HELPER": mode, "TUSKML_PYTHON": sys.executable}
     return subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Multinomial logistic regression: scikit-learn's lbfgs beside tuskml, in one run.
+"""Multinomial logistic regression: scikit-learn's lbfgs compared with tuskml, in one run.
 
 python scripts/bench/run.py multinomial --rows 1000000 --repeat 5
 

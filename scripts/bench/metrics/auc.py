@@ -1,4 +1,4 @@
-"""auc(label, score) beside scikit-learn's roc_auc_score, in one group and in many.
+"""auc(label, score) compared with scikit-learn's roc_auc_score, in one group and in many.
 
 python scripts/bench/run.py auc --rows 10000000 --groups 1000 --repeat 3
 

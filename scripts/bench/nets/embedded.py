@@ -1,4 +1,4 @@
-"""Nets with large tables of embedded categories beside PyTorch, in one run.
+"""Nets with large tables of embedded categories compared with PyTorch, in one run.
 
 python scripts/bench/run.py embedded --rows 500000 --torch PYTHON
 
@@ -32,7 +32,7 @@ import tuskml
 
 LENGTH, BATCH, LAYERS, RATE, HELD_OUT = 16, 1024, (64, 32), 0.001, 200_000
 MOST_LEVELS = 100_000
-"""Of a category in tuskml; rarer ids of the two largest ones share a vector."""
+"""Levels of a category in tuskml; rarer ids of the two largest ones share a vector."""
 PEER = """
 import sys, time, json, numpy, torch
 folder, epochs, batch, length, ids, rate, sparse = sys.argv[1:8]
@@ -72,7 +72,7 @@ for epoch in range(epochs):
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=500_000)
     parser.add_argument("--torch", type=Path, help="a Python that has PyTorch")

@@ -1,4 +1,4 @@
-"""Neural nets beside a loop of PyTorch, in one run.
+"""Neural nets compared with a loop of PyTorch, in one run.
 
 python scripts/bench/run.py mlp --groups 1000 --rows 2000000 --repeat 3 [--part many | one]
 
@@ -101,7 +101,7 @@ began, used = time.perf_counter(), time.process_time()
 found = train(epochs)
 print((time.perf_counter() - began) / groups, (time.process_time() - used) / groups, found)
 """
-"""All groups at once, which has to have as many rows in each."""
+"""A program that trains all groups at once, which must have equally many rows."""
 
 
 @contextmanager
@@ -126,7 +126,7 @@ def rows_of(con: duckdb.DuckDBPyConnection, rows: int, groups: int, shown: int) 
 
 
 def timed(call: Callable[[], Any], repeat: int) -> tuple[float, float, Any]:
-    """The median seconds of a call, and of the processors, and what the last call returned."""
+    """The median seconds of a call, and of the processors, and the result of the last call."""
     found, walls, used = None, [], []
     for _ in range(repeat):
         wall, own = time.perf_counter(), time.process_time()

@@ -1,4 +1,5 @@
-"""The lasso of many correlated features, one penalty or a path, beside celer, skglm and adelie.
+"""The lasso of many correlated features, one penalty or a path, compared with celer, skglm and
+adelie.
 
 python scripts/bench/run.py lasso --contender tuskml --what path
 PEERS/bin/python scripts/bench/paths/lasso.py --contender celer --what path
@@ -25,7 +26,7 @@ Fit = Callable[[Any, Any, Any], Any]
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     contenders = ["tuskml", "celer", "skglm", "adelie"]
     parser.add_argument("--contender", choices=contenders, default="tuskml")
@@ -43,7 +44,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Fits, and prints what it took."""
+    """Fits, and prints the seconds."""
     given = arguments()
     lasso_data.written(given.folder, given.rows, given.features)
     mapped = given.contender == "tuskml"  # whose packed rows are in memory
@@ -82,7 +83,7 @@ def objective(x: Any, y: Any, w: Any, penalty: float) -> float:
 
 
 def ours(x: Any, y: Any, given: argparse.Namespace) -> Callable[[Any], list[Any]]:
-    """The kernels on rows as the packer leaves them."""
+    """The kernels on rows in the packer's layout."""
     from tuskml.kernels.passes import GROUP, Pass
     from tuskml.kernels.paths.fitting import SQUARED, Rules, fit
 

@@ -1,4 +1,5 @@
-"""Groups whose lasso has a cross-validated penalty, beside a loop over scikit-learn's LassoCV.
+"""Groups whose lasso has a cross-validated penalty, compared with a loop over scikit-learn's
+LassoCV.
 
 python scripts/bench/run.py lasso_groups --groups 1000
 

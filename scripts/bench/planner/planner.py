@@ -74,7 +74,7 @@ class Stopwatch:
 def one_run(
     con: duckdb.DuckDBPyConnection, data: Data, task: str, options: dict
 ) -> dict[str, Any]:
-    """One training: its model, and the seconds of an iteration on all rows."""
+    """Runs one training: its model, and the seconds of an iteration on all rows."""
     watch = Stopwatch()
     with events.listening(watch):
         model = dict(call(con, "train_model", data, task, options))
@@ -102,9 +102,9 @@ def in_turns(
     epsilon: float,
     first: dict[str, dict[str, Any]],
 ) -> dict[str, dict[str, Any]]:
-    """The runs of median seconds of auto and of the families, the near ones in turns with auto.
+    """The runs of median seconds of auto and of the families, the close ones in turns with auto.
 
-    What a machine does meanwhile then happens to all alike. Families far from the best run once.
+    Other work on the machine then affects all alike. Families far from the best run once.
     """
     best = min(model["seconds"] for model in first.values())
     near = [name for name in first if first[name]["seconds"] <= NEAR * best]
@@ -152,7 +152,7 @@ def seconds_of(cell: str) -> float:
 def one_case(
     con: duckdb.DuckDBPyConnection, data: Data, task: str, epsilon: float
 ) -> dict[str, Any] | None:
-    """One line of the record; None where no plan reached the tolerance."""
+    """One line of the record; None if no plan reached the tolerance."""
     estimated = estimates(call(con, "explain_training", data, task, {"epsilon": epsilon}))
     rule = "lbfgs" if data.l1 or data.features > 512 else "newton"
     possible = [name for name, one in estimated.items() if one is not None]  # the cheapest first
@@ -232,7 +232,7 @@ def main() -> None:
 
 
 def measured(given: argparse.Namespace) -> tuple[list[Any], list[Any]]:
-    """The cases of all data sets that were asked for, and scikit-learn beside them."""
+    """The cases of the chosen data sets, and scikit-learn's results."""
     con = tuskml.connect()
     con.execute(f"SET threads = {given.threads}")
     cases, beside = [], []

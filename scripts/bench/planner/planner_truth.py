@@ -37,14 +37,16 @@ ORDER = (
     *("newton", "lbfgs", "newton_cg", "dcd", "bgd"),
     *("svrg", "mgd", "sgd"),
 )
-"""In which plans are run: the likeliest first. Those without locks need several threads."""
+"""The order in which plans run: the likeliest first. Those without locks need several threads."""
 HALVES = ("fitted", "held", "fresh", "blind", "unseen", "sealed", "last", "once", "again", "third")
 FIRST_LIMIT, LEAST_LIMIT, TIMES = 8.0, 0.4, 5.0
 """Seconds of the first plan, of any, and how many times the best one's."""
 
 
 def alone() -> None:
-    """This process on one processor, whose constants are measured in processor seconds."""
+    """Restricts this process to one processor, whose constants are measured in processor
+    seconds.
+    """
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     os.environ.setdefault("XDG_CACHE_HOME", str(Path(tempfile.gettempdir()) / "planner_truth"))
 
@@ -66,7 +68,7 @@ def calibrate() -> None:
 
 
 class _ProcessorTime:
-    """`time`, but what a machine does meanwhile is not counted."""
+    """A replacement of `time` that does not count other work on the machine."""
 
     perf_counter = staticmethod(time.process_time)
     process_time = staticmethod(time.process_time)
@@ -105,7 +107,7 @@ def truth_of(case: Any) -> dict[str, dict[str, Any]]:
 
 
 def warm() -> None:
-    """What is imported and allocated once takes no part in the first case."""
+    """Imports and allocates in advance, so that the first case does not include it."""
     from truth_data import made_dense
 
     made = Set("warm", lambda: made_dense(1, 2000, 5, 1.0, "factors"), 1e-3)
@@ -150,7 +152,7 @@ def measured(given: argparse.Namespace, sets: list[Set]) -> list[dict[str, Any]]
 
 
 def planning_alone(cases: list[dict[str, Any]]) -> dict[str, str]:
-    """How much of a training its planning takes."""
+    """The share of planning in the time of a training."""
     took = [(case["planning"], case["auto"]["seconds"], case["key"]) for case in cases]
     over = [one for one in took if one[0] > max(0.002, 0.05 * one[1])]
     shares = [mine / whole for mine, whole, _ in took if whole >= 0.04]

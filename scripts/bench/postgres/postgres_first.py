@@ -37,7 +37,7 @@ def fresh(sql: str, settings: Settings) -> Run:
 
 
 def later(settings: Settings) -> Run:
-    """In one connection."""
+    """A run of later trainings in one connection."""
     session = server.Session(settings)
     return lambda: session.timed(TRAIN)[1]
 

@@ -29,7 +29,7 @@ from tuskml.learners.paths.scheduled import Lasso, Rows
 from tuskml.schedule import Correlations, Dynamic, Prioritised
 
 GOALS = (1e-1, 1e-2, 1e-3)
-"""Of the objective above the least one, as shares of it."""
+"""Differences to the least objective, as shares of it."""
 THRESHOLD = 0.9
 MOST_PASSES = 200
 
@@ -45,10 +45,10 @@ class Random:
         return self.random.choice(self.n, self.at_once, replace=False, shuffle=False)
 
     def settle(self, places: Any, change: Any, distance: Any) -> None:
-        """Nothing is kept."""
+        """Keeps nothing."""
 
     def products(self, places: Any) -> None:
-        """Nothing is known."""
+        """Returns None: no products are known."""
 
 
 class Watch:
@@ -83,7 +83,7 @@ class Watch:
 
 
 def run_updates(data: Problem, counts: list[int], wanted: list[str]) -> list[dict[str, Any]]:
-    """By approach and number of concurrent updates."""
+    """Results by approach and number of concurrent updates."""
     found = []
     d = data.x.shape[1]
     for at_once in counts:
@@ -113,7 +113,7 @@ def run_updates(data: Problem, counts: list[int], wanted: list[str]) -> list[dic
 
 
 def run_depth(data: Problem, at_once: int, latency: float, repeat: int) -> list[dict[str, Any]]:
-    """By depth; the runs take turns."""
+    """Results by depth; the runs take turns."""
     found = []
     d = data.x.shape[1]
     for _ in range(repeat):
@@ -139,7 +139,7 @@ def run_depth(data: Problem, at_once: int, latency: float, repeat: int) -> list[
 
 
 def main() -> None:
-    """What is asked for."""
+    """Runs the chosen part."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--what", choices=["updates", "depth", "plot"], default="updates")
     parser.add_argument("--rows", type=int, default=463)

@@ -47,7 +47,7 @@ RESOURCES = ("2 threads", "1 thread", "disk")
 MOST = 2.5
 """Times the seconds of the best plan, beyond which a plan is not run from the disk."""
 SPILLED_FROM, ROOM = 0.1, 0.8
-"""Of the rows: what the setting of DuckDB leaves them of memory, and what the cgroup leaves."""
+"""Share of the rows for which DuckDB's setting leaves memory, and for which the cgroup does."""
 UNLIMITED = 1 << 40
 
 
@@ -69,8 +69,9 @@ def main() -> None:
 
 
 def each_in_a_group(benchmark: str, problems: str) -> Iterator[tuple[Any, Any]]:
-    """What a benchmark's --one prints of each of these problems, in a process and a memory cgroup
-    of its own; problems: numbers with commas between."""
+    """Yields the output of a benchmark's --one for each of these problems, in a process and a
+    memory cgroup of its own; problems: numbers with commas between.
+    """
     run = str(Path(__file__).resolve().parents[1] / "run.py")
     for number in map(int, problems.split(",")):
         with memory_group.limited(UNLIMITED) as group:
@@ -96,7 +97,7 @@ def shown(problem: Any, found: dict[str, dict[str, Any]]) -> None:
 
 
 def one(problem: Any, path: Path, given: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Of one problem, by resources and plan: seconds and iterations; and what `auto` takes."""
+    """Seconds and iterations of one problem by resources and plan; and those of `auto`."""
     _, _, task, options = problem
     size = given.megabytes << 20
     group = memory_group.Group(path, 1 if (path / "memory.limit_in_bytes").exists() else 2)
@@ -123,7 +124,7 @@ def one(problem: Any, path: Path, given: argparse.Namespace) -> dict[str, dict[s
 
 @contextmanager
 def spilling(problem: Any, size: int, parent: str | None) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection whose table t has a given number of bytes of the problem's rows, most of which
+    """A connection whose table t has `size` bytes of the problem's rows, most of which
     trainings spill to a folder in the parent.
     """
     d, alike, *_ = problem
@@ -136,7 +137,7 @@ def spilling(problem: Any, size: int, parent: str | None) -> Iterator[duckdb.Duc
 
 
 def plans_for(where: str, found: dict[str, dict[str, Any]]) -> list[str]:
-    """From the disk, those that are not far behind in memory."""
+    """The plans to run; from the disk, those that are close to the best in memory."""
     if where != "disk":
         return list(PLANS)
     before = found["2 threads"]

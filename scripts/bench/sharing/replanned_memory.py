@@ -1,4 +1,5 @@
-"""Re-planning when memory no longer holds the spilled rows, beside the plan chosen at the start.
+"""Re-planning when memory no longer holds the spilled rows, compared with the plan chosen at the
+start.
 
     python scripts/bench/run.py replanned_memory --megabytes 100 --problems 6,7
 
@@ -31,7 +32,7 @@ from tuskml.learners.linear import training
 from tuskml.learners.linear.planner import replanning
 
 PARTS = (0.1, 0.4)
-"""Of the seconds that a training takes alone, after which memory falls."""
+"""Shares of a training's time alone, after which memory falls."""
 
 
 def main() -> None:
@@ -99,10 +100,10 @@ def timed(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[float, str]:
 
 
 class Falling:
-    """The limit of a group falls a given number of seconds after a training has begun to iterate.
+    """Lowers the limit of a group some seconds after a training has started to iterate.
 
-    began: when that was, by the monotonic clock; the disk has all rows by then, so that the kernel
-    need not write them before it gives up their pages.
+    began: that time, by the monotonic clock; the disk has all rows by then, so that the kernel
+    need not write them before it evicts their pages.
     """
 
     def __init__(self, group: memory_group.Group, after: float, room: int, back: bool) -> None:

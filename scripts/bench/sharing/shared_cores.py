@@ -46,7 +46,7 @@ OPTIONS = {
 
 
 class Trainer:
-    """A process that trains when it is asked to."""
+    """A process that trains on request."""
 
     def __init__(self, rows: int, options: str, table: str) -> None:
         self.process = subprocess.Popen(

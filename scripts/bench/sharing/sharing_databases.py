@@ -79,7 +79,7 @@ SETTINGS = ("shares", "off")
 
 
 class Trainer:
-    """A process that trains when it is asked to, in a DuckDB of its own or a server's session."""
+    """A process that trains on request, in a DuckDB of its own or a server's session."""
 
     def __init__(self, where: str, rows: int, table: str) -> None:
         self.where = where
@@ -112,9 +112,9 @@ class Trainer:
 
 @contextmanager
 def served(rows: int) -> Iterator[tuple[str, str]]:
-    """How to connect to a server that has a table of rows, and its table of shares.
+    """The connection string of a server that has a table of rows, and its table of shares.
 
-    TUSKML_BENCH_POSTGRES and TUSKML_SHARES name them where a server runs already.
+    TUSKML_BENCH_POSTGRES and TUSKML_SHARES name them if a server already runs.
     """
     with ExitStack() as stack:
         given = os.environ.get("TUSKML_BENCH_POSTGRES")
@@ -129,7 +129,7 @@ def served(rows: int) -> Iterator[tuple[str, str]]:
 
 
 def started(stack: ExitStack) -> tuple[str, str]:
-    """The same of a server that ends with the stack."""
+    """Starts a server that ends with the stack."""
     spec = importlib.util.spec_from_file_location("cluster", CLUSTER)
     assert spec is not None
     assert spec.loader is not None

@@ -64,7 +64,7 @@ FROM (SELECT i, [hash(i, j, {number}) % 1000 / 1000 FOR j IN range(28)]::FLOAT[]
 
 
 def make(folder: Path, given: argparse.Namespace) -> None:
-    """A project of a given number of models, and the file with their rows."""
+    """Makes a project of `given.models` models, and the file with their rows."""
     (folder / "models").mkdir()
     (folder / "dbt_project.yml").write_text(PROJECT)
     (folder / "profiles.yml").write_text(PROFILE.format(threads=given.threads))
@@ -80,7 +80,7 @@ def make(folder: Path, given: argparse.Namespace) -> None:
 
 
 class Dbt:
-    """A process that runs dbt when it is asked to."""
+    """A process that runs dbt on request."""
 
     def __init__(self, folder: Path, table: str) -> None:
         self.process = subprocess.Popen(

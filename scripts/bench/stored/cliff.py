@@ -59,7 +59,7 @@ KEPT = (
     "loss",
     "plan",
 )
-"""Of what out_of_core.py tells of a training."""
+"""Results of out_of_core.py that are kept."""
 
 
 def main() -> None:
@@ -117,7 +117,7 @@ def draw(rows: list[dict[str, Any]], folder: Path) -> None:
 def point(
     root: Path, ratio: float, speed: tuple[float, float], given: argparse.Namespace
 ) -> dict[str, Any]:
-    """One size of model."""
+    """Measures one size of model."""
     cache = size_of(given.cache)
     n = max(1, int(ratio * cache / 4))
     with connected(root, given.threads) as con:
@@ -154,7 +154,7 @@ def group_point(
     given: argparse.Namespace,
     before: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """One size of model in a memory cgroup; before: the smaller ones."""
+    """Measures one size of model in a memory cgroup; before: the smaller ones."""
     import out_of_core
 
     weights = ratio * size_of(given.cache)
@@ -193,7 +193,7 @@ def group_point(
 
 
 def moved_bytes(plan: str) -> float:
-    """Those that an epoch must move in each direction, by a model's plan; 0: it is in memory."""
+    """Bytes that an epoch must move in each direction, by a model's plan; 0: it is in memory."""
     if "MB per epoch" not in plan:
         return 0.0
     return float(plan.partition(" MB per epoch")[0].rpartition(" ")[2].replace(",", "")) * 1e6
@@ -234,7 +234,7 @@ def train(
     given: argparse.Namespace,
     more: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A training; seconds per epoch as they were told.
+    """A training; seconds per epoch as reported.
 
     cache: None without a store; more: options.
     """
@@ -296,16 +296,16 @@ def bandwidth(folder: Path) -> tuple[float, float]:
 
 
 class Forgets(Protocol):
-    """What has pages of its own to let go of."""
+    """An object that can drop its own pages."""
 
     def forget(self) -> None: ...
 
 
 @contextmanager
 def squeezed(root: Path, limit: int = 0, held: Sequence[Forgets] = ()) -> Iterator[None]:
-    """The page cache forgets this process's files below `root`, again and again.
+    """Repeatedly drops this process's files below `root` from the page cache.
 
-    limit: only while they have more bytes there; held: what forgets pages as well.
+    limit: only while they have more bytes there; held: other objects that drop pages as well.
     """
     ended = threading.Event()
 
@@ -348,7 +348,7 @@ def cached(file: int) -> int:
 
 
 def size_of(text: str) -> int:
-    """Bytes; of less than the option takes, so that small models show what large ones do."""
+    """Bytes; also below the option's minimum, so that small models behave like large ones."""
     from tuskml.learners.options import kinds
 
     kinds.LEAST_CACHE = 1 << 20

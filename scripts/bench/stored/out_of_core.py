@@ -59,7 +59,7 @@ ASKED = {"KV": 3.0, "mapped": 1.5}
 SEGMENT_ROWS = 1 << 16
 LEAST_CACHE = 2 << 20
 MOST_IDS = (1 << 31) - 1
-"""Of rows as they are packed: 8 GiB of weights less one."""
+"""Ids of packed rows: 8 GiB of weights less one."""
 LOOK = 0.02
 """Seconds between two looks at the memory that is held."""
 FIRST, NEXT = "first epoch s", "next epochs s"
@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Its options."""
+    """The parser of its options."""
     made = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -110,7 +110,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def goals(found: dict[str, dict[str, Any]]) -> None:
-    """How many times faster than the others: a whole training, and an epoch."""
+    """Prints the ratios to the others: of a whole training, and of an epoch."""
     routes = found.get("routes", {})
     if "total s" not in routes:
         return
@@ -128,7 +128,7 @@ def goals(found: dict[str, dict[str, Any]]) -> None:
 def apart(
     name: str, cache: str, given: argparse.Namespace, arguments: list[str]
 ) -> dict[str, Any]:
-    """A contender in a process of its own, which a memory group holds; what is on the page.
+    """Runs a contender in a process of its own, in a memory group; returns its output.
 
     arguments: those of `given`.
     """
@@ -161,7 +161,7 @@ def apart(
 
 
 def share_of(name: str, given: argparse.Namespace) -> float:
-    """Of the rows."""
+    """The contender's share of the rows."""
     shares = dict(part.split("=") for part in given.shares.split(";") if part)
     return float(shares.get(name, shares.get(name.partition(",")[0], 1)))
 
@@ -201,7 +201,7 @@ def one(name: str, cache: str, group: str, given: argparse.Namespace) -> dict[st
 
 
 def options_of(name: str, cache: int, given: argparse.Namespace) -> dict[str, Any]:
-    """Of its training."""
+    """The options of its training."""
     options = {
         "threads": given.threads,
         "max_iter": given.epochs,
@@ -217,7 +217,7 @@ def options_of(name: str, cache: int, given: argparse.Namespace) -> dict[str, An
 
 
 def told(found: dict[str, Any], entry: Entry, share: float) -> dict[str, Any]:
-    """What is on the page of a training that just ended."""
+    """The printed results of a training that just ended."""
     whole = time.perf_counter() - entry.began
     moved, busy = entry.moved(), time.process_time() - entry.busy
     epochs, counters = found["epochs"], found["counters"]
@@ -242,7 +242,7 @@ def told(found: dict[str, Any], entry: Entry, share: float) -> dict[str, Any]:
 
 
 def packed(n: int, share: float, given: argparse.Namespace) -> Any:
-    """The first rows of all, a share of them: a group, and what holds its memory."""
+    """The first rows, by a share: a group, and the object that owns its memory."""
     total = int(n * given.each) // cliff.ENTRIES
     what = stored_data.Sparse("tail", total, n, cliff.ENTRIES, 1.0, 5)
 
@@ -263,7 +263,7 @@ def packed(n: int, share: float, given: argparse.Namespace) -> Any:
 
 
 def trained(rows: Any, options: dict[str, Any], root: Path) -> dict[str, Any]:
-    """Trains on packed rows; seconds of each epoch as they were told."""
+    """Trains on packed rows; seconds of each epoch as reported."""
     from tuskml.groups.stored import train_stored
     from tuskml.learners import events, registry
     from tuskml.learners.learner import Request
@@ -310,7 +310,7 @@ def timed() -> Iterator[list[float]]:
 
 
 def warm(root: Path, options: dict[str, Any]) -> None:
-    """Imports and maps what a training needs, by one of a few rows."""
+    """Imports and maps the needs of a training, by one on a few rows."""
     ids = np.arange(4 * cliff.ENTRIES, dtype=np.int32).reshape(4, cliff.ENTRIES)
     rows, kept = sparse_segments([(ids, np.array([True, False] * 2))], ids.size)
     trained(rows, options | {"max_iter": 2}, root)
@@ -318,7 +318,7 @@ def warm(root: Path, options: dict[str, Any]) -> None:
 
 
 class Entry:
-    """Where the seconds and bytes of a contender begin, and its limit."""
+    """The start of a contender's seconds and bytes, and its limit."""
 
     def __init__(self, root: Path, group: Path | None, limit: int, mapped: bool) -> None:
         self.root, self.group, self.limit, self.mapped = root, group, limit, mapped
@@ -338,7 +338,7 @@ class Entry:
 
     @contextmanager
     def _watched(self, group: Path) -> Iterator[None]:
-        """Notes the most memory that the group's processes hold beside its page cache."""
+        """Notes the peak memory of the group's processes, without its page cache."""
         ended = threading.Event()
 
         def watch() -> None:

@@ -1,4 +1,5 @@
-"""Weights a second in and out of the working store, by weights a key, beside plain plyvel loops.
+"""Weights a second in and out of the working store, by weights a key, compared with plain plyvel
+loops.
 
     store.py [--weights N] [--disk DIR] [--memory BYTES] [--json FILE]
 
@@ -65,7 +66,7 @@ def main() -> None:
 
 
 def measure(folder: Path, n_keys: int, width: int, memory: int) -> Iterator[tuple[str, float]]:
-    """(what, keys a second) of both contenders."""
+    """Yields (what, keys a second) of both contenders."""
     values = np.random.default_rng(0).random((BATCH, width), np.float32)
     rounds = {
         "put, rising": [np.arange(n_keys)],
@@ -108,7 +109,7 @@ def rate(work: Work, rounds: list[np.ndarray], threads: int) -> float:
 
 
 def run(work: Work, batches: list[np.ndarray]) -> None:
-    """One thread's share."""
+    """Runs one thread's share."""
     for keys in batches:
         work(keys)
 

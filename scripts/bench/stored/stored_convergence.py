@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def measure(name: str, memory: str, given: argparse.Namespace, results: Results) -> None:
-    """Every method at every number of threads; what is refused is said and left out."""
+    """Runs every method with every number of threads; prints and skips the rejected ones."""
     data = stored_runs.data_of(name, given)
     stored_runs.say(f"{name}, cache {memory}")
     for threads in given.threads:
@@ -105,7 +105,7 @@ def compare(name: str, memory: str, threads: Iterable[int], results: Results) ->
 
 
 def row(key: Key, timed: Timed) -> dict[str, Any]:
-    """For JSON."""
+    """A row for JSON."""
     return dict(zip(("data", "cache", "method", "threads"), key, strict=True)) | timed.as_dict()
 
 
@@ -163,7 +163,7 @@ def speeds(memory: str, names: list[str], given: argparse.Namespace, mine: Resul
 
 
 def select(results: Results, name: str) -> list[tuple[Key, Timed]]:
-    """Those of a data set."""
+    """Selects the results of a data set."""
     return [(key, timed) for key, timed in results.items() if key[0] == name]
 
 

@@ -76,7 +76,7 @@ def measure(data: Data, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def once(data: Data, options: dict[str, Any], given: argparse.Namespace) -> Trained:
-    """One training in a fresh root."""
+    """Runs one training in a fresh root."""
     with (
         stored_runs.stores(given.store) as root,
         stored_runs.connected(data, root, max(given.threads)) as con,
@@ -85,7 +85,7 @@ def once(data: Data, options: dict[str, Any], given: argparse.Namespace) -> Trai
 
 
 def header() -> str:
-    """Of the lines."""
+    """The header of the lines."""
     names = ("asked of store", *(name.replace("_", " ") for name in SHOWN))
     return f"{'K':>7} {'threads':>7} " + " ".join(f"{name:>21}" for name in names)
 
@@ -97,7 +97,7 @@ def line(row: dict[str, Any]) -> str:
 
 
 def compare(name: str, rows: Rows) -> None:
-    """How many times fewer than KV-1, whose every feature of a chunk is a request."""
+    """Prints the ratio to KV-1, whose every feature of a chunk is a request."""
     base = next((row["asked"] for row in rows if row["top"] == 0 and row["threads"] == 1), None)
     if base is None:
         return

@@ -1,4 +1,4 @@
-"""Topics of documents: tokens per second and the likelihood over time, beside tomotopy.
+"""Topics of documents: tokens per second and the likelihood over time, compared with tomotopy.
 
 python scripts/bench/run.py lda --contender tuskml --topics 100 --scale 0.2
 PEERS/bin/python scripts/bench/topics/lda.py --contender tomotopy --topics 100 --scale 0.2
@@ -30,7 +30,7 @@ Likelihood = Callable[[], float]
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--contender", choices=["tuskml", "tomotopy"], default="tuskml")
     parser.add_argument("--corpus", choices=["planted", "docstrings"], default="planted")
@@ -101,7 +101,7 @@ def resident() -> int:
 
 
 def entries(corpus: corpora.Corpus) -> Iterator[tuple[Any, Any, Any]]:
-    """Of ranges of documents: where each begins among the entries, ids and counts."""
+    """Yields for ranges of documents the start of each among the entries, ids and counts."""
     word, start, words = corpus
     for first in range(0, len(start) - 1, 20_000):
         last = min(first + 20_000, len(start) - 1)
@@ -113,7 +113,7 @@ def entries(corpus: corpora.Corpus) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def ours(corpus: corpora.Corpus, given: argparse.Namespace) -> tuple[Step, Likelihood]:
-    """The kernels on rows as the packer leaves them."""
+    """The kernels on rows in the packer's layout."""
     from rowblock import linked_entries
 
     from tuskml.kernels.passes import Pass

@@ -29,7 +29,7 @@ from lda import entries, resident
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokens", type=int, default=5_000_000)
     parser.add_argument("--words", type=int, default=50_000)
@@ -84,7 +84,7 @@ def write(file: str, given: argparse.Namespace) -> None:
 
 
 def train(given: argparse.Namespace) -> None:
-    """Trains, and prints what it took."""
+    """Trains, and prints the memory and seconds."""
     import tuskml
 
     with TemporaryDirectory() as folder, tuskml.connect(given.file, read_only=True) as con:

@@ -1,4 +1,4 @@
-"""Online variational Bayes: `lda` beside scikit-learn and gensim, on docstrings.
+"""Online variational Bayes: `lda` compared with scikit-learn and gensim, on docstrings.
 
 python scripts/bench/run.py online_vb --documents 3000 --topics 50 --passes 5
 
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def ours(trained: Documents, held: Documents, given: argparse.Namespace) -> tuple[float, float]:
-    """By SQL."""
+    """Trains by SQL."""
     given.sweeps, given.threads = given.passes, 1
     given.more = {"algorithm": "online_vb", "batch_size": BATCH, "threads": 1}
     made = Ours(trained, held, given)

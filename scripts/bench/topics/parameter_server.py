@@ -1,4 +1,4 @@
-"""Rotation beside a parameter server: the objective by data, with simulated workers.
+"""Rotation compared with a parameter server: the objective by data, with simulated workers.
 
 python scripts/bench/run.py parameter_server --workers 8,32 --sweeps 30
 
@@ -88,7 +88,9 @@ class Simulated:
             self.round(tokens[mine], shared=kind == "rotation")
 
     def round(self, tokens: Ints, shared: bool) -> None:
-        """Each worker draws its tokens of these, one after the other, beside the others."""
+        """Each worker draws its tokens of these, one after the other, in parallel with the
+        others.
+        """
         own = [tokens[self.part[tokens] == p] for p in range(self.workers)]
         copies = 1 if shared else self.workers
         n_wk = np.repeat(self.n_wk[None], copies, axis=0)

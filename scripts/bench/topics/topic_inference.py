@@ -1,4 +1,5 @@
-"""Topics of documents that were not trained on: predict_topics by SQL beside tomotopy's infer.
+"""Topics of documents that were not trained on: predict_topics by SQL compared with tomotopy's
+infer.
 
 python scripts/bench/run.py topic_inference --topics 100
 
@@ -27,7 +28,7 @@ Documents = list[list[str]]
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", choices=["planted", "docstrings"], default="docstrings")
     parser.add_argument("--documents", type=int, default=20_000)
@@ -119,7 +120,7 @@ class Ours:
         )
 
     def perplexity(self) -> float:
-        """Of the second halves by the topics of the first ones."""
+        """The perplexity of the second halves by the topics of the first ones."""
         from topic_blob import read
 
         from tuskml.learners.topics.payload import topics_of_payload
@@ -151,14 +152,14 @@ class Theirs:
         self.documents = [self.model.make_doc(one) for one in self.held]
 
     def infer(self) -> Any:
-        """The topics of the documents that were made."""
+        """The topics of the prepared documents."""
         given = self.given
         return self.model.infer(
             self.documents, iterations=given.iterations, workers=given.threads
         )[0]
 
     def perplexity(self) -> float:
-        """Of the second halves by the topics of the first ones."""
+        """The perplexity of the second halves by the topics of the first ones."""
         self.documents = [self.model.make_doc(halves(one)[0]) for one in self.held]
         theta = np.array(self.infer())
         phi = np.array([self.model.get_topic_word_dist(k) for k in range(self.given.topics)])

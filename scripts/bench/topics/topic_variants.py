@@ -1,4 +1,5 @@
-"""Samplers of topics beside that of `lda`: F+LDA, and LightLDA with alias tables, by likelihood.
+"""Samplers of topics compared with that of `lda`: F+LDA, and LightLDA with alias tables, by
+likelihood.
 
 python scripts/bench/run.py topic_variants --topics 100 --seconds 8
 
@@ -41,7 +42,7 @@ class State(ctypes.Structure):
 
 
 class Variant:
-    """A sampler of variants.cpp: its tokens, and what is counted of them."""
+    """A sampler of variants.cpp: its tokens and counts."""
 
     def __init__(self, library: ctypes.CDLL, mode: int, corpus: corpora.Corpus, k: int) -> None:
         word, start, words = corpus
@@ -63,7 +64,7 @@ class Variant:
         self.library, self.mode, self.topics = library, mode, k
 
     def step(self, sweeps: int) -> None:
-        """Draws each token a given number of times."""
+        """Draws each token `sweeps` times."""
         self.library.sweep(ctypes.byref(self.state), self.mode, sweeps)
 
     def likelihood(self) -> float:
@@ -83,7 +84,7 @@ class Variant:
 
 
 def main() -> None:
-    """Sweeps with each sampler for a given number of seconds."""
+    """Sweeps with each sampler for some seconds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--topics", type=int, default=100)
     parser.add_argument("--documents", type=int, default=8000)

@@ -1,4 +1,4 @@
-"""Boosted trees beside LightGBM, in one run.
+"""Boosted trees compared with LightGBM, in one run.
 
 python scripts/bench/run.py boosting --rows 1000000 --repeat 3
 
@@ -50,7 +50,7 @@ def table(con: duckdb.DuckDBPyConnection, name: str, x: Any, **columns: Any) -> 
 
 
 def timed(call: Callable[[], Any], times: Times) -> Any:
-    """What the call returns; its seconds of the wall clock and of processors are noted."""
+    """The result of the call; notes its seconds of the wall clock and of processors."""
     began, used = time.perf_counter(), time.process_time()
     found = call()
     times.append((time.perf_counter() - began, time.process_time() - used))
@@ -185,7 +185,7 @@ def show(times: dict[str, Times], notes: dict[str, str]) -> None:
 
 
 def main() -> None:
-    """Prints medians, ratios and what models are worth on held-out rows."""
+    """Prints medians, ratios and the quality of models on held-out rows."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=250_000)
     parser.add_argument("--groups", type=int, default=200)

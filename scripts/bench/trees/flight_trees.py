@@ -1,4 +1,4 @@
-"""Boosted trees of flights with their categories, beside LightGBM and XGBoost, in one run.
+"""Boosted trees of flights with their categories, compared with LightGBM and XGBoost, in one run.
 
 python scripts/bench/run.py flight_trees --repeat 3 --peers
 
@@ -29,8 +29,9 @@ import tuskml
 
 
 def coded(frame: Any) -> tuple[Any, list[str], list[int]]:
-    """The frame with the number of each category's level, the columns of numbers, and the places
-    of the categories among them, from 0 on."""
+    """The frame with the number of each category's level, the columns of numbers, and the
+    indices of the categories among them, from 0 on.
+    """
     names = [name for name in frame.columns if name != "late"]
     for name in FLIGHT_CATEGORIES:
         frame[f"{name}_code"] = frame[name].astype("category").cat.codes.astype(np.float32)

@@ -1,4 +1,5 @@
-"""What `explain_training` expects of random forests, beside what they take, and scikit-learn's.
+"""What `explain_training` expects of random forests, compared with what they take, and
+scikit-learn's.
 
 python scripts/bench/run.py forest_estimates --threads 2
 

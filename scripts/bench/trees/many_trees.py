@@ -1,4 +1,4 @@
-"""Many small groups of boosted trees in one statement: time, and memory beside the rows'.
+"""Many small groups of boosted trees in one statement: time, and memory compared with the rows'.
 
 python scripts/bench/run.py many_trees --groups 100000 --threads 2
 python scripts/bench/run.py many_trees --groups 1000 --threads 1 --shared 15 31 63

@@ -35,7 +35,7 @@ MOST_HELD = 1000
 Groups = list[tuple[np.ndarray, np.ndarray]]
 """The rows that train each group, and those that judge it."""
 Scores = list[Floats]
-"""Of each group the predictions (n,), or the probabilities of all classes (n, K)."""
+"""For each group the predictions (n,), or the probabilities of all classes (n, K)."""
 
 
 def groups_of(rows: Rows, size: int) -> Groups:
@@ -175,7 +175,7 @@ Cases = dict[str, dict[str, float]]
 
 
 def losses(given: argparse.Namespace) -> Cases:
-    """Trains and judges all that was asked for."""
+    """Trains and judges all chosen contenders."""
     folder = given.data_dir / "small_groups"
     folder.mkdir(parents=True, exist_ok=True)
     kept_in = folder / "peers.json"
@@ -219,8 +219,9 @@ def ranks(cases: Cases) -> dict[str, float]:
 
 
 def by_set(cases: Cases) -> dict[str, dict[str, float]]:
-    """How many times as large as the best one's each contender's loss is, for each set: the
-    geometric mean of its sizes."""
+    """The ratio of each contender's loss to the best one's, for each set: the geometric mean
+    over its sizes.
+    """
     names = list(cases)
     table = np.log(np.maximum([list(one.values()) for one in cases.values()], 1e-12))
     table -= table.min(axis=0)

@@ -21,11 +21,11 @@ from many_trees import memory
 import tuskml
 
 OF_A_ROW = 32
-"""Bytes that training has for each row beside its bins: `kernels/native/trees/sample.hpp`."""
+"""Bytes of a training for each row besides its bins: `kernels/native/trees/sample.hpp`."""
 
 
 def main() -> None:
-    """Prints the bytes per cell, asked and measured."""
+    """Prints the bytes per cell, estimated and measured."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--features", type=int, default=28)

@@ -1,4 +1,4 @@
-"""Predictions of boosted trees beside LightGBM's own predictor in C, on as many threads.
+"""Predictions of boosted trees compared with LightGBM's own predictor in C, on as many threads.
 
 python scripts/bench/run.py tree_predictions --rows 1000000 --threads 2
 

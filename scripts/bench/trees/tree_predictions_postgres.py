@@ -1,4 +1,5 @@
-"""Predictions of boosted trees in PostgreSQL beside DuckDB's, in rows per second of a processor.
+"""Predictions of boosted trees in PostgreSQL compared with DuckDB's, in rows per second of a
+processor.
 
 python scripts/bench/run.py tree_predictions_postgres --rows 100000
 
@@ -88,7 +89,7 @@ def in_duckdb(given: argparse.Namespace) -> list[float]:
 
 
 def in_postgres(given: argparse.Namespace) -> list[float]:
-    """The same by a private server."""
+    """Rows per second in a private server."""
     series = f"generate_series(0::bigint, {given.rows - 1}) AS r (i)"
     words = {"array": "ARRAY", "real": "real", "series": series}
     with (

@@ -1,4 +1,5 @@
-"""Boosted trees of groups whose sizes follow Zipf's law, beside LightGBM's ways to train them.
+"""Boosted trees of groups whose sizes follow Zipf's law, compared with LightGBM's ways to train
+them.
 
 python scripts/bench/run.py zipf_trees --rows 2000000 --groups 1000
 
