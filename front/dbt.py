@@ -118,11 +118,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
     action = actions.add_parser("init", help="create an example project about flights")
     action.add_argument("folder", type=Path, metavar="FOLDER", help="where; it must not exist")
-    given = parser.parse_args(argv)
+    args = parser.parse_args(argv)
     try:
-        if given.action == "init":
-            init(given.folder)
-            print(f"next: cd {given.folder} && dbt deps && dbt build")
+        if args.action == "init":
+            init(args.folder)
+            print(f"next: cd {args.folder} && dbt deps && dbt build")
         else:
             print(packages(), end="")
     except (TuskError, OSError) as error:

@@ -31,7 +31,7 @@ import duckdb
 from tuskml.databases.connection import renew_registry, run_registry_macros, sql_text
 from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
-from tuskml.databases.opening import opened
+from tuskml.databases.opening import open_database
 from tuskml.databases.postgres import Postgres
 from tuskml.errors import DataError, Interrupted, TuskError, nearest
 from tuskml.model.any_model import model_in
@@ -92,7 +92,7 @@ COLUMNS = tuple(Entry.__dataclass_fields__)
 
 def create(connection: Any) -> None:
     """Creates the registry; renews the models of one that an older tuskml made."""
-    with opened(connection, make=True) as database:
+    with open_database(connection, make=True) as database:
         if isinstance(database, DuckDB):
             if database.fetch("SELECT lower(current_database())") == [("tuskml",)]:
                 raise DataError(SAME_NAME)
@@ -277,7 +277,7 @@ def drop(connection: Any, name: str, version: int | None = None, group: str | No
         chosen = f"FROM tuskml.models WHERE {' AND '.join(rows)}"
         if version is not None and database.fetch(f"SELECT 1 {chosen} AND stage = 'deployed'"):
             raise DataError(f"version {version} of {name!r} is deployed, deploy another one first")
-        with granted(database, "drop", "DELETE"):
+        with naming_missing_rights(database, "drop", "DELETE"):
             found = database.fetch(f"DELETE {chosen} RETURNING version")
     if not found:
         what = "version" if version is None else f"version {version}"
@@ -294,7 +294,7 @@ def drop(connection: Any, name: str, version: int | None = None, group: str | No
 def _registry(connection: Any) -> Iterator[Database]:
     """The database, if it has a registry. An interrupt there cancels no training."""
     try:
-        with opened(connection) as database:
+        with open_database(connection) as database:
             if database.relation(["tuskml", "models"]) is None:
                 raise DataError(NO_REGISTRY)
             yield database
@@ -317,7 +317,7 @@ def _lost_race(error: BaseException | None) -> bool:
 
 
 @contextmanager
-def granted(database: Database, action: str, right: str) -> Iterator[None]:
+def naming_missing_rights(database: Database, action: str, right: str) -> Iterator[None]:
     """Turns PostgreSQL's error for a missing right into a sentence with the GRANT that adds it."""
     try:
         yield
@@ -348,7 +348,7 @@ def _change(connection: Any, function: str, name: str, **given: int | str | None
         named = [f"{key} := {_literal(database, v)}" for key, v in given.items() if v is not None]
         call = f"{database.function(function)}({', '.join([database.text(name), *named])})"
         if isinstance(database, Postgres):
-            with granted(database, function, "UPDATE (stage, deployed_at)"):
+            with naming_missing_rights(database, function, "UPDATE (stage, deployed_at)"):
                 return int(database.fetch(f"SELECT {call}")[0][0])
         rows = database.fetch(
             f"INSERT OR REPLACE INTO tuskml.models BY NAME FROM {call} RETURNING stage"

@@ -8,20 +8,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tuskml.api.argument_checks import refuse_replace
 from tuskml.api.curves import curve_names, fetch_curve
 from tuskml.api.joining import Joined, ModelLike, joined
-from tuskml.api.refusing import refuse_replace
 from tuskml.databases.database import Database, Row, kind_of
 from tuskml.databases.frames import Form, checked_form, fetched
-from tuskml.databases.keeping import Into, keep
-from tuskml.databases.opening import opened
+from tuskml.databases.opening import open_database
+from tuskml.databases.results import Into, keep
 from tuskml.databases.sources import Rows, Scope, listed, rows_of, scope_of
 from tuskml.errors import DataError, nearest, one_of
 from tuskml.learners.options.by_name import ByName
 from tuskml.learners.tasks import labelled
 from tuskml.model.answers import Answers, Kind
-from tuskml.model.by_group import Models, as_key
-from tuskml.text.calls import explained
+from tuskml.model.group_models import Models, as_key
+from tuskml.text.calls import with_clear_errors
 from tuskml.text.expressions import column_named, one, quoted
 from tuskml.udas.tasks import TASK_TABLE
 
@@ -40,7 +40,7 @@ FUNCTIONS = {"f1_macro": "f1_score"}
 CURVE_ARGUMENTS = {"calibration": "tusk_high, tusk_p, 10", "confusion": "tusk_y, tusk_c"}
 
 
-@explained
+@with_clear_errors
 def predict(
     connection: object,
     model: ModelLike,
@@ -87,15 +87,18 @@ def predict(
         raise DataError(f"kind is {kind!r}, expected {one_of(NAMES)}{nearest(str(kind), NAMES)}")
     form: Form = "numpy" if into is not None else checked_form(returns, source)
     refuse_replace(replace, into)
-    with opened(connection, into is not None) as database, rows_of(database, source) as rows:
+    with (
+        open_database(connection, into is not None) as database,
+        rows_of(database, source) as rows,
+    ):
         scoring = resolve(database, model, scope_of(database, rows), features, group_by)
-        query = scoring.rows(kind, name or NAMES[kind], chosen(scoring.scope, columns))
+        query = scoring.rows(kind, name or NAMES[kind], chosen_columns(scoring.scope, columns))
         if into is not None:
             return keep(database, into, query, replace)
         return fetched(database, query, form)
 
 
-@explained
+@with_clear_errors
 def evaluate(
     connection: object,
     model: ModelLike,
@@ -138,7 +141,7 @@ def evaluate(
     >>> found["n_rows"], found["auc"], found["accuracy"]
     (9, 1.0, 1.0)
     """
-    with opened(connection) as database, rows_of(database, source) as rows:
+    with open_database(connection) as database, rows_of(database, source) as rows:
         scoring = resolve(database, model, scope_of(database, rows), features, group_by)
         if not labelled(scoring.models.task):
             raise DataError(
@@ -338,7 +341,7 @@ def metrics_in(row: Row, names: Sequence[str], several: bool = False) -> Metrics
     return {**counts, **dict(zip(names, values, strict=True))}
 
 
-def chosen(scope: Scope, columns: str | Sequence[str] | None) -> list[str]:
+def chosen_columns(scope: Scope, columns: str | Sequence[str] | None) -> list[str]:
     """The source's columns that stay. Raises DataError for an unknown name."""
     if columns is None:
         return list(scope.columns)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from tuskml.databases.connection import connect
 from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
-from tuskml.databases.opening import opened
+from tuskml.databases.opening import open_database
 from tuskml.databases.postgres import Postgres
 from tuskml.learners.machine.reading import LEAST, TABLES
 
@@ -46,7 +46,7 @@ class Texts(NamedTuple):
     scan: str
 
 
-def measured(tell: Tell, url: str | None = None) -> dict[str, dict[str, float]]:
+def measure(tell: Tell, url: str | None = None) -> dict[str, dict[str, float]]:
     """Measures the member `reading` of a calibration, by TABLES and kind, for databases that can
     be measured.
 
@@ -97,7 +97,7 @@ def of_postgres(url: str) -> Taken:
     """Returns the seconds to read a range of a table's blocks; a tuple is decoded up to its last
     column.
     """
-    with opened(url) as database:
+    with open_database(url) as database:
         assert isinstance(database, Postgres)
         found = []
         for d in WIDTHS:

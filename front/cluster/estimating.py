@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tuskml.cluster.parted.placing import possible
+from tuskml.cluster.parts.placement import possible
 from tuskml.cluster.shards.catalogue import Group
 from tuskml.cluster.shards.storages import register
 from tuskml.cluster.units import BATCH_ROWS, Batch, Units
@@ -65,9 +65,9 @@ def execution(units: Units, workers: int, remote: bool) -> Execution:
     found = piloted(units)
     groups = units.catalogue.groups
     sizes = sizes_of(groups)
-    asked = units.training.asked
-    request, s = asked.requests[0], len(asked.requests)
-    hops = any(learner_of(one.task).by_parts.hops(one) for one in asked.requests)
+    call = units.training.call
+    request, s = call.requests[0], len(call.requests)
+    hops = any(learner_of(one.task).by_parts.hops(one) for one in call.requests)
     known = found.passes, found.coefficients, found.features, int(sizes.max(initial=1))
     passes, exchanged = learner_of(request.task).by_parts.exchanges(request, *known)
     by_parts = learner_of(request.task).by_parts.slowdown

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tuskml.api.asked import Training
-from tuskml.cluster.on_worker import TASK
+from tuskml.api.call import Training
 from tuskml.cluster.shards.catalogue import Catalogue, Group, Shard
 from tuskml.cluster.shards.storages import storages
+from tuskml.cluster.worker import TASK
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.sources import Source
 from tuskml.groups.execution.executor import Unit
@@ -84,7 +84,7 @@ class Units:
         one_by_one: bool = False,
     ) -> None:
         self.database, self.training, self.catalogue = database, training, catalogue
-        most = 0 if one_by_one else max(1, BATCH_ROWS // len(training.asked.requests))
+        most = 0 if one_by_one else max(1, BATCH_ROWS // len(training.call.requests))
         self.held = Counter(place for group in catalogue.groups for place in group.shards)
         self.settings = settings(database)
         self.storages = storages(database.connection, (one.path for one in catalogue.shards))
@@ -95,7 +95,7 @@ class Units:
         }
 
     def unit(self, batch: Batch) -> Unit:
-        """The input of a worker (`on_worker.py`). Its key is a digest of everything that
+        """The input of a worker (`worker.py`). Its key is a digest of everything that
         decides it.
         """
         shards = [absolute(self.catalogue.shards[place]) for place in batch.shards]
@@ -122,19 +122,19 @@ class Units:
         return f"{first} and {more:,} more" if more else first
 
     def parted(self, group: Group, place: int) -> dict[str, Any]:
-        """The input of a worker for the rows of a group in a shard (`parted/on_parts.py`)."""
+        """The input of a worker for the rows of a group in a shard (`parts/part_rows.py`)."""
         shard = absolute(self.catalogue.shards[place])
         source = self.source(Batch((group,)), [shard], self.held[place] == 1)
-        options = self.training.asked.requests[0].options
+        options = self.training.call.requests[0].options
         given = json.loads(self.training.options)
         # If no option says how to treat gaps, the task decides, and a part has no task. With
         # several tasks each candidate has the same rows: those without gaps.
-        several = self.training.asked.task == ANY_TASK
+        several = self.training.call.task == ANY_TASK
         given.setdefault("missing", SKIP if several else options.missing)
         text = json.dumps(given, ensure_ascii=False)
-        asked = replace(self.training.asked, task=TASK)
-        training = replace(self.training, asked=asked, source=source, keys=(), options=text)
-        whole = self.training.asked
+        call = replace(self.training.call, task=TASK)
+        training = replace(self.training, call=call, source=source, keys=(), options=text)
+        whole = self.training.call
         checks = whole.search is None or options.invalid == "skip"
         return {
             **({"usable": [whole.task, self.training.options]} if checks else {}),
@@ -148,9 +148,9 @@ class Units:
 
     def order(self) -> dict[str, Any]:
         """Says how a part orders its rows."""
-        asked = self.training.asked
-        options = asked.requests[0].options
-        orders = any(learner_of(one.task).facts.orders for one in asked.requests)
+        call = self.training.call
+        options = call.requests[0].options
+        orders = any(learner_of(one.task).facts.orders for one in call.requests)
         return {"ordered": options.ordered or orders, "seed": options.seed}
 
     def source(self, batch: Batch, shards: Sequence[Shard], whole: bool) -> Source:

@@ -79,7 +79,7 @@ def version_grammar(command: Parser) -> None:
     add_json(command, "print one JSON object")
 
 
-def show_version(given: argparse.Namespace) -> None:
+def show_version(args: argparse.Namespace) -> None:
     """Prints it."""
     import duckdb  # slow to import
 
@@ -88,10 +88,10 @@ def show_version(given: argparse.Namespace) -> None:
         "duckdb": duckdb.__version__,
         "python": platform.python_version(),
     }
-    print(json.dumps(found) if given.json else f"tuskml {VERSION}")
+    print(json.dumps(found) if args.json else f"tuskml {VERSION}")
 
 
-def asked(argv: Sequence[str]) -> Sequence[str]:
+def arguments_of(argv: Sequence[str]) -> Sequence[str]:
     """The arguments; `tuskml help train` asks for help, too."""
     return [*argv[1:], "--help"] if argv[:1] == ["help"] else argv
 
@@ -100,9 +100,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status."""
     logging.getLogger("psycopg").addHandler(logging.NullHandler())  # it would write to our stderr
     try:
-        given = parser().parse_args(asked(sys.argv[1:] if argv is None else argv))
+        args = parser().parse_args(arguments_of(sys.argv[1:] if argv is None else argv))
         with ends_trainings():
-            given.run(given)
+            args.run(args)
         sys.stdout.flush()
     except SystemExit as stop:  # argparse has printed why
         return int(stop.code or 0)

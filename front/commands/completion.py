@@ -35,9 +35,9 @@ def grammar(command: Parser) -> None:
     command.add_argument("shell", choices=SHELLS, metavar="SHELL", help="bash, zsh or fish")
 
 
-def show_completion(given: argparse.Namespace) -> None:
+def show_completion(args: argparse.Namespace) -> None:
     """Prints the script."""
-    print(shtab.complete(unmarked(given.top), given.shell))
+    print(shtab.complete(unmarked(args.top), args.shell))
 
 
 def unmarked(top: Parser) -> Parser:

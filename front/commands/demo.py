@@ -119,13 +119,13 @@ def grammar(command: Parser) -> None:
     add_json(command, "print one JSON object instead of the story")
 
 
-def show_demo(given: argparse.Namespace) -> None:
+def show_demo(args: argparse.Namespace) -> None:
     """Runs the demo."""
-    if not given.json:
-        demo(given.output, given.rows)
+    if not args.json:
+        demo(args.output, args.rows)
         return
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
-        found = demo(given.output, given.rows)
+        found = demo(args.output, args.rows)
     print(json.dumps(plain(found), ensure_ascii=False, allow_nan=False))
 
 

@@ -65,11 +65,9 @@ def add_choices(action: Parser, name: str) -> None:
         action.add_argument("--force", action="store_true", help=force)
 
 
-def show_postgres(given: argparse.Namespace) -> None:
+def show_postgres(args: argparse.Namespace) -> None:
     """Runs the action, and prints its result."""
     from tuskml.databases.extension import install as postgres
 
-    request = postgres.Request(
-        given.pg_config, given.database, given.schema, given.scorer, given.force
-    )
-    postgres.show(postgres.run(given.action, request), given.json)
+    request = postgres.Request(args.pg_config, args.database, args.schema, args.scorer, args.force)
+    postgres.show(postgres.run(args.action, request), args.json)

@@ -20,7 +20,7 @@ from tuskml.databases.limits import cursor_of, own_cluster, share_limits
 from tuskml.errors import StoreError
 from tuskml.groups.contract.attachment import attach
 from tuskml.groups.execution.choosing import place_of
-from tuskml.late import late
+from tuskml.lazy import lazy_function
 from tuskml.schedule.forks import held_in_forks
 from tuskml.udas.duckdb import extension_path
 from tuskml.udas.model_fields import MODEL_FIELDS
@@ -359,7 +359,7 @@ def _write(where: int, account: int, given: Any) -> None:
             if cursor is None:
                 return
             texts = [part.decode() for part in given[:TEXTS]]
-            text = late("train_statement")(cursor, account, texts)
+            text = lazy_function("train_statement")(cursor, account, texts)
         if text is not None:
             _library[0].tusk_rounds_text(ctypes.c_void_p(where), text.encode())
 

@@ -90,13 +90,17 @@ def row_groups_of(
     database: DuckDB, source: str, files: Sequence[str], label: str, features: str
 ) -> DuckRowGroups | None:
     """The row groups of a table, or of Parquet files; None without any, as for a view."""
-    asked = f"{label} {features}"
-    found = of_parquet(database, files, asked) if files else of_table(database, source, asked)
+    expressions = f"{label} {features}"
+    found = (
+        of_parquet(database, files, expressions)
+        if files
+        else of_table(database, source, expressions)
+    )
     return None if found is None else DuckRowGroups(database, label, features, *found)
 
 
 def of_parquet(
-    database: DuckDB, files: Sequence[str], asked: str
+    database: DuckDB, files: Sequence[str], expressions: str
 ) -> tuple[list[Place], Storage] | None:
     """Row groups as the files' footers list them; DuckDB reads a column of a row group as a
     whole.
@@ -108,7 +112,7 @@ def of_parquet(
         "((file_name, row_group_id), (path_in_schema)) ORDER BY file_name, row_group_id"
     )
     columns = [(path.split(",")[0].strip(), float(n)) for _, path, _, n in rows if path]
-    used = [n for name, n in columns if named_in(name, asked)] or [n for _, n in columns]
+    used = [n for name, n in columns if named_in(name, expressions)] or [n for _, n in columns]
     places, sizes = [], []
     before, first = None, 0
     for name, path, size, _ in rows:
@@ -123,16 +127,20 @@ def of_parquet(
     return (places, Storage("parquet", tuple(sizes), sum(used), whole=True)) if places else None
 
 
-def of_table(database: DuckDB, relation: str, asked: str) -> tuple[list[Place], Storage] | None:
+def of_table(
+    database: DuckDB, relation: str, expressions: str
+) -> tuple[list[Place], Storage] | None:
     """Ranges of a table's row ids."""
     found = table_row_groups(database, relation)
     if not found:
         return None
     places, sizes = zip(*found, strict=True)
-    return list(places), table_storage(database, relation, sizes, asked)
+    return list(places), table_storage(database, relation, sizes, expressions)
 
 
-def table_storage(database: DuckDB, relation: str, sizes: Sequence[int], asked: str) -> Storage:
+def table_storage(
+    database: DuckDB, relation: str, sizes: Sequence[int], expressions: str
+) -> Storage:
     """Describes how a table lies on the disk: each column by itself in blocks, from which vectors
     are read.
 
@@ -147,15 +155,15 @@ def table_storage(database: DuckDB, relation: str, sizes: Sequence[int], asked: 
     except TuskError:  # such as a table of another database's format
         found = []
     for name, block in found:
-        if named_in(name, asked):
+        if named_in(name, expressions):
             kept.setdefault(name, set()).add(block)
     blocks = len(set().union(*kept.values())) if kept else 0
     return Storage("table", tuple(sizes), float(blocks * BLOCK), max(len(kept), 1), BLOCK)
 
 
-def named_in(column: str, asked: str) -> bool:
+def named_in(column: str, expressions: str) -> bool:
     """Returns whether expressions may read a column: its name is a word of them, in any case."""
-    return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", asked, re.IGNORECASE) is not None
+    return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", expressions, re.IGNORECASE) is not None
 
 
 def table_row_groups(database: DuckDB, relation: str) -> list[tuple[Place, int]]:

@@ -20,7 +20,7 @@ URLS = ("postgresql://", "postgres://", "postgresql+psycopg://")
 
 
 @contextmanager
-def opened(connection: object, make: bool = False) -> Iterator[Database]:
+def open_database(connection: object, make: bool = False) -> Iterator[Database]:
     """The database of an argument: an open connection, a path, a URL or an engine.
 
     Connections opened here are closed again; others stay open. make: whether the caller writes, so
@@ -29,9 +29,9 @@ def opened(connection: object, make: bool = False) -> Iterator[Database]:
     if isinstance(connection, duckdb.DuckDBPyConnection):
         yield DuckDB(connection)
     elif isinstance(connection, str) and connection.startswith(URLS):
-        from tuskml.databases.postgres_connection import connected
+        from tuskml.databases.postgres_connection import open_connection
 
-        with connected(connection.replace("+psycopg://", "://", 1)) as session:
+        with open_connection(connection.replace("+psycopg://", "://", 1)) as session:
             yield Postgres(session)
     elif isinstance(connection, str | Path):
         path = file_of(connection, make)
@@ -91,17 +91,20 @@ def _through_sqlalchemy(connection: Any) -> Iterator[Database]:
     from sqlalchemy import URL, Connection
 
     if isinstance(connection, URL):
-        with opened(connection.render_as_string(hide_password=False)) as found:
+        with open_database(connection.render_as_string(hide_password=False)) as found:
             yield found
     elif isinstance(connection, Connection):
-        with opened(connection.connection.driver_connection) as found:
+        with open_database(connection.connection.driver_connection) as found:
             yield found
     elif connection.dialect.name == "duckdb":
-        with closing(connection.raw_connection()) as raw, opened(raw.driver_connection) as found:
+        with (
+            closing(connection.raw_connection()) as raw,
+            open_database(raw.driver_connection) as found,
+        ):
             yield found
     else:
         with (
             connection.begin() as within,
-            opened(within.connection.driver_connection) as found,
+            open_database(within.connection.driver_connection) as found,
         ):
             yield found

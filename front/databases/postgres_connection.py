@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tuskml.errors import ExtensionError
-from tuskml.text.mistyped import explained
+from tuskml.text.type_errors import explain_message
 
 if TYPE_CHECKING:
     import psycopg
 
 
 @contextmanager
-def connected(database: str) -> Iterator["psycopg.Connection"]:
+def open_connection(database: str) -> Iterator["psycopg.Connection"]:
     """A connection; errors of the server become one sentence."""
     try:
         import psycopg
@@ -76,7 +76,7 @@ def account(name: str) -> int | None:
 def sentence(error: "psycopg.Error") -> str:
     """The server's message and its hint, on one line."""
     message = error.diag.message_primary or str(error)
-    explanation = explained(message)
+    explanation = explain_message(message)
     if explanation != message:
         return explanation
     hint = error.diag.message_hint

@@ -11,8 +11,8 @@ from typing import Any
 import duckdb
 
 from tuskml.errors import Interrupted, TuskError
-from tuskml.text.mistyped import explained
 from tuskml.text.table import table
+from tuskml.text.type_errors import explain_message
 
 MOST_ROWS = 100
 INTERRUPTED = "the training was interrupted"
@@ -83,10 +83,10 @@ def sentence(error: Exception) -> str:
         return f"Table with name {ours[1]} does not exist"
     kind, colon, rest = message.partition("Error: ")
     plain = rest if colon and rest.strip() and len(kind.split()) <= 4 else message
-    explanation = explained(plain)
+    explanation = explain_message(plain)
     if explanation == plain:
         first = plain.split("\n\n")[0].splitlines()[0]
-        explanation = explained(first)
+        explanation = explain_message(first)
     near = NEAR.search(message)
     return (
         f"{explanation.rstrip('!.')}; did you mean {near[1].replace(chr(34), chr(39))}?"

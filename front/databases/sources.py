@@ -291,11 +291,13 @@ class Scope:
         self.types([sql], "group_by")
         return name or column_named(text, self.columns) or expression, sql
 
-    def features(self, texts: Sequence[str], asked: ByName = LISTED) -> tuple[str, int | None]:
+    def features(
+        self, texts: Sequence[str], requirements: ByName = LISTED
+    ) -> tuple[str, int | None]:
         """One array, a result of `sparse` or a row with names; and the number of features, if they
         are an array of listed columns, and 0 for a row.
 
-        asked: whether columns must form a row, and columns in it that are not features.
+        requirements: whether columns must form a row, and columns in it that are not features.
         """
         if not texts:
             raise DataError("features is an empty list, expected columns or SQL expressions")
@@ -310,17 +312,19 @@ class Scope:
                     f"feature {text!r} is of type {kind}, expected a number, a boolean, text or a "
                     "date, or one array alone"
                 )
-        if asked.row or {"category", "date"} & set(found):
+        if requirements.row or {"category", "date"} & set(found):
             names = [column_named(text, self.columns) or text for text in texts]
-            return self.database.row(self.marked(dict(zip(names, sql, strict=True)), asked)), 0
+            return self.database.row(
+                self.marked(dict(zip(names, sql, strict=True)), requirements)
+            ), 0
         pairs = zip(sql, kinds, strict=True)
         items = [self.database.as_double(text, kind) for text, kind in pairs]
         return self.database.array(items), len(items)
 
-    def marked(self, row: dict[str, str], asked: ByName) -> dict[str, str]:
+    def marked(self, row: dict[str, str], requirements: ByName) -> dict[str, str]:
         """A row's expressions by name, with the columns of its cluster and its fold."""
         found = dict(row)
-        for option, name in asked.marks.items():
+        for option, name in requirements.marks.items():
             column = column_named(name, self.columns)
             if column is None and name not in found:
                 raise DataError(self.no_column(name, f"option '{option}'"))

@@ -60,7 +60,7 @@ def permutation_importance(
     for j in range(len(names)):
         for k in range(repeats):
             order = random.permutation(len(y))
-            rise[j, k] = loss_of(model, replaced(X, j, column_at(X, j)[order]), y) - loss
+            rise[j, k] = loss_of(model, with_column(X, j, column_at(X, j)[order]), y) - loss
     return Importance(names, rise.mean(axis=1), rise.std(axis=1), loss)
 
 
@@ -75,7 +75,7 @@ def partial_dependence(model: Fields, X: Any, feature: str | int, points: int = 
     place = place_of(feature, names)
     values = grid(column_at(X, place), points)
     told = [
-        response(model, replaced(X, place, np.full(len(X), value, dtype=values.dtype)))
+        response(model, with_column(X, place, np.full(len(X), value, dtype=values.dtype)))
         for value in values
     ]
     mean = np.array([np.nanmean(one, axis=0) for one in told])
@@ -111,7 +111,7 @@ def column_at(X: Any, place: int) -> NDArray[Any]:
     return np.asarray(X.iloc[:, place] if hasattr(X, "iloc") else np.asarray(X)[:, place])
 
 
-def replaced(X: Any, place: int, values: NDArray[Any]) -> Any:
+def with_column(X: Any, place: int, values: NDArray[Any]) -> Any:
     """The same rows with another column."""
     if hasattr(X, "iloc"):
         return X.assign(**{str(X.columns[place]): values})

@@ -33,7 +33,7 @@ class Explanation:
     classes: tuple[str, ...] = ()
 
 
-def explained(model: Fields, X: Any) -> Explanation:
+def explain_rows(model: Fields, X: Any) -> Explanation:
     """The contributions of the features of rows; DataError for a model that has none."""
     several = model.many_classes
     margins = len(model.classes or ()) if several else 1

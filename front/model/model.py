@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
-from tuskml.late import late
+from tuskml.lazy import lazy_function
 from tuskml.learners.models import FORMAT, Lists, Models, Names, Strings
 from tuskml.learners.tasks import weighs_features
 from tuskml.learners.topics.payload import topics_of_payload
 from tuskml.learners.trees.compact import as_bytes, trees_of_payload
 from tuskml.model import dependence, scoring
 from tuskml.model import file as model_file
-from tuskml.model.explanation import Explanation, explained
+from tuskml.model.explanation import Explanation, explain_rows
 from tuskml.model.fields import Fields
 from tuskml.model.scoring import Floats
 from tuskml.model.summary import Summary, summarise
@@ -132,7 +132,7 @@ class Model(Fields):
         unseen_as_missing. DataError otherwise, for other models, and for features that are made of
         columns, such as parts of dates.
         """
-        text: str = late("write_lightgbm")(self, unseen_as_missing)
+        text: str = lazy_function("write_lightgbm")(self, unseen_as_missing)
         return text
 
     @classmethod
@@ -142,7 +142,7 @@ class Model(Fields):
         DataError for text that is damaged, and for what tuskml's trees have not: linear leaves,
         averaged trees, other objectives.
         """
-        found = late("read_lightgbm")(text)
+        found = lazy_function("read_lightgbm")(text)
         n_classes = found.margins if found.margins > 1 else 2 if found.classifies else 0
         rounds = len(found.trees) // found.margins
         return cls(
@@ -179,7 +179,7 @@ class Model(Fields):
         `squared` (the answer itself), `poisson` or `logistic`; `auto`: what the graph says.
         DataError for a graph with a part that no model here has.
         """
-        return cls(**late("read_onnx")(graph, objective))
+        return cls(**lazy_function("read_onnx")(graph, objective))
 
     @property
     def trained_columns(self) -> tuple[str, ...]:
@@ -251,7 +251,7 @@ class Model(Fields):
         trees, coefficient times value of linear models. DataError for nets, factorizations and
         models in a store.
         """
-        return explained(self, X)
+        return explain_rows(self, X)
 
     def permutation_importance(
         self, X: Any, y: Any, repeats: int = 5, seed: int = 0
@@ -275,12 +275,12 @@ class Model(Fields):
 
     def plot_convergence(self, ax: "Axes | None" = None, **look: Any) -> "Axes":
         """Draws the objective by iteration; look: as for `tuskml.plots.plot_convergence`."""
-        axes: Axes = late("plot_convergence")(self, ax, **look)
+        axes: Axes = lazy_function("plot_convergence")(self, ax, **look)
         return axes
 
     def plot_coefficients(self, ax: "Axes | None" = None, **look: Any) -> "Axes":
         """Draws the coefficients; look: as for `tuskml.plots.plot_coefficients`."""
-        axes: Axes = late("plot_coefficients")(self, ax, **look)
+        axes: Axes = lazy_function("plot_coefficients")(self, ax, **look)
         return axes
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ from tuskml.learners.options.other_names import CONDITIONS, SETTINGS, argument_m
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def explained(function: Function) -> Function:
+def with_clear_errors(function: Function) -> Function:
     """Wraps the function so that a wrong call gets a sentence instead of Python's TypeError."""
     parameters = inspect.signature(function).parameters
 

@@ -145,11 +145,11 @@ def main() -> None:
     parser.add_argument("--key", type=Path, help="a private or public key of ssh that signs")
     parser.add_argument("--python", help="of an environment that has the wheel already")
     parser.add_argument("--tag", help="that the release has; it must name the version")
-    given = parser.parse_args()
+    args = parser.parse_args()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    if given.tag and given.tag != f"v{project['version']}":
-        raise SystemExit(f"the tag is {given.tag}, expected v{project['version']}")
-    for line in release(given.dist, project["version"], given.python, given.key):
+    if args.tag and args.tag != f"v{project['version']}":
+        raise SystemExit(f"the tag is {args.tag}, expected v{project['version']}")
+    for line in release(args.dist, project["version"], args.python, args.key):
         print(line)
 
 

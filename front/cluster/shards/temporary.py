@@ -36,7 +36,7 @@ def temporary_shards(database: DuckDB, query: str, keys: Sequence[str]) -> Itera
     the shards cannot be written.
     """
     with temporary_folder(os.environ.get(FOLDER) or None) as folder:
-        yield written(database, query, keys, folder)
+        yield write_shards(database, query, keys, folder)
 
 
 @contextmanager
@@ -97,7 +97,7 @@ def remove_if_left(folder: Path) -> None:
         os.close(held)
 
 
-def written(database: DuckDB, query: str, keys: Sequence[str], folder: Path) -> str | None:
+def write_shards(database: DuckDB, query: str, keys: Sequence[str], folder: Path) -> str | None:
     """The glob of the shards; None for a query without rows."""
     with sorted_table(database, query, keys) as table:
         if not database.fetch(f"SELECT 1 FROM {table} LIMIT 1"):

@@ -1,4 +1,4 @@
-"""The training within a statement of `clustered.py`: it trains, and returns its groups."""
+"""The training within a statement of `statement.py`: it trains, and returns its groups."""
 
 import json
 import threading
@@ -11,9 +11,9 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.api.asked import Training, Where
-from tuskml.cluster.clustered import answers_of
+from tuskml.api.call import ExecutorChoice, Training
 from tuskml.cluster.table_form.answers import models_of
+from tuskml.cluster.training import answers_of
 from tuskml.databases.connection import ensure_macros
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.duckdb_rounds import Unloaded
@@ -39,7 +39,7 @@ class Running:
     """
 
     account: int
-    where: Where
+    where: ExecutorChoice
     training: Training
     seen: str | None
     models: str = field(default_factory=new_handle)

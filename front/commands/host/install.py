@@ -47,14 +47,14 @@ def grammar(command: Parser) -> None:
     add_json(command, "print the statements and what was noted as one JSON object")
 
 
-def run(given: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> None:
     """Prints the statement that loads the extension, or the planned changes."""
-    if given.note:
+    if args.note:
         print(note(), end="")
-    elif given.remove:
-        remove(given.dry_run, given.json)
+    elif args.remove:
+        remove(args.dry_run, args.json)
     else:
-        install(tuple(map(checked, given.versions)), given.dry_run, given.json)
+        install(tuple(map(checked, args.versions)), args.dry_run, args.json)
 
 
 def checked(version: str) -> str:

@@ -37,7 +37,7 @@ from exchange_namespaces import address, namespaces
 
 import tuskml
 from tuskml.cluster import units
-from tuskml.cluster.parted import placing
+from tuskml.cluster.parts import placement
 from tuskml.groups.execution.executor import Outcome, Unit, attempt, decoded, encoded
 from tuskml.groups.execution.leading import Leaders
 from tuskml.groups.execution.worker import Share, limit
@@ -81,7 +81,7 @@ class Hosts:
         try:
             while leaders.working:
                 for unit in leaders.taken():
-                    crew_of = str(unit.work).startswith("tuskml.cluster.parted.crews")
+                    crew_of = str(unit.work).startswith("tuskml.cluster.parts.crews")
                     last = int(str(unit.pin).rsplit(" ", 1)[-1]) if crew_of else len(pins)
                     host = pins.setdefault(unit.pin, last % self.workers)
                     pools[host].submit(self.answer, host, work, unit, leaders)
@@ -224,7 +224,7 @@ def trained(con: Any, source: str, net: dict[str, Any], executor: Any) -> tuple[
     """The digest of the model, and its loss."""
     features = ["x", *(f"c{k}" for k in range(CATEGORIES))]
     given = NET | net | {"source": source, "features": features}
-    with mock.patch.object(placing, "executor_of", return_value=executor):
+    with mock.patch.object(placement, "executor_of", return_value=executor):
         model = tuskml.train(con, "mlp", **given, executor="threads", placement="exchange")
     return hashlib.sha256(np.array(model.coef).tobytes()).hexdigest()[:16], model.loss
 

@@ -148,14 +148,14 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--iterations", type=int, default=5)
     parser.add_argument("--scale", type=float, default=1.0)
-    given = parser.parse_args()
+    args = parser.parse_args()
     print(
         "| plays | rank | tuskml in SQL, s | training alone, s | implicit, s | x | x alone ",
         end="",
     )
     print("| objective of tuskml | of implicit |\n|---|---|---|---|---|---|---|---|---|")
     for n_users, n_items, n, rank in SHAPES:
-        compare((n_users, n_items, int(n * given.scale), rank), given.runs, given.iterations)
+        compare((n_users, n_items, int(n * args.scale), rank), args.runs, args.iterations)
 
 
 if __name__ == "__main__":

@@ -70,20 +70,20 @@ def copied(duck: duckdb.DuckDBPyConnection, post: Any, table: str) -> None:
     post.execute(f"VACUUM ANALYZE {table}")
 
 
-def prepared(duck: duckdb.DuckDBPyConnection, given: argparse.Namespace) -> None:
+def prepared(duck: duckdb.DuckDBPyConnection, args: argparse.Namespace) -> None:
     """The tables `flights` and `t`."""
     frame = named.flights()
     duck.register("frame", frame)
     duck.execute(
-        f"CREATE TABLE flights AS SELECT *, (random() * {given.models - 1})::INT AS g FROM frame"
+        f"CREATE TABLE flights AS SELECT *, (random() * {args.models - 1})::INT AS g FROM frame"
     )
     duck.execute("SELECT setseed(0.5)")
     numbers = ", ".join(f"random() * 100 AS x{j}" for j in range(5))
     texts = ", ".join(f"'level ' || (random() * 49)::INT AS c{j}" for j in range(5))
     duck.execute(
-        f"CREATE TABLE t AS SELECT (random() * {given.models - 1})::INT AS g, "
+        f"CREATE TABLE t AS SELECT (random() * {args.models - 1})::INT AS g, "
         f"(random() > 0.5)::INT AS y, 'class ' || (random() * 2)::INT AS k, "
-        f"{numbers}, {texts} FROM range({given.rows})"
+        f"{numbers}, {texts} FROM range({args.rows})"
     )
 
 
@@ -173,11 +173,11 @@ def show_own(taken: dict[str, tuple[named.Taken, named.Taken]]) -> None:
             )
 
 
-def compare(given: argparse.Namespace, settings: Settings) -> None:
+def compare(args: argparse.Namespace, settings: Settings) -> None:
     """Prints a line for each statement."""
     session = server.Session(settings)
-    duck = tuskml.connect(threads=given.threads)
-    prepared(duck, given)
+    duck = tuskml.connect(threads=args.threads)
+    prepared(duck, args)
     for table in ("flights", "t"):
         copied(duck, session.connection, table)
     names = [name for (name, *_) in duck.execute("DESCRIBE flights").fetchall()]
@@ -189,10 +189,10 @@ def compare(given: argparse.Namespace, settings: Settings) -> None:
     }
     found = {}
     for name in both["duck"]:
-        if given.only not in name:
+        if args.only not in name:
             continue
         taken: dict[str, list[named.Taken]] = {"duck": [], "post": []}
-        for _ in range(given.repeat):
+        for _ in range(args.repeat):
             for database, runs in taken.items():
                 named.settle()
                 runs.append(both[database][name]())
@@ -216,12 +216,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--only", default="")
-    given = parser.parse_args()
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(data_dir=Path(folder), threads=given.threads)
+        settings = Settings(data_dir=Path(folder), threads=args.threads)
         with server.serve(settings) as notes:
             print(*notes, sep="\n")
-            compare(given, settings)
+            compare(args, settings)
 
 
 if __name__ == "__main__":

@@ -90,27 +90,27 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--without", default="", help="peers that are left out")
-    given = parser.parse_args()
-    x, y, exposure = rows_of(given.rows, given.features)
-    con: Any = tuskml.connect(threads=given.threads)
+    args = parser.parse_args()
+    x, y, exposure = rows_of(args.rows, args.features)
+    con: Any = tuskml.connect(threads=args.threads)
     con.register(
-        "made", {f"c{j}": x[:, j] for j in range(given.features)} | {"y": y, "e": exposure}
+        "made", {f"c{j}": x[:, j] for j in range(args.features)} | {"y": y, "e": exposure}
     )
-    listed = ", ".join(f"c{j}" for j in range(given.features))
+    listed = ", ".join(f"c{j}" for j in range(args.features))
     con.execute(f"CREATE TABLE t AS SELECT [{listed}] AS x, y, e FROM made")
-    calls: dict[str, Call] = {"tuskml": lambda: in_tuskml(con, given.threads)}
+    calls: dict[str, Call] = {"tuskml": lambda: in_tuskml(con, args.threads)}
     peers = {"statsmodels": in_statsmodels, "sklearn": in_sklearn, "glum": in_glum}
     for name, peer in peers.items():
-        if importlib.util.find_spec(name) and name not in given.without:
+        if importlib.util.find_spec(name) and name not in args.without:
             calls[name] = lambda peer=peer: peer(x, y, exposure)
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
     found: dict[str, Floats] = {}
-    for _ in range(given.repeat):
+    for _ in range(args.repeat):
         for name, call in calls.items():
             found[name], seconds = timed(call)
             times[name].append(seconds)
     load = " ".join(f"{one:.1f}" for one in os.getloadavg())
-    print(f"{given.rows} x {given.features}, {given.threads} threads, load {load}")
+    print(f"{args.rows} x {args.features}, {args.threads} threads, load {load}")
     middle = {
         name: [statistics.median(one[i] for one in all_) for i in (0, 1)]
         for name, all_ in times.items()

@@ -276,12 +276,12 @@ def asked(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=0, help="of the CPU, 0: all")
     parser.add_argument("--sql-rows", type=int, help="through SQL, 0: none")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for all parts")
-    given = parser.parse_args(arguments)
-    if given.scale is None:
-        given.scale = QUICK if given.quick else 1.0
-    if given.sql_rows is None:
-        given.sql_rows = int(ROWS * given.scale)
-    return given
+    args = parser.parse_args(arguments)
+    if args.scale is None:
+        args.scale = QUICK if args.quick else 1.0
+    if args.sql_rows is None:
+        args.sql_rows = int(ROWS * args.scale)
+    return args
 
 
 def main(arguments: list[str] | None = None, device: Any = None) -> dict[str, Any]:

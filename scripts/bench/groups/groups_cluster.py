@@ -59,17 +59,17 @@ def main() -> None:
     parser.add_argument("--settle", type=float, default=0.0, help=settle)
     parser.add_argument("--without-peer", action="store_true", help="leaves Ray Data out")
     parser.add_argument("--folder", type=Path, help="keeps the shards for another run")
-    given = parser.parse_args()
+    args = parser.parse_args()
     with TemporaryDirectory(prefix="tuskml-") as folder, tuskml.connect() as con:
-        place = (given.folder or Path(folder)) / "shards"
-        manifest = read_manifest(place) or shards(con, given.rows, given.groups, place)
-        if given.repeat == 0:
+        place = (args.folder or Path(folder)) / "shards"
+        manifest = read_manifest(place) or shards(con, args.rows, args.groups, place)
+        if args.repeat == 0:
             return
         print(
             f"{manifest.rows:,} rows, {len(manifest.groups)} groups, "
             f"{len(manifest.shards)} shards, {manifest.bytes / 1e6:,.0f} MB"
         )
-        seconds = timed(con, manifest.source, given)
+        seconds = timed(con, manifest.source, args)
     for name, times in seconds.items():
         runs = ", ".join(f"{one:.2f}" for one in times)
         print(f"{name:10} {statistics.median(times):6.2f} s ({runs})")

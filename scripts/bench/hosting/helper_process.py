@@ -67,9 +67,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--cancels", type=int, default=20)
-    given = parser.parse_args()
-    clients = {name: client(mode, given.rows) for name, mode in MODES.items()}
-    counts = {"first": 1, "small": 20, "train": given.repeat, "cancel": given.cancels}
+    args = parser.parse_args()
+    clients = {name: client(mode, args.rows) for name, mode in MODES.items()}
+    counts = {"first": 1, "small": 20, "train": args.repeat, "cancel": args.cancels}
     print("| | inside | helper |\n|---|---|---|")
     for what, count in counts.items():
         found: dict[str, list[float]] = {name: [] for name in clients}

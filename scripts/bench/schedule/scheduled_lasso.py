@@ -151,18 +151,18 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
-    given = parser.parse_args()
-    if given.what == "plot":
-        scheduled_plots.draw(given.json, given.out)
+    args = parser.parse_args()
+    if args.what == "plot":
+        scheduled_plots.draw(args.json, args.out)
         return
-    data = problem(given.rows, given.features, given.share)
-    if given.what == "updates":
-        counts = [int(one) for one in given.counts.split(",")]
-        found = run_updates(data, counts, given.approaches.split(","))
+    data = problem(args.rows, args.features, args.share)
+    if args.what == "updates":
+        counts = [int(one) for one in args.counts.split(",")]
+        found = run_updates(data, counts, args.approaches.split(","))
     else:
-        found = run_depth(data, int(given.counts.split(",")[0]), given.latency, given.repeat)
-    if given.json:
-        given.json.write_text(json.dumps(found))
+        found = run_depth(data, int(args.counts.split(",")[0]), args.latency, args.repeat)
+    if args.json:
+        args.json.write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -59,12 +59,12 @@ def main() -> None:
     parser.add_argument("--problems", default="0,1,2,3,4,5,6,7")
     parser.add_argument("--folder", default=None, help="where rows are spilled to")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.one:
-        print(json.dumps(one(PROBLEMS[int(given.one[0])], Path(given.one[1]), given)))
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(one(PROBLEMS[int(args.one[0])], Path(args.one[1]), args)))
         return
     print(machine.sentence(machine.facts()), "load", os.getloadavg())
-    for problem, found in each_in_a_group("plans_by_resources", given.problems):
+    for problem, found in each_in_a_group("plans_by_resources", args.problems):
         shown(problem, found)
 
 
@@ -96,12 +96,12 @@ def shown(problem: Any, found: dict[str, dict[str, Any]]) -> None:
     sys.stdout.flush()
 
 
-def one(problem: Any, path: Path, given: argparse.Namespace) -> dict[str, dict[str, Any]]:
+def one(problem: Any, path: Path, args: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Seconds and iterations of one problem by resources and plan; and those of `auto`."""
     _, _, task, options = problem
-    size = given.megabytes << 20
+    size = args.megabytes << 20
     group = memory_group.Group(path, 1 if (path / "memory.limit_in_bytes").exists() else 2)
-    with spilling(problem, size, given.folder) as con:
+    with spilling(problem, size, args.folder) as con:
         memory_group.join(path)
         found: dict[str, dict[str, Any]] = {"auto": trained(con, task, options)[2]}
         for where in RESOURCES:
@@ -112,7 +112,7 @@ def one(problem: Any, path: Path, given: argparse.Namespace) -> dict[str, dict[s
             for name in plans_for(where, found):
                 asked = options | {"algorithm": name, "threads": threads}
                 try:
-                    runs = [trained(con, task, asked) for _ in range(given.repeat)]
+                    runs = [trained(con, task, asked) for _ in range(args.repeat)]
                 except duckdb.InvalidInputException:  # no such plan for the task
                     continue
                 ended = [(s, n) for s, n, status in runs if status == "ok"]

@@ -44,13 +44,13 @@ def main() -> None:
     parser.add_argument("--back", action="store_true", help="memory comes back")
     parser.add_argument("--folder", default=None, help="where rows are spilled to")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.one:
-        print(json.dumps(one(PROBLEMS[int(given.one[0])], Path(given.one[1]), given)))
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(one(PROBLEMS[int(args.one[0])], Path(args.one[1]), args)))
         return
     print(machine.sentence(machine.facts()), "load", os.getloadavg())
     found: list[float] = []
-    for problem, rows in each_in_a_group("replanned_memory", given.problems):
+    for problem, rows in each_in_a_group("replanned_memory", args.problems):
         print(problem)
         for row in rows:
             found.append(row["first"] / row["replanned"])
@@ -59,19 +59,19 @@ def main() -> None:
     print(f"{len(found)} trainings: median {middle:.2f}, {low:.2f} to {high:.2f}")
 
 
-def one(problem: Any, path: Path, given: argparse.Namespace) -> list[dict[str, Any]]:
+def one(problem: Any, path: Path, args: argparse.Namespace) -> list[dict[str, Any]]:
     """Seconds by the part after which memory falls, in a group."""
     _, _, task, options = problem
-    size = given.megabytes << 20
+    size = args.megabytes << 20
     group = memory_group.Group(path, 1 if (path / "memory.limit_in_bytes").exists() else 2)
-    with spilling(problem, size, given.folder) as con:
+    with spilling(problem, size, args.folder) as con:
         statement = f"SELECT train_model('{task}', y, x, '{json.dumps(options)}') AS m FROM t"
         memory_group.join(path)
         alone = min(timed(con, statement)[0] for _ in range(2))
         rows = []
         for part in PARTS:
-            falling = Falling(group, part * alone, int(ROOM * size), given.back)
-            found = in_turn(con, statement, given.repeat, falling)
+            falling = Falling(group, part * alone, int(ROOM * size), args.back)
+            found = in_turn(con, statement, args.repeat, falling)
             rows.append({"alone": round(alone, 2), "part": part} | found)
         return rows
 

@@ -46,15 +46,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", default="1-50", help="of the profiles, the first and the last")
     parser.add_argument("--wrong", type=float, default=0.0, help="by how much estimates are off")
-    given = parser.parse_args()
-    first, last = map(int, given.seeds.split("-"))
+    args = parser.parse_args()
+    first, last = map(int, args.seeds.split("-"))
     with tuskml.connect() as con:
         con.execute("SET enable_progress_bar = false")
         known = [Scaled.of(problem, estimated(con, problem, True)) for problem in PROBLEMS]
     for name in PROFILES:
         for what in WHAT:
             cases = [(one, seed) for one in known for seed in range(first, last + 1)]
-            every = np.array([ended(one, name, what, seed, given.wrong) for one, seed in cases])
+            every = np.array([ended(one, name, what, seed, args.wrong) for one, seed in cases])
             for rule, found in zip(RULES, (every[:, :1] / every[:, 1:]).T, strict=True):
                 told(f"{name} {what} {rule}", found, ASKED[name])
 

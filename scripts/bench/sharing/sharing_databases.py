@@ -155,40 +155,40 @@ def main() -> None:
     parser.add_argument("--algorithms", nargs="*", default=["bgd"])
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--uneven", type=int, default=0)
-    given = parser.parse_args()
+    args = parser.parse_args()
     print(machine.sentence(machine.facts()), "load", os.getloadavg())
     with ExitStack() as stack:
-        if given.where == ["duckdb"]:
+        if args.where == ["duckdb"]:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tuskml-"))
             conninfo, table = "", str(Path(folder) / "table")
         else:
-            conninfo, table = stack.enter_context(served(given.rows))
-        for where in given.where:
+            conninfo, table = stack.enter_context(served(args.rows))
+        for where in args.where:
             kinds = {"duckdb": ["duckdb"], "postgres": [conninfo], "mixed": ["duckdb", conninfo]}
-            several = [kinds[where][i % len(kinds[where])] for i in range(max(given.counts))]
-            trainers = [Trainer(one, given.rows, table) for one in several]
+            several = [kinds[where][i % len(kinds[where])] for i in range(max(args.counts))]
+            trainers = [Trainer(one, args.rows, table) for one in several]
             for trainer in trainers:
                 trainer.line()
-            for algorithm in given.algorithms:
-                report(where, algorithm, trainers, given)
+            for algorithm in args.algorithms:
+                report(where, algorithm, trainers, args)
             for trainer in trainers:
                 trainer.end()
 
 
-def report(where: str, algorithm: str, trainers: list[Trainer], given: argparse.Namespace) -> None:
+def report(where: str, algorithm: str, trainers: list[Trainer], args: argparse.Namespace) -> None:
     """Measures the settings in turn, and prints their medians."""
     options = OPTIONS[algorithm]
     alone: dict[str, float] = {}
     for trainer in {one.where: one for one in trainers[::-1]}.values():
-        times = [together([trainer], "off", [options])[0][0] for _ in range(given.repeat)]
+        times = [together([trainer], "off", [options])[0][0] for _ in range(args.repeat)]
         alone[trainer.where] = statistics.median(times)
     print(f"{where}, {algorithm}: alone", ", ".join(f"{one:.2f} s" for one in alone.values()))
-    for count in given.counts:
+    for count in args.counts:
         found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in SETTINGS}
         asked = [options] * count
-        if given.uneven:
-            asked[0] = options | {"threads": given.uneven}
-        for turn in range(given.repeat):
+        if args.uneven:
+            asked[0] = options | {"threads": args.uneven}
+        for turn in range(args.repeat):
             for setting in SETTINGS if turn % 2 else SETTINGS[::-1]:
                 seconds, makespan, used = together(trainers[:count], setting, asked)
                 pairs = zip(seconds, trainers, strict=False)

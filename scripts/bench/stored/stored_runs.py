@@ -173,22 +173,22 @@ def numbers(text: str) -> list[int]:
     return [int(word) for word in words(text)]
 
 
-def settings_of(given: argparse.Namespace) -> Settings:
+def settings_of(args: argparse.Namespace) -> Settings:
     """The settings for generators of data."""
-    given.data_dir.mkdir(parents=True, exist_ok=True)
-    return Settings(given.data_dir.resolve(), given.scale, max(given.threads))
+    args.data_dir.mkdir(parents=True, exist_ok=True)
+    return Settings(args.data_dir.resolve(), args.scale, max(args.threads))
 
 
-def data_of(name: str, given: argparse.Namespace) -> Data:
+def data_of(name: str, args: argparse.Namespace) -> Data:
     """A data set by name, made when it is missing."""
-    settings = settings_of(given)
+    settings = settings_of(args)
     if name in SPARSE:
-        return sparse(name, given.task, settings)
+        return sparse(name, args.task, settings)
     if name == "matrix":
         path = stored_data.ratings(stored_data.MATRIX, settings)
-        return rated(name, path, "data.ratings", ("user_id", "item_id"), given.rank)
-    if name == "movielens" and given.movielens:
-        path = movielens(given.movielens, settings)
+        return rated(name, path, "data.ratings", ("user_id", "item_id"), args.rank)
+    if name == "movielens" and args.movielens:
+        path = movielens(args.movielens, settings)
         return rated(name, path, "data.ratings", ("user_id", "item_id"), 100)
     if name == "movielens":
         return rated(name, ratings.synthetic(settings), "data.train", ("u", "i"), 100)
@@ -320,7 +320,7 @@ class Pairs:
 
 
 def timed_in_turns(
-    contenders: dict[str, Options], data: Data, epochs: int, given: argparse.Namespace
+    contenders: dict[str, Options], data: Data, epochs: int, args: argparse.Namespace
 ) -> dict[str, Timed | Refused]:
     """Seconds per epoch from the difference of trainings with `epochs` and with one, without
     phases known to occur once, such as partitioning, whose noise could hide short epochs.
@@ -333,11 +333,11 @@ def timed_in_turns(
     with ExitStack() as stack:
         pairs = {}
         for name, options in contenders.items():
-            root = stack.enter_context(stores(given.store))
+            root = stack.enter_context(stores(args.store))
             con = stack.enter_context(connected(data, root, options["threads"]))
             pairs[name] = Pairs(con, data, options, epochs)
             pairs[name].train(1)
-        for _ in range(given.repeat):
+        for _ in range(args.repeat):
             for one in pairs.values():
                 machine.wait_until_quiet()
                 one.add()
@@ -371,10 +371,10 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
-def begin(given: argparse.Namespace) -> dict[str, object]:
+def begin(args: argparse.Namespace) -> dict[str, object]:
     """Prints the machine's facts, and gives them."""
     facts = machine.facts()
-    say(f"{machine.sentence(facts)}. scale {given.scale:g}, stores in {given.store}\n")
+    say(f"{machine.sentence(facts)}. scale {args.scale:g}, stores in {args.store}\n")
     return facts
 
 
@@ -385,9 +385,9 @@ def goal(text: str, reached: float, asked: float, *, at_least: bool) -> None:
     say(f"  goal: {text}: {reached:.3g}, asked {sign} {asked:g}: {'met' if met else 'NOT met'}")
 
 
-def write(given: argparse.Namespace, facts: dict[str, object], rows: list[dict[str, Any]]) -> None:
+def write(args: argparse.Namespace, facts: dict[str, object], rows: list[dict[str, Any]]) -> None:
     """Writes the results as JSON, if --json is given."""
-    if given.json:
-        record = {"machine": facts, "scale": given.scale, "store": str(given.store), "rows": rows}
-        given.json.write_text(json.dumps(record, indent=2) + "\n")
-        say(f"wrote {given.json}")
+    if args.json:
+        record = {"machine": facts, "scale": args.scale, "store": str(args.store), "rows": rows}
+        args.json.write_text(json.dumps(record, indent=2) + "\n")
+        say(f"wrote {args.json}")

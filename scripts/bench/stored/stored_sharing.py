@@ -36,16 +36,16 @@ def main() -> None:
     add("--epochs", type=int, default=2)
     add("--repeat", type=int, default=1, help="runs behind each median (%(default)s)")
     add("--store", type=Path, default=Path("build"), help="where stores lie (%(default)s)")
-    given = made.parse_args()
+    args = made.parse_args()
     print(machine.sentence(machine.facts()))
     fix_costs()
-    rows = stored_affinity.drawn(given.cliques, given.times, mixed=False)
-    for threads in map(int, given.threads.split(",")):
+    rows = stored_affinity.drawn(args.cliques, args.times, mixed=False)
+    for threads in map(int, args.threads.split(",")):
         found: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
-        for _ in range(given.repeat):
+        for _ in range(args.repeat):
             for way in WAYS:
                 more = {"threads": threads, "sharing": way}
-                found[way].append(stored_affinity.train(rows, "affinity", given, **more))
+                found[way].append(stored_affinity.train(rows, "affinity", args, **more))
         for way in WAYS:
             print(line(threads, way, found[way]), flush=True)
 

@@ -33,17 +33,17 @@ def main() -> None:
     parser.add_argument("--topics", type=int, default=20)
     parser.add_argument("--workers", default="8,32,128")
     parser.add_argument("--sweeps", type=int, default=30)
-    given = parser.parse_args()
-    word, start, words = corpora.planted(given.tokens, given.words, given.topics, mean=60)
-    for workers in map(int, given.workers.split(",")):
+    args = parser.parse_args()
+    word, start, words = corpora.planted(args.tokens, args.words, args.topics, mean=60)
+    for workers in map(int, args.workers.split(",")):
         for kind, clocks in (("rotation", workers), ("server", workers), ("server", 1)):
-            sampler = Simulated(word.astype(np.int64), start, words, given.topics, workers)
+            sampler = Simulated(word.astype(np.int64), start, words, args.topics, workers)
             curve = [sampler.objective()]
-            for _ in range(given.sweeps):
+            for _ in range(args.sweeps):
                 sampler.sweep(kind, clocks)
                 curve.append(sampler.objective())
-            block = words // workers * given.topics + given.topics
-            sent = block * workers if kind == "rotation" else words * given.topics * clocks
+            block = words // workers * args.topics + args.topics
+            sent = block * workers if kind == "rotation" else words * args.topics * clocks
             told: dict[str, Any] = {"kind": kind, "workers": workers, "clocks": clocks}
             told["objective"] = [round(one, 4) for one in curve]
             print(json.dumps(told | {"numbers_sent_a_sweep": sent}), flush=True)

@@ -91,25 +91,25 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=8.0, help="of processors, of each")
     parser.add_argument("--looks", type=int, default=8)
     parser.add_argument("--kept", type=Path, help="a file of the documents, made if absent")
-    given = parser.parse_args()
-    corpus = documents(given)
-    ours = argparse.Namespace(topics=given.topics, alpha=ALPHA, beta=BETA, threads=1, seed=1)
-    watch("lda", *lda.ours(corpus, ours), len(corpus[0]), given)
+    args = parser.parse_args()
+    corpus = documents(args)
+    ours = argparse.Namespace(topics=args.topics, alpha=ALPHA, beta=BETA, threads=1, seed=1)
+    watch("lda", *lda.ours(corpus, ours), len(corpus[0]), args)
     with TemporaryDirectory() as folder:
         library = ctypes.CDLL(compiled(folder))
         for name, mode in MODES.items():
-            one = Variant(library, mode, corpus, given.topics)
-            watch(name, one.step, one.likelihood, len(corpus[0]), given)
+            one = Variant(library, mode, corpus, args.topics)
+            watch(name, one.step, one.likelihood, len(corpus[0]), args)
 
 
-def documents(given: argparse.Namespace) -> corpora.Corpus:
+def documents(args: argparse.Namespace) -> corpora.Corpus:
     """Docstrings, from a file if there is one."""
-    if given.kept and given.kept.exists():
-        kept = np.load(given.kept)
+    if args.kept and args.kept.exists():
+        kept = np.load(args.kept)
         return kept["word"], kept["start"], int(kept["words"])
-    word, start, words = corpora.docstrings(given.documents)
-    if given.kept:
-        np.savez(given.kept, word=word, start=start, words=words)
+    word, start, words = corpora.docstrings(args.documents)
+    if args.kept:
+        np.savez(args.kept, word=word, start=start, words=words)
     return word, start, words
 
 
@@ -126,19 +126,19 @@ def watch(
     step: Callable[[int], None],
     likelihood: Callable[[], float],
     tokens: int,
-    given: argparse.Namespace,
+    args: argparse.Namespace,
 ) -> None:
     """Sweeps until the seconds are over, with looks at the likelihood in between."""
     sweeps, used, each = 0, 0.0, 1
-    for look in range(1, given.looks + 1):
-        while used < given.seconds * look / given.looks:
+    for look in range(1, args.looks + 1):
+        while used < args.seconds * look / args.looks:
             began = time.process_time()
             step(each)
             used += time.process_time() - began
             sweeps += each
         told = {
             "sampler": name,
-            "topics": given.topics,
+            "topics": args.topics,
             "sweeps": sweeps,
             "processor_seconds": round(used, 2),
             "tokens_per_second": round(tokens * sweeps / used),

@@ -16,9 +16,9 @@ from typing import Any
 
 import duckdb
 
-from tuskml.api.asked import Given, Training, Where, asked_for
-from tuskml.cluster.clustered import refuse_stored
+from tuskml.api.call import ColumnTexts, ExecutorChoice, Training, parse_task
 from tuskml.cluster.table_form.running import FAILED, Running
+from tuskml.cluster.training import refuse_stored
 from tuskml.databases.connection import ensure_macros
 from tuskml.databases.database import is_row, kind_of
 from tuskml.databases.duckdb import DuckDB
@@ -70,8 +70,8 @@ def on_workers(
     database = Unloaded(cursor)
     try:
         ensure_macros(cursor)
-        where = allowed(cursor, account, place)
-        return written(database, account, where, texts)
+        where = allowed_place(cursor, account, place)
+        return statement_of(database, account, where, texts)
     except TuskError as error:
         lost = isinstance(error, DataError) and "does not exist" in str(error)
         why = f"train: {error}{f' ({ELSEWHERE})' if lost else ''}"
@@ -123,7 +123,9 @@ def usual_place(
     return {} if stored or not external_access(cursor) else {"cluster": usual}
 
 
-def allowed(cursor: duckdb.DuckDBPyConnection, account: int, place: dict[str, Any]) -> Where:
+def allowed_place(
+    cursor: duckdb.DuckDBPyConnection, account: int, place: dict[str, Any]
+) -> ExecutorChoice:
     """Returns where to train. Raises OptionError for a place that a statement cannot choose.
 
     A statement may come from a view of any file. So it starts no Ray and connects to no address,
@@ -151,10 +153,12 @@ def allowed(cursor: duckdb.DuckDBPyConnection, account: int, place: dict[str, An
             f"option 'cluster' is {chosen!r}, and the database was not opened for this cluster, "
             f"expected tuskml.connect(cluster={chosen!r}) in Python, or 'threads'"
         )
-    return Where(chosen, place.get("placement"), None, place.get("worker_timeout"))
+    return ExecutorChoice(chosen, place.get("placement"), None, place.get("worker_timeout"))
 
 
-def written(database: DuckDB, account: int, where: Where, texts: Sequence[str]) -> str:
+def statement_of(
+    database: DuckDB, account: int, where: ExecutorChoice, texts: Sequence[str]
+) -> str:
     """The statement. Raises TuskError for invalid parts."""
     training = training_of(database, texts)
     refuse_stored(training)
@@ -170,14 +174,14 @@ def written(database: DuckDB, account: int, where: Where, texts: Sequence[str]) 
         for place, ((name, _), kind) in enumerate(zip(training.keys, types, strict=True), 1)
     ]
     shape = database.text('[{"k": ["VARCHAR"], "n": "BIGINT", "label": "DOUBLE"}]')
-    asked = f"SELECT ({seen})::DOUBLE AS tusk_seen" + (
+    hash_query = f"SELECT ({seen})::DOUBLE AS tusk_seen" + (
         "" if training.source.files else f" {rows(training)}"
     )
     models = database.text(running.models)
     columns.append(f"_tusk_take_model({models}, tusk_group.label, [0.0::DOUBLE]) AS _tusk_trained")
     return (
         f"WITH tusk_ran AS MATERIALIZED (SELECT _tusk_send_rows({handle}, "
-        f"tusk_seen, [0.0::DOUBLE]) AS said FROM ({asked})), "
+        f"tusk_seen, [0.0::DOUBLE]) AS said FROM ({hash_query})), "
         f"tusk_groups AS (SELECT unnest(from_json(CASE WHEN said[1] = '{FAILED}' THEN "
         f"error('train: ' || said[2:]) ELSE said END, {shape})) AS tusk_group FROM tusk_ran) "
         f"SELECT {', '.join(columns)} FROM tusk_groups GROUP BY tusk_group"
@@ -198,17 +202,17 @@ def training_of(database: DuckDB, texts: Sequence[str]) -> Training:
     (_, label_kind), (_, kind) = database.columns(query)
     if kind_of(label_kind) in ("boolean", "category"):
         options = of_classes(task, options or "{}", kind_of(label_kind) == "boolean")
-    asked = asked_for(task, options or "{}")
+    call = parse_task(task, options or "{}")
     return Training(
-        asked,
+        call,
         source,
-        label if asked.labels else "NULL",
+        label if call.labels else "NULL",
         features,
         tuple(keys_by_name(database, source, json.loads(keys))),
         options or "{}",
         0 if is_row(kind) else None,
-        Given((features,), label, tuple(json.loads(keys))),
-        kind_of(label_kind) if asked.labels else "number",
+        ColumnTexts((features,), label, tuple(json.loads(keys))),
+        kind_of(label_kind) if call.labels else "number",
         tuple(extras_of(weight, offset)),
     )
 

@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.cluster.on_worker import as_bytes, cursor
-from tuskml.cluster.parted.crews import Crew, leave
-from tuskml.cluster.parted.on_parts import (
+from tuskml.cluster.parts.crews import Crew, leave
+from tuskml.cluster.parts.joint_requests import Ask, Together, asking
+from tuskml.cluster.parts.part_rows import (
     TOGETHER,
     WORK,
     forget,
     with_dealing,
     with_message,
 )
-from tuskml.cluster.parted.placing import named
-from tuskml.cluster.parted.together import Ask, Together, asking
+from tuskml.cluster.parts.placement import has_named_rows
 from tuskml.cluster.shards.catalogue import Group
 from tuskml.cluster.units import Batch, Units
+from tuskml.cluster.worker import as_bytes, cursor
 from tuskml.errors import RowsError
 from tuskml.groups.execution.choosing import Executor
 from tuskml.groups.execution.executor import Unit
@@ -138,11 +138,11 @@ class PartedGroups:
             leave(self.run)
 
     def lead(self, key: str, leaders: Leaders) -> bytes:
-        """Trains a group; the same bytes as of a unit (`on_worker.py`)."""
+        """Trains a group; the same bytes as of a unit (`worker.py`)."""
         try:
             models = self.led(key, leaders)
         except RowsError as error:
-            first = self.units.training.asked.requests[0]
+            first = self.units.training.call.requests[0]
             if first.options.invalid == "error":
                 raise
             rows = np.zeros(1, GROUP)
@@ -154,13 +154,13 @@ class PartedGroups:
         """The model of a group. RowsError where none can be trained on its rows."""
         batch = self.batches[key]
         parts = self.parts_of(batch, asking(leaders))
-        asked, every = self.units.training.asked, parts.of(None)
+        call, every = self.units.training.call, parts.of(None)
         if self.together is not None:
             parts.crew = self.crew(batch, parts, leaders, self.together)
-        if asked.search is None:
-            models = trained_by_parts(parts, asked.requests[0])
+        if call.search is None:
+            models = trained_by_parts(parts, call.requests[0])
         else:
-            models = searched_by_parts(parts, asked.search, min(AT_ONCE, self.at_once))
+            models = searched_by_parts(parts, call.search, min(AT_ONCE, self.at_once))
         every.ask(b"")  # which frees their rows
         return None if models is None else self.units.training.classes_named(models)
 
@@ -179,11 +179,11 @@ class PartedGroups:
 
     def parts_of(self, batch: Batch, ask: Ask) -> Shards:
         """The parts of a group. For rows with names, they know the levels in all parts."""
-        if not named(self.units.training):
+        if not has_named_rows(self.units.training):
             return Shards(ask, list(self.of(batch)), batch.rows)
-        asked = self.units.training.asked
-        dealt = None if asked.search is None else asked.search.dealt
-        how = preparing(replace(asked.requests[0], held_out=dealt))
+        call = self.units.training.call
+        dealt = None if call.search is None else call.search.dealt
+        how = preparing(replace(call.requests[0], held_out=dealt))
         counting = {"counting": as_json(how)}
         census = b""
         for _ in range(2 if how.n_interactions else 1):
@@ -197,8 +197,8 @@ class PartedGroups:
     def key(self, group: Group) -> str:
         """A digest of all that decides the model."""
         given = [self.units.parted(group, place) for place in group.shards]
-        asked = self.units.training.asked
-        how = [asked.task, asked.options, given]
+        call = self.units.training.call
+        how = [call.task, call.options, given]
         how += ["together"] if self.together is not None else []
         text = json.dumps(how, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tuskml.api.asked import Training
-from tuskml.api.collected import by_keys
-from tuskml.databases.keeping import Into, is_file, keep
+from tuskml.api.call import Training
+from tuskml.api.collecting import by_keys
 from tuskml.databases.postgres import Postgres
+from tuskml.databases.results import Into, is_file, keep
 from tuskml.errors import ClusterError, DataError
-from tuskml.model.by_group import Models, as_key
+from tuskml.model.group_models import Models, as_key
 from tuskml.model.model import Model
 from tuskml.registry import as_value
 from tuskml.text.expressions import quoted

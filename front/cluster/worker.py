@@ -20,15 +20,15 @@ from tuskml.groups.execution.worker import share
 from tuskml.schedule.forks import held_in_forks
 
 TASK = "the rows of a part"
-"""Stands for the handle of the receiver in the query of a part (`parted/on_parts.py`)."""
-WORK = "tuskml.cluster.on_worker:trained"
+"""Stands for the handle of the receiver in the query of a part (`parts/part_rows.py`)."""
+WORK = "tuskml.cluster.worker:train_unit"
 _lock = held_in_forks(threading.Lock())
 _connections: dict[int, duckdb.DuckDBPyConnection] = {}
 """Connections by process: a forked one has a copy that it cannot use."""
 _verified: set[tuple[str, int, int]] = set()
 
 
-def trained(payload: bytes) -> bytes:
+def train_unit(payload: bytes) -> bytes:
     """The models of a unit (`units.py`) as an Arrow stream: keys as text, and the model.
 
     Raises DataError for a shard that is missing or damaged, and the errors of a training.

@@ -5,7 +5,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from tuskml.errors import DataError
-from tuskml.late import late
+from tuskml.lazy import lazy_function
 from tuskml.model.execution import Execution
 from tuskml.model.model import Model
 from tuskml.model.summary import html_row, number
@@ -51,7 +51,7 @@ class Models(dict[Any, "Model | None"]):
     def plot_convergence(self, ax: "Axes | None" = None, **look: Any) -> "Axes":
         """Draws a curve per model; look: as for `tuskml.plots.plot_convergence`."""
         known = {key: model for key, model in self.items() if model is not None}
-        axes: Axes = late("plot_convergence")(known, ax, **look)
+        axes: Axes = lazy_function("plot_convergence")(known, ax, **look)
         return axes
 
     def _repr_html_(self) -> str:

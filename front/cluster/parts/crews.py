@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from tuskml.cluster.parted import on_parts
+from tuskml.cluster.parts import part_rows
 from tuskml.errors import ClusterError, Interrupted
 from tuskml.groups.execution.executor import Unit, each_of, several
 from tuskml.groups.execution.worker import share
@@ -25,8 +25,8 @@ from tuskml.schedule import budget
 from tuskml.schedule.exchange.workers.crew import Member, Seat
 from tuskml.schedule.exchange.workers.session import Gone
 
-SEAT = "tuskml.cluster.parted.crews:seated"
-WORK = "tuskml.cluster.parted.crews:trained"
+SEAT = "tuskml.cluster.parts.crews:take_seat"
+WORK = "tuskml.cluster.parts.crews:train_member"
 ATTEMPTS = 3
 """Losses of workers after which the group is given up."""
 DONE, LOST = b"+", b"-"
@@ -106,7 +106,7 @@ class Crew:
         return Unit(pin, size, payload, self.name, pin=pin, work=work, copied=False)
 
 
-def seated(payload: bytes) -> bytes:
+def take_seat(payload: bytes) -> bytes:
     """Takes a seat: which process this is, whether it has one unit at a time, and addresses."""
     name = payload.decode()
     run, attempt, _ = name.rsplit(" ", 2)
@@ -131,7 +131,7 @@ def leave(run: str, but: str = "-") -> None:
         seat.close()
 
 
-def trained(payload: bytes) -> bytes:
+def train_member(payload: bytes) -> bytes:
     """The worker's answer after DONE, or after LOST a sentence that says why others are gone."""
     text, message, *parts = each_of(payload)
     header = json.loads(text)
@@ -174,10 +174,10 @@ def threads(header: Mapping[str, Any]) -> int:
 
 def rows_of(parts: Sequence[bytes], place: int, message: bytes) -> bytes:
     """The answer of the part at an index. Rows that are new here are freed."""
-    pin = on_parts.pin_of(parts[place])
-    here = on_parts.holds(pin)
+    pin = part_rows.pin_of(parts[place])
+    here = part_rows.holds(pin)
     try:
-        return on_parts.answered(parts[place] + message)
+        return part_rows.run_unit(parts[place] + message)
     finally:
         if not here:
-            on_parts.forget({pin})
+            part_rows.forget({pin})

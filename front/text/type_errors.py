@@ -74,7 +74,7 @@ EXPECTED = {
 }
 
 
-def explained(message: str) -> str:
+def explain_message(message: str) -> str:
     """The message, or a sentence on a call of one of tuskml's functions that replaces it."""
     for place, pattern in enumerate(NO_MATCH):
         found = pattern.match(message)
@@ -86,10 +86,10 @@ def explained(message: str) -> str:
             return f"{name} got ({types(found[2])}), expected {arguments}: " + kinds.format(
                 array=array
             )
-    return mixed(message) or denied(message) or message
+    return mixed_array_sentence(message) or denied_training_sentence(message) or message
 
 
-def mixed(message: str) -> str | None:
+def mixed_array_sentence(message: str) -> str | None:
     """A sentence on an array of numbers and something else."""
     for place, pattern in enumerate(ITEMS):
         found = pattern.match(message)
@@ -104,7 +104,7 @@ def mixed(message: str) -> str | None:
     return None
 
 
-def denied(message: str) -> str | None:
+def denied_training_sentence(message: str) -> str | None:
     """A sentence on a training by a role without the right to it."""
     found = DENIED.match(message)
     if found is None:

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from tuskml.databases.database import Database
-from tuskml.databases.keeping import Into, is_file
 from tuskml.databases.postgres import Postgres
+from tuskml.databases.results import Into, is_file
 from tuskml.databases.sources import Scope
 from tuskml.errors import DataError, OptionError, nearest
 from tuskml.groups.selection.candidates import SEARCHES

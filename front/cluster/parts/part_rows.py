@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.api.asked import asked_for
-from tuskml.cluster.on_worker import TASK, cursor, verify
+from tuskml.api.call import parse_task
+from tuskml.cluster.worker import TASK, cursor, verify
 from tuskml.databases.duckdb import DuckDB
 from tuskml.errors import DataError, RowsError, TuskError
 from tuskml.groups.contract.attachment import library
@@ -39,15 +39,15 @@ from tuskml.learners.receiving import Receiver, receiving
 from tuskml.learners.remarks import FAULT, Place, Remarks, received
 from tuskml.schedule import budget
 
-WORK = "tuskml.cluster.parted.on_parts:answered"
-TOGETHER = "tuskml.cluster.parted.on_parts:answered_together"
+WORK = "tuskml.cluster.parts.part_rows:run_unit"
+TOGETHER = "tuskml.cluster.parts.part_rows:run_joint_unit"
 LENGTH = 8
 OF_GROUP = " of the group"
 """The end of a sentence about a row, whose number is one among those of a part."""
 NO_ROOM = re.compile("memory_limit|[Oo]ut of [Mm]emory|no memory")
 
 
-class Held:
+class Part:
     """The rows of a part, read or to be read.
 
     given: how they are read: ordered, whether they are in an order by content, as with the option
@@ -177,7 +177,7 @@ def usable_of(
     are none. RowsError for others, unless option `invalid` skips these."""
     if "usable" not in given:
         return groups
-    requests = asked_for(*given["usable"]).requests
+    requests = parse_task(*given["usable"]).requests
     try:
         found = usable_by_all(stack, [(groups, requests)], memory)[0]
     except RowsError:
@@ -225,7 +225,7 @@ def counted_of(given: Mapping[str, Any], known: bytes) -> bytes:
 
 _account = [0]
 """The account of the process's database, once rows have come from it."""
-_held: dict[str, Held] = {}
+_held: dict[str, Part] = {}
 """Parts by pin, the most recently used one last."""
 _lock = threading.Lock()
 _short = threading.Lock()
@@ -260,7 +260,7 @@ def cut(payload: bytes) -> tuple[list[bytes], bytes]:
     return found, payload[at:]
 
 
-def answered(payload: bytes) -> bytes:
+def run_unit(payload: bytes) -> bytes:
     """The part's answer (`kernels/parts/answering.py`); no message: its rows are freed."""
     (text, census, dealing), message = cut(payload)
     given = json.loads(text)
@@ -287,7 +287,7 @@ def answered(payload: bytes) -> bytes:
                     raise
 
 
-def make_room(held: Held) -> None:
+def make_room(held: Part) -> None:
     """Frees other parts before one is read again that had to go, and not when reading it fails."""
     if not held.fits:
         with _short:
@@ -295,7 +295,7 @@ def make_room(held: Held) -> None:
                 pass
 
 
-def answered_together(payload: bytes) -> bytes:
+def run_joint_unit(payload: bytes) -> bytes:
     """The answers of several parts that lie here; those that may be added are, in the first."""
     payloads = each_of(payload)
     found = [attempt(WORK, Unit("", 0, one)) for one in payloads]
@@ -308,14 +308,14 @@ def answered_together(payload: bytes) -> bytes:
     return several([encoded(one) for one in found])
 
 
-def part_of(pin: str) -> Held:
+def part_of(pin: str) -> Part:
     """The part, which becomes the most recently used one."""
     with _lock:
-        held = _held[pin] = _held.pop(pin) if pin in _held else Held()
+        held = _held[pin] = _held.pop(pin) if pin in _held else Part()
     return held
 
 
-def answer(held: Held, given: Mapping[str, Any], message: bytes) -> bytes:
+def answer(held: Part, given: Mapping[str, Any], message: bytes) -> bytes:
     """The answer of a part, which is read where it is not there."""
     with held.lock:
         if held.dealing not in (b"", given["dealing"]):
@@ -326,19 +326,19 @@ def answer(held: Held, given: Mapping[str, Any], message: bytes) -> bytes:
             held.deal(given["dealing"])
         messages = unbundled(message)
         if messages is None:
-            return answer_alone(held, message)
-        alone = partial(answer_alone, held)
+            return answer_message(held, message)
+        alone = partial(answer_message, held)
         return bundled(answers(held.rows, messages, threads(), alone))
 
 
-def answer_alone(held: Held, message: bytes) -> bytes:
+def answer_message(held: Part, message: bytes) -> bytes:
     """The answer to one message."""
     if judges(message):
         return judgement(library(), held.rows, message)
     return answer_of(held.rows, message, threads())
 
 
-def free_another(held: Held) -> bool:
+def free_another(held: Part) -> bool:
     """Frees the rows of the most recently used other part; returns whether there were any."""
     with _lock:
         others = [one for one in reversed(_held.values()) if one is not held]

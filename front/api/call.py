@@ -25,7 +25,7 @@ from tuskml.text.expressions import quoted
 
 
 @dataclass(frozen=True)
-class Asked:
+class TaskCall:
     """A task by its SQL name, options as JSON text, and the parsed requests.
 
     requests: one, or those of all candidates of a search.
@@ -58,7 +58,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Where:
+class ExecutorChoice:
     """The arguments of `train` that say where groups are trained."""
 
     executor: str | None = None
@@ -67,7 +67,7 @@ class Where:
     worker_timeout: float | None = None
 
 
-def asked_for(task: object, text: str) -> Asked:
+def parse_task(task: object, text: str) -> TaskCall:
     """Parses a task and the JSON text of its options. Raises OptionError."""
     if not isinstance(task, str):
         raise OptionError(
@@ -77,9 +77,9 @@ def asked_for(task: object, text: str) -> Asked:
     search = search_of(task, text) if len(text) <= MAX_TEXT else None
     if search is not None:
         candidates = tuple(Request(one.task, one.options) for one in search.candidates)
-        return Asked(task, text, candidates, search)
+        return TaskCall(task, text, candidates, search)
     found = task_named(task)
-    return Asked(task, text, (Request(found, options_of(found, text)),))
+    return TaskCall(task, text, (Request(found, options_of(found, text)),))
 
 
 def pooled_and_place(
@@ -106,14 +106,14 @@ def pooled_and_place(
 
 
 @dataclass(frozen=True)
-class Given:
+class ColumnTexts:
     """The caller's texts, which a model remembers."""
 
     features: tuple[str, ...]
     label: str | None
     group_by: tuple[str, ...]
 
-    def named(self, model: Model) -> Model:
+    def named_model(self, model: Model) -> Model:
         """Returns the model with the names of its columns; names by option `feature_names`
         stay.
         """
@@ -131,14 +131,14 @@ class Training:
     offset; compared: the handle of the plans that it is compared with (`learners/receiving.py`).
     """
 
-    asked: Asked
+    call: TaskCall
     source: Source
     label: str
     features: str
     keys: tuple[tuple[str, str], ...]
     options: str
     n_features: int | None
-    given: Given
+    texts: ColumnTexts
     label_kind: str = "number"
     extras: tuple[str, ...] = ()
     compared: str | None = None
@@ -161,7 +161,7 @@ class Training:
 
         aggregate: another with the same arguments, such as explain_training.
         """
-        first = self.asked.task
+        first = self.call.task
         if self.compared is not None:
             aggregate, first = "_tusk_take_model", self.compared
         plain = self.options == "{}" and not self.extras
