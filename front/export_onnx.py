@@ -52,8 +52,8 @@ def to_onnx(model: Model | Estimator) -> "onnx.ModelProto":
     """The ONNX graph of a model; features, label and task are in its `metadata_props`.
 
     model: also a fitted estimator of one model. Classes that are texts are predicted by their
-    names, "" in a row without a prediction. TuskError if onnx is not installed, DataError if the
-    coefficients are in a store.
+    names, "" in a row without a prediction. Raises TuskError if onnx is not installed, DataError
+    if the coefficients are in a store.
     """
     model = model_in(model)
     try:

@@ -164,7 +164,7 @@ def register(
 
 
 def group_key(key: Any) -> str:
-    """The registry's key of a group: its values as text, joined by `/`. DataError for NULL.
+    """The registry's key of a group: its values as text, joined by `/`. Raises DataError for NULL.
 
     >>> group_key(("AA", 7)), group_key("AA"), group_key(("a/b", "c"))
     ('AA/7', 'AA', 'a\\\\/b/c')
@@ -210,7 +210,7 @@ def _entry(row: tuple[Any, ...]) -> Entry:
 
 
 def model(connection: Any, name: str, group: str = "", version: int | None = None) -> Model:
-    """A version of a model, by default the deployed one. DataError if there is none."""
+    """A version of a model, by default the deployed one. Raises DataError if there is none."""
     with _registry(connection) as database:
         chosen = "stage = 'deployed'" if version is None else f"version = {int(version)}"
         query = (
@@ -252,7 +252,7 @@ def deploy(
 ) -> int:
     """Deploys a version, by default the newest that was not rolled back, for one group or all.
 
-    Returns how many groups changed. DataError if there is no such version.
+    Returns how many groups changed. Raises DataError if there is no such version.
     """
     return _change(connection, "deploy", name, to_version=version, in_group=group)
 
@@ -261,7 +261,7 @@ def rollback(connection: Any, name: str, group: str | None = None) -> int:
     """Undoes the last deployment, or that of one group; returns how many groups changed.
 
     The previous versions are deployed again, and those that were deployed are withdrawn. A group
-    that has no earlier version stays as it is. DataError if no group has one.
+    that has no earlier version stays as it is. Raises DataError if no group has one.
     """
     return _change(connection, "rollback", name, in_group=group)
 

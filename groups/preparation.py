@@ -85,7 +85,7 @@ class Readable:
     features: tuple[str, ...] = ()
 
     def refuse_options(self, request: Request[Any, Any]) -> None:
-        """OptionError for options of a request that change nothing with such rows."""
+        """Raises OptionError for options of a request that change nothing with such rows."""
         refuse_options(request, *self.features)
 
     def described(self, models: Models) -> Models:
@@ -284,7 +284,7 @@ def classes_named(options: Options) -> tuple[str, ...]:
 
 
 def refuse_text(prepared: Texts, request: Request[Any, Any]) -> None:
-    """DataError for labels that are text where the task or an option needs numbers."""
+    """Raises DataError for labels that are text where the task or an option needs numbers."""
     first, options = prepared.texts(prepare.CLASSES, 0), request.options
     if not learner_of(request.task).classifies(request):
         raise DataError(
@@ -299,7 +299,7 @@ def refuse_text(prepared: Texts, request: Request[Any, Any]) -> None:
 
 
 def refuse_names(options: Options) -> None:
-    """DataError for classes that are text where labels are numbers."""
+    """Raises DataError for classes that are text where labels are numbers."""
     if isinstance(options.classes, ClassNames):
         given = json.dumps(options.classes.names, ensure_ascii=False)
         raise DataError(
@@ -315,7 +315,7 @@ def refuse_names(options: Options) -> None:
 
 
 def refuse_options(request: Request[Any, Any], *features: str) -> None:
-    """OptionError for options that change nothing where features are of these kinds."""
+    """Raises OptionError for options that change nothing where features are of these kinds."""
     options, how = request.options, request.held_out
     if not options.given and how is None:
         return
@@ -340,8 +340,9 @@ def refuse_options(request: Request[Any, Any], *features: str) -> None:
 
 
 def refuse_two_uses(options: Options, how: HeldOut | None) -> None:
-    """OptionError for a column that one option takes for words or categories, and another for
-    neither: the first would change nothing."""
+    """Raises OptionError for a column that one option takes for words or categories, and
+    another for neither: the first would change nothing.
+    """
     others: dict[str, Sequence[str | None]] = {
         "categories": options.categories or (),
         "cluster": (options.cluster,),
@@ -450,7 +451,7 @@ def refusal_of_rounded(remarks: Remarks, request: Request[Any, Any]) -> str | No
 def rounded_in(
     remarks: Mapping[int, Remarks], requests: Sequence[Request[Any, Any]]
 ) -> dict[int, str]:
-    """Such a sentence by group. RowsError where option `invalid` has errors."""
+    """Such a sentence by group. Raises RowsError if option `invalid` has errors."""
     found: dict[int, str] = {}
     for group, one in remarks.items():
         for request in requests:
@@ -526,7 +527,7 @@ def usable_by_all(stack: ExitStack, forms: Sequence[Form], memory: int) -> list[
 
 
 def refuse_labels(groups: Groups, allowed: Allowed) -> None:
-    """RowsError for labels that are not allowed."""
+    """Raises RowsError for labels that are not allowed."""
     mark, threads = passes.cancel_mark(), budget.threads()
     labels = Pass(groups, SQUARED, None, None, True, threads, cancel_mark=mark).labels()
     bad = ~(allowed.holds(labels["low"]) & allowed.holds(labels["high"]))

@@ -48,7 +48,7 @@ def is_on() -> bool:
 def follow_environment() -> None:
     """Makes spans from now on if `TUSKML_TRACES` is `on`.
 
-    OptionError for another value than that or `off`, and where the package is missing.
+    Raises OptionError for another value than that or `off`, and where the package is missing.
     """
     value = os.environ.get(TRACES_VARIABLE, "off")
     if value not in ("on", "off"):

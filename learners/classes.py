@@ -22,7 +22,9 @@ EXACT = 2.0**53
 
 
 def check_classes(task: Task, options: Options, labels: NDArray[np.void]) -> None:
-    """DataError unless a classifier's labels (LABELS) are two values, those that options name."""
+    """Raises DataError unless a classifier's labels (LABELS) are two values, those that
+    options name.
+    """
     if not task.classifies:
         return
     refuse_large(task, labels)

@@ -268,7 +268,9 @@ class Crew:
     """Trainings of a group whose steps several workers take together."""
 
     def alone(self, request: Request[Any, Any]) -> str | None:
-        """Why workers cannot train one group together, step by step; None where they can."""
+        """The reason why workers cannot train one group together, step by step; None where
+        they can.
+        """
         return f"task '{request.task.name}' takes no steps together"
 
     def train(self, member: "Member", message: bytes) -> bytes:

@@ -8,7 +8,7 @@ from tuskml.kernels.structures import OFFSETS
 
 
 def refuse_offsets(groups: NDArray[np.void], task: str) -> None:
-    """OptionError where rows have offsets."""
+    """Raises OptionError if rows have offsets."""
     if (groups["extras"] & OFFSETS).any():
         raise OptionError(
             f"offset is not available with task '{task}', expected (task, label, features, "

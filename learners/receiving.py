@@ -88,7 +88,7 @@ def _keep(items: dict[str, Item], handle: str, item: Item, most: int) -> str:
 
 @contextmanager
 def receiving(receiver: Receiver) -> Iterator[str]:
-    """The handle of a receiver, while the context lasts. RowsError for invalid rows."""
+    """The handle of a receiver, while the context lasts. Raises RowsError for invalid rows."""
 
     def receive(groups: NDArray[np.void], memory: int) -> str:
         receiver(groups, memory)

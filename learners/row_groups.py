@@ -149,7 +149,7 @@ class Reader:
     def chunk(self, pieces: Sequence[Piece], held: int = 0) -> Iterator[Chunk | None]:
         """The rows of some pieces, shuffled; None when none of them is usable.
 
-        held: how many rows to hold out. DataError where a classifier meets a third class.
+        held: how many rows to hold out. Raises DataError if a classifier meets a third class.
         """
         with ExitStack() as stack:
             yield self._read(stack, pieces, held)

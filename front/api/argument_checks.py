@@ -39,7 +39,7 @@ def refuse_unknown(options: Mapping[str, Any]) -> None:
 
 
 def checked_into(into: Into) -> Into:
-    """Returns where models can be kept. DataError for a CSV file, which has no models."""
+    """Returns where models can be kept. Raises DataError for a CSV file, which has no models."""
     if is_file(into) and Path(into).suffix.lower() == ".csv":
         raise DataError(
             f"into is {str(into)!r}, but models are kept in a table or a Parquet file, as CSV has "
@@ -74,7 +74,8 @@ def refuse_replace(replace: bool, into: object) -> None:
 
 
 def label_given(task: str, labels: bool, label: str | None, scope: Scope) -> str | None:
-    """The label as one text; None where rows have none. OptionError for the other way round.
+    """The label as one text; None where rows have none. Raises OptionError for the other way
+    round.
 
     labels: whether the rows of the task have labels.
     """
@@ -92,8 +93,9 @@ def label_given(task: str, labels: bool, label: str | None, scope: Scope) -> str
 def refuse_leaks(
     label: str | None, features: Sequence[str], scope: Scope, argument: str = "features"
 ) -> None:
-    """DataError for a label that is a feature too, whatever cast, name or factor it has there, or
-    a key of the groups, each of which then has one label."""
+    """Raises DataError for a label that is a feature too, whatever cast, name or factor it has
+    there, or a key of the groups, each of which then has one label.
+    """
     if label is None:
         return
 

@@ -47,7 +47,7 @@ class Joined:
     text_classes: bool = False
 
     def answers(self) -> Answers:
-        """Returns how the models predict. DataError where their task is unknown."""
+        """Returns how the models predict. Raises DataError if their task is unknown."""
         return answers_of(self.task, self.options, self.classifies)
 
     def join(self, database: Database, rows: Sequence[str]) -> str:
@@ -143,7 +143,7 @@ def of_mapping(
 
 
 def same_in_all(models: Sequence[Model]) -> tuple[str, tuple[str, ...] | None, str | None]:
-    """Task, features and label of models. DataError where they differ."""
+    """Task, features and label of models. Raises DataError if they differ."""
     first = models[0]
     for other in models:
         if (other.task, other.trained_columns) != (first.task, first.trained_columns):

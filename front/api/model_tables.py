@@ -26,7 +26,7 @@ class ModelTable:
 def model_table(database: Database, given: str, column: str | None = None) -> ModelTable:
     """The table or query that holds models; column: of them, where there are several.
 
-    DataError where it holds none.
+    Raises DataError if it holds none.
     """
     source = find_source(database, given)
     columns = database.columns(f"SELECT * FROM {source.sql}")

@@ -27,7 +27,7 @@ CLASSES = 2
 
 
 def train_pooled(database: Database, training: Training) -> Models:
-    """The best of three models of each group. DataError for rows that cannot be pooled."""
+    """The best of three models of each group. Raises DataError for rows that cannot be pooled."""
     if training.call.searches:
         raise OptionError("option 'pooled' is not available in a search, expected one of them")
     if not training.keys:
@@ -52,7 +52,7 @@ def train_pooled(database: Database, training: Training) -> Models:
 
 
 def refuse_rows(training: Training) -> None:
-    """OptionError or DataError for rows that pooling does not know."""
+    """Raises OptionError or DataError for rows that pooling does not know."""
     if training.extras:
         raise OptionError(
             "option 'pooled' is not available with weight or offset: train without them, or "
@@ -107,7 +107,7 @@ def rows_of(
 
 
 def alike(keys: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """The keys, whose NaN are one object: two would be two groups. DataError for lists."""
+    """The keys, whose NaN are one object: two would be two groups. Raises DataError for lists."""
     nan: dict[type, Any] = {}
 
     def value_of(value: Any) -> Any:

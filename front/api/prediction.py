@@ -199,8 +199,8 @@ class Scoring:
         return f"SELECT {', '.join(shown)} FROM {self.matched(given)}"
 
     def extras(self, weight: str | None, offset: str | None) -> tuple[str, ...]:
-        """SQL of the rows' weights, or of weights and offsets. DataError for an offset of models
-        whose number is not exp(margin).
+        """SQL of the rows' weights, or of weights and offsets. Raises DataError for an offset
+        of models whose number is not exp(margin).
         """
         if offset is not None and self.models.answers().response != "exp":
             raise DataError(
@@ -330,7 +330,7 @@ def refuse_unknown(counts: Sequence[tuple[int, int]]) -> None:
 
 
 def metrics_in(row: Row, names: Sequence[str], several: bool = False) -> Metrics:
-    """The metrics of a group by name. DataError where labels are of a third class of two."""
+    """The metrics of a group by name. Raises DataError if labels are of a third class of two."""
     n_rows, n_not_scored, third, *values = row
     if third and not several:
         raise DataError(

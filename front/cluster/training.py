@@ -247,7 +247,7 @@ def wants_estimates(training: Training) -> bool:
 
 
 def refuse_stored(training: Training) -> None:
-    """OptionError where workers cannot train this."""
+    """Raises OptionError if workers cannot train this."""
     for request in training.call.requests:
         if request.options.store is not None:
             raise OptionError(

@@ -145,7 +145,7 @@ def key_pairs(
 ) -> list[tuple[str, str]]:
     """Columns of the models, and the SQL over the rows that each equals.
 
-    DataError where models or rows lack one.
+    Raises DataError if models or rows lack one.
     """
     beside = dict(models.others)
     pairs = []

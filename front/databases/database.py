@@ -58,7 +58,7 @@ class Database(Protocol):
         ...
 
     def columns(self, query: str) -> Columns:
-        """Names and types of a query's columns. TuskError where it is wrong."""
+        """Names and types of a query's columns. Raises TuskError if it is wrong."""
         ...
 
     def relation(self, names: Sequence[str]) -> str | None:

@@ -19,7 +19,7 @@ DUCKDB_URL = "duckdb://"
 def file_of(given: str | Path, make: bool = False) -> str:
     """The DuckDB file of a path or of an SQLAlchemy URL, `duckdb:///file`; or ":memory:".
 
-    make: whether it need not exist. DataError where it must, and does not.
+    make: whether it need not exist. Raises DataError if it must, and does not.
     """
     path = str(given)
     if path.startswith(DUCKDB_URL):

@@ -54,7 +54,9 @@ def serve(channel: int, path: str) -> None:
 
 
 def attached(path: str) -> ctypes.CDLL:
-    """The extension's library, which has the trainer now. ExtensionError for another version."""
+    """The extension's library, which has the trainer now. Raises ExtensionError for another
+    version.
+    """
     library = ctypes.CDLL(path)
     check_version(library, f"run tuskml install in the environment of {path}")
     attach(library, path)

@@ -49,8 +49,8 @@ def result_name(into: Into) -> str:
 def keep(database: Database, into: Into, query: str, replace: bool = False) -> int:
     """Keeps a query's rows in a new table or file; returns their number.
 
-    replace: whether one that is there may go; it stays until the new one is complete. DataError
-    where it is there and may not.
+    replace: whether one that is there may go; it stays until the new one is complete. Raises
+    DataError if it is there and may not.
     """
     if isinstance(into, str | PathLike):
         checked_text(str(into), "into")

@@ -51,7 +51,7 @@ class Source:
 
 
 def scope_of(database: Database, source: Source) -> "Scope":
-    """The columns of a source. DataError for a query that is wrong."""
+    """The columns of a source. Raises DataError for a query that is wrong."""
     try:
         return Scope(database, source, dict(database.columns(f"SELECT * FROM {source.sql}")))
     except DataError as error:
@@ -247,7 +247,7 @@ class Scope:
         return ", ".join(list(self.columns)[:12]) + (", ..." if len(self.columns) > 12 else "")
 
     def number(self, text: str, what: str) -> str:
-        """A column or an expression that is a number. DataError for other types."""
+        """A column or an expression that is a number. Raises DataError for other types."""
         sql = self.sql(text, what)
         (kind,) = self.types([sql], what)
         if kind_of(kind) != "number":

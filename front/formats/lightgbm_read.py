@@ -176,7 +176,7 @@ SIDES = ("left", "right")
 
 
 def refuse_kinds(given: Fields) -> None:
-    """DataError for a tree of another kind."""
+    """Raises DataError for a tree of another kind."""
     if int(given.get("is_linear", "0")):
         raise DataError(
             "a tree has linear leaves, expected one number per leaf: linear_tree=false"

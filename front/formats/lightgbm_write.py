@@ -70,7 +70,7 @@ def write(model: Model, unseen_as_missing: bool = False) -> str:
 
 
 def refuse(model: Model) -> None:
-    """DataError for a model that the format cannot hold."""
+    """Raises DataError for a model that the format cannot hold."""
     if model.task not in OF_TREES:
         raise DataError(f"the model is '{model.task}', expected boosted trees")
     if model.options.get("objective") == "gini":
@@ -102,8 +102,8 @@ class Levels:
 
 
 def levels_of(model: Model, tree: Floats, columns: Sequence[Column], unseen: bool) -> Levels:
-    """The levels of a tree. DataError where a split sends missing levels left, new ones right, and
-    it is not said that new ones count as missing: unseen.
+    """The levels of a tree. Raises DataError if a split sends missing levels left, new ones
+    right, and it is not said that new ones count as missing: unseen.
     """
     splits = tree[tree[:, 0] >= 0]
     found = Levels([], np.zeros(len(splits), bool))

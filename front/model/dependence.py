@@ -48,8 +48,8 @@ def permutation_importance(
     """The importance of each column of X (L. Breiman, Random forests, Machine Learning 45, 2001).
 
     X: (n, d), as `Model.predict` takes it; y: (n,), labels as the model has them. The loss is the
-    mean squared error, or the log loss where the model has probabilities. DataError for lengths
-    that differ.
+    mean squared error, or the log loss where the model has probabilities. Raises DataError for
+    lengths that differ.
     """
     y = np.asarray(y)
     if len(X) != len(y) or not len(y):

@@ -34,7 +34,7 @@ class Explanation:
 
 
 def explain_rows(model: Fields, X: Any) -> Explanation:
-    """The contributions of the features of rows; DataError for a model that has none."""
+    """The contributions of the features of rows; raises DataError for a model that has none."""
     several = model.many_classes
     margins = len(model.classes or ()) if several else 1
     d = features_of(model)

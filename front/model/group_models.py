@@ -19,7 +19,7 @@ Group = tuple[Any, "Model | None"]
 
 
 def as_key(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Values of grouping keys as a dict's key. DataError where one cannot be: a list, JSON."""
+    """Values of grouping keys as a dict's key. Raises DataError if one cannot be: a list, JSON."""
     for value in values:
         try:
             hash(value)

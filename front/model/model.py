@@ -116,7 +116,9 @@ class Model(Fields):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Model":
-        """The model in a file that `save` wrote. DataError if it is not one, or is damaged."""
+        """The model in a file that `save` wrote. Raises DataError if it is not one, or is
+        damaged.
+        """
         text = model_file.load(Path(path))
         try:
             return cls.from_json(text)
@@ -139,8 +141,8 @@ class Model(Fields):
     def from_lightgbm(cls, text: str) -> "Model":
         """The boosted trees that LightGBM's `Booster.save_model` wrote; classes are 0, 1, ...
 
-        DataError for text that is damaged, and for what tuskml's trees have not: linear leaves,
-        averaged trees, other objectives.
+        Raises DataError for text that is damaged, and for what tuskml's trees have not: linear
+        leaves, averaged trees, other objectives.
         """
         found = lazy_function("read_lightgbm")(text)
         n_classes = found.margins if found.margins > 1 else 2 if found.classifies else 0
@@ -176,7 +178,7 @@ class Model(Fields):
         older TreeEnsembleRegressor and TreeEnsembleClassifier) over one input of numbers.
 
         graph: a file, its bytes or the graph. objective: what margins without a response are:
-        `squared` (the answer itself), `poisson` or `logistic`; `auto`: what the graph says.
+        `squared` (the answer itself), `poisson` or `logistic`; `auto`: what the graph says. Raises
         DataError for a graph with a part that no model here has.
         """
         return cls(**lazy_function("read_onnx")(graph, objective))
@@ -192,7 +194,7 @@ class Model(Fields):
     def coefficients(self) -> dict[str, float]:
         """The coefficients by feature, in the order of `coef`; `pandas.Series` takes it.
 
-        DataError where they lie in a store, features have none, or two have the same name.
+        Raises DataError if they lie in a store, features have none, or two have the same name.
         """
         if not weighs_features(self.task):
             raise DataError(f"the model is '{self.task}', whose features have no coefficients")
@@ -248,8 +250,8 @@ class Model(Fields):
         """What each feature adds to the margins of rows, X as in `decision`.
 
         With the base value the contributions add up to the margin: Shapley values of boosted
-        trees, coefficient times value of linear models. DataError for nets, factorizations and
-        models in a store.
+        trees, coefficient times value of linear models. Raises DataError for nets, factorizations
+        and models in a store.
         """
         return explain_rows(self, X)
 

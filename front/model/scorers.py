@@ -145,7 +145,7 @@ def payload(fields: Mapping[str, Any]) -> bytes:
     """The payload of a model as SQL's `model_payload` makes it.
 
     fields: task, options (JSON text), preparation, coef, classes, class_names and intercept.
-    DataError where no prediction could use them.
+    Raises DataError if no prediction could use them.
     """
     coef, coef_kept = _numbers(fields["coef"])
     classes, classes_kept = _numbers(fields["classes"])

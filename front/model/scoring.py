@@ -30,7 +30,9 @@ def answers(model: Fields) -> Answers:
 
 
 def classes_of(model: Fields) -> tuple[float, float]:
-    """The lower and the higher class, of one class twice the same; DataError for other models."""
+    """The lower and the higher class, of one class twice the same; raises DataError for other
+    models.
+    """
     classes = model.classes or []
     if len(classes) not in (1, 2):
         raise DataError("the model has no classes, expected a list of one or two numbers")
@@ -78,7 +80,7 @@ def listed(model: Fields, kind: ListKind, X: Any, columns: int) -> Floats:
 
 
 def check_width(model: Fields, x: NDArray[Any]) -> None:
-    """DataError unless rows have as many numbers as the model has features."""
+    """Raises DataError unless rows have as many numbers as the model has features."""
     n = 2 if answers(model).factorizes else model.width
     if n not in (0, x.shape[1]):
         raise DataError(f"the model has {n} features, X has {x.shape[1]} columns")

@@ -22,7 +22,8 @@ def plot_confusion(
     """Draws the counts of each label by predicted class, each row shaded by its shares.
 
     cells: rows of SQL's `confusion`, or a result of `evaluate` that has them; with weights these
-    are shown. Returns the Axes; the figure is neither shown nor saved. ValueError for other rows.
+    are shown. Returns the Axes; the figure is neither shown nor saved. Raises ValueError for other
+    rows.
     """
     import matplotlib.pyplot as plt
 

@@ -37,7 +37,7 @@ def plot_importance(
     importance: a result of `Model.permutation_importance`, or rows of SQL's
     `permutation_importance` (of one group) or `feature_importance`, as dicts or tuples. Whiskers
     are standard deviations. most: how many features to draw. Returns the Axes; the figure is
-    neither shown nor saved. ValueError for other rows.
+    neither shown nor saved. Raises ValueError for other rows.
     """
     import matplotlib.pyplot as plt
 
@@ -68,7 +68,7 @@ def plot_dependence(
 
     dependence: a result of `Model.partial_dependence`, rows of SQL's `partial_dependence` as dicts
     or tuples, or a mapping from names to such ones. Groups and classes have a line each. Returns
-    the Axes; the figure is neither shown nor saved. ValueError for other rows.
+    the Axes; the figure is neither shown nor saved. Raises ValueError for other rows.
     """
     import matplotlib.pyplot as plt
 
@@ -129,7 +129,7 @@ def of_model(found: Dependence, name: str) -> dict[str, tuple[list[Any], Floats]
 
 
 def rows_of(given: Any, known: Iterable[tuple[str, ...]], what: str) -> list[Row]:
-    """Rows as dicts. ValueError for rows that are not of the functions named."""
+    """Rows as dicts. Raises ValueError for rows that are not of the functions named."""
     rows = given if isinstance(given, list | tuple) else []
     found: list[Row] = []
     for row in rows:

@@ -36,7 +36,7 @@ def plot_path(model: Any, ax: "Axes | None" = None, *, title: str | None = "Path
     the penalty that was chosen.
 
     model: a `tuskml.Model`, or one as DuckDB returns it, of `lasso`, `elastic_net` or
-    `sparse_logistic` with a path. Returns the Axes; the figure is neither shown nor saved.
+    `sparse_logistic` with a path. Returns the Axes; the figure is neither shown nor saved. Raises
     DataError for other models.
     """
     import matplotlib.pyplot as plt

@@ -145,8 +145,8 @@ def plot_coefficients(
 
     model: a `tuskml.Model`. most: how many to draw, the largest multiples of their standard errors
     or, without those, the largest; in the order of the features. The intercept is left out.
-    Returns the Axes; the figure is neither shown nor saved. DataError if the model has other
-    numbers than one coefficient per feature.
+    Returns the Axes; the figure is neither shown nor saved. Raises DataError if the model has
+    other numbers than one coefficient per feature.
     """
     import matplotlib.pyplot as plt
 

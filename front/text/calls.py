@@ -29,7 +29,7 @@ def refuse_wrong(
     values: tuple[Any, ...],
     given: Mapping[str, Any],
 ) -> None:
-    """OptionError for an argument too many, of another name, or missing."""
+    """Raises OptionError for an argument too many, of another name, or missing."""
     by_place = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
     needed = [
         p.name for p in parameters.values() if p.default is p.empty and p.kind is not p.VAR_KEYWORD

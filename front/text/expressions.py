@@ -39,7 +39,9 @@ def shortened(text: str) -> str:
 
 
 def checked_text(text: str, what: str) -> str:
-    """The text, which a database can be sent. DataError for half a character, a lone surrogate."""
+    """The text, which a database can be sent. Raises DataError for half a character, a lone
+    surrogate.
+    """
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -65,8 +67,8 @@ def dotted(text: str) -> list[str] | None:
 def split(text: str, what: str) -> list[str]:
     """The expressions of a list with commas, without comments.
 
-    DataError where a bracket or a quote stays open, an expression is empty, or a statement ends:
-    each part can be put in parentheses, and stays within them.
+    Raises DataError if a bracket or a quote stays open, an expression is empty, or a statement
+    ends: each part can be put in parentheses, and stays within them.
     """
     parts, open_ = [""], []
     shown = repr(shortened(checked_text(text, what)))

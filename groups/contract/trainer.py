@@ -192,7 +192,9 @@ def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> No
 
 
 def check_spec(call: Call, texts: Any) -> None:
-    """OptionError for a task and options of groups without a usable row that could train none."""
+    """Raises OptionError for a task and options of groups without a usable row that could
+    train none.
+    """
     if call.batch.request not in (TRAIN, EXPLAIN):
         return
     task = texts.task.decode()
@@ -383,7 +385,7 @@ def named(
 ) -> Models:
     """The models with the names of their features; prepared: whether rows had names.
 
-    DataError unless each feature has one; sparse rows of a group may lack the last ids.
+    Raises DataError unless each feature has one; sparse rows of a group may lack the last ids.
     """
     if names is None:
         return models
@@ -491,8 +493,8 @@ def options_of(task: Task, text: bytes, memory: int) -> Iterator[Options]:
     """Parses the options; their memory is charged to the account of the training
     (`charged.counted`) meanwhile.
 
-    memory: address of that account. Raises MemoryError if it has no room for them; OptionError for
-    invalid ones.
+    memory: address of that account. Raises MemoryError if it has no room for them; raises
+    OptionError for invalid ones.
     """
     if len(text) <= MAX_TEXT:
         yield registry.options_of(task, text.decode())
@@ -525,7 +527,9 @@ def reserved(size: int, text: bytes) -> NDArray[Any]:
 
 
 def refuse_weights(groups: NDArray[np.void], request: Request[Any, Any]) -> None:
-    """OptionError where rows have weights or offsets that their learner or a store cannot take."""
+    """Raises OptionError if rows have weights or offsets that their learner or a store cannot
+    take.
+    """
     if not groups["extras"].any():
         return
     if not learner_of(request.task).facts.weighs:

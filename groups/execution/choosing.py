@@ -45,8 +45,8 @@ def executor_of(given: object, worker_timeout: object = None) -> Executor:
     """Returns the executor of the argument `executor`: "ray", "threads", or the address of a Ray
     cluster.
 
-    worker_timeout: seconds after which a worker's task is given to another one. OptionError for
-    anything else. Ray is imported here and nowhere before.
+    worker_timeout: seconds after which a worker's task is given to another one. Raises OptionError
+    for anything else. Ray is imported here and nowhere before.
     """
     most_seconds = checked_timeout(worker_timeout)
     if given is None:
@@ -84,7 +84,7 @@ def workers_of(given: object) -> int:
 def place_given(executor: str | None, options: dict[str, Any]) -> str | None:
     """Returns where groups are trained: the argument `executor`, or `cluster`, which is taken out.
 
-    A column of that name makes clusters of rows, and stays an option. OptionError for both.
+    A column of that name makes clusters of rows, and stays an option. Raises OptionError for both.
     """
     if not is_place(options.get("cluster")):
         return executor
@@ -92,7 +92,9 @@ def place_given(executor: str | None, options: dict[str, Any]) -> str | None:
 
 
 def place_of(executor: str | None, cluster: str | None) -> str | None:
-    """Returns the place that the arguments of `connect` name. OptionError if both are given."""
+    """Returns the place that the arguments of `connect` name. Raises OptionError if both are
+    given.
+    """
     given = either(executor, cluster)
     return None if given is None else checked_place(given)
 

@@ -24,7 +24,7 @@ INSTALL = "pip install 'tuskml[ray]'"
 
 
 def imported() -> Any:
-    """The package ray. ExtensionError where it is missing or too old."""
+    """The package ray. Raises ExtensionError if it is missing or too old."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else a warning
     ray = needed_package("ray", "ray", INSTALL)
@@ -75,8 +75,8 @@ def end_behind(ray: Any) -> None:
 
 
 def begin(ray: Any, address: str | None) -> bool:
-    """Connects to a cluster, or starts one; whether it has started one. ClusterError where none
-    answers.
+    """Connects to a cluster, or starts one; whether it has started one. Raises ClusterError if
+    none answers.
     """
     try:
         if address is not None:
@@ -146,7 +146,7 @@ def refuse_other(ray: Any, address: str | None) -> None:
 
 
 def processors(ray: Any) -> int:
-    """Logical processors of the cluster. ClusterError where it has none."""
+    """Logical processors of the cluster. Raises ClusterError if it has none."""
     found = int(ray.cluster_resources().get("CPU", 0))
     if found < 1:
         raise ClusterError(

@@ -58,7 +58,9 @@ def allows(option: Option, value: Any) -> bool:
 
 
 def refuse_unknown(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, Any]) -> None:
-    """OptionError for an option that none of several tasks has, or that is nearly a search's."""
+    """Raises OptionError for an option that none of several tasks has, or that is nearly a
+    search's.
+    """
     if len(specs) == 1:
         for name in plain:
             meant = nearest(name, SEARCHES)
@@ -87,7 +89,9 @@ ALIKE = ("classes", "threads", "format", "device")
 
 
 def refuse_options(given: Mapping[str, Any]) -> None:
-    """OptionError for options of a task that a search does not take, or takes no list of."""
+    """Raises OptionError for options of a task that a search does not take, or takes no list
+    of.
+    """
     for name, instead in NOT_OF_SEARCHES.items():
         if given.get(name) is not None:
             raise OptionError(f"option '{name}' is not available in a search: {instead}")
@@ -106,7 +110,8 @@ def plain_list(name: str, value: list[Any]) -> bool:
 
 
 def refuse_other_rows(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, Any]) -> None:
-    """OptionError for values of option `missing` with which candidates would have other rows.
+    """Raises OptionError for values of option `missing` with which candidates would have other
+    rows.
 
     Rows are packed, and some of them skipped, before there are candidates.
     """
@@ -125,7 +130,7 @@ def refuse_other_rows(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, An
 
 
 def refuse_unlabelled(specs: Sequence[Mapping[str, Any]]) -> None:
-    """OptionError for tasks without labels, whose candidates no metric could judge."""
+    """Raises OptionError for tasks without labels, whose candidates no metric could judge."""
     for spec in specs:
         if not task_named(spec["task"]).has_labels:
             raise OptionError(
@@ -165,7 +170,7 @@ def candidates_of(
 
 
 def refuse_many(combinations: int) -> None:
-    """OptionError for more combinations than can be tried."""
+    """Raises OptionError for more combinations than can be tried."""
     if combinations > MOST_CANDIDATES:
         raise OptionError(
             f"the lists have {combinations} combinations, at most {MOST_CANDIDATES} are allowed: "

@@ -60,7 +60,7 @@ def usual(task: Task, options: Options) -> tuple[str, float]:
 def parameter_for(candidates: Sequence[Candidate], metric: str) -> float:
     """The parameter of a metric, which candidates that minimise it have as an option.
 
-    OptionError where they have several, whose losses cannot be compared.
+    Raises OptionError if they have several, whose losses cannot be compared.
     """
     if metric not in PARAMETERS:
         return 0.0
@@ -97,7 +97,7 @@ def fitting(candidates: Sequence[Candidate]) -> str:
 
 
 def refuse_metric(candidates: Sequence[Candidate], metric: str) -> None:
-    """OptionError for a metric that cannot judge a candidate."""
+    """Raises OptionError for a metric that cannot judge a candidate."""
     for one in candidates:
         why = lacks(one, metric)
         if why is not None:

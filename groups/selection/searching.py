@@ -92,7 +92,7 @@ def with_load(texts: list[str], search: Search, groups: Groups, watch: Watch) ->
 
 
 def refuse_stores(search: Search) -> None:
-    """OptionError for models that are not values."""
+    """Raises OptionError for models that are not values."""
     if any(candidate.options.store is not None for candidate in search.candidates):
         raise OptionError(
             "option 'store' is not available in a search: search without it, and store the model "

@@ -65,7 +65,7 @@ def refuse_long(groups: NDArray[np.void], rules: Rules, seen: Renumbered, memory
 
 
 def refuse_wide(groups: NDArray[np.void], rules: Rules) -> None:
-    """DataError where the centres of a group are too many numbers for SQL."""
+    """Raises DataError if the centres of a group are too many numbers for SQL."""
     size, widest = most_numbers(groups, rules)
     if size > MOST:
         raise DataError(

@@ -24,7 +24,7 @@ def cells_of(one: Document) -> list[str]:
 
 
 def lines(source: Document | None) -> list[str]:
-    """Why all rows of a source were read, and the plans that were compared before."""
+    """The reason why all rows of a source were read, and the plans that were compared before."""
     if source is None:
         return []
     told = (

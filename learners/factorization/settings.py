@@ -57,7 +57,7 @@ class Settings:
 
     @classmethod
     def of(cls, options: FactorizationOptions) -> "Settings":
-        """OptionError where options do not go together."""
+        """Raises OptionError if options do not go together."""
         refuse_options(options)
         algorithm = chosen(options)
         return cls(
@@ -175,7 +175,7 @@ def chosen(options: FactorizationOptions) -> Algorithm:
 
 
 def refuse_options(options: FactorizationOptions) -> None:
-    """OptionError for values that do not go together."""
+    """Raises OptionError for values that do not go together."""
     if options.scheduler == ROTATION and options.algorithm not in ("auto", ROTATING):
         raise OptionError(
             f"algorithm '{options.algorithm}' is not available with option 'scheduler': "

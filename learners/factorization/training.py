@@ -248,7 +248,7 @@ def shape_of(rows: Pass, settings: Sized) -> Shape:
 
 
 def refuse_too_long(shape: Shape, memory: int) -> None:
-    """MemoryError where a model as a list is more than the account may have."""
+    """Raises MemoryError if a model as a list is more than the account may have."""
     look_at_limits(memory)
     size, limit = bytes_of_lists(shape.numbers), max(memory_use(memory).budget, FLOOR)
     if size > limit:

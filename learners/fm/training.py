@@ -74,7 +74,7 @@ def longer(model: Models, seen: Renumbered, width: int, memory: int) -> Models:
 
 
 def refuse_rows(groups: NDArray[np.void], request: Request[Task, MachineOptions]) -> None:
-    """DataError for rows that a machine cannot have, OptionError for offsets."""
+    """Raises DataError for rows that a machine cannot have, OptionError for offsets."""
     refuse_offsets(groups, request.task.name)
     most, each = int(groups["dim"].max()), request.options.rank + 1
     if most * each > MOST:

@@ -35,7 +35,7 @@ def allowed_by(task: LinearTask) -> Allowed | None:
 
 
 def refuse_labels(task: LinearTask, labels: NDArray[np.void]) -> None:
-    """RowsError for labels of parts, or of a stream, that the task does not have."""
+    """Raises RowsError for labels of parts, or of a stream, that the task does not have."""
     allowed = None if task.classifies else allowed_by(task)
     if allowed is None:
         return
@@ -73,7 +73,9 @@ def refuse_lost(problem: Problem, state: State) -> None:
 
 
 def refuse_extras(groups: NDArray[np.void], request: Request) -> None:
-    """OptionError where rows (passes.GROUP) have weights or offsets that a request cannot take."""
+    """Raises OptionError if rows (passes.GROUP) have weights or offsets that a request cannot
+    take.
+    """
     if not (groups["extras"] & (WEIGHTS | OFFSETS)).any():
         return
     task, options = request.task, request.options

@@ -112,7 +112,7 @@ class OpenChoice:
 
 
 def check_together(options: LinearOptions) -> None:
-    """OptionError where an algorithm cannot train with the other options."""
+    """Raises OptionError if an algorithm cannot train with the other options."""
     chosen = ALGORITHMS.get(options.algorithm)
     wrong = None if chosen is None else chosen.unfit(options)
     if wrong is not None:

@@ -65,7 +65,7 @@ def train(
 
 
 def refuse_rows(groups: NDArray[np.void], request: Request[Task, NetOptions]) -> None:
-    """DataError for rows that nets cannot have, OptionError for offsets."""
+    """Raises DataError for rows that nets cannot have, OptionError for offsets."""
     refuse_offsets(groups, request.task.name)
     if request.categories is None and (groups["kind"] >= SPARSE).any():
         raise DataError("features of 'mlp' are a list, got sparse(...)")
@@ -121,7 +121,9 @@ def groups_told(rows: Pass) -> None:
 def kinds_of(
     rows: Pass, labels: NDArray[np.void], request: Request[Task, NetOptions]
 ) -> Iterator[Alike]:
-    """The groups by their loss and number of classes. DataError for labels that are no classes."""
+    """The groups by their loss and number of classes. Raises DataError for labels that are no
+    classes.
+    """
     options, everyone = request.options, np.arange(rows.n_groups)
     if not classifies(options):
         yield Alike(everyone, SQUARED)
@@ -191,7 +193,7 @@ def fit_in_order(
 
 
 def refuse_weights(weights: int, inputs: int) -> None:
-    """DataError for a net that is too large."""
+    """Raises DataError for a net that is too large."""
     if weights > MOST_WEIGHTS:
         raise DataError(
             f"the net has {weights:,} weights with {inputs:,} features, 'mlp' takes at most "

@@ -20,7 +20,7 @@ def class_weights(
     """The weights of the losses of the classes, (G, K); None: all 1.
 
     labels: LABELS of groups of two classes; many: of more than two each group's labels and the
-    weights of their rows, (G, K). DataError where a class has no weight.
+    weights of their rows, (G, K). Raises DataError if a class has no weight.
     """
     given = options.class_weight
     if given is None or loss == SQUARED:

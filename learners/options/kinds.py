@@ -237,7 +237,7 @@ def class_names(names: tuple[str, str]) -> ClassNames:
 
 
 def weights_by_name(names: Sequence[str], by_name: dict[str, float]) -> ByClass:
-    """The weights in the order of the names. ValueError where a name has none."""
+    """The weights in the order of the names. Raises ValueError if a name has none."""
     if set(names) != set(by_name):
         raise ValueError
     found = ByClass(_weights([by_name[name] for name in names]))

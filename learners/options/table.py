@@ -590,7 +590,7 @@ def refuse_idle(table: Mapping[str, Option], options: Any, training: AboutTraini
 
 
 def idle(option: Option, options: Any, training: AboutTraining) -> str | None:
-    """Why an option changes nothing, in a sentence; None where it does."""
+    """The reason why an option changes nothing, in a sentence; None where it does."""
     value = getattr(options, option.name, None)
     cases = [one for one in option.acts if not one.values or value in one.values] or option.acts
     found = [list(against(one, option, options, training)) for one in cases]
@@ -616,7 +616,7 @@ def idle_where(table: Mapping[str, Option], options: Any, where: str) -> str | N
 
 
 def needs_one_place(table: Mapping[str, Option], options: Any) -> str | None:
-    """Why a group's rows cannot lie in parts: an option would then change nothing."""
+    """The reason why a group's rows cannot lie in parts: an option would then change nothing."""
     for name, option in table.items():
         value = getattr(options, name)
         if value != option.default and not acts_where(option, value, PARTS):
@@ -625,7 +625,7 @@ def needs_one_place(table: Mapping[str, Option], options: Any) -> str | None:
 
 
 def refuse_pooled(table: Mapping[str, Option], options: Any) -> None:
-    """OptionError for options that change nothing where groups learn from each other."""
+    """Raises OptionError for options that change nothing where groups learn from each other."""
     for name in sorted(options.given):
         if not acts_where(table[name], getattr(options, name), POOLED):
             there = sorted(key for key, one in table.items() if POOLED in one.acts[0].where)

@@ -76,7 +76,7 @@ def named_features(
 
 
 def refuse_named(request: Asked, width: int) -> None:
-    """OptionError for features of options that rows of this width cannot have."""
+    """Raises OptionError for features of options that rows of this width cannot have."""
     refuse_unknown("unpenalized", request.options.unpenalized or (), [width], request)
     refuse_groups([width], request)
 

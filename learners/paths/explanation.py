@@ -52,7 +52,7 @@ def objective(request: Request[PathTask, PathOptions]) -> str:
 
 
 def reason(task: PathTask, *, by_sums: bool) -> str:
-    """Why this plan."""
+    """The reason why this plan."""
     if by_sums:
         return (
             "few dense features are fitted without their rows, which are read once for all folds"

@@ -71,8 +71,9 @@ def places_of(
 
 
 def refuse_groups(widths: Sequence[int], request: Request_) -> None:
-    """OptionError for features that no group has, that are in two blocks or that have no penalty,
-    and for categories where there are none. widths: of the groups."""
+    """Raises OptionError for features that no group has, that are in two blocks or that have
+    no penalty, and for categories where there are none. widths: of the groups.
+    """
     given = request.options.groups
     if given is None:
         return
@@ -92,7 +93,9 @@ def refuse_groups(widths: Sequence[int], request: Request_) -> None:
 
 
 def refuse_shared(place: int, request: Request_, width: int) -> None:
-    """OptionError for a feature of a group that is in two blocks, or in one and unpenalised."""
+    """Raises OptionError for a feature of a group that is in two blocks, or in one and
+    unpenalised.
+    """
     names, options = names_of(place, request), request.options
     seen: set[int] = set()
     free = {found_at(one, names, width) for one in options.unpenalized or ()}

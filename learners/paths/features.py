@@ -30,8 +30,9 @@ def refuse_unknown(
     request: Request[Any, Any],
     more: Sequence[str] = (),
 ) -> None:
-    """OptionError for features of an option that no group has. widths: of the groups; more: other
-    names that the option takes."""
+    """Raises OptionError for features of an option that no group has. widths: of the groups;
+    more: other names that the option takes.
+    """
     every = {tuple(names_of(place, request)): None for place in range(len(widths))}
     names = tuple(dict.fromkeys([*more, *(name for each in every for name in each)]))
     width = max(widths)

@@ -151,7 +151,7 @@ ALPHA = Kind("a number greater than 0 and at most 1", _alpha)
 
 
 def _check(options: PathOptions) -> None:
-    """OptionError for values that cannot go together."""
+    """Raises OptionError for values that cannot go together."""
     if options.penalty is not None and options.path is not None:
         raise OptionError(
             f"options 'lambda' and 'path' are both given, {options.penalty:g} the former: "

@@ -45,7 +45,9 @@ def train_stored(group: Group, request: Asked, memory: int, root: StoreRoot) -> 
 
 
 def refuse_last_id(request: Asked, ids: Ids) -> None:
-    """DataError for the largest id of all where a path is kept, which counts features from 1."""
+    """Raises DataError for the largest id of all where a path is kept, which counts features
+    from 1.
+    """
     if request.options.penalty is None and len(ids) and ids[-1] == MOST_ID:
         raise DataError(
             f"a group has feature id {MOST_ID}, a path of '{request.task.name}' takes ids up to "

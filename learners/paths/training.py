@@ -112,8 +112,9 @@ def train_groups(
 
 
 def refuse_rows(groups: NDArray[np.void], task: str, numbers: bool) -> None:
-    """DataError for rows that are too many or too wide, OptionError for offsets. numbers: whether
-    features are numbers of the ids that occur."""
+    """Raises DataError for rows that are too many or too wide, OptionError for offsets.
+    numbers: whether features are numbers of the ids that occur.
+    """
     refuse_offsets(groups, task)
     most, widest = int(groups["n_rows"].max()), int(groups["dim"].max())
     if most > MOST_ROWS:

@@ -69,7 +69,7 @@ def are_counts(rows: tuple[NDArray[np.uint32], NDArray[np.int32], Floats]) -> Ma
 
 
 def refuse_rows(groups: NDArray[np.void], task: str) -> None:
-    """DataError for rows that are not counts of words, OptionError for offsets."""
+    """Raises DataError for rows that are not counts of words, OptionError for offsets."""
     refuse_offsets(groups, task)
     if (groups["kind"] < 2).any():
         raise DataError(

@@ -51,7 +51,7 @@ def as_bytes(payload: bytes | str) -> bytes:
 def bytes_of(text: str) -> bytes:
     """A payload in a model as JSON, as DuckDB or PostgreSQL write bytes.
 
-    ValueError for other text.
+    Raises ValueError for other text.
     """
     if text.startswith("\\x") and "\\" not in text[1:]:
         return bytes.fromhex(text[2:])

@@ -162,7 +162,7 @@ def listed(monotone: tuple[int, ...] | ByName | None) -> tuple[int, ...] | None:
 
 
 def refuse_signed(by_level: NDArray[np.uint8] | None, signs: tuple[int, ...] | None) -> None:
-    """DataError for a sign of a category; by_level: (G, d), 1 where a feature is one."""
+    """Raises DataError for a sign of a category; by_level: (G, d), 1 where a feature is one."""
     if by_level is None or not signs or len(signs) != by_level.shape[1]:
         return
     both = np.flatnonzero(by_level.any(axis=0) & (np.array(signs) != 0))
@@ -206,7 +206,7 @@ def signs_of(wanted: ByName, names: list[tuple[str, ...]]) -> list[tuple[int, ..
 
 
 def refuse_unknown(option: str, wanted: list[str], names: list[tuple[str, ...]]) -> None:
-    """DataError for a name that no group has."""
+    """Raises DataError for a name that no group has."""
     known = list(dict.fromkeys(name for each in set(names) for name in each))
     for name in wanted:
         if name not in known:

@@ -112,7 +112,7 @@ class TreeOptions(Options):
 
 
 def _check(options: TreeOptions) -> None:
-    """OptionError for values that cannot go together."""
+    """Raises OptionError for values that cannot go together."""
     if options.goss:
         _check_goss(options)
     signs = options.monotone if isinstance(options.monotone, tuple) else ()

@@ -107,7 +107,7 @@ def categories_of(
 
 
 def refuse_rows(groups: NDArray[np.void], task: str) -> None:
-    """DataError for rows that trees cannot have, OptionError for offsets."""
+    """Raises DataError for rows that trees cannot have, OptionError for offsets."""
     if (groups["kind"] >= 2).any():
         raise DataError(f"features of '{task}' are a list, got sparse(...)")
     refuse_offsets(groups, task)
@@ -146,7 +146,7 @@ def train_together(
 
 
 def refuse_labels(given: Rows, request: Request[Task, TreeOptions]) -> None:
-    """DataError for labels that the objective does not have."""
+    """Raises DataError for labels that the objective does not have."""
     options, labels = request.options, given.labels
     monotone = listed(options.monotone)
     width = int(given.groups["dim"][0])

@@ -50,8 +50,9 @@ class Move:
 
 
 def categories_of_model(preparation: Any) -> tuple[Category, ...]:
-    """The categories in a model's preparation, a JSON text or the object; ValueError if it is
-    damaged."""
+    """The categories in a model's preparation, a JSON text or the object; raises ValueError if
+    it is damaged.
+    """
     try:
         read = json.loads(preparation) if isinstance(preparation, str) else preparation or {}
         own = read.get("missing") in OWN_LEVEL
@@ -68,7 +69,7 @@ def categories_of_model(preparation: Any) -> tuple[Category, ...]:
 
 
 def levels_in(column: Any) -> tuple[str, ...]:
-    """The levels of a column of a preparation; ValueError if they cannot be numbered."""
+    """The levels of a column of a preparation; raises ValueError if they cannot be numbered."""
     levels = tuple(map(sound, column["levels"]))
     if len(levels) > MOST_LEVEL or len(set(levels)) < len(levels):
         raise ValueError
@@ -213,7 +214,7 @@ TREES_BEFORE = Kind(WARM_START.allowed, _trees)
 
 
 def refuse_model(given: WarmStart, task: str, objective: str) -> None:
-    """OptionError for a model of another task or objective, or in a store."""
+    """Raises OptionError for a model of another task or objective, or in a store."""
     if given.store is not None:
         raise OptionError(
             f"warm_start is the stored model '{given.store}', expected a model of '{task}' with "
@@ -231,7 +232,7 @@ def refuse_model(given: WarmStart, task: str, objective: str) -> None:
 
 
 def refuse_names(given: WarmStart, names: tuple[str, ...]) -> None:
-    """DataError where both have names of features, and other ones."""
+    """Raises DataError if both have names of features, and other ones."""
     own = given.features if isinstance(given, TreesBefore) else ()
     if not own or not names or own == names:
         return
@@ -284,7 +285,7 @@ def started(given: Rows, options: Any, classifies: bool) -> Forest | None:
 def trees_before(given: WarmStart, width: int, outputs: int) -> Forest:
     """The trees of a model of d features; outputs: 1, or the number of more than two classes.
 
-    DataError for numbers that are no trees of these features and outputs.
+    Raises DataError for numbers that are no trees of these features and outputs.
     """
     numbers = np.array(given.coef, np.float64)
     bases = outputs if outputs > 1 else 0
@@ -329,7 +330,7 @@ def starts(sizes: Floats, most: int) -> NDArray[np.int64]:
 
 
 def check_nodes(table: Floats, start: NDArray[np.int64], width: int, sets: Floats) -> None:
-    """DataError unless each walk ends at a leaf of its tree, and each set is there."""
+    """Raises DataError unless each walk ends at a leaf of its tree, and each set is there."""
     size = np.repeat(np.diff(start), np.diff(start))
     at = np.arange(len(table)) - np.repeat(start[:-1], np.diff(start))
     feature, right = table[:, FEATURE], table[:, RIGHT]
@@ -360,7 +361,7 @@ def places_of(sets: Floats) -> list[int]:
 
 
 def refuse_categories(before: Forest, categorical: NDArray[np.uint8] | None) -> None:
-    """DataError where a category of the rows is split as a number, or the other way round.
+    """Raises DataError if a category of the rows is split as a number, or the other way round.
 
     categorical: (G, d), as the kernels have it.
     """

@@ -55,7 +55,7 @@ class Part(NamedTuple):
 
 
 def fields() -> list[tuple[str, str, str]]:
-    """Name, kind and meaning of each field. ValueError where the table has something else."""
+    """Name, kind and meaning of each field. Raises ValueError if the table has something else."""
     text = SCHEMA.read_text()
     rows = text[text.index("#define TUSK_MODEL_FIELDS(FIELD)") :].split("/* clang-format on")[0]
     rows = rows.split("\n", 1)[1]

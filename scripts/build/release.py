@@ -37,7 +37,9 @@ def run(*command: str) -> str:
 
 
 def archives(dist: Path, version: str) -> list[Path]:
-    """The sdist and the wheels of this version; SystemExit unless both kinds are there, alone."""
+    """The sdist and the wheels of this version; raises SystemExit unless both kinds are there,
+    alone.
+    """
     sdist, wheels = dist / f"tuskml-{version}.tar.gz", sorted(dist.glob(f"tuskml-{version}-*.whl"))
     if not sdist.is_file() or not wheels:
         raise SystemExit(f"{dist} has no sdist and wheel of tuskml {version}: make wheel")

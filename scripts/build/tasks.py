@@ -66,7 +66,7 @@ class Row(NamedTuple):
 
 
 def rows() -> list[Row]:
-    """The table. ValueError where it has a line of another form."""
+    """The table. Raises ValueError if it has a line of another form."""
     text = TABLE.read_text()
     text = text[text.index("#define TUSK_TASK_TABLE(TASK)") :].split("\n", 1)[1]
     found = [Row(*groups) for groups in ROW.findall(text)]

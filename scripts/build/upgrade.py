@@ -67,7 +67,7 @@ def new_fields(types: dict[str, str], new: str) -> tuple[str, list[str]] | None:
 
 
 def upgrade(old: str, new: str) -> str:
-    """The upgrade script; ValueError where a statement can be no part of one."""
+    """The upgrade script; raises ValueError if a statement can be no part of one."""
     before, after = statements(old), statements(new)
     had = {named: text for text in before if (named := routine(text))}
     has = {named for text in after if (named := routine(text))}

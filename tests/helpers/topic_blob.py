@@ -74,7 +74,9 @@ class Topics:
 
 
 def read(blob: NDArray[np.uint8]) -> Topics:
-    """A model from its bytes. ValueError for another version, or a length that does not fit."""
+    """A model from its bytes. Raises ValueError for another version, or a length that does not
+    fit.
+    """
     given = np.ascontiguousarray(blob).view(np.uint8)
     if given.size < HEAD.itemsize or given[:4].view("<u4")[0] != VERSION:
         raise ValueError(f"the bytes are no model of topics of version {VERSION}")

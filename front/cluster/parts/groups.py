@@ -151,7 +151,7 @@ class PartedGroups:
         return self.answer(self.batches[key].groups[0], models)
 
     def led(self, key: str, leaders: Leaders) -> Models | None:
-        """The model of a group. RowsError where none can be trained on its rows."""
+        """The model of a group. Raises RowsError if none can be trained on its rows."""
         batch = self.batches[key]
         parts = self.parts_of(batch, asking(leaders))
         call, every = self.units.training.call, parts.of(None)

@@ -66,7 +66,7 @@ class Part:
         self.room = 0
 
     def read(self, given: Mapping[str, Any]) -> None:
-        """Packs the rows. DataError for a shard that is missing or damaged."""
+        """Packs the rows. Raises DataError for a shard that is missing or damaged."""
         self.given = given
         query(given, partial(self.keep, in_use()))
         self.stack = self.stack or ExitStack()
@@ -124,8 +124,9 @@ def in_use() -> int:
 
 
 def query(given: Mapping[str, Any], receive: Receiver) -> None:
-    """Reads the rows of a part. DataError for a shard that is missing or damaged; RowsError, which
-    names the file, for rows that no model can be trained on."""
+    """Reads the rows of a part. Raises DataError for a shard that is missing or damaged;
+    RowsError, which names the file, for rows that no model can be trained on.
+    """
     for shard in given["shards"]:
         verify(shard)
     place = given["settings"], given["storages"]
@@ -173,8 +174,9 @@ def rows_of(
 def usable_of(
     stack: ExitStack, groups: NDArray[np.void], memory: int, given: Mapping[str, Any]
 ) -> NDArray[np.void] | None:
-    """The rows that all trainings of the call can use, until the stack is closed; None where there
-    are none. RowsError for others, unless option `invalid` skips these."""
+    """The rows that all trainings of the call can use, until the stack is closed; None where
+    there are none. Raises RowsError for others, unless option `invalid` skips these.
+    """
     if "usable" not in given:
         return groups
     requests = parse_task(*given["usable"]).requests

@@ -96,8 +96,8 @@ APPROACHES = {"TP": "gtp", "GAP": "gap", "DP": "dp"}
 
 
 def placement_of(where: ExecutorChoice) -> tuple[Executor, Placement]:
-    """Returns the placement that the arguments ask for; None is the first one (but see `usual`).
-    OptionError for anything else.
+    """Returns the placement that the arguments ask for; None is the first one (but see
+    `usual`). Raises OptionError for anything else.
     """
     given = where.placement
     if given is not None and where.executor is None:
@@ -208,7 +208,9 @@ def possible(training: Training, groups: Sequence[Group], workers: int) -> list[
 
 
 def refuse_chance(training: Training) -> None:
-    """OptionError for a choice by measured seconds where all runs are to have the same bits."""
+    """Raises OptionError for a choice by measured seconds where all runs are to have the same
+    bits.
+    """
     if any(request.options.deterministic for request in training.call.requests):
         raise OptionError(
             "placement 'auto' chooses by seconds that it measures, which differ from run to run, "

@@ -30,7 +30,7 @@ REALS = "real[]"
 def local_rows(database: Database, training: Training) -> Iterator[tuple[DuckDB, Training]]:
     """The database and the training; of PostgreSQL DuckDB and the training on a copy of the rows.
 
-    DataError for features that have no columns in a file.
+    Raises DataError for features that have no columns in a file.
     """
     if isinstance(database, DuckDB):
         yield database, training

@@ -87,7 +87,7 @@ class Manifest:
 
 
 def refuse_existing(folder: str, has_manifest: bool, replace: bool) -> None:
-    """DataError where a folder that is there must not become one of new shards."""
+    """Raises DataError if a folder that is there must not become one of new shards."""
     if not has_manifest:
         raise DataError(
             f"into is {folder!r}, which exists and is not a folder of shards: expected a new "
@@ -101,7 +101,9 @@ def refuse_existing(folder: str, has_manifest: bool, replace: bool) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest of a folder; None where it has none. DataError for one that is damaged."""
+    """The manifest of a folder; None where it has none. Raises DataError for one that is
+    damaged.
+    """
     path = folder / NAME
     try:
         text = path.read_text(encoding="utf-8")
@@ -113,7 +115,7 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def parsed(folder: Path | str, text: str) -> Manifest:
-    """The manifest of a folder by its text. DataError for one that is damaged."""
+    """The manifest of a folder by its text. Raises DataError for one that is damaged."""
     path = f"{folder}/{NAME}"
     content = checked(path, text)
     if content.get("format") != FORMAT:

@@ -84,7 +84,7 @@ def remove_left(parent: Path) -> None:
 
 
 def remove_if_left(folder: Path) -> None:
-    """Removes one of them. OSError where it is another's, or its process lives."""
+    """Removes one of them. Raises OSError if it is another's, or its process lives."""
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         return

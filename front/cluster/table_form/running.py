@@ -91,7 +91,7 @@ class Running:
             return answers_of(database, self.training, self.where)
 
     def refuse_other_rows(self, database: DuckDB, seen: float) -> None:
-        """DataError unless this connection sees the rows that the statement sees."""
+        """Raises DataError unless this connection sees the rows that the statement sees."""
         if self.seen is None:
             return
         ((here,),) = database.fetch(f"SELECT {self.seen} FROM {self.training.source.sql}")

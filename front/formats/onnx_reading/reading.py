@@ -294,7 +294,7 @@ def numbers(of: Margins, task: str) -> dict[str, Any]:
 
 
 def coef_of_net(of: Dense) -> list[float]:
-    """The numbers of a net. DataError for one of several activations."""
+    """The numbers of a net. Raises DataError for one of several activations."""
     if len(set(of.activations)) > 1:
         raise DataError(f"the layers have activations {one_of(of.activations)}, expected one")
     units = [len(biases) for _, biases in of.layers]

@@ -63,7 +63,7 @@ def ensemble(n: int, given: Attributes) -> Forest:
 
 
 def targets_of(given: Attributes) -> int:
-    """The numbers of a row. DataError where they are too many."""
+    """The numbers of a row. Raises DataError if they are too many."""
     n = int(given.get("n_targets", 1))
     if not 1 <= n <= MOST_TARGETS:
         raise DataError(f"the trees have {n} targets, expected 1 to {MOST_TARGETS}")
@@ -165,7 +165,7 @@ def forest(n: int, trees: Sequence[tuple[Nodes, int]], bases: Floats, average: b
 
 
 def preorder(nodes: Nodes, root: int, seen: set[int]) -> "list[Split | Mapping[int, float]]":
-    """The nodes below a root, each before those on its left. DataError where they are no tree.
+    """The nodes below a root, each before those on its left. Raises DataError if they are no tree.
 
     seen: the nodes of the trees before, no split of which may be in another one.
     """

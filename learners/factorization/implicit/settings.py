@@ -40,7 +40,7 @@ class ImplicitSettings:
 
     @classmethod
     def of(cls, options: FactorizationOptions) -> "ImplicitSettings":
-        """OptionError where options do not go together."""
+        """Raises OptionError if options do not go together."""
         refuse_options(options)
         ranks = options.loss == BPR
         return cls(
@@ -110,7 +110,7 @@ class ImplicitSettings:
 
 
 def refuse_options(options: FactorizationOptions) -> None:
-    """OptionError for values that implicit feedback has not."""
+    """Raises OptionError for values that implicit feedback has not."""
     ranks = options.loss == BPR
     where = f"{WHERE} and 'loss': 'bpr'" if ranks else WHERE
     if options.algorithm not in ALGORITHMS[ranks]:

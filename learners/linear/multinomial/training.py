@@ -88,7 +88,7 @@ def alike(sizes: NDArray[np.int64], p: int) -> Iterator[NDArray[np.intp]]:
 
 
 def refuse(options: LinearOptions) -> None:
-    """OptionError where options are for two classes."""
+    """Raises OptionError if options are for two classes."""
     known = ALGORITHMS.get(options.algorithm)
     able = ["auto", *(name for name, one in ALGORITHMS.items() if one.multinomial)]
     if options.algorithm != "auto" and (known is None or not known.multinomial):
@@ -105,7 +105,9 @@ def refuse(options: LinearOptions) -> None:
 
 
 def class_weights(options: LinearOptions, label: Floats, count: Floats) -> Floats | None:
-    """The weights of rows by class, like label (G, K); None: 1. DataError where one is lacking."""
+    """The weights of rows by class, like label (G, K); None: 1. Raises DataError if one is
+    lacking.
+    """
     given = options.class_weight
     if given is None:
         return None
@@ -215,7 +217,9 @@ def start(problem: SoftmaxProblem, counts: Floats) -> Floats:
 
 
 def started_at(problem: SoftmaxProblem, given: WarmStart) -> Floats:
-    """The weights of a model with the same classes, (G, K p). DataError if it has others."""
+    """The weights of a model with the same classes, (G, K p). Raises DataError if it has
+    others.
+    """
     k, p = problem.softmax.n_classes, problem.p
     if given.store is not None or given.several != k:
         what = f"the stored model '{given.store}'" if given.store else "a model of two classes"

@@ -53,7 +53,7 @@ def choose_algorithm(
 
 
 def not_first(task: LinearTask | None, options: LinearOptions) -> str | None:
-    """Why the first choice is not the rule's for a task; None where it is."""
+    """The reason why the first choice is not the rule's for a task; None where it is."""
     why = None if task is None else FIRST_CHOICE.refusal(task)
     if why is not None:
         return f"{why} for {FIRST_CHOICE.name}"
@@ -209,7 +209,7 @@ def candidate(question: Question, algorithm: str) -> Plan:
 
 
 def why_not(question: Question, plan: Plan, memory: float) -> str | None:
-    """Why a plan cannot meet the request; None where it can."""
+    """The reason why a plan cannot meet the request; None where it can."""
     own = ALGORITHMS[plan.family].refusal(question.task)
     if own is None and takes_trial(question, plan.algorithm):
         own = untimed(question, plan)

@@ -458,7 +458,7 @@ def stored(question: Question, constants: Constants) -> Candidate:
 
 
 def stored_refusal(question: Question, requests: float) -> str:
-    """Why the weights do not go to a store."""
+    """The reason why the weights do not go to a store."""
     seen = question.seen
     if not seen.sparse:
         return "with option 'store' dense features train in memory, and the weights are stored"

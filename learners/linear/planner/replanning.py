@@ -132,7 +132,7 @@ class Beside(Generic[Found]):
     def answer(self, key: Hashable, ask: Callable[[], Found]) -> Found | None:
         """The result of `ask`; None while it runs. Drops an earlier question.
 
-        An error of `ask` is raised here. NoThreadError if no thread can be started.
+        An error of `ask` is raised here. Raises NoThreadError if no thread can be started.
         """
         if self.future is None or self.key != key:
             self.drop()

@@ -48,7 +48,9 @@ class Trained:
 
 
 def refuse_infinite(store: ModelStore) -> None:
-    """Diverged where weights are not finite: losses may be, as that of the hinge is for NaN."""
+    """Raises Diverged if weights are not finite: losses may be, as that of the hinge is for
+    NaN.
+    """
     for _, _, weights in store.scan():
         if not np.isfinite(weights).all():
             raise Diverged

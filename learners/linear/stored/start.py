@@ -45,7 +45,8 @@ def first_intercept(
 def begun(options: LinearOptions, root: StoreRoot) -> LinearOptions:
     """The options with the intercept of the stored model to start from, where that has it.
 
-    OptionError for a stored model that no linear training of two classes, or numbers, begins with.
+    Raises OptionError for a stored model that no linear training of two classes, or numbers,
+    begins with.
     """
     warm = options.warm_start
     if warm is None or warm.store is None:

@@ -32,7 +32,7 @@ def compared(storage: Storage, request: Request, n_features: int) -> dict[str, A
 
 
 def why_all(plans: Sequence[SourcePlan]) -> str:
-    """Why all rows were read."""
+    """The reason why all rows were read."""
     parts = [one for one in plans if one.part]
     best = cheapest(one for one in parts if one.refusal is None)
     if best is None:

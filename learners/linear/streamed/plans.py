@@ -196,7 +196,8 @@ def on_all_rows(source: Source, way: Way, one: Candidate, more: float, read: flo
 
 
 def unproved(way: Way, more: float) -> str | None:
-    """Why an eager plan is not taken before the rows are seen; more: as `on_all_rows` has it.
+    """The reason why an eager plan is not taken before the rows are seen; more: as `on_all_rows`
+    has it.
 
     On rows in no order other samplers take as many epochs as shuffled partitions, and each row
     costs more. Where rows are sorted they may take fewer, but then plans that follow all rows win.
@@ -303,7 +304,7 @@ def cheapest(plans: Iterable[SourcePlan]) -> SourcePlan | None:
 
 
 def because(best: SourcePlan, plans: Sequence[SourcePlan]) -> str:
-    """Why a plan by row group trains."""
+    """The reason why a plan by row group trains."""
     told = f"{shown_seconds(best.seconds)} and {shown_bytes(best.n_bytes)} expected"
     whole = [one for one in plans if one.refusal is None and not one.part]
     if not whole:

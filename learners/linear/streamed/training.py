@@ -160,7 +160,7 @@ def rows_in(size: int, n_features: int) -> int:
 
 
 def refuse_options(request: Request) -> None:
-    """OptionError for options that change nothing where lists are read by row group."""
+    """Raises OptionError for options that change nothing where lists are read by row group."""
     task = request.task
     known = AboutTraining(task.name, lambda: (LIST, ROW_GROUPS), task.classifies)
     refuse_idle(OPTIONS.by_name, request.options, known)

@@ -1,4 +1,4 @@
-"""The kinds of figure that the issue asks for, as goals over the results."""
+"""The kinds of targets, as goals over the results."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ def of_rank(rank: int, name: str, target: float, epochs: dict[str, int]) -> Benc
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The first of the issue's two ranks."""
+    """The first of two ranks."""
     epochs = {LIBMF: 10, CMFREC: 5, IMPLICIT: 5, NUMBA: 9, NUMBA_LINEAR: 5}
     return of_rank(RANK, "factorization", TARGET, epochs)
 

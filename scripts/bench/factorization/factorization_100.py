@@ -8,7 +8,7 @@ from factorization import CMFREC, IMPLICIT, LIBMF, NUMBA, NUMBA_LINEAR, TARGET, 
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The second of the issue's two ranks."""
+    """The second of two ranks."""
     epochs = {LIBMF: 8, CMFREC: 6, IMPLICIT: 5, NUMBA: 9, NUMBA_LINEAR: 5}
     return of_rank(100, "factorization_100", TARGET, epochs)
 

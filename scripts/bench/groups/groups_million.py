@@ -50,7 +50,7 @@ def floor(table: str, settings: Settings) -> Run:
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The fifth row of the issue's table."""
+    """The fifth row of the table of figures."""
     row_bytes = settings.rows(1_000_000) * data.GROUP_ROWS * ROW_BYTES
     contenders, wanted = [], []
     for table in TABLES:

@@ -141,7 +141,7 @@ def _sigmoid(p: Floats, b: float) -> None:
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The seventh row of the issue's table."""
+    """The seventh row of the table of figures."""
     return Benchmark(
         name="predict",
         title="predict_proba over 10M rows, d = 28, one model",

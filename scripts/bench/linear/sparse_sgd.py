@@ -146,7 +146,7 @@ def _quality(coef: Any, intercept: float, settings: Settings) -> dict[str, float
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The sixth row of the issue's table."""
+    """The sixth row of the table of figures."""
     return Benchmark(
         name="sparse_sgd",
         title="Sparse logistic regression, 200k x 1M, ~100 non-zeros a row, 5 epochs",

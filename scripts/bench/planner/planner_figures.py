@@ -82,7 +82,7 @@ def count(right: list[bool]) -> str:
 
 
 def summary(cases: Cases) -> dict[str, str]:
-    """The figures that issue and page ask for."""
+    """The figures for the page, and the targets."""
     best = sum(case["chosen"] == case["best"] for case in cases)
     close = sum((case["chosen_seconds"] or 9e9) <= 1.1 * case["best_seconds"] for case in cases)
     long = [case for case in cases if case["best_seconds"] >= LEAST_OVERHEAD]

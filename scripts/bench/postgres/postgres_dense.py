@@ -134,7 +134,7 @@ def prepare(settings: Settings) -> None:
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The first, the fourth and the last row of the issue's table."""
+    """The first, the fourth and the last row of the table of figures."""
     return Benchmark(
         name="postgres_dense",
         title="PostgreSQL: logistic regression to convergence, 500k x 28 float8",

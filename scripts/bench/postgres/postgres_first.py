@@ -53,7 +53,7 @@ def prepare(settings: Settings) -> None:
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The sixth row of the issue's table."""
+    """The sixth row of the table of figures."""
     return Benchmark(
         name="postgres_first",
         title="PostgreSQL: the first training in a fresh connection, imports included",

@@ -44,7 +44,7 @@ def grouped(call: str, options: server.Options, settings: Settings) -> Run:
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The third row of the issue's table."""
+    """The third row of the table of figures."""
     runs = {
         TUSKML: partial(grouped, TRAIN, {}),
         ALONE: partial(grouped, TRAIN, server.ALONE),

@@ -35,7 +35,7 @@ def timed(session: server.Session, sql: str) -> Outcome:
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The fifth row of the issue's table."""
+    """The fifth row of the table of figures."""
     rows = settings.rows(500_000)
     runs: dict[str, tuple[str, server.Options]] = {
         PACK: (EXPLAIN, ROOM),

@@ -87,7 +87,7 @@ def peak_goal(of: str) -> Goal:
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The issue's row on a model of a billion dimensions."""
+    """The row on a model of a billion dimensions."""
     names = {name_of(cache): cache for cache in CACHES}
     return Benchmark(
         name="stored_billion",

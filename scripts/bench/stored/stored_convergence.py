@@ -90,7 +90,7 @@ def same_loss(slow: Timed, fast: Timed) -> tuple[float, float, float]:
 
 
 def compare(name: str, memory: str, threads: Iterable[int], results: Results) -> None:
-    """The ratios that the issue asks for."""
+    """Prints the ratios and their targets."""
     for n in threads:
         pair = [results.get((name, memory, method, n)) for method in METHODS]
         if pair[0] is None or pair[1] is None:

@@ -304,8 +304,8 @@ class Pairs:
         self.work.append(busy / more / self.options["threads"])
 
     def median(self) -> Timed | Refused:
-        """The median of all pairs. Refused if the noise is as long as the epochs: workers
-        cannot have worked longer than the wall time.
+        """The median of all pairs. Raises Refused if the noise is as long as the epochs:
+        workers cannot have worked longer than the wall time.
         """
         if self.refused is not None:
             return self.refused

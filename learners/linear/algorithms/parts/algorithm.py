@@ -205,7 +205,7 @@ class Algorithm(ABC):
         return False
 
     def refusal(self, task: LinearTask) -> str | None:
-        """Why it cannot train a task; None where it can."""
+        """The reason why it cannot train a task; None where it can."""
         if task.own is not None and not self.own_losses:
             return "its steps are compiled for tuskml's own tasks"
         if task.general and self.stochastic and not self.own_losses:
