@@ -27,9 +27,9 @@ class DataError(TuskError, ValueError):
 
 
 class RowsError(DataError):
-    """Rows of a group that no model can be trained on: option `invalid` says what follows.
+    """Invalid rows of a group; the option `invalid` decides the consequence.
 
-    found: a sentence for each such group by its place, where it is known which they are.
+    found: a sentence for each such group by its index, if known.
     """
 
     def __init__(self, text: str, found: dict[int, str] | None = None) -> None:
@@ -62,7 +62,7 @@ class ClusterError(TuskError, RuntimeError):
 
 
 class ClusterWarning(UserWarning):
-    """What happened on a cluster without changing the models, such as a lost worker."""
+    """An event on a cluster that did not change the models, such as a lost worker."""
 
 
 class StoreError(TuskError):
@@ -83,7 +83,7 @@ OF_SYSTEM = {
     errno.EPERM: ("42501", "give the account of the process rights to it"),
     errno.EROFS: ("42501", "mount the file system for writing"),
 }
-"""What the system may refuse anywhere, by errno: PostgreSQL's SQLSTATE, and what to do."""
+"""PostgreSQL's SQLSTATE and advice for errors of the system, by errno."""
 
 
 def refused_by_system(error: BaseException) -> int:

@@ -29,7 +29,7 @@ def outgrown(
 ) -> Mapping[int, Request[Any, Any]]:
     """Maps the index of each group that outgrows memory to a request that trains into a store.
 
-    None where `store` is given, or where nobody has said where stores are. root: the database's;
+    None if `store` is an option, or if no root of stores is configured. root: the database's;
     account: of the database whose rules for files hold.
     """
     if request.options.store is not None:

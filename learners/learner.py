@@ -39,25 +39,24 @@ Groups = NDArray[np.void]
 
 @dataclass(frozen=True)
 class Request(Generic[OneTask_co, OneOptions_co]):
-    """What one call of `train_model` asks for.
+    """The request of one call of `train_model`.
 
     reading: seconds that its rows took to come; unasked: why its model is in a store that the call
     did not ask for; categories: says for the place of a group whose rows have names the first
     feature of each category and how many it has; feature_names: those of a group by its place,
     where features have names; terms: how many features each column of such rows became; by_level:
-    of each group, and of each of its features, 1 where values
-    are numbers of a category's levels, None: nowhere; preparation: says for the place of a group
-    whose rows have names what they became, as JSON; near: from where a training
-    of dense rows may start, by the groups' field `place`, and what is left there for others;
-    source: the plans that were compared
-    before all rows of a source were read, as `Streamed.plans` has them, None where none
-    were; held_out: how rows are held out, None: by chance; parted: of a search, by the groups'
-    field `place`, their rows to train on and those that it holds out for trainings that stop
-    early, None: these hold out their own; common: whether neighbouring groups have rows in common;
-    last: whether nobody reads the rows after this training, so that it may give their memory back;
-    shown: what batches of the call's groups showed of plans, for those that are alike;
-    words: of the group at a place the words that its features are, in the order of their ids,
-    UTF-8 one behind the other, and where each begins, (n + 1,); None where features are ids.
+    of each group, and of each of its features, 1 where values are numbers of a category's levels,
+    None: nowhere; preparation: says for the place of a group whose rows have names what they
+    became, as JSON; near: from where a training of dense rows may start, by the groups' field
+    `place`, and what is left there for others; source: the plans that were compared before all
+    rows of a source were read, as `Streamed.plans` has them, None where none were; held_out: how
+    rows are held out, None: by chance; parted: of a search, by the groups' field `place`, their
+    rows to train on and those that it holds out for trainings that stop early, None: these hold
+    out their own; common: whether neighbouring groups have rows in common; last: whether nobody
+    reads the rows after this training, so that it may give their memory back; shown: what batches
+    of the call's groups showed of plans, for those that are alike; words: of the group at a place
+    the words that its features are, in the order of their ids, UTF-8 one behind the other, and
+    where each begins, (n + 1,); None where features are ids.
     """
 
     task: OneTask_co
@@ -141,7 +140,7 @@ the first category, and of the others all but the first one."""
 
 @dataclass(frozen=True)
 class Facts:
-    """What holds for all trainings of a learner.
+    """Facts that hold for all trainings of a learner.
 
     weighs: rows may have weights; a training that cannot take them says so itself; takes_sparse:
     features may be sparse; rows by name are dense otherwise; orders: trainings order rows by a
@@ -219,8 +218,8 @@ class Trials:
         return False
 
     def ends_alike(self, request: Request[Any, Any]) -> bool:
-        """Returns whether a training that converges ends at the same weights wherever it begins,
-        and converges from anywhere.
+        """Returns whether a training that converges converges from any start, and always to
+        the same weights.
         """
         return True
 
@@ -362,7 +361,7 @@ class Learner(ABC):
 
     @abstractmethod
     def train(self, groups: Groups, request: Request[Any, Any], memory: int) -> Iterator[Models]:
-        """Trains each of the groups; models carry their groups' places in `groups`.
+        """Trains each of the groups; models carry their groups' indices in `groups`.
 
         memory: address of the account of the statement, which copies of rows are charged to.
         Raises DataError and OptionError; a group that cannot be trained has a status instead.

@@ -24,7 +24,7 @@ class ModelTable:
 
 
 def model_table(database: Database, given: str, column: str | None = None) -> ModelTable:
-    """The table or query that holds models; column: of them, where there are several.
+    """The table or query that holds models; column: its column of models, if there are several.
 
     Raises DataError if it holds none.
     """

@@ -58,16 +58,16 @@ def predict(
     """Predicts each row of a source, in the database.
 
     connection, source: as for `tuskml.train`. model: a Model, the Models that `train` returned
-    with group_by, or a table (or query) of models that `into` made, with a column `model` beside
-    its keys. features: columns or SQL expressions, by default those that the model was trained
-    on. group_by: the keys of models by group, by default those that they were trained with; a
-    row whose group has no model gets NULL. kind: `predict`, the number or the class, as a number
-    where the names of all classes are numbers or booleans, and otherwise by its name;
-    `predict_proba`, the probability of the higher of two classes; `predict_probas`, those of all
-    classes, a dict by class name; `predict_class`, the class by its name; `decision`, the margin;
-    or `predict_topics`, the proportions of topics of `lda`. columns: the source's columns to
-    return with the prediction; all by default. name: the column of predictions, by default
-    prediction, probability, probabilities, class, decision or topics.
+    with group_by, or a table (or query) of models that `into` made, with a column `model` next to
+    its keys. features: columns or SQL expressions, by default those that the model was trained on.
+    group_by: the keys of models by group, by default those that they were trained with; a row
+    whose group has no model gets NULL. kind: `predict`, the number or the class, as a number where
+    the names of all classes are numbers or booleans, and otherwise by its name; `predict_proba`,
+    the probability of the higher of two classes; `predict_probas`, those of all classes, a dict by
+    class name; `predict_class`, the class by its name; `decision`, the margin; or
+    `predict_topics`, the proportions of topics of `lda`. columns: the source's columns to return
+    with the prediction; all by default. name: the column of predictions, by default prediction,
+    probability, probabilities, class, decision or topics.
 
     Returns the rows as a pandas frame; for a Polars or Arrow source, as such a frame. returns:
     'pandas', 'polars', 'arrow' or 'numpy' (a dict of arrays). With into, writes the rows to a new
@@ -115,7 +115,7 @@ def evaluate(
 
     connection, model, source, features: as for `predict`. label: a column or SQL expression, by
     default the one that the model was trained on. weight: the row's weight, a number of at least
-    0; a row of weight 0 or NULL does not count. offset: of counts, what is added to the margin,
+    0; a row of weight 0 or NULL does not count. offset: for counts, a term added to the margin,
     such as "ln(exposure)", so that those of such an exposure are compared. Both are columns or SQL
     expressions. group_by: metrics per group, also for one model. curves: adds the rows of
     `roc_curve`, `precision_recall_curve` and `lift`, and with probabilities of `calibration`, of

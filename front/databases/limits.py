@@ -233,5 +233,7 @@ def share_limits(connection: duckdb.DuckDBPyConnection, library: ctypes.CDLL) ->
 
 
 def _memory_of(account: int) -> int:
-    """Address of the rows' memory, with which a database's account begins (`struct database`)."""
+    """The address of the rows' memory, the first field of a database's account (`struct
+    database`).
+    """
     return ctypes.c_void_p.from_address(account).value or 0

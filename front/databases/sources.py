@@ -156,7 +156,7 @@ def parquet(database: Database, paths: list[str]) -> Source:
 
 
 def has_parquet(file: Path) -> bool:
-    """Returns whether a file begins as Parquet does; True where that cannot be seen."""
+    """Returns whether a file starts like a Parquet file; True if it cannot be read."""
     try:
         with file.open("rb") as opened:
             return opened.read(len(MAGIC)) in (MAGIC, ENCRYPTED)

@@ -1,4 +1,4 @@
-"""What DuckDB needs to trust the extension: a repository with the public key that signed it.
+"""A repository by which DuckDB trusts the extension, with the public key that signed it.
 
 DuckDB 2.0 loads an extension from a repository whose key was pinned, in a connection that allows
 signed extensions alone. Its build signs the extension (`scripts/build/signing.py`) and leaves the

@@ -206,7 +206,7 @@ def splits_of(given: Fields, n: int, n_features: int, sets: list[float]) -> Floa
 
 
 def sets_of(given: Fields, numbers_of_sets: Floats, sets: list[float]) -> list[int]:
-    """Adds the sets of a tree's splits of categories. Returns where each begins."""
+    """Adds the sets of a tree's splits of categories. Returns their starts."""
     begins: list[int] = []
     if not len(numbers_of_sets):
         return begins

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Model(Fields):
-    """What `tuskml.train` returns for one group; the fields are those of SQL's model value.
+    """The result of `tuskml.train` for one group; the fields are those of SQL's model value.
 
     coef: one per feature, None if the model is in a store; of trees the numbers that
     `learners/trees/forest.py` describes, which SQL has in the payload; std_err: the intercept's
@@ -43,8 +43,8 @@ class Model(Fields):
     those in force, and the `counters` of trainings that have some.
 
     features: the names that option `feature_names` gave, or the columns or SQL expressions that
-    Python trained the model on; label: likewise. Models that differ only in
-    them are equal. preparation: what rows by name became, as JSON; trials: what a search tried.
+    Python trained the model on; label: likewise. Models that differ only in them are equal.
+    preparation: what rows by name became, as JSON; trials: what a search tried.
     """
 
     @classmethod
@@ -247,7 +247,7 @@ class Model(Fields):
         return names[np.nan_to_num(indices, nan=0.0).astype(np.intp)]
 
     def explain(self, X: Any) -> Explanation:
-        """What each feature adds to the margins of rows, X as in `decision`.
+        """The contribution of each feature to the margins of rows, X as in `decision`.
 
         With the base value the contributions add up to the margin: Shapley values of boosted
         trees, coefficient times value of linear models. Raises DataError for nets, factorizations
@@ -294,6 +294,6 @@ class Model(Fields):
 
 
 FIELDS = tuple(item.name for item in MODEL_FIELDS if item.kind != "PAYLOAD")
-"""Those of SQL's model value that a person reads, in its order."""
+"""The readable fields of SQL's model value, in its order."""
 LATER = ("features", "preparation", "class_names", "trials", "note")
 """Fields that models of an older version do not have."""

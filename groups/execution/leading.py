@@ -1,7 +1,7 @@
 """Trainings that are led from this process, and whose sums workers compute.
 
-A leader is a function that trains one group. It runs in a thread of this process, asks for units,
-waits for their answers, and asks for the next ones. Meanwhile workers go on with units of other
+A leader is a function that trains one group. It runs in a thread of this process, requests units,
+waits for their answers, and requests the next ones. Meanwhile workers continue with units of other
 leaders: partial sums travel when they are ready, and no barrier holds all workers.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine

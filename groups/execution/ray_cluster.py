@@ -370,7 +370,7 @@ def digits(unit: Unit) -> int:
 
 
 def reason(error: Exception) -> str:
-    """The first sentence of one of Ray's messages, which go on for pages."""
+    """The first sentence of one of Ray's messages, which may fill pages."""
     cause = getattr(error, "cause", None) or error
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     return lines[0][:300] if lines else type(error).__name__

@@ -1,13 +1,13 @@
-"""Where a trial starts: from the weights of a trial that differs little from it.
+"""The start of a trial: the weights of a similar trial.
 
 Of linear models the optimum moves little from one penalty to the next weaker one (J. Friedman, T.
 Hastie, R. Tibshirani, Regularization paths for generalized linear models via coordinate descent,
-2010, 2.5), and from all rows of a large group to those of some folds. So a candidate is trained
-on all rows of each large group first, from the candidate before it, and its trials start there
-with the same curvature. The criterion of convergence is the same, so that the start changes the
-iterations alone. The start knows of rows that judge the trial, so a trial that does not end at
-the optimum of its own rows is trained again from its own start, and algorithms that may keep
-something of their start do not begin there (`Trials.forgets`).
+2010, 2.5), and from all rows of a large group to those of some folds. So a candidate is trained on
+all rows of each large group first, from the candidate before it, and its trials start there with
+the same curvature. The criterion of convergence is the same, so that the start changes the
+iterations alone. The start knows of rows that judge the trial, so a trial that does not end at the
+optimum of its own rows is trained again from its own start, and algorithms that may keep something
+of their start do not begin there (`Trials.forgets`).
 
 Other rows' weights are no good start of small groups: where classes can be separated, they are
 large, and wrong by much for rows that they have not seen.

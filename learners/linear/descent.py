@@ -57,7 +57,7 @@ class Watch(Protocol):
 
     @property
     def given_up(self) -> bool:
-        """Returns whether another plan is to go on."""
+        """Returns whether another plan takes over."""
         ...
 
     def watching(self, operators: Operators, on_sample: bool, last: bool) -> Operators:

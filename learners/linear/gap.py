@@ -1,4 +1,4 @@
-"""How far a model of the hinge may be from the best one: a bound below every objective.
+"""A lower bound of the hinge's objective, which tells how far a model is from the best one.
 
 By weak duality: for any 0 <= a_i <= c_i with sum a_i y_i = 0 (where there is an intercept) no
 weights have an objective below

@@ -105,7 +105,7 @@ class Moving:
         self.moves: list[str] = []
 
     def train(self) -> Models:
-        """The models. Raises TurnError if the training is to go on elsewhere."""
+        """The models. Raises TurnError if the training is to continue on the other device."""
         if self.on_gpu:
             return unless_it_fails(self.request.options.device, self.there, self.here)
         if not self.travels or len(self.moves) >= MOST_MOVES:

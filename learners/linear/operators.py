@@ -29,11 +29,11 @@ LEAST_SIZE = 1e-12
 
 @dataclass
 class State:
-    """Where each of G groups stands.
+    """The state of each of G groups.
 
     v: weights (G, p) in coordinates of z; objective and violation (G,) at v where known (G,) is
-    true; running (G,): still moving; history: objectives (G,) by iteration, NaN where a group
-    rested. found: what is known at v of the active groups already; current (G, p): the last
+    true; running (G,): still moving; history: objectives (G,) by iteration, NaN while a group was
+    inactive. found: what is known at v of the active groups already; current (G, p): the last
     iterate, where v is a mean of iterates; step (G,): of stochastic steps; below (G,): a number
     that no objective is below; line (G, 2): where nothing penalises, that number at weights of no
     length, and how it falls with their length; rejected (G,): whether the last move was taken

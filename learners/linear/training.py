@@ -364,7 +364,7 @@ def fit_described(
         plan = replace(plan, epsilon=max(plan.epsilon, request.near.epsilon))
         begun, v = stepped(knowing(problem, request.near), v, request.near)
     run, chosen = Run(given.held, options, began, timing), replace(chosen, plan=plan)
-    if question is not None and chosen.candidates:  # there are other plans to go on by
+    if question is not None and chosen.candidates:  # other plans can take over
         state, chosen = run_guarded(run, begun, v, chosen, question)
         plan = chosen.plan
     else:

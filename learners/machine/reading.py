@@ -1,4 +1,4 @@
-"""What reading rows from a table or from files takes: ML4all's cost model before rows are packed.
+"""The cost of reading rows from a table or from files: ML4all's cost model before rows are packed.
 
 Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD 2017, section 7.1.
 Input and output by equation 3: a partition costs a seek and its pages, and partitions come one

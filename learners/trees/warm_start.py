@@ -1,4 +1,4 @@
-"""Trees to go on from: option `warm_start` of boosted trees.
+"""Trees to continue: option `warm_start` of boosted trees.
 
 They are the model's, whose margins are those before the next tree, as after as many iterations of
 one longer training.
@@ -259,7 +259,7 @@ def refuse_start(places: NDArray[np.intp], request: Request[Any, Any]) -> None:
 
 
 def started(given: Rows, options: Any, classifies: bool) -> Forest | None:
-    """The trees that groups of as many classes go on from; None: there are none."""
+    """The trees that groups of equally many classes continue; None without a warm start."""
     start = options.warm_start
     if start is None:
         return None

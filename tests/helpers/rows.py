@@ -130,6 +130,8 @@ def database():
 
 
 def account():
-    """The address of its account, for kernels that copy rows; C's `database` begins with it."""
+    """The address of its account, for kernels that copy rows; the first field of C's
+    `database`.
+    """
     ((found,),) = database().execute("SELECT _tusk_account()").fetchall()
     return ctypes.c_void_p.from_address(found).value

@@ -1,4 +1,4 @@
-"""A model of topics as bytes, which is what its payload has: written by `native/topics/write.cpp`.
+"""A model of topics as the bytes of its payload, written by `native/topics/write.cpp`.
 
 Little-endian. Each section begins at a multiple of 8 bytes, and zeros fill the gaps. No 8 bytes
 are a NaN, so that the bytes may pass as doubles.

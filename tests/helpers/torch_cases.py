@@ -53,7 +53,7 @@ def layers(random: np.random.Generator, sizes: list[int]) -> list[tuple[np.ndarr
 
 
 def linear(weights: np.ndarray, biases: np.ndarray) -> Any:
-    """PyTorch's layer that begins with these."""
+    """A layer of PyTorch with these initial weights."""
     import torch
 
     layer = torch.nn.Linear(weights.shape[1], weights.shape[0])

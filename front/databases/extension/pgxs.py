@@ -39,12 +39,12 @@ class Server:
 
     @property
     def version(self) -> str:
-        """Such as `15.20`."""
+        """The version, such as `15.20`."""
         return self.values["VERSION"].split()[1]
 
     @property
     def major(self) -> int:
-        """Such as 15."""
+        """The major version, such as 15."""
         return int(re.match(r"\d+", self.version)[0])  # type: ignore[index]
 
     @property
@@ -137,7 +137,9 @@ def plpython(server: Server) -> Path:
 
 
 def server_python(server: Server) -> str | None:
-    """The version of the Python that PL/Python was linked with, such as `3.11`, where it shows."""
+    """The version of the Python that PL/Python was linked with, such as `3.11`, if it can be
+    found.
+    """
     found = re.search(rb"libpython(3\.\d+)", plpython(server).read_bytes())
     return found[1].decode() if found else None
 

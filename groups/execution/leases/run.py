@@ -1,7 +1,7 @@
 """A run of units whose workers come and go with leases.
 
-A worker whose lease has ended finishes its unit and goes; units are the checkpoints of trainings
-by group. One that is not done two leases later is ended, and its unit begins again elsewhere.
+A worker whose lease has ended finishes its unit and leaves; units are the checkpoints of trainings
+by group. One that is not done two leases later is ended, and its unit restarts elsewhere.
 """
 
 import time

@@ -1,13 +1,13 @@
 """Newton's method without the curvature: each system is solved by conjugate gradients.
 
 Lin, Weng and Keerthi, Trust region Newton method for logistic regression, JMLR 2008, with a line
-search in the place of the trust region (Nocedal and Wright, Numerical Optimization, 2006,
-algorithm 7.1) and the curvature's diagonal as preconditioner (Hsia, Chiang and Lin, Preconditioned
-conjugate gradient methods in truncated Newton frameworks for large-scale linear classification,
-ACML 2018). A product of the curvature with a direction is one pass over the rows. Systems are
-solved as well as the gradient deserves, which keeps convergence superlinear (Dembo, Eisenstat and
-Steihaug, Inexact Newton methods, 1982); for the squared loss the first one is all there is, the
-normal equations, and is solved to the tolerance.
+search instead of the trust region (Nocedal and Wright, Numerical Optimization, 2006, algorithm
+7.1) and the curvature's diagonal as preconditioner (Hsia, Chiang and Lin, Preconditioned conjugate
+gradient methods in truncated Newton frameworks for large-scale linear classification, ACML 2018).
+A product of the curvature with a direction is one pass over the rows. Systems are solved as well
+as the gradient deserves, which keeps convergence superlinear (Dembo, Eisenstat and Steihaug,
+Inexact Newton methods, 1982); for the squared loss the first one is all there is, the normal
+equations, and is solved to the tolerance.
 """
 
 import math
@@ -90,7 +90,7 @@ class TruncatedStep:
         settle_move(state, new_v, there, moved, self.endless)
 
     def _ended(self, state: State, errors: list[float]) -> bool:
-        """Returns whether time is over, or another plan is to go on; errors: of this system so
+        """Returns whether time is over, or another plan takes over; errors: of this system so
         far.
         """
         self.last = self.products + len(errors)

@@ -314,7 +314,7 @@ def variances(
 
 
 def covariance(problem: Problem, v: Floats, hessian: Floats) -> Floats:
-    """n times the covariances (G, p, p) of the weights v, whose diagonal `variances` has."""
+    """n times the covariances (G, p, p) of the weights v, with the diagonal of `variances`."""
     return sandwich(problem, v, hessian)[0]
 
 

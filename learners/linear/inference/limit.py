@@ -1,4 +1,4 @@
-"""What the rows determine where the likelihood has no optimum, and a model for the rest.
+"""Estimates of what the rows determine if the likelihood has no optimum, and a model for the rest.
 
 Where some rows can be put on their side by ever larger weights (`separation.py`), the likelihood
 nears its upper bound as these weights run away, and the bound is the greatest likelihood of the

@@ -56,7 +56,7 @@ class Whole:
     known: NDArray[np.bool_]
 
     def of(self, which: Index) -> tuple[Problem, Floats]:
-        """The problem of some groups and their weights (G, p), of a descent that begins anew."""
+        """The problem of some groups and their weights (G, p), for a new descent."""
         part = self.problem.of(which)
         return replace(part, begun=None, before=None), self.v[which].copy()
 

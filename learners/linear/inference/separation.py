@@ -1,4 +1,4 @@
-"""Whether a likelihood of classes or counts has an optimum: whether no direction separates rows.
+"""Decides whether a likelihood of classes or counts has an optimum: no direction separates rows.
 
 Without a penalty there is none if and only if there is a direction u, not 0 on all rows, along
 which no margin y (z.u) is below 0 (Albert and Anderson, On the existence of maximum likelihood
@@ -14,8 +14,8 @@ detecting separated data, 2007):
   -s is one: along it the method runs away if there is no optimum, one unit of the closest
   margins an iteration, while all that is not parted comes to rest.
 
-Counts y with mean exp(m) have no optimum if and only if there is a direction along which no
-margin changes where y > 0, none rises where y = 0, and some fall (Correia, Guimaraes and Zylkin,
+Counts y with mean exp(m) have no optimum if and only if there is a direction along which no margin
+changes where y > 0, none rises where y = 0, and some fall (Correia, Guimaraes and Zylkin,
 Verifying the existence of maximum likelihood estimates for generalized linear models, 2019). Here
 g = mean((exp(m) - y) z), so that the numbers exp(m) (1 - z.s) - y times z add up to 0, and no such
 direction exists where z.s < 1 in all rows of y = 0. That holds for a negative binomial loss too.

@@ -1,4 +1,4 @@
-"""Whether the loss of several classes has an optimum: whether no direction separates them.
+"""Decides whether the loss of several classes has an optimum: no direction separates them.
 
 Without a penalty there is none if and only if there is a direction u, with weights u_k for each
 class, along which no margin of a row's own class y against another, m_y - m_k, falls, and some

@@ -194,7 +194,7 @@ def continued(curve: Curve, epsilon: float) -> list[tuple[float, float]]:
 
 
 def by_drops(curve: Curve, epsilon: float) -> list[tuple[float, float]]:
-    """The superlinear curve: it goes on from the last error by growing drops."""
+    """The superlinear curve: it continues from the last error by growing drops."""
     number, at, drop = len(curve.errors) - 1, math.log(curve.errors[-1]), curve.middle[1]
     points = [(float(number), math.exp(at))]
     while at > math.log(epsilon) and len(points) < CURVE_POINTS:

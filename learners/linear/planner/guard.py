@@ -1,4 +1,4 @@
-"""Whether a running plan fell so far behind its estimate that another one would take less.
+"""Decides whether a running plan is so far behind its estimate that another one would take less.
 
 The planner's estimate of iterations is a guess before the first of them. While a plan runs, its
 errors tell how many are left (`iterations.py`): the violation, or at the hinge the duality gap.
@@ -200,7 +200,7 @@ class Watching:
 
     @property
     def given_up(self) -> bool:
-        """Returns whether another plan is to go on."""
+        """Returns whether another plan takes over."""
         behind = self.guard is not None and self.guard.given_up
         return behind or (self.replanning is not None and self.replanning.next is not None)
 
@@ -301,7 +301,7 @@ def run_watched(
 def guard_for(
     problem: Problem, chosen: Choice, question: Question, before: Before
 ) -> Guard | None:
-    """The guard over a plan; None where there is nothing to go on by, or it must not be."""
+    """The guard over a plan; None if no other plan can take over, or none may."""
     if question.options.ordered or question.gpu or problem.n_groups > 1:
         return None
     options, plan = question.options, chosen.plan

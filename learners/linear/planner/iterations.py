@@ -130,7 +130,7 @@ tables' iterations, which counted to a small gradient.
 
 @dataclass(frozen=True)
 class Usual:
-    """What one algorithm usually takes.
+    """The usual iterations of one algorithm.
 
     smooth: of smooth losses; cornered: of the hinge, whose corner is smoothed; sparse: by task, of
     sparse rows, whose features are not centred and mostly rare; by_spread: by task, of dense rows;
@@ -141,10 +141,10 @@ class Usual:
     optimum the gap proves, iterations to 1e-6 for a feature and FEW rows, and the powers of the
     features and of the rows that they grow with; method: what runs on a sketch of the objective
     (`curves.py`) where there is one, and bent: how many times more iterations losses take that are
-    not quadratic; by_model: for the hinge on dense rows, where the sketch is of
-    a smooth loss; apart: at the hinge where rows are few for their features (APART), to any
-    tolerance; by_penalty: at the hinge on sparse rows; constant: at the hinge where to predict the
-    commoner class is near the optimum; of_density: powers of `by_density`.
+    not quadratic; by_model: for the hinge on dense rows, where the sketch is of a smooth loss;
+    apart: at the hinge where rows are few for their features (APART), to any tolerance;
+    by_penalty: at the hinge on sparse rows; constant: at the hinge where to predict the commoner
+    class is near the optimum; of_density: powers of `by_density`.
     """
 
     smooth: Rows

@@ -149,8 +149,8 @@ def worth_trying(candidates: tuple[Candidate, ...]) -> list[Candidate]:
 
 
 def to_the_end(one: Candidate) -> bool:
-    """Returns whether a trial goes on until the gap is proved; an interior-point method is known
-    well.
+    """Returns whether a trial continues until the gap is proved; an interior-point method is
+    known well.
     """
     family = ALGORITHMS[one.plan.family]
     return len(one.plan.smoothing) > 1 or (family.proves_gap and not family.first_choice)

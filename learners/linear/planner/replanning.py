@@ -1,4 +1,4 @@
-"""Goes on by another plan where the training's share of the cores changes, or its memory (QOOP).
+"""Changes the plan when the training's share of the cores or its memory changes (QOOP).
 
 Mahajan, Scheduler-driven Strategies for Fair and Efficient Data Analytics Systems, 2021, sections
 2.3.3 and 2.3.4. At the border of an iteration the training asks for its share, and whether memory
@@ -209,7 +209,7 @@ def worth_considering(need: Sequence[float], work: Sequence[float]) -> list[bool
 def next_plan(
     left: Sequence[float], running: int | None, hysteresis: float = HYSTERESIS
 ) -> int | None:
-    """The plan to go on by (line 4); None where none can run.
+    """The plan to continue with (line 4); None where none can run.
 
     left: seconds that are left of each plan with the resources of now, infinite where it cannot
     run, those that need least first, which wins among equals; running: the plan that runs now,
@@ -261,7 +261,7 @@ class Checkpoint:
 
 @dataclass
 class Replanning:
-    """Of one training of one group.
+    """The re-planning of one training of one group.
 
     chosen: the plan that runs and the candidates; wanted: threads that it asks for; seen: the
     resources that the plan was judged for; first: the error of the start; points: errors of the
@@ -310,7 +310,7 @@ class Replanning:
                 self.first = error
 
     def look(self, state: State) -> None:
-        """Chooses a plan to go on by, where the resources have changed and plans are judged."""
+        """Chooses another plan if the resources have changed and plans are judged."""
         now = self.resources()
         same = (now.threads, now.on_disk) == (self.seen.threads, self.seen.on_disk)
         if same and now.room >= self.least_room(now):
@@ -433,7 +433,7 @@ class Replanning:
             self.best = Checkpoint(state.v.copy(), error)
 
     def left(self, one: Candidate, runs: bool, now: Resources) -> float:
-        """Seconds that are left of a plan; infinite where it cannot go on from here."""
+        """Seconds that are left of a plan; infinite if it cannot continue from here."""
         if one.cost.memory > now.room:
             return math.inf
         if runs:
@@ -480,7 +480,7 @@ class Replanning:
         return max(expected, LEAST_ITERATIONS) * one.cost.iteration + rest(one)
 
     def taking_over(self, one: Candidate, seconds: float) -> Candidate:
-        """The candidate as the plan that goes on."""
+        """The candidate as the plan that takes over."""
         told = (round(self.iterations(one)), seconds)
         plan = replace(one.plan, threads=self.wanted, sample_stride=1, estimated=told)
         return replace(one, plan=plan)
@@ -508,7 +508,7 @@ class Replanning:
 
 @dataclass
 class Watched:
-    """Loop: as the inner one, until another plan is to go on."""
+    """Loop: as the inner one, until another plan takes over."""
 
     inner: Loop
     replanning: Replanning

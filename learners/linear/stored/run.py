@@ -289,8 +289,10 @@ class Run:
     def _train(
         self, chunks: Chunks, index: IndexMap, store: ModelStore | None, progress: Progress
     ) -> Trained:
-        """store: the one to go on with, None for a new one; again with shorter steps where it
-        diverges, which a new store can as often as the plan allows, one that is resumed cannot.
+        """Trains, and restarts with shorter steps after a divergence: a new store as often as the
+        plan allows, a resumed one never.
+
+        store: the resumed one, None for a new one.
         """
         step = progress.step
         for left in reversed(range(MOST_RESTARTS)):

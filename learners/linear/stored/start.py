@@ -43,10 +43,10 @@ def first_intercept(
 
 
 def begun(options: LinearOptions, root: StoreRoot) -> LinearOptions:
-    """The options with the intercept of the stored model to start from, where that has it.
+    """The options with the intercept of the stored model to start from, if it has one.
 
-    Raises OptionError for a stored model that no linear training of two classes, or numbers,
-    begins with.
+    Raises OptionError for a stored model that cannot start a linear training of two classes, or
+    numbers.
     """
     warm = options.warm_start
     if warm is None or warm.store is None:
@@ -70,7 +70,7 @@ def begun(options: LinearOptions, root: StoreRoot) -> LinearOptions:
 
 @dataclass(frozen=True)
 class Start:
-    """The weights with which the training of one group begins, and the ids that may have some.
+    """The initial weights of one group's training, and the ids that may have some.
 
     held: the held-out rows, if any.
     """

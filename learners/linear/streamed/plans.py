@@ -1,4 +1,4 @@
-"""The plans of a training whose rows are a table or files, and which of them takes least.
+"""The plans of a training whose rows are a table or files, and the choice of the cheapest.
 
 Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD 2017, section 6 and
 figure 5: batch gradient descent, and stochastic steps by row or by batch, by eager or lazy

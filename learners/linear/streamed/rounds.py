@@ -87,7 +87,7 @@ class Rounds:
         """Trains on the rows of a round: MORE, DONE, or ALL where all rows have to train.
 
         groups: of shape (1,), good during the call; memory: address of their account. A statement
-        that runs again begins with round 0.
+        that runs again starts with round 0.
         """
         with self.lock:
             if number == 0:

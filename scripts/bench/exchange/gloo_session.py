@@ -36,7 +36,7 @@ class GlooSession:
         yield
 
     def submit(self, name: str, payload: Any, iteration: int | None = None) -> None:
-        """An exchange begins: a sum of an array, or from each worker to each an array."""
+        """Starts an exchange: the sum of an array, or an array from each worker to each."""
         at = name, self.begun if iteration is None else iteration
         if not isinstance(payload, list | tuple):
             total = torch.from_numpy(np.array(payload))

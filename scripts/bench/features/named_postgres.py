@@ -156,7 +156,7 @@ def runs_of(
 
 
 def middle(runs: list[named.Taken]) -> named.Taken:
-    """The medians."""
+    """The medians of the runs' seconds."""
     walls, used = [one.wall for one in runs], [one.used for one in runs]
     return named.Taken(statistics.median(walls), statistics.median(used))
 

@@ -1,4 +1,4 @@
-"""What a Ray cluster of this machine costs against its threads: one logistic model per group.
+"""The overhead of a Ray cluster of this machine against its threads: one logistic model per group.
 
 Measured: seconds of tuskml.train on Parquet shards, interleaved, medians. `query` is one query of
 the database, `threads` the units of a cluster in threads of this process, `ray` the same on a
@@ -6,8 +6,8 @@ cluster that runs since `--settle` seconds, `ray, cold` with its start and its e
 returns: Ray's processes end behind it, which is not counted. `peer` is Ray's own way on a cluster
 that runs already: Dataset.groupby(...).map_groups with scikit-learn's LogisticRegression (lbfgs,
 the same objective), or for `--task gbdt` with LightGBM (as many trees, leaves, bins and rows of a
-leaf, on one thread), twice as many partitions as workers. Rows: groups of Zipf sizes.
-The goals are ray, cold <= 1.15 threads + 4 s, and peer >= 5 ray.
+leaf, on one thread), twice as many partitions as workers. Rows: groups of Zipf sizes. The goals
+are ray, cold <= 1.15 threads + 4 s, and peer >= 5 ray.
 
     python scripts/bench/run.py groups_cluster --rows 4000000 --groups 280
     python scripts/bench/run.py groups_cluster --rows 400000 --task gbdt --repeat 1

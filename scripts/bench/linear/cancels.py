@@ -1,4 +1,4 @@
-"""How long a training takes to end after it was cancelled: all kinds of trainings, both databases.
+"""Seconds until a cancelled training ends: all kinds of trainings, both databases.
 
 python scripts/bench/run.py cancels --repeat 4 --results
 

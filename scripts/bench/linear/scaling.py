@@ -1,10 +1,10 @@
 """Seconds of stochastic descent by the number of rows and of features, after figure 10 of ML4all.
 
 Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD 2017, 8.4.2: the
-hinge by SGD, by the plans eager-random and lazy-shuffle, beside MLlib. Here beside scikit-learn's
-SGDClassifier, which reads the rows of the same Parquet file first, and beside `auto`. All stop by
-the same tolerance of their own criteria, and the losses that they reach are printed too. Each
-training opens the file anew.
+hinge by SGD, by the plans eager-random and lazy-shuffle, compared with MLlib. Here compared with
+scikit-learn's SGDClassifier, which reads the rows of the same Parquet file first, and with `auto`.
+All stop by the same tolerance of their own criteria, and the losses that they reach are printed
+too. Each training opens the file anew.
 
     python scripts/bench/run.py scaling --most-rows 4000000 --plots docs/images
 """

@@ -106,8 +106,9 @@ print((time.perf_counter() - began) / groups, (time.process_time() - used) / gro
 
 @contextmanager
 def rows_of(con: duckdb.DuckDBPyConnection, rows: int, groups: int, shown: int) -> Iterator[str]:
-    """A table of rows in groups, two classes that depend on products and waves of features, and a
-    folder with the rows of the first `shown` groups as PyTorch gets them."""
+    """A table of rows in groups, two classes that depend on products and waves of features,
+    and a folder with the rows of the first `shown` groups for PyTorch.
+    """
     random = np.random.default_rng(1)
     x = random.normal(size=(rows, INPUTS)).astype(np.float32)
     y = x[:, 0] * x[:, 1] + np.sin(2 * x[:, 2]) + x[:, 3] > 0

@@ -43,7 +43,7 @@ def recorded(*what: str) -> tuple[Recorded, ...]:
 
 
 def training(what: str, settings: Settings) -> Run:
-    """logregr_train into a table; all its iterations, whatever its tolerance would say."""
+    """A run of logregr_train into a table, with all its iterations, ignoring its tolerance."""
     import psycopg
 
     con = psycopg.connect(os.environ[SERVER], autocommit=True)

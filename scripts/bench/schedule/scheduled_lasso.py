@@ -52,7 +52,7 @@ class Random:
 
 
 class Watch:
-    """Notes the objective as updates go on; `after` of an engine."""
+    """Notes the objective after updates; `after` of an engine."""
 
     def __init__(self, data: Problem, order: Any, each: int) -> None:
         self.data, self.order, self.each = data, order, each

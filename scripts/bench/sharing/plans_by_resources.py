@@ -1,4 +1,5 @@
-"""What re-planning can gain: seconds of each plan with two threads, with one, and from the disk.
+"""The possible gain of re-planning: seconds of each plan with two threads, with one, and from the
+disk.
 
     python scripts/bench/run.py plans_by_resources --megabytes 40
 

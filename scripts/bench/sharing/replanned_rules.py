@@ -153,7 +153,7 @@ class Run:
         return False
 
     def choose(self, now: Floats, on_disk: int, each: float) -> None:
-        """The plan that goes on."""
+        """Chooses the next plan."""
         believed = now * self.wrong
         if self.running is None:
             self.move(int(np.argmin(believed + self.cost(on_disk))), on_disk, first=True)

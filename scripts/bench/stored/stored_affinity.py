@@ -1,13 +1,13 @@
-"""Which rare features share blocks: by affinity, by frequency, by id, and the paper's keys.
+"""Rare features in blocks: by affinity, by frequency, by id, and the paper's keys.
 
     stored_affinity.py [--cliques 800000] [--times 3] [--cache 16MB] [--layouts id,frequency,...]
 
 Planted cliques of eight features under shuffled ids: a row has ten of them, and each is in `times`
 random rows; a clique of which more or fewer rows are, by half, so that frequency means something.
-`none` beside it: the same ids, shuffled over the rows. Counted are keys and bytes that LevelDB was
-asked for, in the epochs and the evaluation of the objective, by option `layout`; "paper" is
-Algorithm 3 on sampled rows for the frequent features and a key for each other one (Qin, Torres,
-Rusu, VLDB 2017, section 5). Recovered: cliques whose members all lie in one block.
+For comparison `none`: the same ids, shuffled over the rows. Counted are keys and bytes that
+LevelDB was asked for, in the epochs and the evaluation of the objective, by option `layout`;
+"paper" is Algorithm 3 on sampled rows for the frequent features and a key for each other one (Qin,
+Torres, Rusu, VLDB 2017, section 5). Recovered: cliques whose members all lie in one block.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What threads read is shared by the cache alone, or handed to those that need it next.
+"""Payloads that threads read: shared by the cache alone, or pushed to those that need them next.
 
     stored_sharing.py [--threads 2,4,8,16] [--cliques 400000] [--cache 16MB] [--repeat 1]
 

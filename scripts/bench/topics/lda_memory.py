@@ -3,9 +3,9 @@
 python scripts/bench/run.py lda_memory --tokens 20000000 --topics 100 --limit 32 --group 160
 
 The documents are rows `sparse(ids, counts)` of a DuckDB file. A line of JSON has what the account
-held at most, beside the bytes of tokens (a word of 4 bytes and a topic of 2) and counts (4 bytes
-of each topic of a frequent word, 4 of each token of a rare one), the largest resident memory of
-the process beyond what it had before the training, and the seconds. --limit: MiB of the account,
+held at most, and the bytes of tokens (a word of 4 bytes and a topic of 2) and counts (4 bytes of
+each topic of a frequent word, 4 of each token of a rare one), the largest resident memory of the
+process beyond what it had before the training, and the seconds. --limit: MiB of the account,
 beyond which tokens lie in the spill file. --group: MiB of a memory cgroup that the training runs
 in, to which the page cache is charged too.
 """

@@ -1,5 +1,4 @@
-"""What `explain_training` expects of random forests, compared with what they take, and
-scikit-learn's.
+"""Estimates of random forests by `explain_training`, actual seconds, and scikit-learn's.
 
 python scripts/bench/run.py forest_estimates --threads 2
 

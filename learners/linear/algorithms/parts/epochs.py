@@ -129,7 +129,7 @@ class MeanOfEpoch:
 
 class RunEpoch:
     """Update: one epoch. A group whose weights overflow, or whose threads ran away from each
-    other, takes it back and goes on with a quarter of its step.
+    other, undoes it and continues with a quarter of its step.
     """
 
     def __init__(self, plan: Plan) -> None:
