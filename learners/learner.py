@@ -218,9 +218,7 @@ class Trials:
         return False
 
     def ends_alike(self, request: Request[Any, Any]) -> bool:
-        """Returns whether a training that converges converges from any start, and always to
-        the same weights.
-        """
+        """Returns whether trainings from any start converge to the same weights."""
         return True
 
 

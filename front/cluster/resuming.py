@@ -94,7 +94,7 @@ class Finished:
         return answer if hashlib.sha256(answer).digest() == data[:DIGEST] else None
 
     def write(self, key: str, answer: bytes) -> None:
-        """Keeps it; the file appears when it is complete."""
+        """Stores an answer; the file appears when it is complete."""
         if self.folder is None:
             return
         partial = self.folder / f".{key[:16]}-{secrets.token_hex(8)}"

@@ -290,7 +290,7 @@ def run_unit(payload: bytes) -> bytes:
 
 
 def make_room(held: Part) -> None:
-    """Frees other parts before one is read again that had to go, and not when reading it fails."""
+    """Frees other parts before a dropped part is read again, instead of after a failure."""
     if not held.fits:
         with _short:
             while not held.fits and free_another(held):

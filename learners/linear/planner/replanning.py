@@ -496,7 +496,7 @@ class Replanning:
         return self.chosen
 
     def follow(self, chosen: Choice) -> None:
-        """The guard has chosen another plan."""
+        """Takes over the guard's choice of another plan."""
         self.chosen, self.next = chosen, None
         self.beside.drop()
 

@@ -70,7 +70,7 @@ def serve(settings: Settings) -> Iterator[Sequence[str]]:
 
 
 def running() -> bool:
-    """Returns whether there is a server; without one its contenders say why."""
+    """Returns whether there is a server; without one its contenders report the reason."""
     return bool(os.environ.get(SERVER))
 
 

@@ -147,7 +147,7 @@ def margins_of(model: Any, x: NDArray[np.float32]) -> Any:
 
 
 def told(aucs: list[float]) -> str:
-    """The mean, and each one."""
+    """The mean and each value, as text."""
     return f"AUC {statistics.mean(aucs):.5f} ({', '.join(f'{auc:.5f}' for auc in aucs)})"
 
 
