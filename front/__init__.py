@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         unregister_operator,
     )
     from tuskml.learners.linear.own.tasks import register_task, unregister_task
-    from tuskml.model.by_group import Models
+    from tuskml.model.group_models import Models
     from tuskml.model.model import Model
 
 __all__ = [
@@ -77,7 +77,7 @@ __all__ = [
 # A name is imported when it is first used: a PostgreSQL server, which needs the trainer alone,
 # does not load DuckDB, and the command line starts at once.
 _HOMES = {
-    "model.by_group": ("Models",),
+    "model.group_models": ("Models",),
     "databases.connection": ("connect", "load"),
     "errors": (
         "ClusterError",

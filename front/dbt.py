@@ -65,9 +65,9 @@ def train_on_workers(cursor: Any, given: dict[str, Any], said: str) -> duckdb.Du
     """Trains a model of dbt on a cluster, in the transaction of dbt's cursor.
 
     given: arguments of `tuskml.train`; the table that it makes has a column group_key, which is ''
-    without groups; said: a temporary table to make, of what there is to say:
-    `error` tells whether `sentence` says why there are no models, or is a warning. dbt would print
-    a traceback of what is raised here. Returns that table, as Python models of dbt do.
+    without groups; said: a temporary table to make, for a message: `error` tells whether
+    `sentence` is the reason why there are no models, or a warning. dbt would print a traceback of
+    an exception here. Returns that table, as Python models of dbt do.
     """
     connection: duckdb.DuckDBPyConnection = getattr(cursor, "_cursor", cursor)
     sentences: list[tuple[bool, str]] = []
@@ -87,7 +87,7 @@ def train_on_workers(cursor: Any, given: dict[str, Any], said: str) -> duckdb.Du
 
 
 def package_path() -> Path:
-    """The folder of the dbt package: in the checkout, or beside the installed modules."""
+    """The folder of the dbt package: in the checkout, or next to the installed modules."""
     here = Path(tuskml.__file__).resolve().parent
     for folder in (here / "dbt_package", here.parent / "dbt"):
         if (folder / "dbt_project.yml").is_file():
@@ -96,7 +96,7 @@ def package_path() -> Path:
 
 
 def packages() -> str:
-    """What a project's packages.yml says."""
+    """The text of a project's packages.yml."""
     return f"packages:\n  - local: {package_path()}\n"
 
 
@@ -118,11 +118,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
     action = actions.add_parser("init", help="create an example project about flights")
     action.add_argument("folder", type=Path, metavar="FOLDER", help="where; it must not exist")
-    given = parser.parse_args(argv)
+    args = parser.parse_args(argv)
     try:
-        if given.action == "init":
-            init(given.folder)
-            print(f"next: cd {given.folder} && dbt deps && dbt build")
+        if args.action == "init":
+            init(args.folder)
+            print(f"next: cd {args.folder} && dbt deps && dbt build")
         else:
             print(packages(), end="")
     except (TuskError, OSError) as error:

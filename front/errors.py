@@ -27,9 +27,9 @@ class DataError(TuskError, ValueError):
 
 
 class RowsError(DataError):
-    """Rows of a group that no model can be trained on: option `invalid` says what follows.
+    """Invalid rows of a group; the option `invalid` decides the consequence.
 
-    found: a sentence for each such group by its place, where it is known which they are.
+    found: a sentence for each such group by its index, if known.
     """
 
     def __init__(self, text: str, found: dict[int, str] | None = None) -> None:
@@ -38,7 +38,7 @@ class RowsError(DataError):
 
 
 class OperatorError(TuskError):
-    """A user's own task, operator or algorithm that failed or returned something invalid."""
+    """A custom task, operator or algorithm that failed or returned something invalid."""
 
 
 class Interrupted(TuskError):
@@ -62,7 +62,7 @@ class ClusterError(TuskError, RuntimeError):
 
 
 class ClusterWarning(UserWarning):
-    """What happened on a cluster without changing the models, such as a lost worker."""
+    """An event on a cluster that did not change the models, such as a lost worker."""
 
 
 class StoreError(TuskError):
@@ -83,7 +83,7 @@ OF_SYSTEM = {
     errno.EPERM: ("42501", "give the account of the process rights to it"),
     errno.EROFS: ("42501", "mount the file system for writing"),
 }
-"""What the system may refuse anywhere, by errno: PostgreSQL's SQLSTATE, and what to do."""
+"""PostgreSQL's SQLSTATE and advice for errors of the system, by errno."""
 
 
 def refused_by_system(error: BaseException) -> int:
@@ -102,7 +102,7 @@ def refused_by_system(error: BaseException) -> int:
 
 
 def nearest(given: str, allowed: Iterable[str]) -> str:
-    """`; did you mean 'x'?`, or nothing when no allowed name is near."""
+    """`; did you mean 'x'?`, or an empty string if no allowed name is close."""
     names = {name.lower(): name for name in allowed}
     found = difflib.get_close_matches(given.lower()[:100], list(names), n=1, cutoff=0.6)
     return f"; did you mean '{names[found[0]]}'?" if found else ""
@@ -115,7 +115,9 @@ def one_of(names: Iterable[str]) -> str:
 
 
 def memory_for(text: str) -> str:
-    """What memory was missing for, from the text of a MemoryError of NumPy or of this project."""
+    """The purpose of missing memory, from the text of a MemoryError of NumPy or of this
+    project.
+    """
     if own := re.match("no memory for ([^:]+)", text):
         return own[1]
     found = re.match(r"Unable to allocate ([\d.]+ \w+) for an array", text)

@@ -49,7 +49,7 @@ def log_model(model: Model, name: str = "model", **more: Any) -> Any:
 def load_model(uri: str | PathLike[str]) -> Model:
     """The `tuskml.Model` of a folder or a URI such as `models:/delays/3`.
 
-    DataError if tuskml did not save it, or its file is damaged.
+    Raises DataError if tuskml did not save it, or its file is damaged.
     """
     folder = Path(mlflow_module("artifacts").download_artifacts(str(uri)))
     file = folder / "data" / FILE
@@ -59,7 +59,7 @@ def load_model(uri: str | PathLike[str]) -> Model:
 
 
 class Served:
-    """What MLflow calls: rows in, predictions out."""
+    """The model in the form that MLflow calls: rows in, predictions out."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -85,7 +85,7 @@ def _load_pyfunc(path: str) -> Served:
 
 
 def mlflow_module(name: str) -> Any:
-    """A module of mlflow. TuskError where it is not installed."""
+    """A module of mlflow. Raises TuskError if it is not installed."""
     import importlib
 
     try:

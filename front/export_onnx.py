@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 OPSET, IR_VERSION = 17, 8
-"""Of ONNX 1.12, 2022: what the runtimes in use read."""
+"""The versions of ONNX 1.12, 2022, which current runtimes read."""
 RESPONSES = {"exp": "Exp", "logistic": "Sigmoid"}
 """The operator of a response to the margin."""
 
@@ -52,8 +52,8 @@ def to_onnx(model: Model | Estimator) -> "onnx.ModelProto":
     """The ONNX graph of a model; features, label and task are in its `metadata_props`.
 
     model: also a fitted estimator of one model. Classes that are texts are predicted by their
-    names, "" in a row without a prediction. TuskError if onnx is not installed, DataError if the
-    coefficients are in a store.
+    names, "" in a row without a prediction. Raises TuskError if onnx is not installed, DataError
+    if the coefficients are in a store.
     """
     model = model_in(model)
     try:
@@ -163,7 +163,7 @@ def softmax(graph: Graph, model: Model) -> list[str]:
 
 
 def linear(graph: Graph, model: Model) -> list[str]:
-    """Margins, and what the model makes of them; returns the outputs."""
+    """Adds margins, and the model's answers to them; returns the outputs."""
     found = answers(model)
     graph.constant("second", np.array([1], np.int64))
     by_column = weighs_features(model.task) and not derives(model)
@@ -292,7 +292,7 @@ def gelu(graph: Graph, sums: str) -> str:
 
 
 ACTIVATED = (relu, tanh, gelu)
-"""By the number of an activation."""
+"""Functions by the number of an activation."""
 
 
 def sum_of_trees(graph: Graph, coef: Sequence[float], n_features: int) -> None:
@@ -316,7 +316,7 @@ def trees_of_classes(graph: Graph, model: Model) -> None:
 
 
 def classified(graph: Graph, model: Model) -> None:
-    """The class on that side of the margin; a margin that is no number has none."""
+    """Adds the class on that side of the margin; a NaN margin has none."""
     low, high = classes_of(model)
     for name, value in (("zero", 0.0), ("low", low), ("high", high)):
         graph.constant(name, np.array(value, np.float64))
@@ -327,7 +327,9 @@ def classified(graph: Graph, model: Model) -> None:
 
 
 def predicted(graph: Graph, model: Model, number: str, found: str) -> None:
-    """The prediction: the class `found`, and where `number` is NaN, which `unknown` says, none."""
+    """Adds the prediction: the class `found`, and none where `number` is NaN, as `unknown`
+    says.
+    """
     from onnx import TensorProto
 
     if not model.has_text_classes:

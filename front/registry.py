@@ -31,7 +31,7 @@ import duckdb
 from tuskml.databases.connection import renew_registry, run_registry_macros, sql_text
 from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
-from tuskml.databases.opening import opened
+from tuskml.databases.opening import open_database
 from tuskml.databases.postgres import Postgres
 from tuskml.errors import DataError, Interrupted, TuskError, nearest
 from tuskml.model.any_model import model_in
@@ -61,10 +61,10 @@ NO_REGISTRY = (
 
 @dataclass(frozen=True)
 class Entry:
-    """A version of a model, as the registry's row has it, without the model.
+    """A version of a model: a row of the registry, without the model.
 
     group_key: "" of a model without groups; stage: one of STAGES; created, deployed_at: in UTC;
-    metrics, options: what JSON holds; recipe: what the model was made by, as its maker wrote it;
+    metrics, options: parsed JSON; recipe: how the model was made, in its maker's words;
     data_fingerprint: of the rows it was trained on.
     """
 
@@ -92,7 +92,7 @@ COLUMNS = tuple(Entry.__dataclass_fields__)
 
 def create(connection: Any) -> None:
     """Creates the registry; renews the models of one that an older tuskml made."""
-    with opened(connection, make=True) as database:
+    with open_database(connection, make=True) as database:
         if isinstance(database, DuckDB):
             if database.fetch("SELECT lower(current_database())") == [("tuskml",)]:
                 raise DataError(SAME_NAME)
@@ -164,7 +164,7 @@ def register(
 
 
 def group_key(key: Any) -> str:
-    """The registry's key of a group: its values as text, joined by `/`. DataError for NULL.
+    """The registry's key of a group: its values as text, joined by `/`. Raises DataError for NULL.
 
     >>> group_key(("AA", 7)), group_key("AA"), group_key(("a/b", "c"))
     ('AA/7', 'AA', 'a\\\\/b/c')
@@ -210,7 +210,7 @@ def _entry(row: tuple[Any, ...]) -> Entry:
 
 
 def model(connection: Any, name: str, group: str = "", version: int | None = None) -> Model:
-    """A version of a model, by default the deployed one. DataError if there is none."""
+    """A version of a model, by default the deployed one. Raises DataError if there is none."""
     with _registry(connection) as database:
         chosen = "stage = 'deployed'" if version is None else f"version = {int(version)}"
         query = (
@@ -227,7 +227,7 @@ def model(connection: Any, name: str, group: str = "", version: int | None = Non
 
 
 def _recipe(model: Model) -> str | None:
-    """What the model was trained on, where Python knows it: SQL's value does not hold it."""
+    """The model's columns, if Python knows them: SQL's value does not hold them."""
     if not model.features:
         return None
     return json.dumps({"features": model.features, "label": model.label})
@@ -252,7 +252,7 @@ def deploy(
 ) -> int:
     """Deploys a version, by default the newest that was not rolled back, for one group or all.
 
-    Returns how many groups changed. DataError if there is no such version.
+    Returns how many groups changed. Raises DataError if there is no such version.
     """
     return _change(connection, "deploy", name, to_version=version, in_group=group)
 
@@ -261,7 +261,7 @@ def rollback(connection: Any, name: str, group: str | None = None) -> int:
     """Undoes the last deployment, or that of one group; returns how many groups changed.
 
     The previous versions are deployed again, and those that were deployed are withdrawn. A group
-    that has no earlier version stays as it is. DataError if no group has one.
+    that has no earlier version stays as it is. Raises DataError if no group has one.
     """
     return _change(connection, "rollback", name, in_group=group)
 
@@ -277,7 +277,7 @@ def drop(connection: Any, name: str, version: int | None = None, group: str | No
         chosen = f"FROM tuskml.models WHERE {' AND '.join(rows)}"
         if version is not None and database.fetch(f"SELECT 1 {chosen} AND stage = 'deployed'"):
             raise DataError(f"version {version} of {name!r} is deployed, deploy another one first")
-        with granted(database, "drop", "DELETE"):
+        with naming_missing_rights(database, "drop", "DELETE"):
             found = database.fetch(f"DELETE {chosen} RETURNING version")
     if not found:
         what = "version" if version is None else f"version {version}"
@@ -292,9 +292,9 @@ def drop(connection: Any, name: str, version: int | None = None, group: str | No
 
 @contextmanager
 def _registry(connection: Any) -> Iterator[Database]:
-    """The database, if it has a registry. What is interrupted there is no training."""
+    """The database, if it has a registry. An interrupt there cancels no training."""
     try:
-        with opened(connection) as database:
+        with open_database(connection) as database:
             if database.relation(["tuskml", "models"]) is None:
                 raise DataError(NO_REGISTRY)
             yield database
@@ -317,8 +317,8 @@ def _lost_race(error: BaseException | None) -> bool:
 
 
 @contextmanager
-def granted(database: Database, action: str, right: str) -> Iterator[None]:
-    """What PostgreSQL refuses for want of a right, as a sentence with the GRANT that mends it."""
+def naming_missing_rights(database: Database, action: str, right: str) -> Iterator[None]:
+    """Turns PostgreSQL's error for a missing right into a sentence with the GRANT that adds it."""
     try:
         yield
     except DataError as error:
@@ -348,7 +348,7 @@ def _change(connection: Any, function: str, name: str, **given: int | str | None
         named = [f"{key} := {_literal(database, v)}" for key, v in given.items() if v is not None]
         call = f"{database.function(function)}({', '.join([database.text(name), *named])})"
         if isinstance(database, Postgres):
-            with granted(database, function, "UPDATE (stage, deployed_at)"):
+            with naming_missing_rights(database, function, "UPDATE (stage, deployed_at)"):
                 return int(database.fetch(f"SELECT {call}")[0][0])
         rows = database.fetch(
             f"INSERT OR REPLACE INTO tuskml.models BY NAME FROM {call} RETURNING stage"
@@ -383,7 +383,7 @@ def as_value(database: Database, model: Model) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A field of a model as JSON has it; what is not finite as PostgreSQL reads it."""
+    """A field of a model as JSON; infinite and NaN numbers as PostgreSQL reads them."""
     if isinstance(value, list):
         return [_plain(item) for item in value]
     return as_json(value) if isinstance(value, float) else value

@@ -14,9 +14,9 @@ from tuskml.learners.learner import Learner, Request
 from tuskml.learners.options.kinds import DEFAULT_CACHE, LEAST_CACHE
 
 NAME = "auto"
-"""Of the store that such models become versions of."""
+"""The name of the store that such models become versions of."""
 OF_ROOM = 0.5
-"""Of the memory that a training may take, the cache of its weights."""
+"""The cache of weights, as a share of the memory that a training may take."""
 
 
 def outgrown(
@@ -29,7 +29,7 @@ def outgrown(
 ) -> Mapping[int, Request[Any, Any]]:
     """Maps the index of each group that outgrows memory to a request that trains into a store.
 
-    None where `store` is given, or where nobody has said where stores are. root: the database's;
+    None if `store` is an option, or if no root of stores is configured. root: the database's;
     account: of the database whose rules for files hold.
     """
     if request.options.store is not None:
@@ -41,9 +41,9 @@ def outgrown(
 
 
 def root_is_known(root: str | None, account: int | None) -> bool:
-    """Returns whether someone has said where stores are, and the database lets them be used.
+    """Returns whether the root of stores is configured, and the database allows them.
 
-    The user's data folder, where stores are unless told, does not count.
+    The user's data folder, which is the default root, does not count.
     """
     from tuskml.kvstore.roots.names import ROOT_VARIABLE, default_root  # slow to import
 

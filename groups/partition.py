@@ -175,7 +175,7 @@ class Frequent:
 
 @dataclass(frozen=True)
 class Partitioned:
-    """One group's answer to `partition_model`; told: in place of the explanation."""
+    """One group's answer to `partition_model`; told: text that replaces the explanation."""
 
     made: Partitioning
     rows_skipped: int
@@ -204,7 +204,7 @@ class Partitioned:
 
 
 class Rows:
-    """The groups' rows in an order of their own, until the context ends. Ctrl-C is heard."""
+    """The groups' rows in a private order, until the context ends. Handles Ctrl-C."""
 
     def __init__(self, groups: NDArray[np.void], call: Call, seed: int) -> None:
         self._groups, self._call, self._seed = groups, call, seed
@@ -238,7 +238,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class GroupRows:
-    """One group's rows, chunk by chunk; `check` raises where the work is to end."""
+    """One group's rows, chunk by chunk; `check` raises if the work is cancelled."""
 
     group: np.void
     check: Callable[[], None]
@@ -256,7 +256,7 @@ class GroupRows:
 
 
 def count_features(groups: NDArray[np.void], call: Call) -> Iterator[Frequent]:
-    """`feature_frequencies` of each group."""
+    """Yields the `feature_frequencies` of each group."""
     top = read(call.options, FREQUENCY_OPTIONS)[0]["top"]
     with narrow(groups, call.memory) as (few, names), Rows(few, call, seed=0) as rows:
         for place, group in enumerate(rows):
@@ -312,7 +312,7 @@ def named(made: Partitioning, ids: NDArray[np.int64]) -> Partitioning:
 
 
 def _arranged(group: GroupRows, options: dict[str, Any], cost: Cost, mark: int) -> Arranged:
-    """Says which features there are, and in what order; nothing of that by id."""
+    """The features that occur, and their order; not used for the layout by id."""
     if options["layout"] == "id" or not group.n_rows:
         return Arranged(None, options["block"])
     live = live_features(group.group, lambda: (), int(group.group["dim"]), DEFAULT_CACHE, mark)
@@ -328,7 +328,7 @@ def _arranged(group: GroupRows, options: dict[str, Any], cost: Cost, mark: int) 
 
 
 def _listed(groups: NDArray[np.void], call: Call) -> Iterator[Partitioned]:
-    """What is kept, for each group; nothing where there is no root yet."""
+    """The saved partitioning of each group; nothing if there is no root yet."""
     root = _root_of(call)
     found = list_partitionings(root) if root.is_dir() else []
     nothing = Profile(0, 1, 0).partition(Cost(1.0, 0.0))
@@ -363,4 +363,4 @@ OFFLINE: dict[int, Callable[[NDArray[np.void], Call], Iterator[Any]]] = {
     2: count_features,
     3: partition_features,
 }
-"""What answers which request of `udas/rowblock/batch.h`."""
+"""Functions that answer the requests of `udas/rowblock/batch.h`, by number."""

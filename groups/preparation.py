@@ -1,8 +1,8 @@
-"""Rows as learners can read them: names and labels of any type become numbers, and rows that no
-model can be trained on are left out.
+"""Rows in the form that learners read: names and labels of any type become numbers, and rows that
+no model can be trained on are left out.
 
-Each group is prepared from its own rows alone: a category's levels, what fills gaps, and the
-order of the classes. The models carry what predictions need of it.
+Each group is prepared from its own rows alone: a category's levels, the values that fill gaps, and
+the order of the classes. The models carry the parts that predictions need.
 """
 
 import json
@@ -73,18 +73,19 @@ Groups = NDArray[np.void]
 NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 """A text that is a number."""
 OF_ROWS = ("label is '", " distinct values in a group", ", since larger whole numbers are rounded")
-"""How refusals of what a group's rows have read; others are of options."""
+"""Phrases of errors about a group's rows; others are about options."""
 MARKS_OF = {
     CATEGORY: tuple(f'"kind":"{kind}"' for kind in ("category", "levels", "product")),
     DATE: ('"part":"',),
 }
-"""What the description of rows with names has where some columns are of a kind."""
+"""Keys in the description of rows with names, by the kind of columns that they are for."""
 
 
 @dataclass(frozen=True)
 class Readable:
-    """Groups (passes.GROUP) that learners can read, and what is asked for them; prepared: where
-    they are copies; features: their kinds (`options/kinds.py`)."""
+    """Groups (passes.GROUP) that learners can read, and their requests; prepared: for copies;
+    features: their kinds (`options/kinds.py`).
+    """
 
     groups: Groups
     request: Request[Any, Any]
@@ -92,7 +93,7 @@ class Readable:
     features: tuple[str, ...] = ()
 
     def refuse_options(self, request: Request[Any, Any]) -> None:
-        """OptionError for options of a request that change nothing with such rows."""
+        """Raises OptionError for options of a request that change nothing with such rows."""
         refuse_options(request, *self.features)
 
     def described(self, models: Models) -> Models:
@@ -133,8 +134,9 @@ class Readable:
 
 
 def by_their_names(classes: Lists, names: Names) -> Lists:
-    """The classes of models whose labels are text: the numbers that their names are where all of
-    a model's are, and otherwise their places among them."""
+    """The classes of models whose labels are text: numbers if all names of a model are
+    numbers, and otherwise their indices.
+    """
     known = [numbers_in(one) for one in names.pool]
     values = classes.values.copy()
     for k, code in enumerate(names.code.tolist()):
@@ -196,10 +198,10 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
 def told(
     request: Request[Any, Any], prepared: Texts, features: Sequence[str]
 ) -> Request[Any, Any]:
-    """The request of rows that were prepared, which knows what they became. DataError and
-    OptionError for options that do not fit these.
+    """The request with the preparation of its rows. Raises DataError and OptionError for options
+    that do not fit it.
 
-    features: of which kinds they are.
+    features: their kinds.
     """
     if prepared.texts(prepare.CLASSES, 0):
         refuse_text(prepared, request)
@@ -218,7 +220,9 @@ def told(
 
 
 def without_parts(groups: Groups) -> Groups:
-    """The same groups and their places, for learners: by now their rows are sparse like others."""
+    """Returns the groups and their indices in the form for learners: their rows are sparse
+    like others by now.
+    """
     found = groups.copy()
     found["parts"] = 0
     found["place"] = np.arange(len(found))
@@ -232,7 +236,7 @@ def with_names(request: Request[Any, Any]) -> Request[Any, Any]:
 
 
 def preparing(request: Request[Any, Any]) -> Preparing:
-    """What the kernel is told."""
+    """The settings of the kernel."""
     options: Options = request.options
     names = classes_named(options)
     columns, texts = options.categories or (), options.text or ()
@@ -270,7 +274,7 @@ def preparing(request: Request[Any, Any]) -> Preparing:
 
 
 def holds_out(request: Request[Any, Any]) -> bool:
-    """Whether a training holds out rows by itself."""
+    """Returns whether a training holds out rows by itself."""
     return learner_of(request.task).trials.holds_out(request.options)
 
 
@@ -288,7 +292,7 @@ def classes_named(options: Options) -> tuple[str, ...]:
 
 
 def refuse_text(prepared: Texts, request: Request[Any, Any]) -> None:
-    """DataError for labels that are text where the task or an option needs numbers."""
+    """Raises DataError for labels that are text where the task or an option needs numbers."""
     first, options = prepared.texts(prepare.CLASSES, 0), request.options
     if not learner_of(request.task).classifies(request):
         raise DataError(
@@ -303,7 +307,7 @@ def refuse_text(prepared: Texts, request: Request[Any, Any]) -> None:
 
 
 def refuse_names(options: Options) -> None:
-    """DataError for classes that are text where labels are numbers."""
+    """Raises DataError for classes that are text where labels are numbers."""
     if isinstance(options.classes, ClassNames):
         given = json.dumps(options.classes.names, ensure_ascii=False)
         raise DataError(
@@ -319,7 +323,7 @@ def refuse_names(options: Options) -> None:
 
 
 def refuse_options(request: Request[Any, Any], *features: str) -> None:
-    """OptionError for options that change nothing where features are of these kinds."""
+    """Raises OptionError for options that change nothing where features are of these kinds."""
     options, how = request.options, request.held_out
     if not options.given and how is None:
         return
@@ -344,8 +348,9 @@ def refuse_options(request: Request[Any, Any], *features: str) -> None:
 
 
 def refuse_two_uses(options: Options, how: HeldOut | None) -> None:
-    """OptionError for a column that one option takes for words or categories, and another for
-    neither: the first would change nothing."""
+    """Raises OptionError for a column that one option takes for words or categories, and
+    another for neither: the first would change nothing.
+    """
     others: dict[str, Sequence[str | None]] = {
         "categories": options.categories or (),
         "cluster": (options.cluster,),
@@ -363,7 +368,9 @@ def refuse_two_uses(options: Options, how: HeldOut | None) -> None:
 
 
 def kinds_of(prepared: Texts, listed: str) -> tuple[str, ...]:
-    """Of rows with names, and of what columns have; listed: that of features without names."""
+    """The kinds of rows with names, and of their columns; listed: that of features without
+    names.
+    """
     about = prepared.text(prepare.JSON, 0)
     if not about:
         return (listed,)
@@ -372,8 +379,9 @@ def kinds_of(prepared: Texts, listed: str) -> tuple[str, ...]:
 
 
 def from_places(request: Request[Any, Any], names: Sequence[str]) -> Request[Any, Any]:
-    """The request of labels that are text, whose warm start has these classes by their numbers and
-    then has them by their places."""
+    """Converts the classes of a warm start from numbers to indices, in a request whose labels
+    are text.
+    """
     start, numbers = request.options.warm_start, numbers_in(names)
     if numbers is None or getattr(start, "classes", None) != tuple(numbers.tolist()):
         return request
@@ -395,11 +403,11 @@ def of_text(request: Request[Any, Any]) -> Request[Any, Any]:
     return replace(request, options=replace(options, class_weight=weights))
 
 
-# Groups whose rows no model can be trained on: option `invalid`.
+# Groups with invalid rows: option `invalid`.
 #
-# The packers leave out single rows that no kernel can use, or call their group invalid. Here is
-# the same for labels that only the task knows to be impossible, and for what a learner refuses of
-# one group. The other groups are trained as if that one were not there.
+# The packers leave out single rows that no kernel can use, or mark their group as invalid. This
+# does the same for labels that only the task knows to be impossible, and for groups that a learner
+# rejects. The other groups are trained as if that one did not exist.
 
 
 def invalid_models(groups: Groups, request: Request[Any, Any], why: Sequence[str]) -> Models:
@@ -451,7 +459,7 @@ def refusal_of_rounded(remarks: Remarks, request: Request[Any, Any]) -> str | No
 def rounded_in(
     remarks: Mapping[int, Remarks], requests: Sequence[Request[Any, Any]]
 ) -> dict[int, str]:
-    """Such a sentence by group. RowsError where option `invalid` has errors."""
+    """Such a sentence by group. Raises RowsError if option `invalid` has errors."""
     found: dict[int, str] = {}
     for group, one in remarks.items():
         for request in requests:
@@ -468,10 +476,10 @@ def trained_apart(
     request: Request[Any, Any],
     train: Callable[[Groups], Iterator[Models]],
 ) -> Iterator[Models]:
-    """What `train` makes of the groups, and invalid models where it refuses the rows of one.
+    """Yields the models of `train`, and invalid models for groups whose rows it rejects.
 
-    Where it does not say of which, the groups are halved until that one is alone. Models carry
-    their groups' places in `groups`.
+    If it does not say which group, the groups are halved until that one is alone. Models carry
+    their groups' indices in `groups`.
     """
     waiting = [np.arange(len(groups))]
     while waiting:
@@ -506,11 +514,11 @@ def usable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterator[
 
 
 Form = tuple[Groups, Sequence[Request[Any, Any]]]
-"""Groups as some trainings read them, and what these are asked for."""
+"""Groups in the form of some trainings, and the requests of these."""
 
 
 def usable_by_all(stack: ExitStack, forms: Sequence[Form], memory: int) -> list[Groups]:
-    """The same of several forms of the same groups, with the rows that all trainings can use.
+    """As `usable`, for several forms of the same groups, with the rows that all trainings can use.
 
     Copies live until the stack is closed.
     """
@@ -527,7 +535,7 @@ def usable_by_all(stack: ExitStack, forms: Sequence[Form], memory: int) -> list[
 
 
 def refuse_labels(groups: Groups, allowed: Allowed) -> None:
-    """RowsError for labels that are not allowed."""
+    """Raises RowsError for labels that are not allowed."""
     mark, threads = passes.cancel_mark(), budget.threads()
     labels = Pass(groups, SQUARED, None, None, True, threads, cancel_mark=mark).labels()
     bad = ~(allowed.holds(labels["low"]) & allowed.holds(labels["high"]))
@@ -583,15 +591,16 @@ def mask_of(group: np.void, request: Request[Any, Any]) -> NDArray[np.bool_]:
     return np.concatenate([learner.usable(request, x, y) for _, x, y in chunks(group)])
 
 
-# What models say of the rows that were held out: the column, and where none were.
+# Facts on held-out rows in models: the column, and groups without any.
 
 NOT_COMPARED = "not compared"
 
 
 def with_held_out(models: Models, groups: NDArray[np.void], request: Request[Any, Any]) -> Models:
-    """The models, whose options name the column and whose status says of which groups no row was
-    held out; models carry their groups' places in `groups` (kernels.GROUP), of which by chance
-    the numbers of rows suffice."""
+    """Adds the column to the options, and a status to groups without held-out rows; models
+    carry their groups' indices in `groups` (kernels.GROUP), of which by chance the numbers of
+    rows suffice.
+    """
     how, share = request.held_out, request.options.validation
     if how is not None and how.column is not None:
         own = replace(how, share=share or how.share)

@@ -38,7 +38,7 @@ STRIDE = re.compile(r"started on 1/\d+ of the rows")
 
 @dataclass
 class PlanRecord:
-    """What the groups of one plan came to; estimates where there were some for all of them."""
+    """The results of the groups of one plan; estimates if there were some for all of them."""
 
     task: str
     algorithm: str
@@ -138,9 +138,9 @@ _unnumbered = count(-1, -1)
 
 
 def note(models: Models, groups: NDArray[np.void] | None, statement: int = 0) -> None:
-    """Keeps what models came to.
+    """Records the results of models.
 
-    groups: theirs, None of rows that were not all packed, as double, at one time; statement: its
+    groups: theirs, None if their rows were not all packed, as double, at one time; statement: its
     number, 0 for one of its own.
     """
     if not len(models.group):
@@ -191,7 +191,7 @@ def some(models: Models, which: NDArray[np.intp]) -> Models:
 
 
 def short(plan: str) -> str:
-    """A model's plan in one line, without what differs from batch to batch."""
+    """A model's plan in one line, without the parts that differ from batch to batch."""
     if plan.startswith("{"):
         plan = json.loads(plan)["plan"]["description"]
     elif "\n" in plan:
@@ -200,14 +200,14 @@ def short(plan: str) -> str:
 
 
 def last_training() -> dict[str, Any] | None:
-    """What the trainings of the last statement in this process did; None before the first.
+    """The trainings of the last statement in this process; None before the first.
 
     `groups`, `rows`, `bytes` of the packed rows and `seconds` of work, summed over `plans`: for
     each plan its task, algorithm and description, groups, batches of groups that trained together,
     statuses by number of groups, what was `estimated` (None if nothing was) and the `actual`
     iterations per group, seconds, and seconds per iteration of a batch. `counters`: for a model in
-    a store, what was asked of it, and `store_estimate`: what was expected. The model value has
-    both. At most 64 plans are listed.
+    a store, its requests, and `store_estimate`: the expected ones. The model value has both. At
+    most 64 plans are listed.
     """
     with _lock:
         if not _statements:
@@ -222,7 +222,8 @@ PACKAGE = "opentelemetry.trace"
 NAMES = {"reading": "pack", "planning": "plan", "training": "train", "emitting": "emit"}
 MOST_SPANS = 64
 """Spans of a training's phases, so that a training of many groups makes few; the last one of a
-training with more stands for the rest of it."""
+longer training represents the rest of it.
+"""
 Interval = tuple[str, float, float]
 """A phase, and when it began and ended by `time.perf_counter`."""
 
@@ -242,7 +243,7 @@ def is_on() -> bool:
 def follow_environment() -> None:
     """Makes spans from now on if `TUSKML_TRACES` is `on`.
 
-    OptionError for another value than that or `off`, and where the package is missing.
+    Raises OptionError for another value than that or `off`, and where the package is missing.
     """
     value = os.environ.get(TRACES_VARIABLE, "off")
     if value not in ("on", "off"):
@@ -298,7 +299,7 @@ def record(
 
 
 def phases_of(noted: list[Interval], whole: tuple[float, float]) -> Iterator[Interval]:
-    """Phases without gaps from begin to end: what no other phase takes is training."""
+    """Yields phases without gaps from begin to end: time in no other phase is training."""
     last, made = whole[0], 0
     for name, start, end in noted:
         if made >= MOST_SPANS - 2:
@@ -320,7 +321,7 @@ log.setLevel(LEVELS["off"])
 
 
 class Line:
-    """What is noted of a training in work."""
+    """The log line of a running training."""
 
     def __init__(self, task: str, groups: int, statement: int, database: str) -> None:
         self.fields: dict[str, Any] = {
@@ -413,7 +414,7 @@ def log_models(models: Models) -> None:
 
 
 def set_level(name: str, source: str) -> None:
-    """Logs what `LEVELS` says; source: where the name was given, for the error."""
+    """Sets the level of the log, by `LEVELS`; source: the name's origin, for the error."""
     if name not in LEVELS:
         raise OptionError(f"{source} is {name!r}, expected off, error or info")
     log.setLevel(LEVELS[name])
@@ -437,7 +438,7 @@ class StandardError(logging.Handler):
     """Writes each line at once, so that those of several processes do not mix."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes the line, or leaves it where standard error is closed."""
+        """Writes the line, unless standard error is closed."""
         try:
             sys.stderr.write(record.getMessage() + "\n")
             sys.stderr.flush()

@@ -33,16 +33,16 @@ def train_stored(
     statement: int = 0,
     account: int | None = None,
 ) -> Iterator[Models]:
-    """Trains each of the groups (`passes.GROUP`); models carry their groups' places in `groups`.
+    """Trains each of the groups (`passes.GROUP`); models carry their groups' indices in `groups`.
 
-    Groups of one name become versions of it, each model value naming its own: a database hands
-    groups over in batches as it likes, so that "one name, one group" could be refused now and then
-    only. Each of these versions is a lineage of its own, which the training writes down. memory:
-    address of the account that copies of rows are charged to; root: the directory of all stores,
-    None for the default one (`StoreRoot`); statement: a number that its batches share, 0: unknown;
-    account: of the database whose rules for files hold (`file_rules`).
+    Groups of one name become versions of it, each model value naming its own: a database passes
+    groups in any batches, so that "one name, one group" could be enforced only at times. Each of
+    these versions is a lineage of its own, which the training writes down. memory: address of the
+    account that copies of rows are charged to; root: the directory of all stores, None for the
+    default one (`StoreRoot`); statement: a number that its batches share, 0: unknown; account: of
+    the database whose rules for files hold (`file_rules`).
 
-    Waiting for a store's lock is ended as the training is.
+    Cancelling the training also ends a wait for a store's lock.
     """
     access.serve(hosting.host)
     mark, training = passes.cancel_mark(), training_of(statement)
@@ -71,7 +71,7 @@ def of_one(
     memory: int,
     stores: StoreRoot,
 ) -> Models:
-    """The model of the group at a place. RowsError says that it is of this one."""
+    """The model of one group, by its index. A RowsError names this group."""
     learner, asked = learner_of(request.task), of_group(request, place)
     try:
         one = groups[place : place + 1]
@@ -82,7 +82,7 @@ def of_one(
 
 
 def of_group(request: Request[Any, Any], place: int) -> Request[Any, Any]:
-    """The request of the group at a place alone, which has place 0 in it."""
+    """Restricts a request to one group, whose index becomes 0."""
 
     def here(known: Callable[[int], Any] | None) -> Callable[[int], Any] | None:
         return None if known is None else lambda _: known(place)
@@ -103,11 +103,11 @@ class Lanes:
 
 
 def lanes_of(n_groups: int, request: Request[Any, Any]) -> Lanes:
-    """As many as there are threads, while each has its share of the cache.
+    """As many lanes as threads, while each has its share of the cache.
 
-    One where the same bits are asked for, which must not depend on the number of processors, where
-    a server is asked who trains, which it answers on its own thread alone, and for losses that are
-    asked in Python.
+    One if bits must be reproducible, and so must not depend on the number of processors; if a
+    server is asked for the current role, which it answers on its own thread alone; and for losses
+    that run in Python.
     """
     options, own = request.options, getattr(request.task, "own", None)
     alone = options.ordered or options.resume or own is not None or hosting.host is not None
@@ -121,9 +121,10 @@ def lanes_of(n_groups: int, request: Request[Any, Any]) -> Lanes:
 
 
 def side_by_side(train: Callable[[int], Models], n: int, lanes: int) -> Iterator[Models]:
-    """train(place) of each place below n, that many at the same time, in their order.
+    """Yields train(place) of each index below n, in order, with `lanes` of them running at the
+    same time.
 
-    The first that fails ends those that have not begun.
+    The first that fails ends those that have not started.
     """
     pool = ThreadPoolExecutor(lanes)
     try:
@@ -138,7 +139,7 @@ _process = secrets.token_hex(8)
 
 
 def training_of(statement: int) -> str:
-    """What the versions of a statement have in common, in this process and any other."""
+    """The identifier that the versions of a statement share, in this process and any other."""
     given = access.training()
     if given is not None:
         return given

@@ -2,10 +2,10 @@
 
 For the coefficients b of a term and their covariance V, W = b' V^-1 b is asymptotically
 chi-squared with as many degrees of freedom as coefficients, if all are 0 (Wald, Tests of
-statistical hypotheses concerning several parameters, 1943). Where a coefficient's own test is
-Student's t, W / df is tested as F. The training leaves V; models keep [df, statistic, p] of each
-term as the member `terms` of their options, and as `ratios` those of likelihood ratios, where the
-training leaves these (`learners/linear/inference/ratios.py`).
+statistical hypotheses concerning several parameters, 1943). If a coefficient's own test is
+Student's t, W / df is tested as F. The training provides V; models keep [df, statistic, p] of each
+term as the member `terms` of their options, and as `ratios` those of likelihood ratios, if the
+training provides these (`learners/linear/inference/ratios.py`).
 """
 
 import json
@@ -76,7 +76,7 @@ def tested(models: Models, place: int) -> tuple[Floats, Floats] | None:
 
 
 def of_list(lists: Lists, place: int) -> Floats:
-    """One of the lists."""
+    """One of the lists, by its index."""
     return lists.values[lists.offsets[place] : lists.offsets[place + 1]]
 
 
@@ -92,7 +92,9 @@ def widths_of(preparation: str) -> list[int]:
 
 
 def width_of(column: dict[str, Any]) -> int:
-    """Features of a column of a preparation, as `udas/scalars/named/preparation.c` places them."""
+    """The number of features of a column in a preparation, as in
+    `udas/scalars/named/preparation.c`.
+    """
     kind = column["kind"]
     if kind == "category":
         own = len(column["levels"]) - bool(column.get("reference"))

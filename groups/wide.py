@@ -35,7 +35,9 @@ class WideIds(DataError):
 
 
 def refuse_wide(groups: Groups, what: str = "") -> None:
-    """WideIds where rows have such ids; what: cannot take them, "": models without a store."""
+    """Raises WideIds if rows have such ids; what: the subject that cannot take them, "":
+    models without a store.
+    """
     if not groups["wide"].any():
         return
     where, stored = what, ""
@@ -50,7 +52,7 @@ def refuse_wide(groups: Groups, what: str = "") -> None:
 
 @contextmanager
 def narrow(groups: Groups, memory: int) -> Iterator[tuple[Groups, dict[int, Ids]]]:
-    """The groups, those with wide ids as copies, and of these by place the ids of the numbers.
+    """The groups, those with wide ids as copies, and for these by index the ids of the numbers.
 
     memory: address of the account that copies are charged to.
     """

@@ -22,7 +22,9 @@ EXACT = 2.0**53
 
 
 def check_classes(task: Task, options: Options, labels: NDArray[np.void]) -> None:
-    """DataError unless a classifier's labels (LABELS) are two values, those that options name."""
+    """Raises DataError unless a classifier's labels (LABELS) are two values, those that
+    options name.
+    """
     if not task.classifies:
         return
     refuse_large(task, labels)
@@ -48,9 +50,11 @@ def check_classes(task: Task, options: Options, labels: NDArray[np.void]) -> Non
 def refuse_no_classes(
     found: Iterable[Floats], sizes: Iterable[int], most: int, numbers: str
 ) -> None:
-    """RowsError for groups with more than `most` classes, or more than two that are proportions.
+    """Raises RowsError for groups with more than `most` classes, or more than two that are
+    proportions.
 
-    found: the labels of each group; sizes: how many there are; numbers: what is for numbers.
+    found: the labels of each group; sizes: the number of classes of each group; numbers: the task
+    for numeric labels.
     """
     if max(sizes, default=0) > most:
         raise RowsError(
@@ -69,7 +73,7 @@ def refuse_no_classes(
 
 
 def row_of(labels: np.void) -> str:
-    """Which row of its group has the third of some LABELS."""
+    """Names the row of its group that has the third distinct value of LABELS."""
     row = int(labels["third_row"])
     return "a row" if row == SOME_ROW else f"row {row}"
 
@@ -103,7 +107,7 @@ def as_literal(label: float) -> str:
 
 
 def refuse_others(option: str, classes: tuple[float, ...], labels: NDArray[np.void]) -> None:
-    """Each label is one of the two that an option names."""
+    """Raises RowsError unless each label is one of the two classes that the option names."""
     ends = np.concatenate([labels["low"], labels["high"]])
     other = ends[~np.isin(ends, classes)]
     if len(other):
@@ -160,7 +164,7 @@ def sided(models: Models) -> Models:
 
 
 SIDES = {"0": -1.0, "-1": -1.0, "false": -1.0, "true": 1.0}
-"""Of two classes the lower and the higher one, by names that tell."""
+"""The margin's sign for class names that imply the lower (-1) or the higher class (1)."""
 
 
 def named_classes(classes: Lists) -> dict[str, Lists | Names]:

@@ -1,4 +1,4 @@
-"""What trainings report while they run, for progress bars and the host's list of trainings."""
+"""Progress of running trainings, for progress bars and the host's list of trainings."""
 
 import math
 import time
@@ -34,7 +34,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def anyone() -> bool:
-    """Whether someone listens."""
+    """Returns whether someone listens."""
     return bool(_listeners)
 
 
@@ -45,13 +45,16 @@ def tell(event: Event) -> None:
 
 
 FIRST, EVERY = 0.02, 0.05
-"""Seconds, at least, until it is told for the first time, and between two times: that costs short
-trainings nothing."""
+"""Least seconds before the first report and between reports, so that short trainings pay nothing.
+"""
 
 
 @dataclass
 class Pace:
-    """Of groups that train together; rows: of all of them; read: of the rows, how many were."""
+    """Limits how often a batch of groups reports its progress.
+
+    rows: of all groups; read: how many of them were read.
+    """
 
     groups: int
     rows: int
@@ -59,7 +62,7 @@ class Pace:
     next: float = field(default_factory=lambda: time.monotonic() + FIRST)
 
     def is_due(self) -> bool:
-        """Whether it is time to tell."""
+        """Returns whether it is time to tell."""
         return time.monotonic() >= self.next
 
     def tell(self, part: float, passes: float) -> None:

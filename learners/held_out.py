@@ -1,11 +1,10 @@
-"""How rows are held out: by chance, by a column's values, or forward in time, in folds or once.
+"""Rows that are held out: by chance, by a column's values, or forward in time, in folds or once.
 
-One description reaches all that holds rows out: searches, trainings that stop early, and paths of
-penalties. By chance, folds have the classes evenly. By a column, rows of equal values are held out
-together, so that a model is judged by customers, say, that it has not seen. In time, each fold is
-predicted by what lies before it (R. Hyndman, G. Athanasopoulos, Forecasting: principles and
-practice, 5.10), and a gap leaves out what lies right before it (M. Lopez de Prado, Advances in
-financial machine learning, 2018, 7.4).
+Searches, early stopping and paths of penalties share this description. By chance, folds are
+stratified by class. By a column, rows of equal values are held out together, so that a model is
+judged by, say, customers that it has not seen. In time, each fold is predicted from earlier rows
+(R. Hyndman, G. Athanasopoulos, Forecasting: principles and practice, 5.10), and a gap leaves out
+the rows right before it (M. Lopez de Prado, Advances in financial machine learning, 2018, 7.4).
 """
 
 import math
@@ -31,13 +30,14 @@ from tuskml.learners.options.kinds import Kind
 
 FOLDS, MOST_FOLDS = 5, 100
 NUMBERS, DAYS = 2, 3
-"""What the column of a gap has, as `tk_preparing` has it: numbers, or dates and times."""
+"""The type of a gap's column, as in `tk_preparing`: numbers, or dates and times."""
 
 
 @dataclass(frozen=True)
 class Gap:
-    """A distance to the rows held out; in_days: of dates and times, else of numbers; shown: as it
-    was given."""
+    """A distance to the rows held out; in_days: True for dates and times, else numbers; shown: the
+    option's text.
+    """
 
     distance: float
     in_days: bool
@@ -76,8 +76,8 @@ GAP = Kind(
 class HeldOut:
     """Folds that are held out, each once, or with a share one part of the rows.
 
-    column, in_time: whose values deal the rows, and whether by their order; gap: rows that are as
-    near to later ones that are held out, or nearer, are not trained on.
+    column: deals the rows by its values, in_time by their order; gap: rows within this distance
+    before held-out ones are not trained on.
     """
 
     folds: int = FOLDS
@@ -88,12 +88,12 @@ class HeldOut:
 
     @property
     def together(self) -> bool:
-        """Whether rows are held out once."""
+        """Returns whether rows are held out once."""
         return self.share is not None
 
     @property
     def dealt(self) -> int:
-        """How many folds rows are dealt to; in time no model predicts the first one."""
+        """The number of folds that rows are dealt to; in time no model predicts the first one."""
         return 2 if self.together else self.folds + self.in_time
 
     @property
@@ -102,7 +102,7 @@ class HeldOut:
 
     @property
     def stretches(self) -> int:
-        """How many stretches the folds consist of, as `tk_deal` numbers them."""
+        """The number of stretches in all folds, as `tk_deal` numbers them."""
         return self.dealt * self._width
 
     @property
@@ -141,7 +141,7 @@ class HeldOut:
 
     @property
     def mark(self) -> tuple[str, int] | None:
-        """The column, and what `tk_preparing` is to know of it."""
+        """The column and its type for `tk_preparing`; None without a column."""
         if self.column is None:
             return None
         if self.gap is None:
@@ -187,7 +187,9 @@ def held_out_of(
     time_by: str | None,
     gap: Gap | None = None,
 ) -> HeldOut:
-    """What `folds`, `validation`, `fold_by`, `time_by` and `gap` say. Raises OptionError."""
+    """Combines the options `folds`, `validation`, `fold_by`, `time_by` and `gap`. Raises
+    OptionError.
+    """
     if fold_by is not None and time_by is not None:
         raise OptionError(
             f"options 'fold_by' and 'time_by' are both given, '{fold_by[:60]}' and "
@@ -205,7 +207,7 @@ def held_out_of(
 
 
 def held_out_counts(n_rows: NDArray[np.int64], fraction: float) -> NDArray[np.int64]:
-    """How many rows of each group to hold out: of two rows or more at least one, and one stays."""
+    """The number of rows to hold out of each group: at least one of two or more, and one stays."""
     most = np.maximum(n_rows - 1, 0)
     least = np.minimum(most, 1 if fraction else 0)
     return np.asarray(np.clip((n_rows * fraction).astype(np.int64), least, most), np.int64)

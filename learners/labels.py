@@ -1,4 +1,4 @@
-"""Which labels a task allows, and which rows it can use."""
+"""The labels that a task allows, and the rows that it can use."""
 
 import math
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Allowed:
-    """Labels from low to high, of which `above` leaves low out; or these values alone.
+    """The allowed labels: a range whose low end `above` excludes, or a set of values.
 
-    says: what a label has to be, as the end of a sentence; {label} in it is one as SQL has it.
+    says: the requirement as the end of a sentence; {label} in it stands for a label as in SQL.
     """
 
     says: str
@@ -34,7 +34,7 @@ class Allowed:
         return f"label is {shown}{where}, {self.says.replace('{label}', as_literal(label))}"
 
     def holds(self, labels: Floats) -> Mask:
-        """Whether each of the labels is allowed, (n,)."""
+        """Tests which labels are allowed, (n,)."""
         if self.values is not None:
             return np.isin(labels, self.values)
         least = labels > self.low if self.above else labels >= self.low

@@ -1,8 +1,8 @@
-"""What trains the models of some tasks: all that the rest of the house knows of a learner.
+"""The interface of learners, which train the models of some tasks.
 
-A learner is a folder beside this file, a line in `registry.py`, its kernels and its scorer in C
-(`udas/scalars`); nothing else names it. `groups/contract` hands it the groups of one call that
-share task and options, and gets models back.
+A learner is a folder next to this file, a line in `registry.py`, its kernels and its scorer in C
+(`udas/scalars`); nothing else names it. `groups/contract` passes it the groups of one call that
+share task and options, and receives models.
 """
 
 from abc import ABC, abstractmethod
@@ -40,25 +40,24 @@ Groups = NDArray[np.void]
 
 @dataclass(frozen=True)
 class Request(Generic[OneTask_co, OneOptions_co]):
-    """What one call of `train_model` asks for.
+    """The request of one call of `train_model`.
 
     reading: seconds that its rows took to come; unasked: why its model is in a store that the call
     did not ask for; categories: says for the place of a group whose rows have names the first
     feature of each category and how many it has; feature_names: those of a group by its place,
     where features have names; terms: how many features each column of such rows became; by_level:
-    of each group, and of each of its features, 1 where values
-    are numbers of a category's levels, None: nowhere; preparation: says for the place of a group
-    whose rows have names what they became, as JSON; near: from where a training
-    of dense rows may start, by the groups' field `place`, and what is left there for others;
-    source: the plans that were compared
-    before all rows of a source were read, as `Streamed.plans` has them, None where none
-    were; held_out: how rows are held out, None: by chance; parted: of a search, by the groups'
-    field `place`, their rows to train on and those that it holds out for trainings that stop
-    early, None: these hold out their own; common: whether neighbouring groups have rows in common;
-    last: whether nobody reads the rows after this training, so that it may give their memory back;
-    shown: what batches of the call's groups showed of plans, for those that are alike;
-    words: of the group at a place the words that its features are, in the order of their ids,
-    UTF-8 one behind the other, and where each begins, (n + 1,); None where features are ids.
+    of each group, and of each of its features, 1 where values are numbers of a category's levels,
+    None: nowhere; preparation: says for the place of a group whose rows have names what they
+    became, as JSON; near: from where a training of dense rows may start, by the groups' field
+    `place`, and what is left there for others; source: the plans that were compared before all
+    rows of a source were read, as `Streamed.plans` has them, None where none were; held_out: how
+    rows are held out, None: by chance; parted: of a search, by the groups' field `place`, their
+    rows to train on and those that it holds out for trainings that stop early, None: these hold
+    out their own; common: whether neighbouring groups have rows in common; last: whether nobody
+    reads the rows after this training, so that it may give their memory back; shown: what batches
+    of the call's groups showed of plans, for those that are alike; words: of the group at a place
+    the words that its features are, in the order of their ids, UTF-8 one behind the other, and
+    where each begins, (n + 1,); None where features are ids.
     """
 
     task: OneTask_co
@@ -109,7 +108,7 @@ class Rounds(Protocol):
 
 
 MORE, DONE, ALL = "more", "done", "all"
-"""What a round says."""
+"""The answers of a round."""
 
 
 @dataclass(frozen=True)
@@ -121,10 +120,10 @@ class Outgrown:
 
 
 class Described(Protocol):
-    """What the manual says of an algorithm.
+    """An algorithm's entry in the manual.
 
-    title and source: what it is, and the paper; stochastic: an iteration is an epoch of steps;
-    on_gpu, stored: whether a GPU or a store may have the weights.
+    title and source: its name and paper; stochastic: an iteration is an epoch of steps; on_gpu,
+    stored: whether a GPU or a store may have the weights.
     """
 
     name: str
@@ -142,7 +141,7 @@ the first category, and of the others all but the first one."""
 
 @dataclass(frozen=True)
 class Facts:
-    """What holds for all trainings of a learner.
+    """Facts that hold for all trainings of a learner.
 
     weighs: rows may have weights; a training that cannot take them says so itself; takes_sparse:
     features may be sparse; rows by name are dense otherwise; orders: trainings order rows by a
@@ -166,12 +165,15 @@ class Encoding:
     """How rows with names become features."""
 
     def levels(self, options: Any) -> int:
-        """Which levels of a category have a feature: `ALL_LEVELS`, `BUT_REFERENCE` or
-        `FIRST_HAS_ALL`."""
+        """The levels of a category that get a feature: `ALL_LEVELS`, `BUT_REFERENCE` or
+        `FIRST_HAS_ALL`.
+        """
         return ALL_LEVELS
 
     def numbers_levels(self, options: Any) -> bool:
-        """Whether a category is one feature, the number of its level, not one for each level."""
+        """Returns whether a category is one feature, the number of its level, not one for each
+        level.
+        """
         return False
 
     def known_levels(self, options: Any) -> Sequence[KnownLevels]:
@@ -179,64 +181,64 @@ class Encoding:
         return ()
 
     def stays_dense(self, options: Any) -> bool:
-        """Whether features are dense however few of them are not 0."""
+        """Returns whether features are dense however few of them are not 0."""
         return False
 
 
 class Trials:
-    """What searches ask of trainings on a part of the rows."""
+    """Trainings on a part of the rows, for searches."""
 
     def complexity(self, options: Any) -> float:
         """Orders options from the simplest model on, of models that are about as good."""
         return 0.0
 
     def holds_out(self, options: Any) -> bool:
-        """Whether a training holds rows out by itself."""
+        """Returns whether a training holds rows out by itself."""
         return bool(options.validation)
 
     def holding_out(self, options: Any, how: HeldOut, folds: int | None) -> Any:
         """The options of a training that holds out just these rows itself, so that one candidate
         needs no search; None where it does not.
 
-        folds: how many were asked for, None: their number is the usual one.
+        folds: the number in the options, None: the default.
         """
         return options if how.together and self.holds_out(options) else None
 
     def predicting(self, request: Request[Any, Any]) -> Any:
-        """The options of a training whose model is only to predict.
+        """The options of a training whose model is used only to predict.
 
-        They lack what describes a model and changes no prediction, such as tests of its terms.
-        Raises OptionError where the task has no such description.
+        They omit what describes a model and changes no prediction, such as tests of its terms.
+        Raises OptionError for a description that the task does not have.
         """
         return request.options
 
     def forgets(self, request: Request[Any, Any], n_features: int) -> bool:
-        """Whether dense rows leave nothing in the weights of where their training began."""
+        """Returns whether the weights of dense rows do not depend on the start of their
+        training.
+        """
         return False
 
     def ends_alike(self, request: Request[Any, Any]) -> bool:
-        """Whether a training that converges ends at the same weights wherever it begins, and
-        converges from anywhere."""
+        """Returns whether trainings from any start converge to the same weights."""
         return True
 
 
 class ByParts:
-    """Trainings of a group whose rows are in several places.
+    """Trainings of a group whose rows are split over workers.
 
-    keeps: whether parts keep something from message to message, of one training at a time;
-    slowdown: how many times as long it computes as a training of the same rows in one place,
-    measured in processor seconds, for estimates.
+    keeps: whether parts keep state between messages, of one training at a time; slowdown: the
+    ratio of processor seconds to a training of the same rows in one process, for estimates.
     """
 
     keeps = False
     slowdown = 1.0
 
     def whole(self, request: Request[Any, Any]) -> str | None:
-        """Why a group's rows have to be in one place; None where `train` suffices."""
+        """The reason why a group's rows cannot be split; None where `train` suffices."""
         return f"task '{request.task.name}' needs all rows in one place"
 
     def hops(self, request: Request[Any, Any]) -> bool:
-        """Whether `train` asks one part after the other: steps depend on each other."""
+        """Returns whether `train` asks one part after the other: steps depend on each other."""
         return False
 
     def train(self, parts: Parts, request: Request[Any, Any]) -> Models | None:
@@ -254,7 +256,9 @@ class ByParts:
         n_features: int,
         rows: int,
     ) -> tuple[int, float]:
-        """How often workers exchange sums in `train`, and bytes each time; rows: of the group."""
+        """The number of exchanges of sums between workers in `train`, and the bytes of each; rows:
+        of the group.
+        """
         return iterations, 8.0 * coefficients
 
 
@@ -262,13 +266,15 @@ class Crew:
     """Trainings of a group whose steps several workers take together."""
 
     def alone(self, request: Request[Any, Any]) -> str | None:
-        """Why workers cannot train one group together, step by step; None where they can."""
+        """The reason why workers cannot train one group together, step by step; None where
+        they can.
+        """
         return f"task '{request.task.name}' takes no steps together"
 
     def train(self, member: "Member", message: bytes) -> bytes:
-        """What one of the workers does, and its answer.
+        """Runs one worker's step and returns its answer.
 
-        message: of the leader, which `ByParts.train` is where its parts have a crew.
+        message: from the leader, which is `ByParts.train` if its parts have a crew.
         """
         raise NotImplementedError
 
@@ -285,7 +291,7 @@ class Stored:
     def outgrown(
         self, groups: Groups, request: Request[Any, Any], memory: int
     ) -> Mapping[int, Outgrown]:
-        """By their places, the groups whose models do not fit into memory but could be stored."""
+        """The groups, by index, whose models do not fit into memory but could be stored."""
         return {}
 
 
@@ -293,7 +299,7 @@ class Streamed:
     """Trainings that read some row groups of a table instead of all rows."""
 
     def wanted(self, request: Request[Any, Any]) -> bool:
-        """Whether a training may do so."""
+        """Returns whether a training may do so."""
         return False
 
     def train(
@@ -305,15 +311,15 @@ class Streamed:
     def rounds(
         self, storage: Storage, request: Request[Any, Any], n_features: int
     ) -> Rounds | None:
-        """The same where one statement reads the rows; None where it is to read all of them."""
+        """As `rounds`, for rows that one statement reads; None to read all of them."""
         return None
 
     def plans(
         self, storage: Storage, request: Request[Any, Any], n_features: int
     ) -> dict[str, Any] | None:
-        """For the explanation of a training on all rows: its plans, and those that read a part.
+        """The plans of a training that read all rows or a part, for its explanation.
 
-        Of JSON's types, the member `source` of an explanation; None where there is no choice.
+        Of JSON's types, the member `source` of an explanation; None without a choice.
         """
         return None
 
@@ -329,7 +335,8 @@ class Pooled:
 class Learner(ABC):
     """The base of all learners.
 
-    What few of them can do is a protocol of its own, whose base refuses it in a sentence.
+    A capability that few of them have is a protocol of its own, whose base rejects it in a
+    sentence.
     """
 
     facts = Facts()
@@ -344,7 +351,7 @@ class Learner(ABC):
     @property
     @abstractmethod
     def tasks(self) -> Mapping[str, Task]:
-        """By the name that SQL knows, those registered since included."""
+        """The tasks by their SQL names, including those registered since."""
 
     @property
     @abstractmethod
@@ -353,7 +360,7 @@ class Learner(ABC):
 
     @abstractmethod
     def train(self, groups: Groups, request: Request[Any, Any], memory: int) -> Iterator[Models]:
-        """Trains each of the groups; models carry their groups' places in `groups`.
+        """Trains each of the groups; models carry their groups' indices in `groups`.
 
         memory: address of the account of the statement, which copies of rows are charged to.
         Raises DataError and OptionError; a group that cannot be trained has a status instead.
@@ -362,34 +369,34 @@ class Learner(ABC):
     def explain(
         self, groups: Groups, request: Request[Any, Any], memory: int = 0
     ) -> Iterator[str]:
-        """What would run for each of the groups: text, or with the option `format` JSON."""
+        """Yields an explanation of each group: text, or JSON with the option `format`."""
         task, options = request.task, request.options
         for group in np.split(groups, len(groups)):
             found = document(group, task.name, f"mean {task.formula}", request.reading)
             yield written(found, options.format)
 
     def classifies(self, request: Request[Any, Any]) -> bool:
-        """Whether labels are classes."""
+        """Returns whether labels are classes."""
         classifies: bool = request.task.classifies
         return classifies
 
     def allowed(self, request: Request[Any, Any]) -> Allowed | None:
-        """Which labels there may be; None where all numbers are labels."""
+        """The allowed labels; None if all numbers are."""
         if not self.classifies(request):
             return None
         return of_classes(request.task.name, request.options)
 
     def names_numbers(self, request: Request[Any, Any]) -> bool:
-        """Whether numbers of lists are names, such as ids."""
+        """Returns whether numbers of lists are names, such as ids."""
         return False
 
     def usable(self, request: Request[Any, Any], features: Any, labels: Floats) -> Mask:
-        """Whether each row of a chunk (`kernels.segments.chunks`) can be trained on, (n,)."""
+        """Tests which rows of a chunk (`kernels.segments.chunks`) can be trained on, (n,)."""
         allowed = self.allowed(request)
         return np.ones(len(labels), bool) if allowed is None else allowed.holds(labels)
 
     def metric(self, request: Request[Any, Any]) -> str:
-        """By which models of a task are compared, as SQL calls it."""
+        """The SQL name of the metric by which models of a task are compared."""
         return request.task.metric or ("log_loss" if self.classifies(request) else "rmse")
 
 
@@ -397,7 +404,7 @@ class Learner(ABC):
 
 
 def refuse_offsets(groups: NDArray[np.void], task: str) -> None:
-    """OptionError where rows have offsets."""
+    """Raises OptionError if rows have offsets."""
     if (groups["extras"] & OFFSETS).any():
         raise OptionError(
             f"offset is not available with task '{task}', expected (task, label, features, "

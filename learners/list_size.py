@@ -1,4 +1,4 @@
-"""How much memory models as lists take, and models that are as long as their largest id."""
+"""Memory of models as lists, and of models that are as long as their largest id."""
 
 from collections.abc import Callable, Iterator
 
@@ -11,21 +11,22 @@ from tuskml.learners.models import Models
 
 STORED = ", or option 'store', which keeps those that occur"
 COPIES = 3
-"""Of a list of coefficients, ours and the database's, which doubles what it has while it grows."""
+"""Copies of a list of coefficients, ours and the database's, which doubles its memory as it grows.
+"""
 
 
 def bytes_of_lists(numbers: int) -> int:
-    """Of lists of so many doubles, with their copies."""
+    """Bytes of lists of `numbers` doubles, with their copies."""
     return COPIES * 8 * numbers
 
 
 def refuse_too_long(
     numbers: int, occur: int, listed: int, memory: int, instead: str = STORED
 ) -> None:
-    """MemoryError where models as lists are more than the account may have.
+    """Raises MemoryError if models as lists exceed the account.
 
-    numbers: of one model, of whose features so many occur; listed: of all models of a call so
-    far; instead: what else there is beside smaller ids.
+    numbers: of one model, `occur` of whose features occur; listed: of all models of a call so far;
+    instead: the alternative to smaller ids.
     """
     size, limit = bytes_of_lists(listed), max(memory_use(memory).budget, FLOOR)
     if size > limit:

@@ -1,4 +1,4 @@
-"""Trained models by column: what the trainer builds and C copies into the database."""
+"""Trained models by column: the trainer builds them and C copies them into the database."""
 
 import ctypes
 import functools
@@ -23,7 +23,8 @@ Ints = NDArray[np.int64]
 
 def options_text(options: object, names: Iterable[str], **more: Any) -> str:
     """A model's field `options`: those of these names in force, as JSON that starts with the
-    version of the format. more: others, or what holds in their place."""
+    version of the format. more: further ones, or replacements.
+    """
     chosen = {name: getattr(options, name) for name in names} | more
     return json.dumps({"tuskml": FORMAT} | chosen, separators=(",", ":"))
 
@@ -46,14 +47,14 @@ class Lists:
         return cls(np.ascontiguousarray(rows[taken]), offsets)
 
     def of(self, which: NDArray[np.intp]) -> "Lists":
-        """Some of the items."""
+        """Selects some of the items."""
         places = which.tolist()
         return Lists.of_parts([self.values[self.offsets[i] : self.offsets[i + 1]] for i in places])
 
     @classmethod
     def of_parts(cls, parts: Sequence[Floats]) -> "Lists":
-        """Each of the arrays, of shape (length,), as an item; there is at least one. Parts that
-        are a whole array, one behind the other, are not copied.
+        """Makes an item of each of the arrays, of shape (length,); there is at least one. Parts
+        that together are one contiguous array are not copied.
         """
         offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
         whole = whole_of([part for part in parts if len(part)], int(offsets[-1]))
@@ -61,7 +62,7 @@ class Lists:
 
 
 def whole_of(parts: Sequence[Floats], n: int) -> Floats | None:
-    """The array of n doubles that the parts make up in their order; None if there is none."""
+    """The array of n doubles whose consecutive parts these are; None if there is none."""
     whole = parts[0].base if parts else None
     if not isinstance(whole, np.ndarray) or whole.dtype != np.float64 or whole.shape != (n,):
         return None
@@ -97,7 +98,7 @@ class Names:
 
     @classmethod
     def same(cls, names: tuple[str, ...] | None, n: int) -> "Names":
-        """The same list for n models, or none."""
+        """Makes the same list for n models, or none."""
         return (
             cls((), np.full(n, -1, np.int32))
             if names is None
@@ -154,10 +155,10 @@ class Models:
 
     @classmethod
     def built(cls, groups: NDArray[np.void], task: str, **given: Any) -> "Models":
-        """Models of groups (`passes.GROUP`), in their order.
+        """Makes models of groups (`passes.GROUP`), in their order.
 
-        given: fields by name. A text is the same for all models; lists that are not given are
-        NULL, counts of rows and features are the groups', other numbers 0.
+        given: fields by name. A text is the same for all models; missing lists are NULL, counts of
+        rows and features are the groups', other numbers 0.
         """
         n = len(groups)
         none = Lists(np.empty(0), np.zeros(n + 1, np.int64))
@@ -181,13 +182,13 @@ class Models:
         return cls(**(plain | texts))
 
     def numbered(self, group: Ints) -> "Models":
-        """The same models for groups with other numbers."""
+        """Returns the models with other group numbers."""
         same = copy(self)
         object.__setattr__(same, "group", group)
         return same
 
     def of(self, which: NDArray[np.intp]) -> "Models":
-        """Some of the models, at least one."""
+        """Selects some of the models, at least one."""
 
         def some(value: Any) -> Any:
             if isinstance(value, Strings | Names):
@@ -198,7 +199,9 @@ class Models:
 
 
 def thinned(history: list[Floats], n: int) -> Lists:
-    """Each group's objectives without the iterations that it rested in, at most 200 of them."""
+    """Each group's objectives without the iterations in which it was inactive, at most 200 of
+    them.
+    """
     if not history:
         return Lists(np.empty(0), np.zeros(n + 1, np.int64))
     table = np.array(history).T
@@ -341,23 +344,25 @@ def with_status(models: Models, status: str, which: NDArray[np.bool_]) -> Models
 
 
 LEAST_ROWS = 10
-"""In fewer rows a feature is easily the label by chance."""
+"""With fewer rows a feature may easily equal the label by chance."""
 
 
 def with_leaks(models: Models, groups: NDArray[np.void]) -> Models:
-    """The models of groups (kernels.GROUP), whose status says where a feature is the label; models
-    carry their groups' places in `groups`."""
+    """The models of groups (kernels.GROUP), whose status says if a feature is the label; models
+    carry their groups' indices in `groups`.
+    """
     return with_status(models, LEAK, leaks(groups[models.group], LEAST_ROWS) > 0)
 
 
 LOST = 1e-3
-"""Of what labels vary by, the rounding of a prediction that a person must know of."""
+"""Share of the labels' variation at which the rounding of predictions is reported."""
 
 
 def labels_lost(labels: NDArray[np.void], rounded: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Marks groups of numbers whose labels (LABELS) lose their digits, (G,): doubles are apart by
-    more than LOST of what the labels vary by, or they are one double and were more numbers.
-    rounded: whether numbers were rounded to these doubles."""
+    """Tests which groups' numeric labels (LABELS) lost their digits, (G,): doubles differ by more
+    than LOST of the labels' variation, or they are one double and were more numbers. rounded:
+    whether numbers were rounded to these doubles.
+    """
     low, high = labels["low"], labels["high"]
     size = np.maximum(np.abs(low), np.abs(high))
     with np.errstate(over="ignore"):
@@ -370,7 +375,7 @@ def labels_lost(labels: NDArray[np.void], rounded: NDArray[np.bool_]) -> NDArray
 
 
 def lost_labels(groups: NDArray[np.void], rounded: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The same of groups (kernels.GROUP)."""
+    """As `labels_lost`, for groups (kernels.GROUP)."""
     return labels_lost(label_ranges(groups), rounded)
 
 
@@ -427,7 +432,7 @@ class _Models(ctypes.Structure):
 
 
 class Emission:
-    """A `Models` as the database's C reads it; keeps alive what the pointers point at."""
+    """A `Models` in the layout that the database's C reads; keeps the pointers' targets alive."""
 
     def __init__(self, models: Models) -> None:
         self.columns = list(columns_of(models))
@@ -435,7 +440,7 @@ class Emission:
 
 
 def columns_of(models: Models) -> Iterator[NDArray[Any]]:
-    """What the pointers of `_Models` point at, in their order."""
+    """Yields the arrays of `_Models`' pointers, in their order."""
     yield np.ascontiguousarray(models.group, np.int64)
     for one in FIELDS:
         value = getattr(models, one.name)

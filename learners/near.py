@@ -1,8 +1,8 @@
-"""What trainings of nearly the same rows, or options, leave to each other.
+"""Warm starts shared between trainings of similar rows or options.
 
 A training may start from the weights of another one, in its coordinates, and with its curvature.
-Where it ends does not depend on that but for its tolerance: what it starts with is nearer to the
-optimum than nothing, and is not trusted beyond that.
+Its result is independent of the start up to its tolerance: a start is only assumed to be closer to
+the optimum than none.
 """
 
 from collections.abc import Callable
@@ -16,16 +16,15 @@ from tuskml.kernels.passes import Floats
 
 Places = NDArray[np.integer[Any]]
 MOST_BYTES = 1 << 26
-"""Of a table that is kept beside the weights."""
+"""Bytes of a table that is kept in addition to the weights."""
 
 
 @dataclass
 class Parts:
-    """Rows of which each of N sets has so many parts, and what is known of a set without each.
+    """Rows of the `number` parts of each of N sets, and data of a set without each part.
 
-    rows: GROUP, (N * number,), the parts of a set being neighbours, None: nobody asks for them;
-    systems: (N * number, T), as `Near.curvature` has them; slopes: (N * number, d + 1), as
-    `Near.slope` has them.
+    rows: GROUP, (N * number,), the parts of a set being neighbours, None if not needed; systems:
+    (N * number, T), as in `Near.curvature`; slopes: (N * number, d + 1), as in `Near.slope`.
     """
 
     rows: NDArray[np.void] | None = None
@@ -34,15 +33,16 @@ class Parts:
     slopes: Floats | None = None
 
     def of(self, places: Places) -> Places:
-        """Where the parts of some sets are."""
+        """The indices of the parts of some sets."""
         return np.asarray((places[:, None] * self.number + np.arange(self.number)).ravel())
 
 
 class Near:
-    """Where trainings on N sets of dense rows of d features at most start, by `place` of a set.
+    """The starts of trainings on N sets of dense rows of at most d features, by the index of a
+    set.
 
     weights: (N, d + 1) in the caller's units, the intercept after the last feature of a set, NaN
-    where there are none; epsilon: a tolerance that is fine enough, where nobody wants the models.
+    where there are none; epsilon: a sufficient tolerance, if the models are not kept.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Near:
         self.systems: Floats | None = None
         self.slopes: Floats | None = None
         self.parts = Parts()
-        self.path: object = None  # what the objectives have in common
+        self.path: object = None  # data shared by the objectives
 
     def forget_sums(self) -> None:
         """Keeps the weights alone."""
@@ -80,7 +80,7 @@ class Near:
         return np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 1])
 
     def _agreed(self, places: Places, mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
-        """Those that were measured, or others that condition the problem as well."""
+        """The measured moments, or others that condition the problem as well."""
         return mean, deviation
 
     def curvature(self, places: Places, p: int) -> Floats | None:
@@ -93,11 +93,11 @@ class Near:
         return None if self.slopes is None else self.slopes[places, :p]
 
     def has_room(self, width: int, parts: int = 1) -> bool:
-        """Whether so many numbers of each of so many parts of all sets may be kept."""
+        """Returns whether `width` numbers of each of `parts` parts of all sets may be kept."""
         return self.n * parts * width * 8 <= MOST_BYTES
 
     def keeps(self, parts: int = 1) -> bool:
-        """Whether there is room for the curvatures of so many parts of each set."""
+        """Returns whether there is room for the curvatures of `parts` parts of each set."""
         return self.has_room((self.d + 1) * (self.d + 2) // 2, parts)
 
     def left(self, places: Places, weights: Floats, systems: Floats | None) -> None:
@@ -128,10 +128,10 @@ class Near:
 
 
 class NearWhole(Near):
-    """Of sets of rows, so many of each group, that start from where the whole group ended.
+    """The starts of sets of rows, several per group, from the weights of the whole group.
 
     close: (N,), which of them do; the others start from their own weights. Sets are judged by rows
-    that the whole group has: only where they end at an optimum of their own rows is that fair.
+    that the whole group has seen: only if they end at an optimum of their own rows is that fair.
     """
 
     def __init__(self, own: Near, whole: Near, close: NDArray[np.bool_], sets: int) -> None:
@@ -143,7 +143,7 @@ class NearWhole(Near):
     def coordinates(
         self, places: Places, d: int, measure: Callable[[], tuple[Floats, Floats]]
     ) -> tuple[Floats, Floats]:
-        """Those of the whole group, but of features that do not vary in the set."""
+        """The coordinates of the whole group, except for features that are constant in the set."""
         found = super().coordinates(places, d, measure)
         self.own.moments = self.moments
         return found
@@ -156,9 +156,10 @@ class NearWhole(Near):
         return np.where(use, theirs[:, 0], mean), np.where(use, theirs[:, 1], deviation)
 
     def curvature(self, places: Places, p: int) -> Floats | None:
-        """The whole group's, without the rows that the set lacks where that is known.
+        """The whole group's curvature, less the rows that the set lacks if that is known.
 
-        Sets that start from their own weights have their own, as without large groups beside them.
+        Sets that start from their own weights have their own, as without large groups in the
+        batch.
         """
         found = self.whole.curvature(places // self.sets, p)
         if self.whole.parts.systems is not None:
@@ -170,14 +171,14 @@ class NearWhole(Near):
         return np.where(self.close[places, None], found, own)
 
     def slope(self, places: Places, p: int) -> Floats | None:
-        """The same of the whole group without the rows that the set lacks."""
+        """The whole group's slope, less the rows that the set lacks."""
         found = self.whole.parts.slopes
         if found is None:
             return None
         return np.where(self.close[places, None], found[places, :p], np.nan)
 
     def keeps(self, parts: int = 1) -> bool:
-        """Nobody asks for those of sets that start from the whole group."""
+        """False: sets that start from the whole group keep no curvature."""
         return self.own.keeps(parts) and not bool(self.close.all())
 
     def left(self, places: Places, weights: Floats, systems: Floats | None) -> None:

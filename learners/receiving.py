@@ -36,8 +36,9 @@ Item = TypeVar("Item")
 
 @dataclass
 class _Receiving:
-    """Who gets rows. on_invalid: the answer for rows that no model can be trained on; None: the
-    query fails, and why has the reason."""
+    """A receiver of rows. on_invalid: the answer for rows that no model can be trained on; None:
+    the query fails, and `why` has the reason.
+    """
 
     receive: Answering
     on_invalid: str | None = None
@@ -72,7 +73,7 @@ _compared: dict[str, Compared] = {}
 
 
 def new_handle() -> str:
-    """A handle that names nothing yet, and that nobody can guess."""
+    """A new handle that cannot be guessed."""
     return os.urandom(16).hex()
 
 
@@ -87,7 +88,7 @@ def _keep(items: dict[str, Item], handle: str, item: Item, most: int) -> str:
 
 @contextmanager
 def receiving(receiver: Receiver) -> Iterator[str]:
-    """The handle of a receiver, while the context lasts. RowsError for invalid rows."""
+    """The handle of a receiver, while the context lasts. Raises RowsError for invalid rows."""
 
     def receive(groups: NDArray[np.void], memory: int) -> str:
         receiver(groups, memory)
@@ -137,7 +138,7 @@ def compared(task: str, plans: dict[str, Any]) -> str:
 
 
 def named(handle: str) -> Ready | Compared:
-    """What `_tusk_take_model` returns or trains. DataError where it was forgotten."""
+    """The object that `_tusk_take_model` returns or trains. Raises DataError if it was dropped."""
     found = _ready.get(handle) or _compared.get(handle)
     if found is None:
         raise DataError(FORGOTTEN)

@@ -84,7 +84,7 @@ def learner_named(task: str) -> Learner:
 
 
 def _owner_of(name: str) -> Learner | None:
-    """The learner of a task, which may be registered since; None where there is no such task."""
+    """The learner of a task, including registered ones; None if there is no such task."""
     if name in TASK_TABLE:
         return _built_in(name)[0]
     return next((learner for learner in learners() if name in learner.tasks), None)
@@ -104,7 +104,7 @@ def _classifying(name: str) -> Mapping[str, Any]:
 
 
 def how_to_classify(task: Task) -> str:
-    """What an error about labels that are no numbers adds where an option makes them classes."""
+    """The end of an error about labels that are not numbers, if an option makes them classes."""
     if not task.classes_by_option:
         return ""
     (name, value), *_ = learner_of(task).facts.classifying.items()
@@ -112,8 +112,8 @@ def how_to_classify(task: Task) -> str:
 
 
 def of_classes(task: str, text: str, booleans: bool) -> str:
-    """The options of a training whose labels are booleans or texts: tasks that have classes by
-    option get it, unless it is given. A text that is no JSON object stays as it is.
+    """The options of a training whose labels are booleans or texts: tasks that are classifiers by
+    option get it, unless the call has it. A text that is no JSON object is returned unchanged.
 
     booleans: whether labels are; options may call them false and true, and not only 0 and 1.
     """

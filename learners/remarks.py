@@ -1,5 +1,6 @@
-"""What packers note of groups besides their rows: NULLs in rows that were left out, and numbers
-that were rounded (`udas/rowblock/remarks.h`)."""
+"""Remarks of packers on groups: NULLs in rows that were left out, and numbers that were rounded
+(`udas/rowblock/remarks.h`).
+"""
 
 import ctypes
 import re
@@ -35,7 +36,7 @@ REMARK: Any = np.dtype(
 
 
 class Place(NamedTuple):
-    """A column of the features, by its place from 0 on and its name, or an argument."""
+    """A column of the features, by its index from 0 on and its name, or an argument."""
 
     column: int
     name: str | None
@@ -66,7 +67,7 @@ class Remarks:
         self.rounded |= other.rounded
 
     def as_json(self) -> dict[str, Any]:
-        """The same for another process."""
+        """The remarks as JSON for another process."""
         return {
             "gaps": [[*place, n] for place, n in self.gaps.items()],
             "rounded": [[*place] for place in self.rounded],
@@ -74,7 +75,7 @@ class Remarks:
 
     @classmethod
     def of_json(cls, given: Mapping[str, Any]) -> "Remarks":
-        """Those that another process has sent."""
+        """Restores the remarks of another process."""
         return cls(
             {Place(column, name): n for column, name, n in given["gaps"]},
             {Place(column, name) for column, name in given["rounded"]},
@@ -100,7 +101,7 @@ class Remarks:
 
 
 def named_in(note: str, names: Sequence[str]) -> str:
-    """A note on features of lists with their names in the place of their numbers."""
+    """A note on features of lists with their names instead of their numbers."""
 
     def name(found: re.Match[str]) -> str:
         place = int(found[1]) - 1
@@ -110,7 +111,7 @@ def named_in(note: str, names: Sequence[str]) -> str:
 
 
 def share(n: int, whole: int) -> str:
-    """A part of some rows in percent, never 0% nor 100% unless it is none or all."""
+    """The share of some rows in percent; 0% and 100% stand only for none and all."""
     percent = 100 * n / whole
     shown = f"{percent:.1f}" if 0.05 <= percent < 99.95 or n in (0, whole) else ""
     return f"{shown.removesuffix('.0')}%" if shown else ("<0.1%" if percent < 50 else ">99.9%")
@@ -120,13 +121,13 @@ ROUNDED = (
     "of more digits than a double keeps, expected at most 15, or times in microseconds, since "
     "others are rounded and would become the same"
 )
-"""What a sentence says of numbers that are names."""
+"""A sentence's parts on numbers that are names."""
 ROUNDED_LABELS = f"labels are numbers {ROUNDED}: cast the label to text"
 _CURRENT: ContextVar[dict[int, Remarks]] = ContextVar("remarks")
 
 
 def remarks_of(address: int | None, n: int) -> dict[int, Remarks]:
-    """The remarks of a batch, by the place of the group; groups without any are missing."""
+    """The remarks of a batch, by the index of the group; groups without any are missing."""
     found: dict[int, Remarks] = {}
     if not n or not address:
         return found
@@ -160,7 +161,7 @@ def received(group: int = 0) -> Remarks:
 
 
 def at(remarks: Mapping[int, Remarks], places: NDArray[np.intp]) -> dict[int, Remarks]:
-    """Those on the groups at some places, by their number there."""
+    """The remarks on some groups, renumbered by their position in `places`."""
     if not remarks:
         return {}
     numbers = {place: k for k, place in enumerate(places.tolist())}

@@ -1,8 +1,8 @@
 """Rows read by row group, in random order: the sampler that skips data.
 
 After the shuffled-partition sampling of Kaoudi et al., SIGMOD 2017, section 6.2: partitions are
-picked at random, and the rows of what was picked are shuffled. A partition is a row group of a
-Parquet file or of a DuckDB table: the least that can be read by itself.
+drawn at random, and their rows are shuffled. A partition is a row group of a Parquet file or of a
+DuckDB table: the smallest unit that can be read separately.
 """
 
 import math
@@ -24,7 +24,9 @@ from tuskml.learners.tasks import Task
 
 Groups = NDArray[np.void]
 Held = int | Callable[[NDArray[np.void]], int]
-"""How many rows to hold out, or how many where the labels (LABELS, of all rows) are known."""
+"""The number of rows to hold out, or a function that computes it from the labels (LABELS, of all
+rows).
+"""
 
 
 class SeveralClasses(DataError):
@@ -32,9 +34,9 @@ class SeveralClasses(DataError):
 
 
 RUN_ROWS = 8192
-"""Of neighbouring rows that are drawn together from a partition."""
+"""Neighbouring rows that are drawn together from a partition."""
 FIRST_ROW_GROUPS = 4
-"""To hold rows out of."""
+"""Row groups of the held-out rows."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +50,11 @@ class Piece:
 
 @dataclass(frozen=True)
 class Storage:
-    """How the rows of a source lie on the disk.
+    """The storage of a source's rows on the disk.
 
     kind: one of `optimizer.reading.KINDS`; sizes: rows of each row group; n_bytes: of the columns
-    that are read, of all rows; columns: how many these are, each of which is stored by itself;
-    block: bytes that are read together; whole: whether any row of a row group costs all of it.
+    that are read, of all rows; columns: their number, each of which is stored separately; block:
+    bytes that are read together; whole: whether reading any row of a row group costs all of it.
     """
 
     kind: str
@@ -92,7 +94,7 @@ class RowGroups(Protocol):
 
     @property
     def storage(self) -> Storage:
-        """How they lie on the disk."""
+        """The storage of the rows."""
         ...
 
     def read(self, pieces: Sequence[Piece], receiver: Receiver) -> None:
@@ -128,7 +130,7 @@ class Sizes:
 
 @dataclass
 class Reader:
-    """Reads row groups in random order, and counts what was read."""
+    """Reads row groups in random order, and counts the reads."""
 
     source: RowGroups
     task: Task
@@ -147,7 +149,7 @@ class Reader:
     def chunk(self, pieces: Sequence[Piece], held: int = 0) -> Iterator[Chunk | None]:
         """The rows of some pieces, shuffled; None when none of them is usable.
 
-        held: how many rows to hold out. DataError where a classifier meets a third class.
+        held: how many rows to hold out. Raises DataError if a classifier meets a third class.
         """
         with ExitStack() as stack:
             yield self._read(stack, pieces, held)
@@ -156,7 +158,7 @@ class Reader:
     def received(
         self, pieces: Sequence[Piece], groups: Groups, memory: int, held: Held = 0
     ) -> Iterator[Chunk]:
-        """The same of rows that have come already."""
+        """As `chunk`, for rows that have already arrived."""
         with ExitStack() as stack:
             found = self._keep(stack, groups, memory, held)
             self._count(pieces, [found])
@@ -185,7 +187,7 @@ class Reader:
     def _keep(self, stack: ExitStack, groups: Groups, memory: int, held: Held) -> Chunk:
         groups = groups.astype(GROUP, copy=True)
         mark = self.cancel_mark
-        kind = int(self.task.classifies)  # of the loss: what labels are
+        kind = int(self.task.classifies)  # the loss: the kind of labels
         rows = Pass(groups, kind, None, None, True, self.threads, cancel_mark=mark)
         labels = rows.labels()
         if self.task.classifies:
@@ -231,7 +233,9 @@ class Reader:
             self.remarks.add(chunk.remarks)
 
     def counters(self) -> dict[str, int]:
-        """What was read, of what there is; rows that were read twice count twice."""
+        """Counts of the rows and row groups read, and of all; rows that were read twice count
+        twice.
+        """
         return {
             "rows_read": self.rows_read,
             "rows": int(sum(self.source.sizes)),
@@ -244,11 +248,11 @@ class Reader:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which pieces are read first, and which ones make the chunks after that.
+    """The order of pieces: the first ones, and those of the later chunks.
 
-    first: of several row groups, so that the held-out rows among them are of the whole; rest:
-    pieces of the other row groups; chunk_rows: about how many rows are trained on at a time;
-    drawn: whether pieces are drawn again and again, in place of each once.
+    first: of several row groups, so that the held-out rows among them represent the whole; rest:
+    pieces of the other row groups; chunk_rows: rows to train on at a time, about; drawn: whether
+    pieces are drawn repeatedly, instead of each once.
     """
 
     first: tuple[Piece, ...]
@@ -273,10 +277,10 @@ class Layout:
                 yield chunk
 
     def _draw(self, rng: "np.random.Generator") -> list[Piece]:
-        """A chunk of runs of rows, each at a random place of a random piece.
+        """A chunk of runs of rows, each at a random position of a random piece.
 
-        Random-partition sampling (section 6.2 of the paper), with a run of neighbours in the place
-        of a row, which no database reads by itself.
+        Random-partition sampling (section 6.2 of the paper), with a run of neighbours instead of a
+        row, which no database reads separately.
         """
         chunk: list[Piece] = []
         rows = 0
@@ -289,7 +293,7 @@ class Layout:
         return chunk
 
     def chunks_in_a_pass(self) -> int:
-        """How many chunks read every piece once, about."""
+        """The number of chunks that read every piece once, about."""
         rows = sum(piece.n_rows for piece in self.rest)
         return max(1, rows // self.chunk_rows)
 
@@ -302,7 +306,7 @@ def lay_out(
     rng: "np.random.Generator",
     least: int = FIRST_ROW_GROUPS,
 ) -> Layout | None:
-    """Which row groups to hold rows out of; None where reading by row group would skip little.
+    """Chooses the row groups to hold rows out of; None if reading by row group would skip little.
 
     held: rows to hold out; most_rows: of a piece, larger row groups are cut; least: row groups to
     hold rows out of.
@@ -318,14 +322,14 @@ def lay_out(
         return None
     each = -(-wanted // taken)
     short = sum(max(0, each - sizes[place]) for place in order[:taken])
-    each += short  # small row groups leave their share to the large ones
+    each += short  # large row groups add what small ones lack
     first = tuple(Piece(int(place), 0, min(sizes[place], each)) for place in order[:taken])
     rest = [piece for place in order[taken:] for piece in cut(int(place), sizes[place], most_rows)]
     return Layout(first, tuple(rest), chunk_rows)
 
 
 def cut(row_group: int, n_rows: int, most_rows: int) -> Iterator[Piece]:
-    """A row group in even pieces of at most so many rows."""
+    """Yields a row group in even pieces of at most `most_rows` rows."""
     pieces = -(-n_rows // most_rows)
     edges = [n_rows * place // pieces for place in range(pieces + 1)]
     for begin, end in pairwise(edges):

@@ -12,12 +12,12 @@ PAIRS = "`[user, item]`"
 class Task:
     """One value of `train_model`'s first argument.
 
-    formula: the loss of a row, of the prediction m and the label y; classifies: whether labels
-    are two classes; features: what a row's features are, for the manual; test: the statistic of
-    a coefficient over its standard error, `t`, `z` or none; weighs_features: whether models have
-    one coefficient per feature; classes_by_option: whether an option decides if labels are
-    classes, whose margins then are log-odds; metric: by which models are compared, None: log_loss
-    of classes and rmse of numbers.
+    formula: the loss of a row, of the prediction m and the label y; classifies: whether labels are
+    two classes; features: the features of a row, for the manual; test: the statistic of a
+    coefficient over its standard error, `t`, `z` or none; weighs_features: whether models have one
+    coefficient per feature; classes_by_option: whether an option decides if labels are classes,
+    whose margins then are log-odds; metric: by which models are compared, None: log_loss of
+    classes and rmse of numbers.
     """
 
     name: str
@@ -31,28 +31,28 @@ class Task:
 
     @property
     def also(self) -> tuple[str, ...]:
-        """Other names that it may be given by."""
+        """Other names of the task."""
         return tuple(other for other, name in ALIASES.items() if name == self.name)
 
     @property
     def labels(self) -> str:
-        """What labels are, for the manual."""
+        """Describes the labels, for the manual."""
         row = TASK_TABLE.get(self.name)
         return LABELS[row.labels if row else "two" if self.classifies else "numbers"]
 
     @property
     def has_labels(self) -> bool:
-        """Whether rows have labels, without which `train_model` takes NULL in their place."""
+        """Returns whether rows have labels; without them `train_model` takes NULL as the label."""
         return labelled(self.name)
 
     @property
     def moves_on(self) -> bool:
-        """Whether a training makes several steps, the fewer the nearer it starts."""
+        """Returns whether a training makes several steps, the fewer the nearer it starts."""
         return False
 
     @property
     def has_ratios(self) -> bool:
-        """Whether exp of a coefficient is a ratio: of odds, rates or means."""
+        """Returns whether exp of a coefficient is a ratio: of odds, rates or means."""
         return False
 
 
@@ -66,7 +66,7 @@ LABELS = {
     "none": "none: NULL",
     "documents": "none: NULL",
 }
-"""What labels are, for the manual, by the word that the table of tasks has for them."""
+"""Descriptions of labels for the manual, by the word in the table of tasks."""
 
 
 def in_table(name: str) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def in_table(name: str) -> dict[str, Any]:
 
 
 ALIASES = {"multinomial": "logistic"}
-"""Names that a built-in task may be given by beside its own; models do not keep them."""
+"""Further names of built-in tasks; models do not keep them."""
 
 AnyTask = TypeVar("AnyTask", bound=Task)
 
@@ -95,18 +95,22 @@ def built_in(*tasks: AnyTask) -> dict[str, AnyTask]:
 
 
 def weighs_features(task: str) -> bool:
-    """Whether models of a task have one coefficient per feature; so have the user's own."""
+    """Returns whether models of a task have one coefficient per feature; those of custom tasks
+    do.
+    """
     row = TASK_TABLE.get(task)
     return row is None or row.kind in ("linear", "logistic", "svm")
 
 
 def labelled(task: str) -> bool:
-    """Whether rows of a task have labels; those of the user's own tasks have."""
+    """Returns whether rows of a task have labels; those of custom tasks do."""
     row = TASK_TABLE.get(task)
     return row is None or row.labels not in ("none", "documents")
 
 
 def of_pairs(task: str) -> bool:
-    """Whether rows of a task are pairs `[user, item]`; then `classes` of models are counts."""
+    """Returns whether rows of a task are pairs `[user, item]`; then `classes` of models are
+    counts.
+    """
     row = TASK_TABLE.get(task)
     return row is not None and row.labels == "ratings"

@@ -28,8 +28,8 @@ def shuffled(rows: Pass, request: Request[Any, Any], memory: int) -> tuple[Rows,
     """The rows to train on and those that `validation` holds out, ordered by a hash of their
     content; memory: address of the account that copies are charged to.
 
-    A search says which rows it holds out itself. Groups of which a column can hold out none, or
-    leaves none, train on all rows.
+    A search chooses the rows that it holds out itself. Groups of which a column can hold out none,
+    or leaves none, train on all rows.
     """
     options, how = request.options, request.held_out
     if options.validation and request.parted is not None:
@@ -62,12 +62,12 @@ def parted_alike(
 
 
 def by_column(rows: Pass, how: HeldOut, seed: int, memory: int) -> tuple[Rows, Rows]:
-    """The same where a column says which rows are held out."""
+    """As `shuffled`, with held-out rows chosen by a column."""
     cells = how.deal(rows.groups, seed, rows.threads, memory).cells
     cells = cells.reshape(len(rows.groups), how.stretches)
     (out,) = how.sets
     (kept,) = how.kept(out)
-    # Of the fold that is held out, the first stretch has all rows: none is near a later fold.
+    # In the held-out fold, the first stretch has all rows: none is near a later fold.
     made, held = (OwnedRows(np.ascontiguousarray(cells[:, one])) for one in (kept, out[0]))
     for one in set(range(how.stretches)) - {kept, out[0]}:
         with OwnedRows(np.ascontiguousarray(cells[:, one])):
@@ -85,7 +85,7 @@ def hold_none(
     rows: Pass, how: HeldOut, kept: NDArray[np.void], held: NDArray[np.void], memory: int
 ) -> None:
     """Gives groups that a gap leaves no row to train on (GROUP, in `kept`) all of their rows, and
-    frees those that were held out.
+    frees the held-out ones.
     """
     empty = np.flatnonzero(kept["n_rows"] == 0)
     if not len(empty):
@@ -99,7 +99,7 @@ def hold_none(
 
 
 def unmarked(groups: NDArray[np.void]) -> NDArray[np.void]:
-    """The same groups without the numbers by which their rows are held out."""
+    """Returns the groups without the numbers by which their rows are held out."""
     if not (groups["extras"] & FOLDS).any():
         return groups
     found = groups.copy()

@@ -23,7 +23,7 @@ def read_folders(setup_file: Path = ROOT / "setup.py") -> dict[str, str]:
 
 
 def links() -> dict[Path, Path]:
-    """Each link, relative to `.links`, and the file or folder it stands for."""
+    """Each link, relative to `.links`, and its target file or folder."""
     found: dict[Path, Path] = {}
     for folder, name in read_folders().items():
         place = Path(*name.split("."))

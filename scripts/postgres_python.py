@@ -21,7 +21,7 @@ TESTED_BY = (
 
 
 def main() -> None:
-    """Installs what is needed, and writes where tuskml and its version are."""
+    """Installs requirements, and writes the paths of tuskml and its version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = [*project["dependencies"], *project["optional-dependencies"]["postgres"], *TESTED_BY]
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *needed], check=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tuskml
-from tuskml.late import HOMES, late
+from tuskml.lazy import HOMES, lazy_function
 
 pytestmark = pytest.mark.smoke
 
@@ -34,7 +34,7 @@ FOR_ALL = (
 )
 
 FLOORS = [
-    {"errors", "version", "late", "text", "user_folders"},
+    {"errors", "version", "lazy", "text", "user_folders"},
     {"model"},
     {"formats", "export_onnx", "export_mlflow"},
     {"databases"},
@@ -177,12 +177,12 @@ def test_only_these_modules_of_front_import_by_text(root: Path) -> None:
         for path in sorted((root / "front").rglob("*.py"))
         if 'import_module(f"tuskml' in path.read_text()
     ]
-    assert by_text == ["__init__.py", "commands/cli.py", "late.py"]
+    assert by_text == ["__init__.py", "commands/cli.py", "lazy.py"]
 
 
 @pytest.mark.parametrize("name", HOMES)
 def test_every_late_name_is_found(name: str) -> None:
-    assert callable(late(name))
+    assert callable(lazy_function(name))
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ _lock = held_in_forks(threading.Lock())
 
 
 def cursor() -> duckdb.DuckDBPyConnection:
-    """A connection of the caller's own to the process's database in memory."""
+    """A new connection to the process's in-memory database."""
     with _lock:
         process = os.getpid()
         if process not in _databases:
@@ -93,7 +93,7 @@ def dense_column(X: NDArray[Any]) -> Any:
 
 
 def sparse_column(X: Any) -> Any:
-    """Rows as what SQL's `sparse` returns."""
+    """Converts rows to Arrow, in the form of SQL's `sparse`."""
     import pyarrow as pa
 
     if X.shape[1] > np.iinfo(np.int32).max:
@@ -131,7 +131,7 @@ def train_frame(
     options: Mapping[str, Any],
     weight: NDArray[Any] | None = None,
 ) -> Model:
-    """The same of a frame of pandas whose columns are features by name; y: labels (n,)."""
+    """Trains on a pandas frame whose columns are features by name; y: labels (n,)."""
     import pyarrow as pa
 
     names = [str(name) for name in frame.columns]

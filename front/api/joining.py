@@ -47,11 +47,11 @@ class Joined:
     text_classes: bool = False
 
     def answers(self) -> Answers:
-        """Returns how the models predict. DataError where their task is unknown."""
+        """Returns how the models predict. Raises DataError if their task is unknown."""
         return answers_of(self.task, self.options, self.classifies)
 
     def join(self, database: Database, rows: Sequence[str]) -> str:
-        """What follows the rows in `FROM`; rows: SQL of their keys."""
+        """The SQL that follows the rows in `FROM`; rows: SQL of their keys."""
         if self.constant is not None:
             return f"CROSS JOIN {self.sql}"
         same = [
@@ -89,7 +89,7 @@ def joined(database: Database, model: ModelLike, scope: Scope, keys: Keys) -> Jo
 
 
 def of_model(database: Database, model: Model) -> Joined:
-    """One model, as a constant."""
+    """Joins one model, as a constant."""
     value = database.model(model)
     sql = f"(SELECT {value} AS tusk_model) AS models"
     return Joined(
@@ -143,7 +143,7 @@ def of_mapping(
 
 
 def same_in_all(models: Sequence[Model]) -> tuple[str, tuple[str, ...] | None, str | None]:
-    """Task, features and label of models. DataError where they differ."""
+    """Task, features and label of models. Raises DataError if they differ."""
     first = models[0]
     for other in models:
         if (other.task, other.trained_columns) != (first.task, first.trained_columns):
@@ -184,7 +184,9 @@ def of_table(database: Database, given: str, scope: Scope, keys: Keys) -> Joined
 
 
 def of_one_task(table: ModelTable, scope: Scope, keys: Keys, what: str = "group_by") -> Joined:
-    """The models of a table's column, which are of one task; keys, what: as for `of_columns`."""
+    """Joins the models of a table's column, which are of one task; keys, what: as for
+    `of_columns`.
+    """
     database, source, model = scope.database, table.source, quoted(table.model)
     ((count, tasks, task, options, classified, classes),) = database.fetch(
         f"SELECT count(*), count(DISTINCT ({model}).task), max(({model}).task), "
@@ -209,9 +211,9 @@ def of_one_task(table: ModelTable, scope: Scope, keys: Keys, what: str = "group_
 
 
 def of_columns(table: ModelTable, scope: Scope, keys: Keys, what: str = "group_by") -> Joined:
-    """The models of a table's column, of whatever tasks.
+    """Joins the models of a table's column, of any tasks.
 
-    keys: columns beside it, and SQL over the rows, which errors call `what`.
+    keys: the table's other columns, and SQL over the rows, which errors call `what`.
     """
     database, kinds = scope.database, dict(table.others)
     columns = [quoted(column) for column, _ in keys]

@@ -14,7 +14,9 @@ GROUP_KEY = "group_key"
 
 @dataclass(frozen=True)
 class ModelTable:
-    """What follows FROM; the name of the column of models; names and types of the others."""
+    """A table of models: the SQL that follows FROM, the name of the column of models, names
+    and types of the others.
+    """
 
     source: Source
     model: str
@@ -22,9 +24,9 @@ class ModelTable:
 
 
 def model_table(database: Database, given: str, column: str | None = None) -> ModelTable:
-    """The table or query that holds models; column: of them, where there are several.
+    """The table or query that holds models; column: its column of models, if there are several.
 
-    DataError where it holds none.
+    Raises DataError if it holds none.
     """
     source = find_source(database, given)
     columns = database.columns(f"SELECT * FROM {source.sql}")

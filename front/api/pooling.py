@@ -13,28 +13,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.api.asked import Training
-from tuskml.api.collected import by_keys, sorted_by_key
+from tuskml.api.call import Training
+from tuskml.api.collecting import by_keys, sorted_by_key
 from tuskml.databases.database import Database
 from tuskml.errors import DataError, OptionError
 from tuskml.learners.learner import Arrays
 from tuskml.learners.registry import learner_of
 from tuskml.learners.remarks import LABEL, Place, Remarks, noted
-from tuskml.model.by_group import Models, as_key
+from tuskml.model.group_models import Models, as_key
 from tuskml.model.model import Model
 
 CLASSES = 2
 
 
 def train_pooled(database: Database, training: Training) -> Models:
-    """The best of three models of each group. DataError for rows that cannot be pooled."""
-    if training.asked.searches:
+    """The best of three models of each group. Raises DataError for rows that cannot be pooled."""
+    if training.call.searches:
         raise OptionError("option 'pooled' is not available in a search, expected one of them")
     if not training.keys:
         raise OptionError("option 'pooled' is given without group_by, expected both")
     refuse_rows(training)
     keys, rows, skipped, remarks = rows_of(database, training)
-    request = training.asked.requests[0]
+    request = training.call.requests[0]
     if learner_of(request.task).classifies(request):
         classes = np.unique(rows.y)
         if len(classes) != CLASSES:
@@ -45,14 +45,14 @@ def train_pooled(database: Database, training: Training) -> Models:
     found = training.classes_named(replace(found, n_skipped=skipped))
     found = noted(found, dict(enumerate(remarks)))
     models = {
-        as_key(key): training.given.named(Model.of_batch(found, place))
+        as_key(key): training.texts.named_model(Model.of_batch(found, place))
         for place, key in enumerate(keys)
     }
     return by_keys(models, training)
 
 
 def refuse_rows(training: Training) -> None:
-    """OptionError or DataError for rows that pooling does not know."""
+    """Raises OptionError or DataError for rows that pooling does not know."""
     if training.extras:
         raise OptionError(
             "option 'pooled' is not available with weight or offset: train without them, or "
@@ -107,7 +107,7 @@ def rows_of(
 
 
 def alike(keys: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """The keys, whose NaN are one object: two would be two groups. DataError for lists."""
+    """The keys, whose NaN are one object: two would be two groups. Raises DataError for lists."""
     nan: dict[type, Any] = {}
 
     def value_of(value: Any) -> Any:

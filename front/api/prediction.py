@@ -1,27 +1,27 @@
 """`tuskml.predict` and `tuskml.evaluate`: models applied to the sources that `train` reads.
 
-They write the query of SQL's `predict` and of its metrics, where the rows are: only what is asked
-for leaves the database.
+They write the query of SQL's `predict` and of its metrics, and run it in the database: only the
+results leave it.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tuskml.api.argument_checks import refuse_replace
 from tuskml.api.curves import curve_names, fetch_curve
 from tuskml.api.joining import Joined, ModelLike, joined
-from tuskml.api.refusing import refuse_replace
 from tuskml.databases.database import Database, Row, kind_of
 from tuskml.databases.frames import Form, checked_form, fetched
-from tuskml.databases.keeping import Into, keep
-from tuskml.databases.opening import opened
+from tuskml.databases.opening import open_database
+from tuskml.databases.results import Into, keep
 from tuskml.databases.sources import Rows, Scope, listed, rows_of, scope_of
 from tuskml.errors import DataError, nearest, one_of
 from tuskml.learners.options.by_name import ByName
 from tuskml.learners.tasks import labelled
 from tuskml.model.answers import Answers, Kind
-from tuskml.model.by_group import Models, as_key
-from tuskml.text.calls import explained
+from tuskml.model.group_models import Models, as_key
+from tuskml.text.calls import with_clear_errors
 from tuskml.text.expressions import column_named, one, quoted
 from tuskml.udas.tasks import TASK_TABLE
 
@@ -40,7 +40,7 @@ FUNCTIONS = {"f1_macro": "f1_score"}
 CURVE_ARGUMENTS = {"calibration": "tusk_high, tusk_p, 10", "confusion": "tusk_y, tusk_c"}
 
 
-@explained
+@with_clear_errors
 def predict(
     connection: object,
     model: ModelLike,
@@ -58,16 +58,16 @@ def predict(
     """Predicts each row of a source, in the database.
 
     connection, source: as for `tuskml.train`. model: a Model, the Models that `train` returned
-    with group_by, or a table (or query) of models that `into` made, with a column `model` beside
-    its keys. features: columns or SQL expressions, by default those that the model was trained
-    on. group_by: the keys of models by group, by default those that they were trained with; a
-    row whose group has no model gets NULL. kind: `predict`, the number or the class, as a number
-    where the names of all classes are numbers or booleans, and otherwise by its name;
-    `predict_proba`, the probability of the higher of two classes; `predict_probas`, those of all
-    classes, a dict by class name; `predict_class`, the class by its name; `decision`, the margin;
-    or `predict_topics`, the proportions of topics of `lda`. columns: the source's columns to
-    return with the prediction; all by default. name: the column of predictions, by default
-    prediction, probability, probabilities, class, decision or topics.
+    with group_by, or a table (or query) of models that `into` made, with a column `model` next to
+    its keys. features: columns or SQL expressions, by default those that the model was trained on.
+    group_by: the keys of models by group, by default those that they were trained with; a row
+    whose group has no model gets NULL. kind: `predict`, the number or the class, as a number where
+    the names of all classes are numbers or booleans, and otherwise by its name; `predict_proba`,
+    the probability of the higher of two classes; `predict_probas`, those of all classes, a dict by
+    class name; `predict_class`, the class by its name; `decision`, the margin; or
+    `predict_topics`, the proportions of topics of `lda`. columns: the source's columns to return
+    with the prediction; all by default. name: the column of predictions, by default prediction,
+    probability, probabilities, class, decision or topics.
 
     Returns the rows as a pandas frame; for a Polars or Arrow source, as such a frame. returns:
     'pandas', 'polars', 'arrow' or 'numpy' (a dict of arrays). With into, writes the rows to a new
@@ -87,15 +87,18 @@ def predict(
         raise DataError(f"kind is {kind!r}, expected {one_of(NAMES)}{nearest(str(kind), NAMES)}")
     form: Form = "numpy" if into is not None else checked_form(returns, source)
     refuse_replace(replace, into)
-    with opened(connection, into is not None) as database, rows_of(database, source) as rows:
+    with (
+        open_database(connection, into is not None) as database,
+        rows_of(database, source) as rows,
+    ):
         scoring = resolve(database, model, scope_of(database, rows), features, group_by)
-        query = scoring.rows(kind, name or NAMES[kind], chosen(scoring.scope, columns))
+        query = scoring.rows(kind, name or NAMES[kind], chosen_columns(scoring.scope, columns))
         if into is not None:
             return keep(database, into, query, replace)
         return fetched(database, query, form)
 
 
-@explained
+@with_clear_errors
 def evaluate(
     connection: object,
     model: ModelLike,
@@ -112,7 +115,7 @@ def evaluate(
 
     connection, model, source, features: as for `predict`. label: a column or SQL expression, by
     default the one that the model was trained on. weight: the row's weight, a number of at least
-    0; a row of weight 0 or NULL does not count. offset: of counts, what is added to the margin,
+    0; a row of weight 0 or NULL does not count. offset: for counts, a term added to the margin,
     such as "ln(exposure)", so that those of such an exposure are compared. Both are columns or SQL
     expressions. group_by: metrics per group, also for one model. curves: adds the rows of
     `roc_curve`, `precision_recall_curve` and `lift`, and with probabilities of `calibration`, of
@@ -138,7 +141,7 @@ def evaluate(
     >>> found["n_rows"], found["auc"], found["accuracy"]
     (9, 1.0, 1.0)
     """
-    with opened(connection) as database, rows_of(database, source) as rows:
+    with open_database(connection) as database, rows_of(database, source) as rows:
         scoring = resolve(database, model, scope_of(database, rows), features, group_by)
         if not labelled(scoring.models.task):
             raise DataError(
@@ -167,7 +170,7 @@ class Scoring:
         return f"{self.database.function(name)}(models.tusk_model, rows.tusk_x)"
 
     def matched(self, given: Sequence[str]) -> str:
-        """Rows beside their models, as `FROM` takes them; given: columns with their names."""
+        """The rows joined with their models, for `FROM`; given: columns with their names."""
         keys = [f"{sql} AS tusk_g{k}" for k, (_, sql) in enumerate(self.keys)]
         inner = ", ".join([*given, *keys, f"{self.features} AS tusk_x"])
         rows = f"(SELECT {inner} FROM {self.scope.source.sql}) AS rows"
@@ -196,8 +199,8 @@ class Scoring:
         return f"SELECT {', '.join(shown)} FROM {self.matched(given)}"
 
     def extras(self, weight: str | None, offset: str | None) -> tuple[str, ...]:
-        """SQL of the rows' weights, or of weights and offsets. DataError for an offset of models
-        whose number is not exp(margin).
+        """SQL of the rows' weights, or of weights and offsets. Raises DataError for an offset
+        of models whose number is not exp(margin).
         """
         if offset is not None and self.models.answers().response != "exp":
             raise DataError(
@@ -257,8 +260,8 @@ class Scoring:
     def scored(self, answers: Answers, label: str, extras: Sequence[str] = ()) -> str:
         """The query of labels, classes, margins, probabilities and, of extras, weights.
 
-        tusk_high: whether a label is the higher class; of a model that has seen one class, that
-        class is where it is above 0. tusk_third: whether it is none of the model's classes.
+        tusk_high: whether a label is the higher class; with a model that has seen one class, that
+        class is high if it is above 0. tusk_third: whether it is none of the model's classes.
         tusk_s: the probabilities of more than two classes.
         """
         third, high, (kind,) = "false", "NULL", self.scope.types([label], "label")
@@ -314,8 +317,10 @@ def metrics_of(answers: Answers) -> tuple[str, ...]:
 
 
 def refuse_unknown(counts: Sequence[tuple[int, int]]) -> None:
-    """DataError where no label of any group is a class of its model, as where another column is
-    given; some are wrong predictions. counts: rows with a label, and those of unknown classes."""
+    """Raises DataError if no label of any group is a class of its model, as with a wrong
+    column; some may be wrong predictions. counts: rows with a label, and those of unknown
+    classes.
+    """
     rows, unknown = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
     if rows and unknown >= rows:
         raise DataError(
@@ -325,7 +330,7 @@ def refuse_unknown(counts: Sequence[tuple[int, int]]) -> None:
 
 
 def metrics_in(row: Row, names: Sequence[str], several: bool = False) -> Metrics:
-    """The metrics of a group by name. DataError where labels are of a third class of two."""
+    """The metrics of a group by name. Raises DataError if labels are of a third class of two."""
     n_rows, n_not_scored, third, *values = row
     if third and not several:
         raise DataError(
@@ -336,8 +341,8 @@ def metrics_in(row: Row, names: Sequence[str], several: bool = False) -> Metrics
     return {**counts, **dict(zip(names, values, strict=True))}
 
 
-def chosen(scope: Scope, columns: str | Sequence[str] | None) -> list[str]:
-    """The source's columns that stay. DataError for a name that is none of them."""
+def chosen_columns(scope: Scope, columns: str | Sequence[str] | None) -> list[str]:
+    """The source's columns that stay. Raises DataError for an unknown name."""
     if columns is None:
         return list(scope.columns)
     names = []

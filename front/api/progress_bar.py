@@ -44,7 +44,7 @@ def progress(groups: int | None = None, label: str = "training") -> Iterator[Non
 
 @contextmanager
 def reading(bar: Any) -> Iterator[None]:
-    """Counts in the bar the rows that are read, from a thread of its own.
+    """Shows the number of rows read in the bar, from a thread of its own.
 
     Rows of all trainings of the process: they cannot be separated by query.
     """

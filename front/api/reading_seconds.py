@@ -1,9 +1,9 @@
-"""Measures what reading and packing rows takes in each database, for plans by row group.
+"""Measures the seconds of reading and packing rows in each database, for plans by row group.
 
-The seconds are those of `learners/machine/reading.py`, of one thread: a query of one row; a
-value of rows that are scanned; and what packing a value takes beyond that. Rows are packed by the
-aggregate that explains a training, which does nothing else with rows when the plan is given.
-Seconds are those of the processor, which other work on the machine changes little.
+The seconds are those of `learners/machine/reading.py`, of one thread: a query of one row; a value
+of rows that are scanned; and packing a value in addition. Rows are packed by the aggregate that
+explains a training, which does nothing else with rows when the options name the plan. Seconds are
+those of the processor, which other work on the machine changes little.
 """
 
 import statistics
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from tuskml.databases.connection import connect
 from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
-from tuskml.databases.opening import opened
+from tuskml.databases.opening import open_database
 from tuskml.databases.postgres import Postgres
 from tuskml.learners.machine.reading import LEAST, TABLES
 
@@ -39,15 +39,16 @@ class Taken(NamedTuple):
 
 
 class Texts(NamedTuple):
-    """What to read, in SQL: all rows, one of them, and what makes a query scan all columns."""
+    """SQL of the rows to read: all, one of them, and a query that scans all columns."""
 
     every: str
     one: str
     scan: str
 
 
-def measured(tell: Tell, url: str | None = None) -> dict[str, dict[str, float]]:
-    """The member `reading` of a calibration: by TABLES and kind, of those that could be measured.
+def measure(tell: Tell, url: str | None = None) -> dict[str, dict[str, float]]:
+    """Measures the member `reading` of a calibration, by TABLES and kind, for databases that can
+    be measured.
 
     url: of a PostgreSQL database with the extension, in which a temporary table is made.
     """
@@ -96,7 +97,7 @@ def of_postgres(url: str) -> Taken:
     """Returns the seconds to read a range of a table's blocks; a tuple is decoded up to its last
     column.
     """
-    with opened(url) as database:
+    with open_database(url) as database:
         assert isinstance(database, Postgres)
         found = []
         for d in WIDTHS:

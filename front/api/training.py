@@ -9,10 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, overload
 
-from tuskml.api.asked import Asked, Given, Training, Where, asked_for, pooled_and_place
-from tuskml.api.collected import collected
-from tuskml.api.pooling import train_pooled
-from tuskml.api.refusing import (
+from tuskml.api.argument_checks import (
     checked_into,
     label_given,
     refuse_leaks,
@@ -21,12 +18,22 @@ from tuskml.api.refusing import (
     refuse_same_names,
     refuse_unknown,
 )
+from tuskml.api.call import (
+    ColumnTexts,
+    ExecutorChoice,
+    TaskCall,
+    Training,
+    parse_task,
+    pooled_and_place,
+)
+from tuskml.api.collecting import collect_models
+from tuskml.api.pooling import train_pooled
 from tuskml.databases.database import Database, kind_of
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.duckdb_row_groups import row_groups_of, width
-from tuskml.databases.keeping import Into, keep
-from tuskml.databases.opening import opened
+from tuskml.databases.opening import open_database
 from tuskml.databases.postgres import Postgres
+from tuskml.databases.results import Into, keep
 from tuskml.databases.sources import (
     FilePath,
     Rows,
@@ -38,16 +45,16 @@ from tuskml.databases.sources import (
 )
 from tuskml.errors import OptionError
 from tuskml.groups import records
-from tuskml.late import late
+from tuskml.lazy import lazy_function
 from tuskml.learners.models import Names
 from tuskml.learners.options.by_name import by_name
 from tuskml.learners.options.table import MAX_TEXT
 from tuskml.learners.receiving import compared
 from tuskml.learners.registry import learner_of, of_classes
 from tuskml.learners.row_groups import RowGroups
-from tuskml.model.by_group import Models
+from tuskml.model.group_models import Models
 from tuskml.model.model import Model
-from tuskml.text.calls import explained
+from tuskml.text.calls import with_clear_errors
 
 
 @overload
@@ -105,7 +112,7 @@ def train(
     worker_timeout: float | None = None,
     **options: Any,
 ) -> int: ...
-@explained
+@with_clear_errors
 def train(
     connection: object,
     task: str,
@@ -161,48 +168,55 @@ def train(
     """
     pooled, executor = pooled_and_place(options, into, executor)
     refuse_unknown(options)
-    asked = asked_for(task, options_text(options))
+    call = parse_task(task, options_text(options))
     refuse_replace(replace, into)
-    with opened(connection, into is not None) as database, rows_of(database, source) as rows:
-        training = resolve(database, asked, rows, label, features, group_by, (weight, offset))
+    with (
+        open_database(connection, into is not None) as database,
+        rows_of(database, source) as rows,
+    ):
+        training = resolve(database, call, rows, label, features, group_by, (weight, offset))
         if pooled:
             return train_pooled(database, training)
         executor = executor or usual_executor(database, training)
         if into is None and executor is None:
-            model = streamed(database, training)
+            model = streamed_model(database, training)
             if isinstance(model, Model):
-                return training.given.named(model)
+                return training.texts.named_model(model)
             training = model or training
         if into is not None:
             training = to_be_kept(database, training, into)
-        where = Where(executor, placement, finished, worker_timeout)
-        return trained(database, training, where, into, replace)
+        where = ExecutorChoice(executor, placement, finished, worker_timeout)
+        return run_training(database, training, where, into, replace)
 
 
-def trained(
-    database: Database, training: Training, where: Where, into: Into | None, replace: bool
+def run_training(
+    database: Database, training: Training, where: ExecutorChoice, into: Into | None, replace: bool
 ) -> Model | Models | int:
-    """As `train` returns it."""
-    if where != Where():
-        found: Model | Models | int = late("train_clustered")(
+    """Trains, and returns the result of `train`."""
+    if where != ExecutorChoice():
+        found: Model | Models | int = lazy_function("train_clustered")(
             database, training, where, into, replace
         )
         return found
     if into is not None:
         return keep(database, into, training.query(database), replace)
-    return collected(database.models(training.query(database)), training)
+    return collect_models(database.models(training.query(database)), training)
 
 
 def usual_executor(database: Database, training: Training) -> str | None:
-    """The connection's own, for what workers can train: groups of files, not in a store."""
-    stored = any(request.options.store is not None for request in training.asked.requests)
+    """The connection's executor, for trainings that workers support: groups of files, not in a
+    store.
+    """
+    stored = any(request.options.store is not None for request in training.call.requests)
     if not isinstance(database, DuckDB) or not training.keys or stored:
         return None
     return database.usual_executor() if training.source.files else None
 
 
 def to_be_kept(database: Database, training: Training, into: Into) -> Training:
-    """The same for models in a table or a file. OptionError where they cannot be kept there."""
+    """Adapts a training to models in a table or a file. Raises OptionError if they cannot be
+    stored there.
+    """
     training = with_names(training)
     refuse_same_names(database, [name for name, _ in training.keys])
     checked_into(into)
@@ -210,25 +224,25 @@ def to_be_kept(database: Database, training: Training, into: Into) -> Training:
 
 
 def with_names(training: Training) -> Training:
-    """The same, whose models keep the names of their features, where there is one for each."""
+    """Adds the names of features to the models, if there is one for each."""
     given = json.loads(training.options)
-    names = list(training.given.features)
+    names = list(training.texts.features)
     if len(names) != training.n_features:
         return training
     text = json.dumps({"feature_names": names} | given, ensure_ascii=False)
     return replace(training, options=text) if len(text) <= MAX_TEXT else training
 
 
-def streamed(database: Database, training: Training) -> Model | Training | None:
+def streamed_model(database: Database, training: Training) -> Model | Training | None:
     """A model of stochastic gradient descent that reads only some of the rows' blocks.
 
-    None where the source has none, or the training must see all rows; that training where it is
-    to explain what it was compared with.
+    None if the source has no blocks, or the training must see all rows; the training itself if it
+    is to explain the comparison.
     """
-    source, request = training.source, training.asked.requests[0]
+    source, request = training.source, training.call.requests[0]
     if (
         training.keys
-        or training.asked.searches
+        or training.call.searches
         or training.extras
         or training.n_features == 0
         or training.text_label
@@ -241,15 +255,15 @@ def streamed(database: Database, training: Training) -> Model | Training | None:
         n = training.n_features or width(database, source.sql, features)
         groups = row_groups_of(database, source.sql, source.files, label, features)
         return None if groups is None or n is None else by_row_group(groups, training, n)
-    return sampled(database, training) if isinstance(database, Postgres) else None
+    return sampled_model(database, training) if isinstance(database, Postgres) else None
 
 
-def sampled(database: Postgres, training: Training) -> Model | Training | None:
+def sampled_model(database: Postgres, training: Training) -> Model | Training | None:
     """A model of some of a table's blocks, which the server reads and trains on.
 
-    None, or the training on all rows, as `streamed` has it.
+    None, or the training on all rows, as `streamed_model` has it.
     """
-    given = (training.asked.task, training.label, training.features, training.options)
+    given = (training.call.task, training.label, training.features, training.options)
     source = f"{database.text(training.source.sql)}::pg_catalog.regclass"
     handle, is_trained = database.fetch(
         f"SELECT handle, trained FROM {database.function('_tuskml_sampled')}({source}, "
@@ -270,8 +284,8 @@ def sampled(database: Postgres, training: Training) -> Model | Training | None:
 def by_row_group(
     groups: RowGroups, training: Training, n_features: int
 ) -> Model | Training | None:
-    """A model of row groups, if they are enough; else as `streamed` has it."""
-    request = training.asked.requests[0]
+    """A model of row groups, if they are enough; else as `streamed_model` has it."""
+    request = training.call.requests[0]
     learner, models, names = learner_of(request.task), None, request.options.feature_names
     if names is not None and len(names) != n_features:
         return None  # the training on all rows says so
@@ -281,7 +295,7 @@ def by_row_group(
         plans = None
         if request.options.explain:
             plans = learner.streamed.plans(groups.storage, request, n_features)
-        task = training.asked.task
+        task = training.call.task
         return None if plans is None else training.after(compared(task, plans))
     records.note(models, None)
     if names is not None:
@@ -313,7 +327,7 @@ def options_text(options: Mapping[str, Any]) -> str:
 
 
 def as_start(model: Model) -> dict[str, Any]:
-    """What a training needs to know of the model that it goes on from, by SQL's names."""
+    """The parts of a model that a training continues from, by their SQL names."""
     kept = {name: getattr(model, name) for name in ("task", "coef", "classes", "store")}
     kept |= {"intercept": model.intercept, "options": model.options_text}
     if model.preparation is not None:
@@ -323,38 +337,38 @@ def as_start(model: Model) -> dict[str, Any]:
 
 def resolve(
     database: Database,
-    asked: Asked,
+    call: TaskCall,
     source: Source | FilePath | Sequence[FilePath],
     label: str | None,
     features: str | Sequence[str],
     group_by: str | Sequence[str],
     extras: tuple[str | None, str | None] = (None, None),
 ) -> Training:
-    """Checks what a caller gave against the source's columns; extras: weight and offset."""
+    """Checks the caller's arguments against the source's columns; extras: weight and offset."""
     rows = source if isinstance(source, Source) else find_source(database, source)
     scope = scope_of(database, rows)
     texts = listed(features, "features", scope.columns)
     refuse_repeated(texts)
     keys = listed(group_by, "group_by", scope.columns)
     refuse_repeated(keys, "group_by")
-    label = label_given(asked.task, asked.labels, label, scope)
-    if label is not None and of_classes(asked.task, asked.options, True) != asked.options:
+    label = label_given(call.task, call.labels, label, scope)
+    if label is not None and of_classes(call.task, call.options, True) != call.options:
         kind = scope.kind(label, "label")
         if kind in ("boolean", "category"):
-            asked = asked_for(asked.task, of_classes(asked.task, asked.options, kind == "boolean"))
-    sql, n_features = scope.features(texts, by_name(asked.options))
-    label_sql = "NULL" if label is None else scope.label(label, asked.classifies, asked.remedy)
+            call = parse_task(call.task, of_classes(call.task, call.options, kind == "boolean"))
+    sql, n_features = scope.features(texts, by_name(call.options))
+    label_sql = "NULL" if label is None else scope.label(label, call.classifies, call.remedy)
     refuse_leaks(label, texts, scope)
     refuse_leaks(label, keys, scope, "group_by")
     return Training(
-        asked,
+        call,
         rows,
         label_sql,
         sql,
         tuple(map(scope.key, keys)),
-        asked.options,
+        call.options,
         n_features,
-        Given(tuple(texts), label, tuple(keys)),
+        ColumnTexts(tuple(texts), label, tuple(keys)),
         "number" if label is None else kind_of(scope.types([label_sql], "label")[0]),
         extras=scope.extras(*extras),
     )

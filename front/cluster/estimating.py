@@ -1,8 +1,8 @@
-"""What a training on workers is estimated to take, and what it took.
+"""The estimated and actual time of a training on workers.
 
 A pilot trains one unit of the groups on one thread, which gives the seconds of a row in a pass. Of
-a unit that is large, it takes some rows.
-The other costs were measured once. Nothing of the run itself is used.
+a unit that is large, it takes some rows. The other costs were measured once. Nothing of the run
+itself is used.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
 Learning, PVLDB 2021, sections 3, 4.3 (the pilot) and 4.6.
@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tuskml.cluster.parted.placing import possible
+from tuskml.cluster.parts.placement import possible
 from tuskml.cluster.shards.catalogue import Group
 from tuskml.cluster.shards.storages import register
 from tuskml.cluster.units import BATCH_ROWS, Batch, Units
@@ -38,17 +38,18 @@ ON_RAY = Costs(
     send=1.2e-9,
     start=1.9,
 )
-"""On a Ray cluster that runs; row and byte come from the pilot. Measured by
-`-m research.kingpin.cluster_simulation --calibrate`."""
+"""Costs on a running Ray cluster; row and byte come from the pilot. Measured by `-m
+research.kingpin.cluster_simulation --calibrate`.
+"""
 IN_THREADS = replace(ON_RAY, dispatch=0.0, sync=0.0, send=0.0, start=0.0)
 NEGLIGIBLE = 0.03
-"""Of the workers' time: a choice that gains less is not worth a pilot."""
+"""Share of the workers' time: a choice that gains less is not worth a pilot."""
 
 
 def balanced(groups: Sequence[Group], workers: int) -> bool:
-    """Returns whether TP keeps all workers busy, but for a negligible time, whatever a row costs.
+    """Returns whether TP keeps all workers busy, up to a negligible time, at any cost of a row.
 
-    Each other approach does the work of TP and more: it gains only what TP leaves idle.
+    Each other approach does the work of TP and more: it gains only the idle time of TP.
     """
     sizes = sizes_of(groups)
     return unbalanced(sizes, workers) * workers <= NEGLIGIBLE * float(sizes.sum())
@@ -64,9 +65,9 @@ def execution(units: Units, workers: int, remote: bool) -> Execution:
     found = piloted(units)
     groups = units.catalogue.groups
     sizes = sizes_of(groups)
-    asked = units.training.asked
-    request, s = asked.requests[0], len(asked.requests)
-    hops = any(learner_of(one.task).by_parts.hops(one) for one in asked.requests)
+    call = units.training.call
+    request, s = call.requests[0], len(call.requests)
+    hops = any(learner_of(one.task).by_parts.hops(one) for one in call.requests)
     known = found.passes, found.coefficients, found.features, int(sizes.max(initial=1))
     passes, exchanged = learner_of(request.task).by_parts.exchanges(request, *known)
     by_parts = learner_of(request.task).by_parts.slowdown
@@ -117,8 +118,8 @@ def piloted(units: Units) -> Pilot:
 
 
 def some_of(database: DuckDB, units: Units, batch: Batch) -> tuple[int, str, str]:
-    """As many rows of a large batch as a usual one has: how many, the query that trains on them,
-    and where they are read from. They are of its first file, which may have fewer.
+    """Selects as many rows of a large batch as a usual one has: their number, the query that
+    trains on them, and their files. They are from its first file, which may have fewer.
     """
     shard = units.catalogue.shards[batch.shards[0]]
     only = "" if units.covers(batch) else units.only(batch)
@@ -132,6 +133,6 @@ def some_of(database: DuckDB, units: Units, batch: Batch) -> tuple[int, str, str
 
 
 def share_of(database: DuckDB, listed: str, batch: Batch) -> float:
-    """How many of the rows of these files, all that hold the batch, are its own: 0 to 1."""
+    """The share of the rows of these files, all that hold the batch, that are its own: 0 to 1."""
     ((rows,),) = database.fetch(f"SELECT count(*) FROM read_parquet([{listed}])")
     return batch.rows / max(int(rows), 1)

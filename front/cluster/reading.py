@@ -1,4 +1,4 @@
-"""How often units read the rows of files that nobody sorted by group."""
+"""The number of times that units read the rows of files which are not sorted by group."""
 
 from tuskml.cluster.units import Units
 from tuskml.databases.duckdb import DuckDB
@@ -18,11 +18,13 @@ WITH row_groups AS (
 SELECT sum(n)::BIGINT FROM row_groups AS r JOIN (VALUES {units}) AS u(least, most)
 ON r.least <= u.most AND r.most >= u.least
 """
-"""Of all units those row groups that may hold one of their groups, as a reader skips them."""
+"""Counts the row groups that may hold one of a unit's groups, for all units, as a reader skips
+the others.
+"""
 
 
 def advice(database: DuckDB, units: Units) -> str | None:
-    """What to do where units read each row several times; None where they do not."""
+    """Advice for units that read each row several times; None for others."""
     rows = sum(group.rows for group in units.catalogue.groups)
     split = any(shard.checksum is not None for shard in units.catalogue.shards)
     if split or len(units.batches) <= 1 or rows * len(units.batches) <= MANY_ROWS:

@@ -1,7 +1,8 @@
 """Answers of finished units in a folder, so that the same training again need not compute them.
 
-A file has the unit's key as its name, and the answer after its SHA-256. The key is a digest of the
-query, the options, the shards and the version of tuskml: what has changed is trained again.
+A file has the unit's key as its name, and contains the answer's SHA-256 and the answer. The key is
+a digest of the query, the options, the shards and the version of tuskml: changed units are trained
+again.
 """
 
 import hashlib
@@ -18,7 +19,7 @@ from tuskml.groups.execution.executor import Outcome, Unit
 from tuskml.groups.execution.leading import Leaders
 
 Wrong = Callable[[str, bytes], str | None]
-"""What is wrong with an answer, by the unit's key; None where it is right."""
+"""A function to the fault of an answer, by the unit's key; None if it is correct."""
 DIGEST = hashlib.sha256().digest_size
 
 
@@ -27,7 +28,7 @@ class Led(Protocol):
 
     @property
     def keys(self) -> Sequence[str]:
-        """All of them."""
+        """All keys."""
         ...
 
     def leaders(self, keys: Sequence[str]) -> AbstractContextManager[Leaders]:
@@ -36,7 +37,7 @@ class Led(Protocol):
 
 
 class Finished:
-    """The folder, or nothing where none was asked for."""
+    """The folder of finished units; without one nothing is kept."""
 
     def __init__(self, folder: str | PathLike[str] | None) -> None:
         self.folder = None if folder is None else Path(folder)
@@ -82,7 +83,7 @@ class Finished:
                 yield outcome
 
     def read(self, key: str) -> bytes | None:
-        """A unit's answer; None where there is none that is whole."""
+        """A unit's answer; None if there is none, or a damaged one."""
         if self.folder is None:
             return None
         try:
@@ -93,7 +94,7 @@ class Finished:
         return answer if hashlib.sha256(answer).digest() == data[:DIGEST] else None
 
     def write(self, key: str, answer: bytes) -> None:
-        """Keeps it; the file appears when it is complete."""
+        """Stores an answer; the file appears when it is complete."""
         if self.folder is None:
             return
         partial = self.folder / f".{key[:16]}-{secrets.token_hex(8)}"

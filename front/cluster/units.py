@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tuskml.api.asked import Training
-from tuskml.cluster.on_worker import TASK
+from tuskml.api.call import Training
 from tuskml.cluster.shards.catalogue import Catalogue, Group, Shard
 from tuskml.cluster.shards.storages import storages
+from tuskml.cluster.worker import TASK
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.sources import Source
 from tuskml.groups.execution.executor import Unit
@@ -28,11 +28,11 @@ BATCH_ROWS = 200_000
 about a million rows a second, so a unit is some 100 ms of work and more."""
 BATCH_GROUPS = 5_000
 ALL_ROWS = "all rows"
-"""What a log calls the rows of a model without groups."""
+"""The name in logs of the rows of a model without groups."""
 MOST_NAME = 60
 """Characters of a key in a log."""
 SKIP = "skip"
-"""What becomes of gaps where neither a task nor an option decides."""
+"""The treatment of gaps if neither a task nor an option decides."""
 UNORDERED = re.compile(r"FLOAT|DOUBLE|ENUM\(")
 """Types of keys without a range: an ENUM has its own order and is text in Parquet, and the text of
 such a number may be rounded."""
@@ -51,7 +51,7 @@ class Batch:
 
     @property
     def shards(self) -> list[int]:
-        """The shards that hold them, by place."""
+        """The shards that hold them, by index."""
         return sorted({place for group in self.groups for place in group.shards})
 
 
@@ -70,7 +70,7 @@ def batches(groups: Iterable[Group], most_rows: int) -> Iterator[Batch]:
 
 
 class Units:
-    """The units of a training over the groups of a catalogue, but for those that are apart.
+    """The units of a training over the groups of a catalogue, except for separate ones.
 
     one_by_one: whether each group is a unit of its own.
     """
@@ -84,7 +84,7 @@ class Units:
         one_by_one: bool = False,
     ) -> None:
         self.database, self.training, self.catalogue = database, training, catalogue
-        most = 0 if one_by_one else max(1, BATCH_ROWS // len(training.asked.requests))
+        most = 0 if one_by_one else max(1, BATCH_ROWS // len(training.call.requests))
         self.held = Counter(place for group in catalogue.groups for place in group.shards)
         self.settings = settings(database)
         self.storages = storages(database.connection, (one.path for one in catalogue.shards))
@@ -95,7 +95,9 @@ class Units:
         }
 
     def unit(self, batch: Batch) -> Unit:
-        """What a worker reads (`on_worker.py`). Its key is a digest of all that decides it."""
+        """The input of a worker (`worker.py`). Its key is a digest of everything that
+        decides it.
+        """
         shards = [absolute(self.catalogue.shards[place]) for place in batch.shards]
         given = {
             "query": self.query(batch, shards),
@@ -108,7 +110,7 @@ class Units:
         return Unit(hashlib.sha256(payload).hexdigest(), batch.rows, payload, self.named(batch))
 
     def named(self, batch: Batch) -> str:
-        """What a log calls the batch: its first group, and how many more."""
+        """The name of the batch in logs: its first group, and the number of others."""
         names = [name for name, _ in self.training.keys]
         if not names:
             return ALL_ROWS
@@ -120,19 +122,19 @@ class Units:
         return f"{first} and {more:,} more" if more else first
 
     def parted(self, group: Group, place: int) -> dict[str, Any]:
-        """What a worker reads of the rows of a group in a shard (`parted/on_parts.py`)."""
+        """The input of a worker for the rows of a group in a shard (`parts/part_rows.py`)."""
         shard = absolute(self.catalogue.shards[place])
         source = self.source(Batch((group,)), [shard], self.held[place] == 1)
-        options = self.training.asked.requests[0].options
+        options = self.training.call.requests[0].options
         given = json.loads(self.training.options)
-        # The task decides what becomes of gaps where no option does, and a part has no task. Of
+        # If no option says how to treat gaps, the task decides, and a part has no task. With
         # several tasks each candidate has the same rows: those without gaps.
-        several = self.training.asked.task == ANY_TASK
+        several = self.training.call.task == ANY_TASK
         given.setdefault("missing", SKIP if several else options.missing)
         text = json.dumps(given, ensure_ascii=False)
-        asked = replace(self.training.asked, task=TASK)
-        training = replace(self.training, asked=asked, source=source, keys=(), options=text)
-        whole = self.training.asked
+        call = replace(self.training.call, task=TASK)
+        training = replace(self.training, call=call, source=source, keys=(), options=text)
+        whole = self.training.call
         checks = whole.search is None or options.invalid == "skip"
         return {
             **({"usable": [whole.task, self.training.options]} if checks else {}),
@@ -146,9 +148,9 @@ class Units:
 
     def order(self) -> dict[str, Any]:
         """Says how a part orders its rows."""
-        asked = self.training.asked
-        options = asked.requests[0].options
-        orders = any(learner_of(one.task).facts.orders for one in asked.requests)
+        call = self.training.call
+        options = call.requests[0].options
+        orders = any(learner_of(one.task).facts.orders for one in call.requests)
         return {"ordered": options.ordered or orders, "seed": options.seed}
 
     def source(self, batch: Batch, shards: Sequence[Shard], whole: bool) -> Source:
@@ -175,7 +177,7 @@ class Units:
         return all(self.held[place] == count for place, count in mine.items())
 
     def only(self, batch: Batch) -> str:
-        """What lets through the batch's groups alone; a range lets the reader skip row groups."""
+        """The condition for the batch's groups; a range lets the reader skip row groups."""
         values = ", ".join(f"({', '.join(self.literals(group))})" for group in batch.groups)
         names = [f"tusk_key_{place}" for place in range(len(self.training.keys))]
         equal = " AND ".join(
@@ -189,7 +191,7 @@ class Units:
         return f"{join} WHERE {self.training.keys[0][1]} BETWEEN {' AND '.join(least_and_most)}"
 
     def range_of(self, batch: Batch) -> tuple[str, str] | None:
-        """The least and the largest first key in SQL; None where there is none, as with NULL."""
+        """The least and the largest first key in SQL; None if there is none, as with NULL."""
         kind = self.catalogue.key_types[0]
         if UNORDERED.match(kind) or any(group.key[0] is None for group in batch.groups):
             return None
@@ -207,13 +209,13 @@ class Units:
 
 
 def absolute(shard: Shard) -> Shard:
-    """The same for a process that runs in another folder."""
+    """Returns the shard with an absolute path, for a process in another folder."""
     if "://" in shard.path:
         return shard
     return replace(shard, path=str(Path(shard.path).absolute()))
 
 
 def settings(database: DuckDB) -> dict[str, str]:
-    """The settings that decide what an expression means, such as the hour of a time."""
+    """The settings that decide the value of an expression, such as the hour of a time."""
     query = "SELECT name, value FROM duckdb_settings() WHERE name IN ('TimeZone', 'Calendar')"
     return dict(sorted(database.fetch(query)))

@@ -36,8 +36,9 @@ COMMANDS = {
     "calibrate": ("host.calibrate", "measure this machine, for the choice of training plans"),
     "completion": ("completion", "print what completes tuskml's commands in bash, zsh or fish"),
 }
-"""In the order of `tuskml --help`: the module of `tuskml.commands` with the grammar, which is
-imported when the command is used, and what the list of commands says."""
+"""In the order of `tuskml --help`: the module of `tuskml.commands` with the grammar, imported
+when the command is used, and the text in the list of commands.
+"""
 START = """
   tuskml demo                              see it work on 336,776 flights
   tuskml train --help                      train on a table of yours, by examples
@@ -78,7 +79,7 @@ def version_grammar(command: Parser) -> None:
     add_json(command, "print one JSON object")
 
 
-def show_version(given: argparse.Namespace) -> None:
+def show_version(args: argparse.Namespace) -> None:
     """Prints it."""
     import duckdb  # slow to import
 
@@ -87,27 +88,27 @@ def show_version(given: argparse.Namespace) -> None:
         "duckdb": duckdb.__version__,
         "python": platform.python_version(),
     }
-    print(json.dumps(found) if given.json else f"tuskml {VERSION}")
+    print(json.dumps(found) if args.json else f"tuskml {VERSION}")
 
 
-def asked(argv: Sequence[str]) -> Sequence[str]:
+def arguments_of(argv: Sequence[str]) -> Sequence[str]:
     """The arguments; `tuskml help train` asks for help, too."""
     return [*argv[1:], "--help"] if argv[:1] == ["help"] else argv
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status."""
-    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # it would speak beside us
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # it would write to our stderr
     try:
-        given = parser().parse_args(asked(sys.argv[1:] if argv is None else argv))
+        args = parser().parse_args(arguments_of(sys.argv[1:] if argv is None else argv))
         with ends_trainings():
-            given.run(given)
+            args.run(args)
         sys.stdout.flush()
     except SystemExit as stop:  # argparse has printed why
         return int(stop.code or 0)
     except (KeyboardInterrupt, Interrupted):
         return complain("interrupted", INTERRUPTED)
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except EXPECTED as error:
@@ -143,6 +144,6 @@ def reason(error: Exception) -> str:
 
 
 def complain(message: str, status: int) -> int:
-    """One sentence on stderr."""
+    """Prints one sentence to stderr; returns the status."""
     print(f"tuskml: {message}", file=sys.stderr)
     return status

@@ -1,4 +1,4 @@
-"""`tuskml completion`: what a shell needs to complete tuskml's commands and options.
+"""`tuskml completion`: the completion of tuskml's commands and options for a shell.
 
 The script is static, made by shtab from the command's own grammar: a Tab starts no Python.
 """
@@ -35,13 +35,13 @@ def grammar(command: Parser) -> None:
     command.add_argument("shell", choices=SHELLS, metavar="SHELL", help="bash, zsh or fish")
 
 
-def show_completion(given: argparse.Namespace) -> None:
+def show_completion(args: argparse.Namespace) -> None:
     """Prints the script."""
-    print(shtab.complete(unmarked(given.top), given.shell))
+    print(shtab.complete(unmarked(args.top), args.shell))
 
 
 def unmarked(top: Parser) -> Parser:
-    """The whole grammar with help in one line, which is what shells show."""
+    """The whole grammar with one-line help, which shells show."""
     for action in top.complete()._actions:
         if hasattr(action, "completes_files"):
             action.complete = shtab.FILE  # type: ignore[attr-defined]

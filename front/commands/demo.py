@@ -119,18 +119,18 @@ def grammar(command: Parser) -> None:
     add_json(command, "print one JSON object instead of the story")
 
 
-def show_demo(given: argparse.Namespace) -> None:
+def show_demo(args: argparse.Namespace) -> None:
     """Runs the demo."""
-    if not given.json:
-        demo(given.output, given.rows)
+    if not args.json:
+        demo(args.output, args.rows)
         return
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
-        found = demo(given.output, given.rows)
+        found = demo(args.output, args.rows)
     print(json.dumps(plain(found), ensure_ascii=False, allow_nan=False))
 
 
 def demo(output: Path, rows: int | None = None) -> dict[str, Any]:
-    """Loads, trains, evaluates, prints a table and saves a picture; returns what it found.
+    """Loads, trains, evaluates, prints a table and saves a picture; returns the results.
 
     rows: use about as many flights only.
     """
@@ -181,7 +181,7 @@ def timed(clock: Clock, name: str) -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """A line of the demo's own."""
+    """Prints a line of the demo."""
     print(f"  {text}", flush=True)
 
 

@@ -1,17 +1,17 @@
-"""`tuskml explain`: what a training would run, what else it might, and why, from the shell."""
+"""`tuskml explain`: the plan of a training, its alternatives and the reasons, from the shell."""
 
 import argparse
 import json
 from dataclasses import asdict, replace
 from typing import Any
 
-from tuskml.api.asked import Training, asked_for
+from tuskml.api.call import Training, parse_task
 from tuskml.api.training import options_text, resolve
-from tuskml.cluster.clustered import refuse_stored
 from tuskml.cluster.estimating import execution
-from tuskml.cluster.of_postgres.rows import local_rows
-from tuskml.cluster.parted.placing import PLACEMENTS, cut
+from tuskml.cluster.parts.placement import PLACEMENTS, cut
+from tuskml.cluster.postgres.rows import local_rows
 from tuskml.cluster.shards.readable import in_files
+from tuskml.cluster.training import refuse_stored
 from tuskml.cluster.units import Units
 from tuskml.commands.terminal.rows_arguments import (
     add_training,
@@ -23,7 +23,7 @@ from tuskml.commands.terminal.rows_arguments import (
 )
 from tuskml.commands.terminal.usage import Parser, add_json, describe
 from tuskml.databases.database import Database
-from tuskml.databases.opening import opened
+from tuskml.databases.opening import open_database
 from tuskml.errors import DataError, OptionError
 from tuskml.groups.execution.choosing import place_given
 from tuskml.model.execution import Execution
@@ -60,26 +60,26 @@ def grammar(command: Parser) -> None:
     add_json(command, "print one JSON object per group, one per line; with --executor one in all")
 
 
-def show_explanation(given: argparse.Namespace) -> None:
-    """Asks the database, and prints what it says."""
-    expressions = keys(given.group_by)
+def show_explanation(args: argparse.Namespace) -> None:
+    """Requests the explanation from the database, and prints it."""
+    expressions = keys(args.group_by)
     names = key_names(expressions)
-    found_options = options(given.option)
-    executor = place_given(given.executor, found_options)
-    asked = asked_for(given.task, options_text(found_options))
-    with opened(given.database) as database:
-        extras = given.weight, given.offset
+    found_options = options(args.option)
+    executor = place_given(args.executor, found_options)
+    call = parse_task(args.task, options_text(found_options))
+    with open_database(args.database) as database:
+        extras = args.weight, args.offset
         found = resolve(
-            database, asked, given.source, given.label, given.features, expressions, extras
+            database, call, args.source, args.label, args.features, expressions, extras
         )
-        if executor is not None or given.workers is not None:
-            estimated = on_workers(database, found, executor, given.workers)
-            print(json.dumps(members(estimated)) if given.json else estimated)
+        if executor is not None or args.workers is not None:
+            estimated = on_workers(database, found, executor, args.workers)
+            print(json.dumps(members(estimated)) if args.json else estimated)
             return
         rows = database.fetch(found.query(database, "explain_training"))
     pairs = in_order((tuple(row[:-1]), row[-1]) for row in rows)
     for place, (values, explanation) in enumerate(pairs):
-        if given.json:
+        if args.json:
             key = {"key": by_name(names, values)} if names else {}
             print(json.dumps(key | {"explanation": explanation}, ensure_ascii=False))
             continue
@@ -92,7 +92,7 @@ def show_explanation(given: argparse.Namespace) -> None:
 def on_workers(
     database: Database, training: Training, executor: str | None, workers: int | None
 ) -> Execution:
-    """What a training on workers is estimated to take."""
+    """The estimates of a training on workers."""
     from tuskml.groups.execution.choosing import checked_place, workers_of
 
     place = checked_place(executor or "ray")
@@ -102,10 +102,10 @@ def on_workers(
     with local_rows(database, training) as (here, copy), in_files(here, copy) as readable:
         if readable is None:
             raise DataError(f"{training.source.name} has no rows, expected some to train on")
-        found, asked = readable.catalogue, readable.training
-        units = Units(readable.database, asked, found)
+        found, training = readable.catalogue, readable.training
+        units = Units(readable.database, training, found)
         estimated = execution(units, workers or workers_of(place), place != "threads")
-        usual = cut(asked, found, PLACEMENTS[0], usual=True)
+        usual = cut(training, found, PLACEMENTS[0], usual=True)
         return replace(estimated, ran=usual.placement.approach)
 
 

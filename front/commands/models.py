@@ -8,7 +8,7 @@ from tuskml import registry
 from tuskml.api.model_tables import chosen_keys, model_table
 from tuskml.commands.terminal.rows_arguments import keys
 from tuskml.commands.terminal.usage import Parser, add_command, add_json, describe, files
-from tuskml.databases.opening import opened
+from tuskml.databases.opening import open_database
 from tuskml.databases.script import plain
 from tuskml.errors import DataError
 from tuskml.model.model import Model
@@ -78,39 +78,39 @@ def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
         add("--group", metavar="KEY", help="one group of a model by group (default: all)")
 
 
-def show_models(given: argparse.Namespace) -> None:
-    """Runs the action and prints what it found or did."""
-    found = _run(given)
-    if given.json:
+def show_models(args: argparse.Namespace) -> None:
+    """Runs the action and prints its result."""
+    found = _run(args)
+    if args.json:
         print(json.dumps(plain(found), ensure_ascii=False, allow_nan=False))
     else:
-        print(_text(given, found))
+        print(_text(args, found))
 
 
-def _run(given: argparse.Namespace) -> Any:
-    """What the action found: entries, a model, or how many groups changed."""
-    database, action = given.database, given.action
+def _run(args: argparse.Namespace) -> Any:
+    """The action's result: entries, a model, or the number of changed groups."""
+    database, action = args.database, args.action
     if action == "create":
         registry.create(database)
         return {"created": "tuskml.models"}
     if action == "register":
-        models = _models_of(given)
-        return {"version": registry.register(database, given.model, models), "models": len(models)}
+        models = _models_of(args)
+        return {"version": registry.register(database, args.model, models), "models": len(models)}
     if action == "list":
-        return [entry.as_dict() for entry in registry.entries(database, given.model)]
+        return [entry.as_dict() for entry in registry.entries(database, args.model)]
     if action == "show":
-        return registry.model(database, given.model, given.group, given.version).as_dict()
+        return registry.model(database, args.model, args.group, args.version).as_dict()
     if action == "rollback":
-        return {"rolled_back": registry.rollback(database, given.model, given.group)}
+        return {"rolled_back": registry.rollback(database, args.model, args.group)}
     change, done = CHANGES[action]
-    return {done: change(database, given.model, given.version, given.group)}
+    return {done: change(database, args.model, args.version, args.group)}
 
 
-def _models_of(given: argparse.Namespace) -> dict[Any, Model]:
+def _models_of(args: argparse.Namespace) -> dict[Any, Model]:
     """The models of a table or query by their groups' keys, without groups that have none."""
-    with opened(given.database) as database:
-        found = model_table(database, given.models, given.model_column)
-        names = chosen_keys(found, keys(given.group_by))
+    with open_database(args.database) as database:
+        found = model_table(database, args.models, args.model_column)
+        names = chosen_keys(found, keys(args.group_by))
         columns = ", ".join(map(quoted, [*names, found.model]))
         rows = list(database.models(f"SELECT {columns} FROM {found.source.sql}"))
     models: dict[Any, Model] = {}
@@ -127,26 +127,26 @@ def _models_of(given: argparse.Namespace) -> dict[Any, Model]:
     return models
 
 
-def _text(given: argparse.Namespace, found: Any) -> str:
-    """The same for a person."""
-    if given.action == "create":
+def _text(args: argparse.Namespace, found: Any) -> str:
+    """The result as text."""
+    if args.action == "create":
         return "the database has the registry tuskml.models"
-    if given.action == "register":
+    if args.action == "register":
         count = found["models"]
         kept = f"{count:,} model{'' if count == 1 else 's'}"
         return (
-            f"registered {kept} as version {found['version']} of {given.model}, not deployed yet: "
-            f"tuskml models deploy {given.database} {given.model}"
+            f"registered {kept} as version {found['version']} of {args.model}, not deployed yet: "
+            f"tuskml models deploy {args.database} {args.model}"
         )
-    if given.action == "list":
+    if args.action == "list":
         return _list([Entry(**entry) for entry in found])
-    if given.action == "show":
+    if args.action == "show":
         return table(["field", "value"], [(name, shown(value)) for name, value in found.items()])
     (count,) = found.values()
-    things = "version" if given.action == "drop" else "model"
-    what = f"{count:,} {things}{'' if count == 1 else 's'} of {given.model}"
-    done = {"deploy": "deployed", "rollback": "rolled back", "drop": "dropped"}[given.action]
-    return f"{done} {what}" if count else f"{given.model} is deployed so already"
+    things = "version" if args.action == "drop" else "model"
+    what = f"{count:,} {things}{'' if count == 1 else 's'} of {args.model}"
+    done = {"deploy": "deployed", "rollback": "rolled back", "drop": "dropped"}[args.action]
+    return f"{done} {what}" if count else f"{args.model} is deployed so already"
 
 
 def _list(entries: list[Entry]) -> str:
@@ -161,7 +161,7 @@ def _list(entries: list[Entry]) -> str:
             f"{entry.created:%Y-%m-%d %H:%M}",
             entry.task,
             entry.status,
-            measured(entry.metrics),
+            metrics_text(entry.metrics),
         )
         for entry in entries[:MOST]
     ]
@@ -171,7 +171,7 @@ def _list(entries: list[Entry]) -> str:
     return text
 
 
-def measured(metrics: dict[str, Any]) -> str:
-    """Metrics in a cell, what is measured before what is counted."""
+def metrics_text(metrics: dict[str, Any]) -> str:
+    """Metrics in a cell, measurements before counts."""
     items = sorted(metrics.items(), key=lambda item: not isinstance(item[1], float))
     return ", ".join(f"{name} {shown(value)}" for name, value in items)

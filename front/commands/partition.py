@@ -1,6 +1,6 @@
-"""`tuskml partition explain`: which features of a data set would share a key, and what it saves.
+"""`tuskml partition explain`: the features of a data set that would share a key, and the savings.
 
-Rows are read by DuckDB, LIBSVM files too, into a temporary table, and from there in chunks.
+DuckDB reads the rows, LIBSVM files too, into a temporary table, which is then read in chunks.
 """
 
 import argparse
@@ -86,29 +86,29 @@ def grammar(partition: Parser) -> None:
     add_json(explain, "print one JSON object")
 
 
-def show_partition(given: argparse.Namespace) -> None:
-    """Runs `tuskml partition explain` and prints what it found."""
+def show_partition(args: argparse.Namespace) -> None:
+    """Runs `tuskml partition explain` and prints the result."""
     from tuskml.partitioner.text import as_text
 
-    explanation = explain(given)
-    if given.json:
+    explanation = explain(args)
+    if args.json:
         print(json.dumps(explanation.as_dict()))
     else:
         print(as_text(explanation))
 
 
-def explain(given: argparse.Namespace) -> "Explanation":
+def explain(args: argparse.Namespace) -> "Explanation":
     """Partitions the rows of a source."""
     from tuskml.partitioner import WARM_LEVELDB, Cost, Profile
 
-    seek = WARM_LEVELDB.t_seek if given.seek is None else given.seek * 1e-6
-    unit = WARM_LEVELDB.t_unit if given.unit is None else given.unit * 1e-9
+    seek = WARM_LEVELDB.t_seek if args.seek is None else args.seek * 1e-6
+    unit = WARM_LEVELDB.t_unit if args.unit is None else args.unit * 1e-9
     cost = Cost(seek, unit)
-    profile = Profile(given.top, given.sample, given.seed)
-    with closing(open_rows(given.source, given.database)) as connection:
+    profile = Profile(args.top, args.sample, args.seed)
+    with closing(open_rows(args.source, args.database)) as connection:
         for indptr, ids in chunks(connection):
             profile.update(indptr, ids)
-    made = profile.partition(cost, block=given.block, batch_rows=given.batch_rows)
+    made = profile.partition(cost, block=args.block, batch_rows=args.batch_rows)
     return made.explanation
 
 

@@ -1,4 +1,4 @@
-"""`tuskml postgres`: the grammar of what `postgres.py` does."""
+"""`tuskml postgres`: the grammar of the commands in `postgres.py`."""
 
 import argparse
 from pathlib import Path
@@ -52,7 +52,7 @@ def grammar(postgres: Parser) -> None:
 
 
 def add_choices(action: Parser, name: str) -> None:
-    """What of the extension is installed, and where."""
+    """Adds the options that choose parts of the extension and the target."""
     action.set_defaults(schema=None, scorer=False, force=False)
     if name in ("install", "upgrade"):
         scorer = "predictions and metrics alone: no Python in the server, and no superuser"
@@ -65,11 +65,9 @@ def add_choices(action: Parser, name: str) -> None:
         action.add_argument("--force", action="store_true", help=force)
 
 
-def show_postgres(given: argparse.Namespace) -> None:
-    """Runs the action, and prints what it has done or found."""
+def show_postgres(args: argparse.Namespace) -> None:
+    """Runs the action, and prints its result."""
     from tuskml.databases.extension import install as postgres
 
-    request = postgres.Request(
-        given.pg_config, given.database, given.schema, given.scorer, given.force
-    )
-    postgres.show(postgres.run(given.action, request), given.json)
+    request = postgres.Request(args.pg_config, args.database, args.schema, args.scorer, args.force)
+    postgres.show(postgres.run(args.action, request), args.json)

@@ -7,16 +7,16 @@ import argparse
 import json
 from collections.abc import Callable, Iterator, Sequence
 
+from tuskml.api.argument_checks import refuse_replace
 from tuskml.api.joining import Joined, Keys, of_columns
 from tuskml.api.model_tables import ModelTable, model_table
 from tuskml.api.prediction import NAMES, Scoring
-from tuskml.api.refusing import refuse_replace
 from tuskml.commands.terminal.rows_arguments import add_database, add_into, add_source, keys
 from tuskml.commands.terminal.usage import Parser, add_json, describe
 from tuskml.databases.database import Database, Row
-from tuskml.databases.keeping import is_file, keep, named
-from tuskml.databases.opening import opened
+from tuskml.databases.opening import open_database
 from tuskml.databases.postgres import Postgres
+from tuskml.databases.results import is_file, keep, result_name
 from tuskml.databases.script import plain
 from tuskml.databases.sources import Scope, find_source, listed, scope_of
 from tuskml.errors import DataError
@@ -72,17 +72,17 @@ def grammar(command: Parser) -> None:
     add_json(command, "print one JSON object per row, one per line")
 
 
-def show_predictions(given: argparse.Namespace) -> None:
+def show_predictions(args: argparse.Namespace) -> None:
     """Predicts, and prints rows or keeps them."""
-    refuse_replace(given.replace, given.into)
-    with opened(given.database, given.into is not None) as database:
-        query, names = prediction_query(database, given)
-        if given.into is not None:
-            count = keep(database, given.into, query, given.replace)
-            kept = {"rows": count, "file" if is_file(given.into) else "table": given.into}
+    refuse_replace(args.replace, args.into)
+    with open_database(args.database, args.into is not None) as database:
+        query, names = prediction_query(database, args)
+        if args.into is not None:
+            count = keep(database, args.into, query, args.replace)
+            kept = {"rows": count, "file" if is_file(args.into) else "table": args.into}
             rows = f"{count:,} row{'s' if count != 1 else ''}"
-            print(json.dumps(kept) if given.json else f"{rows} in {named(given.into)}")
-        elif given.json:
+            print(json.dumps(kept) if args.json else f"{rows} in {result_name(args.into)}")
+        elif args.json:
             for row in streamed(database, query):
                 line = dict(zip(names, map(plain, row), strict=True))
                 print(json.dumps(line, ensure_ascii=False, allow_nan=False))
@@ -113,29 +113,29 @@ def streamed(database: Database, query: str) -> Iterator[Row]:
         yield from some
 
 
-def prediction_query(database: Database, given: argparse.Namespace) -> tuple[str, list[str]]:
+def prediction_query(database: Database, args: argparse.Namespace) -> tuple[str, list[str]]:
     """The join, and its columns' names."""
-    scoring = scoring_of(database, given, given.source)
-    columns, name = scoring.scope.columns, given.name or given.output
+    scoring = scoring_of(database, args, args.source)
+    columns, name = scoring.scope.columns, args.name or args.output
     if column_named(name, columns) is not None:
         raise DataError(
             f"{scoring.scope.source.name} has a column '{name}' already, "
             "expected --name to be that of a new column"
         )
     names = list(columns)
-    return scoring.rows(KINDS[given.output], name, names), [*names, name]
+    return scoring.rows(KINDS[args.output], name, names), [*names, name]
 
 
 def scoring_of(
-    database: Database, given: argparse.Namespace, rows: str, join: Join = of_columns
+    database: Database, args: argparse.Namespace, rows: str, join: Join = of_columns
 ) -> Scoring:
     """The models of --models joined to the rows of a source."""
-    models = model_table(database, given.models, given.model_column)
+    models = model_table(database, args.models, args.model_column)
     scope = scope_of(database, find_source(database, rows))
-    pairs = key_pairs(scope, models, keys(given.group_by))
+    pairs = key_pairs(scope, models, keys(args.group_by))
     refuse_several(database, models, [column for column, _ in pairs])
     joined = join(models, scope, pairs, "--group-by")
-    texts = listed(given.features, "features", scope.columns)
+    texts = listed(args.features, "features", scope.columns)
     features, _ = scope.features(texts, ByName(joined.by_name))
     return Scoring(database, scope, joined, features, tuple(pairs))
 
@@ -145,7 +145,7 @@ def key_pairs(
 ) -> list[tuple[str, str]]:
     """Columns of the models, and the SQL over the rows that each equals.
 
-    DataError where models or rows lack one.
+    Raises DataError if models or rows lack one.
     """
     beside = dict(models.others)
     pairs = []

@@ -15,7 +15,7 @@ from tuskml.commands.terminal.rows_arguments import add_database, keys
 from tuskml.commands.terminal.usage import Parser, add_json, describe, files
 from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
-from tuskml.databases.opening import opened
+from tuskml.databases.opening import open_database
 from tuskml.databases.script import run
 from tuskml.errors import DataError
 from tuskml.model.file import save
@@ -75,65 +75,65 @@ def grammar(command: Parser) -> None:
     add_json(command, "print one JSON object about the page")
 
 
-def show_report(given: argparse.Namespace) -> None:
+def show_report(args: argparse.Namespace) -> None:
     """Reads the models, writes the page, and says where."""
     from tuskml.report import page
 
-    check_rows(given)
+    check_rows(args)
     scores = None
-    with opened(given.database) as database:
-        if given.script is None:
-            names, groups = of_table(database, given)
-            if given.rows is not None:
-                scores = scores_of(database, given)
+    with open_database(args.database) as database:
+        if args.script is None:
+            names, groups = of_table(database, args)
+            if args.rows is not None:
+                scores = scores_of(database, args)
         else:
-            names, groups = of_script(database, given)
+            names, groups = of_script(database, args)
     if not groups:
-        raise DataError(f"{given.script or given.models} has no models, expected at least one row")
-    features = split(given.features, "--features") if given.features.strip() else []
+        raise DataError(f"{args.script or args.models} has no models, expected at least one row")
+    features = split(args.features, "--features") if args.features.strip() else []
     check_names(features, groups)
-    what = given.script or given.models
-    where = "" if given.database == ":memory:" else f" in {shown_database(given.database)}"
+    what = args.script or args.models
+    where = "" if args.database == ":memory:" else f" in {shown_database(args.database)}"
     text = page(
         groups,
         keys=names,
         features=features,
-        title=given.title or "Training report",
+        title=args.title or "Training report",
         source=f"{what}{where}",
         scores=scores,
     )
-    save(text, given.output)
+    save(text, args.output)
     size = len(text.encode())
-    if given.json:
-        facts = {"page": str(given.output), "groups": len(groups), "bytes": size}
+    if args.json:
+        facts = {"page": str(args.output), "groups": len(groups), "bytes": size}
         print(json.dumps(facts | {"ok": sum(g.grade == "good" for g in groups)}))
     else:
         count = f"{len(groups):,} group{'s' if len(groups) != 1 else ''}"
-        print(f"{given.output}: {count}, {size / 1024:,.0f} KiB")
+        print(f"{args.output}: {count}, {size / 1024:,.0f} KiB")
 
 
-def check_rows(given: argparse.Namespace) -> None:
-    """What --rows needs."""
-    if given.rows is None and given.label is None:
+def check_rows(args: argparse.Namespace) -> None:
+    """Raises DataError unless --rows has the options that it requires."""
+    if args.rows is None and args.label is None:
         return
     for name, value in (
-        ("--rows", given.rows),
-        ("--label", given.label),
-        ("--features", given.features),
+        ("--rows", args.rows),
+        ("--label", args.label),
+        ("--features", args.features),
     ):
         if not value:
             raise DataError(
                 f"{name} is not given, expected --rows, --label and --features together"
             )
-    if given.script is not None:
+    if args.script is not None:
         raise DataError("--rows is given with --script, expected a table of models: --models")
 
 
-def scores_of(database: Database, given: argparse.Namespace) -> dict[str, Any]:
+def scores_of(database: Database, args: argparse.Namespace) -> dict[str, Any]:
     """The metrics and curves of each group by name, '' where there are no keys."""
-    scoring = scoring_of(database, given, given.rows, of_one_task)
+    scoring = scoring_of(database, args, args.rows, of_one_task)
     classifies = scoring.models.answers().classifies
-    found = scoring.metrics(given.label, curves=classifies)
+    found = scoring.metrics(args.label, curves=classifies)
     if not scoring.keys:
         return {"": found}
     return {shown_key(key): metrics for key, metrics in found.items()}
@@ -146,7 +146,9 @@ def shown_key(key: Any) -> str:
 
 
 def check_names(features: Sequence[str], groups: Sequence["Group"]) -> None:
-    """As many names as some model has features; models of sparse ones may have fewer."""
+    """Raises DataError unless there are as many names as some model has features; sparse
+    models may have fewer.
+    """
     found = sorted({len(group.weights) for group in groups if group.linear})
     if features and found and len(features) not in found:
         counts = f"{found[0]}" if len(found) == 1 else f"from {found[0]} to {found[-1]}"
@@ -163,18 +165,18 @@ def shown_database(database: str) -> str:
     return database.partition("?")[0].rpartition("@")[2].rpartition("/")[2] or "PostgreSQL"
 
 
-def of_table(database: Database, given: argparse.Namespace) -> tuple[list[str], list["Group"]]:
+def of_table(database: Database, args: argparse.Namespace) -> tuple[list[str], list["Group"]]:
     """Names of keys and the models of a table or query."""
     from tuskml.report import group_of
 
-    found = model_table(database, given.models, given.model_column)
-    names = chosen_keys(found, keys(given.group_by))
+    found = model_table(database, args.models, args.model_column)
+    names = chosen_keys(found, keys(args.group_by))
     columns = ", ".join(map(quoted, [*names, found.model]))
     rows = database.models(f"SELECT {columns} FROM {found.source.sql}")
     return names, [group_of(key, value) for key, value in rows]
 
 
-def of_script(database: Database, given: argparse.Namespace) -> tuple[list[str], list["Group"]]:
+def of_script(database: Database, args: argparse.Namespace) -> tuple[list[str], list["Group"]]:
     """Names of keys and the models of the last result that has some."""
     from tuskml.report import group_of
 
@@ -182,11 +184,11 @@ def of_script(database: Database, given: argparse.Namespace) -> tuple[list[str],
         raise DataError("--script runs in DuckDB: make a table with psql, and report its --models")
     last = None
     with bar():
-        for result in run(database.connection, *script(given.script)):
+        for result in run(database.connection, *script(args.script)):
             places = [k for k in range(len(result.names)) if has_models(result.rows, k)]
             last = (result, places[0]) if places else last
     if last is None:
-        raise DataError(f"no result of {given.script} has a column of models, expected SELECT ...")
+        raise DataError(f"no result of {args.script} has a column of models, expected SELECT ...")
     result, place = last
     names = [name for k, name in enumerate(result.names) if k != place]
     groups = [

@@ -49,17 +49,17 @@ def grammar(command: Parser) -> None:
     add_json(command, "print one JSON object")
 
 
-def show_split(given: argparse.Namespace) -> None:
+def show_split(args: argparse.Namespace) -> None:
     """Writes the shards, and prints how many there are."""
     manifest = split(
-        given.database,
-        source=given.source,
-        group_by=keys(given.group_by),
-        into=given.into,
-        shard_bytes=given.shard_bytes,
-        replace=given.replace,
+        args.database,
+        source=args.source,
+        group_by=keys(args.group_by),
+        into=args.into,
+        shard_bytes=args.shard_bytes,
+        replace=args.replace,
     )
-    print(json.dumps(counts(manifest)) if given.json else said(manifest))
+    print(json.dumps(counts(manifest)) if args.json else summary_sentence(manifest))
 
 
 def counts(manifest: Manifest) -> dict[str, Any]:
@@ -73,8 +73,8 @@ def counts(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def said(manifest: Manifest) -> str:
-    """The same in a sentence."""
+def summary_sentence(manifest: Manifest) -> str:
+    """Describes the manifest in a sentence."""
     shards = len(manifest.shards)
     of = f" of {len(manifest.groups):,} groups" if manifest.group_by else ""
     return (

@@ -18,7 +18,7 @@ from tuskml.errors import DataError, OptionError
 
 Execute = Callable[[str, str], Iterator[Result]]
 MAGIC, MAGIC_AT = b"DUCK", 8
-"""What a DuckDB file has behind its checksum."""
+"""The bytes in a DuckDB file that follow its checksum, and their position."""
 EXAMPLES = """
 a tutorial, in memory:
   tuskml sql sql/examples/first_model.sql
@@ -57,23 +57,23 @@ def grammar(command: Parser) -> None:
     add_json(command, "print each result as JSON, an array in one line")
 
 
-def show_script(given: argparse.Namespace) -> None:
+def show_script(args: argparse.Namespace) -> None:
     """Runs a script and prints its results as they come."""
-    file, database = given.file, given.database
+    file, database = args.file, args.database
     if file is not None and is_database(file):
         if database != IN_MEMORY:
             raise DataError(f"{file} is a database, and so is --database {database}: expected one")
         file, database = None, file
-    if given.statements is not None and file is not None:
+    if args.statements is not None and file is not None:
         raise DataError("-c and FILE are given, expected one of them")
-    if file is None and given.statements is None and sys.stdin.isatty():
-        with session(database, given.cluster) as execute:
-            prompt(execute, given.json)
+    if file is None and args.statements is None and sys.stdin.isatty():
+        with session(database, args.cluster) as execute:
+            prompt(execute, args.json)
         return
-    text, name = (given.statements, "command") if given.statements is not None else script(file)
-    with session(database, given.cluster) as execute:
+    text, name = (args.statements, "command") if args.statements is not None else script(file)
+    with session(database, args.cluster) as execute:
         for place, result in enumerate(execute(text, name)):
-            print(result.as_json() if given.json else as_text(result, place))
+            print(result.as_json() if args.json else as_text(result, place))
 
 
 def is_database(file: str) -> bool:
@@ -89,7 +89,7 @@ def is_database(file: str) -> bool:
 
 @contextmanager
 def session(database: str, cluster: str | None = None) -> Iterator[Execute]:
-    """What runs a script, of a name, and yields what its statements return as they come."""
+    """A function that runs a named script, and yields the results of its statements."""
     if database.startswith(URLS):
         if cluster is not None:
             raise OptionError(
@@ -97,9 +97,9 @@ def session(database: str, cluster: str | None = None) -> Iterator[Execute]:
                 "tuskml train --cluster trains rows of PostgreSQL on a cluster"
             )
         from tuskml.databases.extension.script import run_in_postgres
-        from tuskml.databases.postgres_connection import connected
+        from tuskml.databases.postgres_connection import open_connection
 
-        with connected(database) as connection:
+        with open_connection(database) as connection:
             yield partial(run_in_postgres, connection)
     else:
         path = file_of(database, make=True)

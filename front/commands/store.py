@@ -98,61 +98,63 @@ def duration(text: str) -> float:
     return float(int(number) * UNITS[unit])
 
 
-def show_stores(given: argparse.Namespace) -> None:
-    """Runs the action and prints what it found. A model that is not sound is a StoreError."""
+def show_stores(args: argparse.Namespace) -> None:
+    """Runs the action and prints the result. Raises StoreError for a damaged model."""
     from tuskml.kvstore import StoreRoot
     from tuskml.kvstore.roots.names import expanded
 
-    place = None if given.root is None else expanded(given.root)
-    if place is not None and given.action != "import" and not place.is_dir():
+    place = None if args.root is None else expanded(args.root)
+    if place is not None and args.action != "import" and not place.is_dir():
         raise StoreError(
             f"--root is {place}, which does not exist: expected the folder of the stores"
         )
     root = StoreRoot(place)
-    found = _collect(root, given) if given.action == "gc" else _run(root, given)
+    found = _collect(root, args) if args.action == "gc" else _run(root, args)
     lines = [_json(facts) for facts in found]
-    if given.json:
+    if args.json:
         print("[" + ",\n ".join(lines) + "]")
     else:
         for facts in found:
             print(_line(facts))
         if not found:
-            what = f"of {given.model!r} " if given.model else ""
-            end = {"gc": " to remove", "declined": " was removed"}.get(given.action, "")
+            what = f"of {args.model!r} " if args.model else ""
+            end = {"gc": " to remove", "declined": " was removed"}.get(args.action, "")
             print(f"nothing {what}in {root.path}{end}")
     bad = [facts for facts in found if facts.get("error")]
     if bad:
         raise StoreError(f"{len(bad)} of {len(found)} are damaged, the first: {bad[0]['error']}")
 
 
-def _run(root: "StoreRoot", given: argparse.Namespace) -> list[Facts]:
+def _run(root: "StoreRoot", args: argparse.Namespace) -> list[Facts]:
     from tuskml import kvstore
 
-    if given.action == "list":
-        return kvstore.list_stores(root, given.model)
-    if given.action == "partitionings":
-        return kvstore.list_partitionings(root.path, given.model)
-    if given.action == "verify":
-        return list(kvstore.verify_stores(root, given.model))
-    if given.action == "export":
-        return [asdict(kvstore.export_model(root, given.model, given.file))]
-    return [asdict(kvstore.import_model(root, given.model, given.file))]
+    if args.action == "list":
+        return kvstore.list_stores(root, args.model)
+    if args.action == "partitionings":
+        return kvstore.list_partitionings(root.path, args.model)
+    if args.action == "verify":
+        return list(kvstore.verify_stores(root, args.model))
+    if args.action == "export":
+        return [asdict(kvstore.export_model(root, args.model, args.file))]
+    return [asdict(kvstore.import_model(root, args.model, args.file))]
 
 
-def _collect(root: "StoreRoot", given: argparse.Namespace) -> list[Facts]:
-    """Lists what serves nobody, asks, and removes just that; what was removed, or would be."""
+def _collect(root: "StoreRoot", args: argparse.Namespace) -> list[Facts]:
+    """Lists unused objects, asks, and removes just these; returns what was removed, or would
+    be.
+    """
     from tuskml.kvstore import Rules, collect
 
-    rules = Rules(given.older_than, given.keep, given.trainings, _used(given.database))
-    listed = collect(root, given.model, rules, dry_run=True)
+    rules = Rules(args.older_than, args.keep, args.trainings, _used(args.database))
+    listed = collect(root, args.model, rules, dry_run=True)
     found = [asdict(each) for each in listed]
-    if given.dry_run or not listed:
-        return [facts | {"dry": True} for facts in found] if not given.json else found
-    if not given.yes and not _agreed(found, given.json):
-        given.action = "declined"
+    if args.dry_run or not listed:
+        return [facts | {"dry": True} for facts in found] if not args.json else found
+    if not args.yes and not _agreed(found, args.json):
+        args.action = "declined"
         return []
     rules = replace(rules, only={each.path for each in listed})
-    return [asdict(each) for each in collect(root, given.model, rules)]
+    return [asdict(each) for each in collect(root, args.model, rules)]
 
 
 def _used(databases: list[str]) -> set[str]:
@@ -160,26 +162,29 @@ def _used(databases: list[str]) -> set[str]:
     if not databases:
         return set()
     from tuskml.commands.terminal.used_models import used_models
-    from tuskml.databases.opening import opened
+    from tuskml.databases.opening import open_database
 
     found: set[str] = set()
     for each in databases:
-        with opened(each) as database:
+        with open_database(each) as database:
             found |= used_models(database)
     return found
 
 
 def _agreed(found: list[Facts], as_json: bool) -> bool:
-    """Shows what would be removed, and asks; StoreError where there is nobody to ask."""
+    """Shows what would be removed, and asks; raises StoreError without a terminal."""
     out = sys.stderr if as_json else sys.stdout
     for facts in found:
         print(_line(facts | {"dry": True}), file=out)
     size = _size(sum(facts["size"] for facts in found))
-    return asked(f"Remove these {len(found)}, {size}? [y/N] ").strip().lower() in ("y", "yes")
+    return ask_terminal(f"Remove these {len(found)}, {size}? [y/N] ").strip().lower() in (
+        "y",
+        "yes",
+    )
 
 
-def asked(question: str) -> str:
-    """What somebody answers at the terminal; StoreError where there is none."""
+def ask_terminal(question: str) -> str:
+    """The answer typed at the terminal; raises StoreError without one."""
     if not sys.stdin.isatty():
         raise StoreError(
             "there is no terminal to ask on, expected --yes to remove them without a question"
@@ -193,7 +198,7 @@ def _json(facts: Facts) -> str:
 
 
 def _line(facts: Facts) -> str:
-    """One thing in a line for people."""
+    """Describes an object in a line."""
     if "what" in facts:
         return f"{facts['what']}: {'sound' if facts['ok'] else facts['error']}"
     if "partitioning" in facts:

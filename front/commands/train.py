@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tuskml.api.asked import asked_for
+from tuskml.api.call import parse_task
 from tuskml.api.training import options_text, resolve, train
 from tuskml.commands.terminal.bar import training_bar
 from tuskml.commands.terminal.rows_arguments import (
@@ -24,8 +24,8 @@ from tuskml.commands.terminal.rows_arguments import (
 from tuskml.commands.terminal.usage import Parser, add_json, describe, files
 from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
-from tuskml.databases.keeping import is_file, named
-from tuskml.databases.opening import opened
+from tuskml.databases.opening import open_database
+from tuskml.databases.results import is_file, result_name
 from tuskml.databases.script import plain
 from tuskml.errors import ClusterWarning
 from tuskml.groups.execution.choosing import place_given
@@ -74,32 +74,32 @@ def grammar(command: Parser) -> None:
     add_json(command, "print one JSON object per model, one per line")
 
 
-def show_training(given: argparse.Namespace) -> None:
+def show_training(args: argparse.Namespace) -> None:
     """Trains, and prints the models."""
-    expressions = keys(given.group_by)
-    with opened(given.database, given.into is not None) as database:
-        groups = number_of_groups(database, given, expressions)
+    expressions = keys(args.group_by)
+    with open_database(args.database, args.into is not None) as database:
+        groups = number_of_groups(database, args, expressions)
         with training_bar(database, groups), notes_on_stderr():
-            found: Any = trained(database, given, expressions)
-    if given.into is not None:
-        place = "file" if is_file(given.into) else "table"
-        as_text = json.dumps({"models": found, place: given.into}) if given.json else None
-        print(as_text or kept(given, found))
+            found: Any = run_training(database, args, expressions)
+    if args.into is not None:
+        place = "file" if is_file(args.into) else "table"
+        as_text = json.dumps({"models": found, place: args.into}) if args.json else None
+        print(as_text or summary_of_table(args, found))
         return
     names = key_names(expressions)
     rows = in_order(found.items()) if names else [((), found)]
-    if given.json:
+    if args.json:
         for values, model in rows:
             print(as_json(names, values, model))
     elif names:
         print(as_rows(names, rows))
     else:
-        print(table(["field", "value"], about(found, feature_names(given.features))))
+        print(table(["field", "value"], about(found, feature_names(args.features))))
 
 
 @contextmanager
 def notes_on_stderr() -> Iterator[None]:
-    """What happened on a cluster without changing the models, a sentence a line."""
+    """Prints warnings of a cluster that changed no model, one per line."""
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always", ClusterWarning)
         yield
@@ -107,39 +107,39 @@ def notes_on_stderr() -> Iterator[None]:
         print(f"tuskml: {note.message}", file=sys.stderr)
 
 
-def trained(database: Database, given: argparse.Namespace, expressions: Sequence[str]) -> Any:
-    """What `tuskml.train` returns for these arguments."""
+def run_training(database: Database, args: argparse.Namespace, expressions: Sequence[str]) -> Any:
+    """The result of `tuskml.train` for these arguments."""
     return train(
         database.connection,
-        given.task,
-        source=given.source,
-        label=given.label,
-        features=given.features,
-        weight=given.weight,
-        offset=given.offset,
+        args.task,
+        source=args.source,
+        label=args.label,
+        features=args.features,
+        weight=args.weight,
+        offset=args.offset,
         group_by=expressions,
-        into=given.into,
-        replace=given.replace,
-        executor=given.executor,
-        placement=given.placement,
-        finished=given.finished,
-        worker_timeout=given.worker_timeout,
-        **options(given.option),
+        into=args.into,
+        replace=args.replace,
+        executor=args.executor,
+        placement=args.placement,
+        finished=args.finished,
+        worker_timeout=args.worker_timeout,
+        **options(args.option),
     )
 
 
 def number_of_groups(
-    database: Database, given: argparse.Namespace, expressions: Sequence[str]
+    database: Database, args: argparse.Namespace, expressions: Sequence[str]
 ) -> int | None:
     """Counts the groups for the progress bar, if there will be one."""
     if not sys.stderr.isatty() or not isinstance(database, DuckDB):
         return None
     if not expressions:
         return 1
-    found_options = options(given.option)
+    found_options = options(args.option)
     place_given(None, found_options)
-    asked = asked_for(given.task, options_text(found_options))
-    found = resolve(database, asked, given.source, given.label, given.features, expressions)
+    call = parse_task(args.task, options_text(found_options))
+    found = resolve(database, call, args.source, args.label, args.features, expressions)
     columns = ", ".join(sql for _, sql in found.keys)
     (count,) = database.fetch(
         f"SELECT count(*) FROM (SELECT DISTINCT {columns} FROM {found.source.sql})"
@@ -147,9 +147,9 @@ def number_of_groups(
     return int(count)
 
 
-def kept(given: argparse.Namespace, count: int) -> str:
+def summary_of_table(args: argparse.Namespace, count: int) -> str:
     """Returns where the models are."""
-    return f"{count:,} model{'s' if count != 1 else ''} in {named(given.into)}"
+    return f"{count:,} model{'s' if count != 1 else ''} in {result_name(args.into)}"
 
 
 def feature_names(text: str) -> list[str]:
@@ -165,7 +165,7 @@ def as_json(names: Sequence[str], values: Sequence[Any], model: Model | None) ->
 
 
 def as_rows(names: Sequence[str], rows: Sequence[tuple[tuple[Any, ...], Model | None]]) -> str:
-    """One line per model."""
+    """Formats one line per model."""
     head = [*names, "rows", "skipped", "loss", "iterations", "status", "intercept", "coef"]
     lines = []
     for values, model in rows[:MOST_GROUPS]:
@@ -189,7 +189,9 @@ def by_term(model: Model) -> Mapping[str, float] | list[float] | None:
 
 
 def about(model: Model, names: Sequence[str]) -> list[tuple[str, str]]:
-    """One model, a line a fact; coefficients by the features' names where there are as many."""
+    """Describes one model, one fact per line; coefficients by the features' names if their
+    number matches.
+    """
     lines = [
         ("task", model.task),
         ("status", model.status),

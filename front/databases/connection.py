@@ -20,14 +20,14 @@ from tuskml.databases.limits import cursor_of, own_cluster, share_limits
 from tuskml.errors import StoreError
 from tuskml.groups.contract.attachment import attach
 from tuskml.groups.execution.choosing import place_of
-from tuskml.late import late
+from tuskml.lazy import lazy_function
 from tuskml.schedule.forks import held_in_forks
 from tuskml.udas.duckdb import extension_path
 from tuskml.udas.model_fields import MODEL_FIELDS
 
 PATH_BYTES = 4096
 USUAL_EXECUTOR = "CREATE OR REPLACE TEMP MACRO _tusk_executor() AS '{}';"
-"""What remembers where a connection trains by group."""
+"""The macro that stores where a connection trains by group."""
 UNSIGNED = "allow_unsigned_extensions"
 _loading = held_in_forks(threading.RLock())
 
@@ -148,7 +148,9 @@ SELECT path IS NULL AND database_oid = (
 """
 """LOAD makes macros.sql in the database that was opened, if that is in memory."""
 LOADED = "CREATE OR REPLACE TEMP MACRO _tusk_loaded() AS true;"
-"""What `load` leaves in a connection; LOAD alone makes the other macros in memory too."""
+"""The macro that `load` leaves in a connection; LOAD alone makes the other macros in memory
+too.
+"""
 
 
 def is_loaded(connection: duckdb.DuckDBPyConnection) -> bool:
@@ -164,11 +166,11 @@ def ensure_macros(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def run_macros(connection: duckdb.DuckDBPyConnection) -> None:
-    """The SQL that is left to SQL.
+    """Runs the functions that are written in SQL.
 
-    A database file keeps nothing of tuskml: its macros are the connection's own, and a cursor
-    gets them by `load(cursor)`. In memory every cursor sees them. What says that they are there
-    comes last: an interrupt on the way leaves a connection that the next call makes whole.
+    A database file keeps nothing of tuskml: its macros belong to the connection, and a cursor gets
+    them by `load(cursor)`. In memory every cursor sees them. The mark that they exist is made
+    last: the next call completes an interrupted one.
     """
     text = sql_text("macros.sql") + documented_names(connection)
     connection.execute(text)
@@ -210,13 +212,14 @@ def holds(connection: duckdb.DuckDBPyConnection, query: str) -> bool:
 
 
 def for_all_cursors(text: str) -> str:
-    """The macros as the database's own."""
+    """Changes the macros' scope from the connection to the database."""
     return text.replace("TEMP MACRO", "MACRO")
 
 
 SHARED = "tuskml_macros"
-"""A database in memory, beside the one that was opened, whose macros several cursors see. LOAD
-makes it next to a database file where the package does not load the extension (macros.c)."""
+"""A second, in-memory database, whose macros several cursors see. LOAD makes it next to a
+database file if the package does not load the extension (macros.c).
+"""
 IS_SHARED = f"SELECT path IS NULL FROM duckdb_databases() WHERE database_name = '{SHARED}'"
 SEARCHED = """
 SELECT coalesce(nullif(current_setting('search_path'), ''),
@@ -250,7 +253,9 @@ def share_macros(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def see_macros(cursor: duckdb.DuckDBPyConnection) -> bool:
-    """Adds the shared macros to what a cursor searches; whether its configuration allows that."""
+    """Adds the shared macros to a cursor's search path; returns whether its configuration
+    allows that.
+    """
     try:
         path = cursor.execute(SEARCHED).fetchall()[0][0].replace("'", "''")
         cursor.execute(f"SET search_path = '{path},{SHARED}.main'")
@@ -301,7 +306,7 @@ def run_registry_macros(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def registry_macros(connection: duckdb.DuckDBPyConnection) -> str:
-    """Returns the SQL that makes these macros; "" where there is no registry."""
+    """Returns the SQL that makes these macros; "" if there is no registry."""
     if not connection.execute(REGISTRY_SCHEMA).fetchall():
         return ""
     found = connection.execute(REGISTRY).fetchone()
@@ -331,14 +336,15 @@ _library: list[ctypes.CDLL] = []
 
 
 def _write(where: int, account: int, given: Any) -> None:
-    """Called while DuckDB plans `train(...)`. Where something is wrong with what was given, there
-    is no text, and the statement on all rows says what it is."""
+    """Called while DuckDB plans `train(...)`. For invalid arguments there is no text, and the
+    statement on all rows reports the error.
+    """
     with suppress(BaseException):
         with cursor_of(account) as cursor:
             if cursor is None:
                 return
             texts = [part.decode() for part in given[:TEXTS]]
-            text = late("train_statement")(cursor, account, texts)
+            text = lazy_function("train_statement")(cursor, account, texts)
         if text is not None:
             _library[0].tusk_rounds_text(ctypes.c_void_p(where), text.encode())
 

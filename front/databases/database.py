@@ -1,6 +1,7 @@
-"""A database as Python sees it: what is asked of it, and what both kinds answer alike.
+"""The interface of both databases for Python, and their shared functions.
 
-Statements are made of what `text/expressions.py` has checked; names are quoted by each kind.
+Statements consist of expressions that `text/expressions.py` has checked; each kind of database
+quotes names.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,14 +23,14 @@ DATES = ("DATE", "TIMESTAMP")
 
 
 def is_row(type_name: str) -> bool:
-    """Returns whether a value is a row with names, and not what `sparse` returns, which has two
-    lists.
+    """Returns whether a value is a row with names; the result of `sparse`, which has two
+    lists, is not.
     """
     return type_name.upper().startswith("STRUCT") and "]" not in type_name
 
 
 def kind_of(type_name: str) -> str:
-    """What a column can be in a training.
+    """The kind of a column in a training.
 
     `array`, `sparse`, `boolean`, `number`, `category`, `date` or `other`.
     """
@@ -48,7 +49,7 @@ def kind_of(type_name: str) -> str:
 
 
 class Database(Protocol):
-    """What a training asks of a database."""
+    """The interface of a database for trainings."""
 
     connection: Any
 
@@ -57,11 +58,11 @@ class Database(Protocol):
         ...
 
     def columns(self, query: str) -> Columns:
-        """Names and types of a query's columns. TuskError where it is wrong."""
+        """Names and types of a query's columns. Raises TuskError if it is wrong."""
         ...
 
     def relation(self, names: Sequence[str]) -> str | None:
-        """The table or view of these names (schema first) as SQL; None where there is none."""
+        """The table or view of these names (schema first) as SQL; None if there is none."""
         ...
 
     def tables(self) -> list[str]:
@@ -102,7 +103,7 @@ class Database(Protocol):
 
 
 def failure(error: Exception, message: str) -> TuskError:
-    """A database's error in one sentence; of what tuskml itself refuses, without the function."""
+    """A database's error in one sentence; tuskml's own errors without the function."""
     if INTERRUPTED in message or isinstance(error, duckdb.InterruptException):
         return Interrupted(INTERRUPTED)
     for function in FUNCTIONS:

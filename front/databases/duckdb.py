@@ -30,16 +30,16 @@ class DuckDB:
                 ) from error
 
     def fetch(self, query: str) -> list[Row]:
-        """The rows of a query; what goes wrong is one sentence."""
+        """The rows of a query; errors become one sentence."""
         return self.attempt(lambda connection: connection.execute(query).fetchall())
 
     def attempt(self, work: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
-        """What work does with the connection; what goes wrong is one sentence."""
+        """Calls work with the connection; errors become one sentence."""
         try:
             return work(self.connection)
         except duckdb.Error as error:
             raise failure(error, sentence(error)) from error
-        except RuntimeError as error:  # what DuckDB makes of a Ctrl-C that came while it ran
+        except RuntimeError as error:  # DuckDB's error for a Ctrl-C while it ran
             if "interrupt" not in str(error).lower():
                 raise TuskError(f"DuckDB's client failed: {error}") from error
             raise Interrupted(INTERRUPTED) from error

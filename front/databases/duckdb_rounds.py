@@ -42,7 +42,7 @@ def statement(cursor: duckdb.DuckDBPyConnection, given: Sequence[str]) -> str | 
     label, features, weight and offset are SQL expressions, the last two "" without one. Raises
     nothing that the other statement would not.
     """
-    statement_by_name = named(Unloaded(cursor), given)
+    statement_by_name = features_by_name(Unloaded(cursor), given)
     if statement_by_name is not None or any(given[5:7]) or json.loads(given[8]):
         return statement_by_name
     return in_rounds(cursor, given)
@@ -83,13 +83,13 @@ def written(
     groups: DuckRowGroups,
     request: Request[Any, Any],
     texts: tuple[str, str, str],
-    asked: tuple[str, int, str],
+    call: tuple[str, int, str],
 ) -> str | None:
-    """The statement for source, label and features; asked: the task, their number, the options.
+    """The statement for source, label and features; call: the task, their number, the options.
 
-    None where all rows are to be read and nothing is to be explained.
+    None if all rows are to be read and nothing is to be explained.
     """
-    learner, (task, n_features, options) = learner_of(request.task), asked
+    learner, (task, n_features, options) = learner_of(request.task), call
     rounds, whole = None, Whole(task, options)
     if learner.streamed.wanted(request):
         rounds = learner.streamed.rounds(groups.storage, request, n_features)
@@ -107,7 +107,7 @@ def written(
     return f"SELECT {trained} AS _tusk_trained FROM {relation_of(source)}"
 
 
-def named(database: DuckDB, given: Sequence[str]) -> str | None:
+def features_by_name(database: DuckDB, given: Sequence[str]) -> str | None:
     """The statement that trains by name on a list of columns with text or dates among them, or on
     numbers and booleans as numbers; None for other features."""
     source, task, label, _, _, weight, offset, *_ = given
@@ -137,13 +137,17 @@ def taken_by_name(database: DuckDB, given: Sequence[str]) -> tuple[str, str] | N
     relation = relation_of(source)
     listed = ", ".join(f"({text}\n) AS tusk_{place}" for place, text in enumerate(texts))
     kinds = [kind_of(kind) for _, kind in database.columns(f"SELECT {listed} FROM {relation}")]
-    asked = by_name(options)
+    requirements = by_name(options)
     one_row = len(kinds) == 1 and not {"boolean", "number", "category", "date"} & set(kinds)
-    if {"category", "date"} & set(kinds) or (asked.row and not one_row):
+    if {"category", "date"} & set(kinds) or (requirements.row and not one_row):
         names = [unquoted(text) if QUOTED.fullmatch(text) else text for text in texts]
         items = {name: f"({text}\n)" for name, text in zip(names, texts, strict=True)}
         whole = len(items) == len(texts)
-        row = database.row(items | marks_in(database, relation, asked, items)) if whole else None
+        row = (
+            database.row(items | marks_in(database, relation, requirements, items))
+            if whole
+            else None
+        )
     elif set(kinds) == {"boolean", "number"}:
         row, options = database.array([f"({text}\n)::DOUBLE" for text in texts]), with_names
     else:
@@ -159,11 +163,11 @@ def grouped(trained: str, relation: str, keys: str) -> str:
 
 
 def marks_in(
-    database: DuckDB, relation: str, asked: ByName, items: Collection[str]
+    database: DuckDB, relation: str, requirements: ByName, items: Collection[str]
 ) -> dict[str, str]:
     """The columns of a row's cluster and fold by their names, where the row lacks them."""
     there = set(map(str.lower, items))
-    lacking = {name for name in asked.marks.values() if name.lower() not in there}
+    lacking = {name for name in requirements.marks.values() if name.lower() not in there}
     if not lacking:
         return {}
     columns = [name for name, _ in database.columns(f"SELECT * FROM {relation}")]
@@ -172,7 +176,7 @@ def marks_in(
 
 
 def relation_of(source: str) -> str:
-    """What follows FROM, of a table, a query, or a file in quotes."""
+    """The SQL after FROM, for a table, a query, or a quoted file."""
     return f"({'' if QUERY.match(source) else 'FROM '}{source}\n)"
 
 
@@ -183,7 +187,7 @@ class Unloaded(DuckDB):
         self.connection = connection
 
     def fetch(self, query: str) -> list[Row]:
-        """As its base; DataError where a caller's text makes a second statement."""
+        """As in its base; raises DataError if a caller's text adds a second statement."""
         if len(self.connection.extract_statements(query)) != 1:
             raise DataError("the texts make more than one statement, expected expressions")
         return super().fetch(query)
@@ -205,7 +209,7 @@ class Whole:
 
 
 class Text:
-    """The statement's parts; source: what all rows are read from, and label and features."""
+    """The statement's parts; source: the relation of all rows, and label and features."""
 
     def __init__(
         self,
@@ -230,7 +234,7 @@ class Text:
         return said
 
     def whole(self, whole: Whole) -> str:
-        """All of it, with one column, _tusk_trained."""
+        """The whole statement, with one column, _tusk_trained."""
         text = self.database.text
         parts = [self.first_gate()]
         for number in range(len(self.rounds.rounds)):
@@ -256,7 +260,7 @@ class Text:
         )
 
     def all_rows(self) -> str:
-        """All of them, if no round was the last; of files, DuckDB skips by the names of these."""
+        """All rows, if no round was the last; for files, DuckDB skips by their names."""
         places = self.groups.places
         if not places[0].file:
             return f"(FROM {self.relation}\n), (FROM tusk_rest WHERE tusk_open)"

@@ -10,7 +10,7 @@ from tuskml.learners.receiving import Receiver, receiving
 from tuskml.learners.row_groups import Piece, Storage
 
 BLOCK = 256 << 10
-"""Bytes of a block of DuckDB's own storage, the least that it reads."""
+"""Bytes of a block of DuckDB's own storage, its smallest read."""
 TABLE_ROWS = 122_880
 """Rows in a row group of DuckDB's own storage."""
 ALIAS = " AS source"
@@ -19,7 +19,7 @@ FIXED = re.compile(r".*\[(\d+)\]")
 
 @dataclass(frozen=True)
 class Place:
-    """A row group: what to read, the column that numbers its rows, and its first row."""
+    """A row group: its relation, the column that numbers its rows, and its first row."""
 
     relation: str
     column: str
@@ -27,7 +27,7 @@ class Place:
     file: str = ""
 
     def relation_named(self, alias: str) -> str:
-        """What to read, by another name."""
+        """The relation with another alias."""
         return f"{self.relation.removesuffix(ALIAS)} AS {alias}"
 
 
@@ -60,8 +60,8 @@ class DuckRowGroups:
     def rows_of(self, piece: Piece, gate: str, is_open: str) -> str:
         """All columns of one piece's rows, if a column of the one row of gate is true.
 
-        Of a file the row's numbers are known when the join begins, and DuckDB's scan skips by the
-        least and the largest of them; no row is numbered -1. Of a table it skips by constants
+        For a file the row's numbers are known when the join starts, and DuckDB's scan skips by the
+        least and the largest of them; no row is numbered -1. For a table it skips by constants
         only, and reads one vector before it sees that there is nothing to join. The numbers depend
         on the gate, since DuckDB would make a constant list when it plans: 4 MB for each piece.
         """
@@ -79,7 +79,7 @@ class DuckRowGroups:
         )
 
     def where(self, piece: Piece) -> str:
-        """One piece's rows."""
+        """The FROM and WHERE clauses of one piece's rows."""
         place = self.places[piece.row_group]
         begin = place.first + piece.first
         end = begin + piece.n_rows - 1
@@ -89,16 +89,22 @@ class DuckRowGroups:
 def row_groups_of(
     database: DuckDB, source: str, files: Sequence[str], label: str, features: str
 ) -> DuckRowGroups | None:
-    """The row groups of a table, or of Parquet files; None for what has none, such as a view."""
-    asked = f"{label} {features}"
-    found = of_parquet(database, files, asked) if files else of_table(database, source, asked)
+    """The row groups of a table, or of Parquet files; None without any, as for a view."""
+    expressions = f"{label} {features}"
+    found = (
+        of_parquet(database, files, expressions)
+        if files
+        else of_table(database, source, expressions)
+    )
     return None if found is None else DuckRowGroups(database, label, features, *found)
 
 
 def of_parquet(
-    database: DuckDB, files: Sequence[str], asked: str
+    database: DuckDB, files: Sequence[str], expressions: str
 ) -> tuple[list[Place], Storage] | None:
-    """As the files' footers list them; DuckDB reads a column of a row group as a whole."""
+    """Row groups as the files' footers list them; DuckDB reads a column of a row group as a
+    whole.
+    """
     paths = ", ".join(map(database.text, files))
     rows = database.fetch(
         "SELECT file_name, path_in_schema, any_value(row_group_num_rows), "
@@ -106,7 +112,7 @@ def of_parquet(
         "((file_name, row_group_id), (path_in_schema)) ORDER BY file_name, row_group_id"
     )
     columns = [(path.split(",")[0].strip(), float(n)) for _, path, _, n in rows if path]
-    used = [n for name, n in columns if named_in(name, asked)] or [n for _, n in columns]
+    used = [n for name, n in columns if named_in(name, expressions)] or [n for _, n in columns]
     places, sizes = [], []
     before, first = None, 0
     for name, path, size, _ in rows:
@@ -121,16 +127,20 @@ def of_parquet(
     return (places, Storage("parquet", tuple(sizes), sum(used), whole=True)) if places else None
 
 
-def of_table(database: DuckDB, relation: str, asked: str) -> tuple[list[Place], Storage] | None:
+def of_table(
+    database: DuckDB, relation: str, expressions: str
+) -> tuple[list[Place], Storage] | None:
     """Ranges of a table's row ids."""
     found = table_row_groups(database, relation)
     if not found:
         return None
     places, sizes = zip(*found, strict=True)
-    return list(places), table_storage(database, relation, sizes, asked)
+    return list(places), table_storage(database, relation, sizes, expressions)
 
 
-def table_storage(database: DuckDB, relation: str, sizes: Sequence[int], asked: str) -> Storage:
+def table_storage(
+    database: DuckDB, relation: str, sizes: Sequence[int], expressions: str
+) -> Storage:
     """Describes how a table lies on the disk: each column by itself in blocks, from which vectors
     are read.
 
@@ -145,15 +155,15 @@ def table_storage(database: DuckDB, relation: str, sizes: Sequence[int], asked: 
     except TuskError:  # such as a table of another database's format
         found = []
     for name, block in found:
-        if named_in(name, asked):
+        if named_in(name, expressions):
             kept.setdefault(name, set()).add(block)
     blocks = len(set().union(*kept.values())) if kept else 0
     return Storage("table", tuple(sizes), float(blocks * BLOCK), max(len(kept), 1), BLOCK)
 
 
-def named_in(column: str, asked: str) -> bool:
+def named_in(column: str, expressions: str) -> bool:
     """Returns whether expressions may read a column: its name is a word of them, in any case."""
-    return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", asked, re.IGNORECASE) is not None
+    return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", expressions, re.IGNORECASE) is not None
 
 
 def table_row_groups(database: DuckDB, relation: str) -> list[tuple[Place, int]]:

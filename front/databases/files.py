@@ -1,7 +1,7 @@
 """DuckDB files by path or URL: existing ones, and new ones.
 
-One rule for every command and function: what writes into a database makes its file, what only
-reads refuses one that does not exist.
+One rule for every command and function: one that writes into a database makes its file, one that
+only reads rejects a missing file.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ DUCKDB_URL = "duckdb://"
 def file_of(given: str | Path, make: bool = False) -> str:
     """The DuckDB file of a path or of an SQLAlchemy URL, `duckdb:///file`; or ":memory:".
 
-    make: whether it need not exist. DataError where it must, and does not.
+    make: whether it need not exist. Raises DataError if it must, and does not.
     """
     path = str(given)
     if path.startswith(DUCKDB_URL):
@@ -27,7 +27,7 @@ def file_of(given: str | Path, make: bool = False) -> str:
     url = "://" in path
     missing = not url and path != IN_MEMORY and not Path(path).exists()
     if url or (missing and not (make and Path(path).absolute().parent.is_dir())):
-        scheme = path.partition("://")[0]  # what follows may hold a password
+        scheme = path.partition("://")[0]  # the rest may hold a password
         what = f"the URL {scheme}://..." if url else f"{str(given)!r}, a file that does not exist"
         raise DataError(
             f"connection is {what}; expected a DuckDB file, ':memory:' or a URL such as "
@@ -38,7 +38,9 @@ def file_of(given: str | Path, make: bool = False) -> str:
 
 @contextmanager
 def removed_on_failure(path: str) -> Iterator[None]:
-    """What fails within leaves no empty file where none was: a slip of the pen makes none."""
+    """Removes the empty file that a failure within would leave, so that a typing error makes
+    none.
+    """
     new = path != IN_MEMORY and not Path(path).exists()
     try:
         yield

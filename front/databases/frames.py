@@ -23,7 +23,9 @@ _numbers = itertools.count(1)
 
 @runtime_checkable
 class Frame(Protocol):
-    """What hands over its columns by Arrow's C interface: pandas, Polars, Arrow, DuckDB frames."""
+    """An object that exports its columns by Arrow's C interface: pandas, Polars, Arrow, DuckDB
+    frames.
+    """
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """A capsule with a stream of record batches."""
@@ -44,7 +46,7 @@ class LazyFrame(Protocol):
 
 
 def kind_of_frame(frame: object) -> str:
-    """Such as `pandas DataFrame`; of Python's own types the name alone."""
+    """A name such as `pandas DataFrame`; for Python's own types without a package."""
     package, name = type(frame).__module__.partition(".")[0], type(frame).__qualname__
     return name if package == "builtins" else f"{package} {name}"
 
@@ -81,7 +83,9 @@ def form_like(source: object) -> Form:
 
 
 def checked_form(form: str | None, source: object) -> Form:
-    """The form that a caller wants. DataError where it is none, or its package is missing."""
+    """The requested form of the result. Raises DataError if it is unknown, or its package is
+    missing.
+    """
     if form is None:
         form = form_like(source)
     if form not in FORMS:

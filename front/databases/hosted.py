@@ -1,9 +1,9 @@
 """The trainer in a process that is not Python's: DuckDB's command line, Node, Java and others.
 
 The extension starts Python when the first training needs it (`udas/duckdb/hosting/python.c`): in
-the client's process, where it calls `start`, or in a helper process, which calls `serve`. There is
-no connection of Python's to the database: DuckDB's settings are those that the extension read when
-it was loaded.
+the client's process, where it calls `start`, or in a helper process, which calls `serve`. Python
+has no connection to the database: DuckDB's settings are those that the extension read when it was
+loaded.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ class _Request(ctypes.Structure):
 
 
 def start(address: int) -> None:
-    """Gives the extension the trainer, or leaves in the request why there is none.
+    """Gives the extension the trainer, or stores the reason why there is none in the request.
 
     address: of the extension's request, which stays valid during the call.
     """
@@ -38,11 +38,11 @@ def start(address: int) -> None:
 
 
 def serve(channel: int, path: str) -> None:
-    """Trains what another process asks for until that ends, which ends this process too.
+    """Trains the requests of another process until that ends, which ends this process too.
 
     channel: a descriptor, which the extension's library reads
     (`udas/duckdb/hosting/helper/channel.h`); path: of the extension that the other process has
-    loaded. Where this package cannot train for it, the other process gets the reason.
+    loaded. If this package cannot train for it, the other process gets the reason.
     """
     close_above(channel)
     try:
@@ -54,7 +54,9 @@ def serve(channel: int, path: str) -> None:
 
 
 def attached(path: str) -> ctypes.CDLL:
-    """The extension's library, which has the trainer now. ExtensionError for another version."""
+    """The extension's library, which has the trainer now. Raises ExtensionError for another
+    version.
+    """
     library = ctypes.CDLL(path)
     check_version(library, f"run tuskml install in the environment of {path}")
     attach(library, path)
@@ -62,7 +64,9 @@ def attached(path: str) -> ctypes.CDLL:
 
 
 def close_above(descriptor: int) -> None:
-    """Closes what the other process left open; a range up to the limit may be a billion long."""
+    """Closes the descriptors inherited from the other process; a range up to the limit may be
+    a billion long.
+    """
     for other in map(int, os.listdir("/dev/fd")):
         if other > descriptor:
             with contextlib.suppress(OSError):  # the listing's own is closed already
@@ -70,7 +74,7 @@ def close_above(descriptor: int) -> None:
 
 
 def check_version(library: ctypes.CDLL, mend: str) -> None:
-    """The extension and the package must be of one build; mend: what to do if they are not."""
+    """Raises an error unless the extension and the package are of one build; mend: the remedy."""
     library.tusk_version.restype = ctypes.c_char_p
     found = library.tusk_version().decode()
     if found != VERSION:

@@ -1,7 +1,8 @@
-"""What DuckDB's current settings allow tuskml to use.
+"""Limits of tuskml's resources by DuckDB's current settings.
 
 Rows are packed outside DuckDB's own accounts, and its C interface reads no settings: a statement
-that packs much asks here, every 0.1 s at most; one that uses a store asks whether it may.
+that packs much calls the functions here, every 0.1 s at most; one that uses a store asks whether
+it may.
 """
 
 import ctypes
@@ -33,7 +34,7 @@ SELECT current_setting('enable_external_access'), current_setting('allowed_direc
 
 
 class Limits:
-    """One database's settings: what they were, and who can be asked what they are."""
+    """One database's settings: their last values, and the connections that can read them."""
 
     def __init__(self, account: int, library: ctypes.CDLL) -> None:
         self.account, self.library = account, library
@@ -49,7 +50,7 @@ class Limits:
             self.compare(cursor)
 
     def cursors(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """One, of the first connection that is still open; none where all are closed."""
+        """A cursor of the first connection that is still open; none if all are closed."""
         for connection in list(self.connections):
             try:
                 cursor = connection.cursor()
@@ -61,7 +62,7 @@ class Limits:
             return
 
     def read_files(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """What is known where nobody can be asked later."""
+        """Stores the settings for the time when no connection is left."""
         external, allowed, locked = connection.execute(FILES).fetchall()[0]
         self.files = bool(external), list(allowed or ()), bool(locked)
 
@@ -123,14 +124,16 @@ _lock = threading.RLock()
 
 
 def _forget() -> None:
-    """A forked process has copies of its parent's databases, which are not to be asked."""
+    """Forgets all databases: a forked process has copies of its parent's, which must not be
+    used.
+    """
     for account in list(_databases):
         _drop(account)
     _lock.release()
 
 
 def _drop(account: int) -> None:
-    """Nothing stays of a database: another one may come to lie at its addresses."""
+    """Forgets a database: another one may be allocated at its addresses."""
     budget.forget(_databases.pop(account).memory)
 
 
@@ -138,8 +141,9 @@ os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_i
 
 
 def _look(account: int) -> None:
-    """Called by the packer. What goes wrong leaves the limits as they were; a Ctrl-C that comes
-    here ends the statement by the packer's own look at it."""
+    """Called by the packer. Errors leave the limits unchanged; the packer itself checks for a
+    Ctrl-C that arrives here.
+    """
     limits = _databases.get(account)
     if limits is not None:
         with suppress(BaseException):
@@ -151,7 +155,7 @@ _callback = LOOK(_look)
 
 @contextmanager
 def cursor_of(account: int) -> Iterator[duckdb.DuckDBPyConnection | None]:
-    """A connection of its own to the database with this account; None where all are closed."""
+    """A new connection to the database with this account; None if all are closed."""
     limits = _databases.get(account)
     found = limits.cursors() if limits is not None else iter(())
     yield next(found, None)
@@ -191,7 +195,7 @@ def refused(account: int, path: str, move: bool = False) -> str | None:
 
 
 def _ask(account: int, path: bytes, move: int, sentence: Any) -> int:
-    """Called by the extension. Where the settings cannot be read, the answer is no."""
+    """Called by the extension. If the settings cannot be read, the answer is no."""
     try:
         text = refused(account, os.fsdecode(path), bool(move))
     except BaseException:
@@ -207,7 +211,7 @@ _rule = RULE(_ask)
 
 
 def share_limits(connection: duckdb.DuckDBPyConnection, library: ctypes.CDLL) -> None:
-    """Tells the packer what it may use, now and whenever the settings change."""
+    """Reports the packer's limits, now and whenever the settings change."""
     account = connection.execute("SELECT _tusk_account()").fetchall()[0][0]
     library.tusk_set_limits_reader(_callback)
     library.tusk_set_files_rule(_rule)
@@ -229,5 +233,7 @@ def share_limits(connection: duckdb.DuckDBPyConnection, library: ctypes.CDLL) ->
 
 
 def _memory_of(account: int) -> int:
-    """Address of the rows' memory, with which a database's account begins (`struct database`)."""
+    """The address of the rows' memory, the first field of a database's account (`struct
+    database`).
+    """
     return ctypes.c_void_p.from_address(account).value or 0

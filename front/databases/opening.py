@@ -1,4 +1,4 @@
-"""The database behind what a caller gives: a connection, a file, a URL or SQLAlchemy's engine."""
+"""Opens the database of an argument: a connection, a file, a URL or SQLAlchemy's engine."""
 
 import sys
 from collections.abc import Iterator
@@ -20,18 +20,18 @@ URLS = ("postgresql://", "postgres://", "postgresql+psycopg://")
 
 
 @contextmanager
-def opened(connection: object, make: bool = False) -> Iterator[Database]:
-    """The database behind what a caller gives: an open connection, a path, a URL or an engine.
+def open_database(connection: object, make: bool = False) -> Iterator[Database]:
+    """The database of an argument: an open connection, a path, a URL or an engine.
 
-    What is opened here is closed again; what was open stays open. make: whether the caller writes,
-    so that a DuckDB file need not exist.
+    Connections opened here are closed again; others stay open. make: whether the caller writes, so
+    that a DuckDB file need not exist.
     """
     if isinstance(connection, duckdb.DuckDBPyConnection):
         yield DuckDB(connection)
     elif isinstance(connection, str) and connection.startswith(URLS):
-        from tuskml.databases.postgres_connection import connected
+        from tuskml.databases.postgres_connection import open_connection
 
-        with connected(connection.replace("+psycopg://", "://", 1)) as session:
+        with open_connection(connection.replace("+psycopg://", "://", 1)) as session:
             yield Postgres(session)
     elif isinstance(connection, str | Path):
         path = file_of(connection, make)
@@ -43,7 +43,9 @@ def opened(connection: object, make: bool = False) -> Iterator[Database]:
 
 
 def connected_file(path: str) -> duckdb.DuckDBPyConnection:
-    """A connection to a DuckDB file. DataError where it is none, or another process has it."""
+    """A connection to a DuckDB file. Raises DataError if it is not one, or another process has
+    it.
+    """
     try:
         return connect(path)
     except duckdb.Error as error:
@@ -89,17 +91,20 @@ def _through_sqlalchemy(connection: Any) -> Iterator[Database]:
     from sqlalchemy import URL, Connection
 
     if isinstance(connection, URL):
-        with opened(connection.render_as_string(hide_password=False)) as found:
+        with open_database(connection.render_as_string(hide_password=False)) as found:
             yield found
     elif isinstance(connection, Connection):
-        with opened(connection.connection.driver_connection) as found:
+        with open_database(connection.connection.driver_connection) as found:
             yield found
     elif connection.dialect.name == "duckdb":
-        with closing(connection.raw_connection()) as raw, opened(raw.driver_connection) as found:
+        with (
+            closing(connection.raw_connection()) as raw,
+            open_database(raw.driver_connection) as found,
+        ):
             yield found
     else:
         with (
             connection.begin() as within,
-            opened(within.connection.driver_connection) as found,
+            open_database(within.connection.driver_connection) as found,
         ):
             yield found

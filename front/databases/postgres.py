@@ -8,7 +8,7 @@ from tuskml.databases.database import Columns, Row, failure, kind_of
 from tuskml.errors import ExtensionError
 from tuskml.model.model import FIELDS, Model
 from tuskml.text.expressions import quoted
-from tuskml.text.mistyped import explained
+from tuskml.text.type_errors import explain_message
 
 if TYPE_CHECKING:
     import psycopg
@@ -49,7 +49,9 @@ class Postgres:
         return str(self.connection.info.encoding)
 
     def _run(self, query: str) -> "psycopg.Cursor[Any]":
-        """A statement in a transaction of its own, or below the caller's: it spoils none."""
+        """Runs a statement in a transaction or savepoint of its own, so that a failure does
+        not abort the caller's.
+        """
         import psycopg
         from psycopg.rows import tuple_row
 
@@ -61,7 +63,7 @@ class Postgres:
             raise
         except psycopg.Error as error:
             message = error.diag.message_primary or str(error)
-            raise failure(error, explained(" ".join(message.split()))) from error
+            raise failure(error, explain_message(" ".join(message.split()))) from error
         return cursor
 
     def execute(self, statement: str) -> None:

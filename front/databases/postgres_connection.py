@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tuskml.errors import ExtensionError
-from tuskml.text.mistyped import explained
+from tuskml.text.type_errors import explain_message
 
 if TYPE_CHECKING:
     import psycopg
 
 
 @contextmanager
-def connected(database: str) -> Iterator["psycopg.Connection"]:
+def open_connection(database: str) -> Iterator["psycopg.Connection"]:
     """A connection; errors of the server become one sentence."""
     try:
         import psycopg
@@ -28,7 +28,7 @@ def connected(database: str) -> Iterator["psycopg.Connection"]:
         with connection:
             try:
                 yield connection
-            except KeyboardInterrupt:  # psycopg cancels only what it waits for
+            except KeyboardInterrupt:  # psycopg cancels only statements that it waits for
                 connection.cancel()
                 raise
     except psycopg.Error as error:
@@ -36,7 +36,9 @@ def connected(database: str) -> Iterator["psycopg.Connection"]:
 
 
 def conninfo(database: str) -> str:
-    """What libpq connects to: a URL or its own notation as given, else a database's name."""
+    """The connection string of libpq: a URL or its own notation unchanged, else a database's
+    name.
+    """
     from psycopg.conninfo import make_conninfo
 
     if not database or "=" in database or "://" in database:
@@ -74,7 +76,7 @@ def account(name: str) -> int | None:
 def sentence(error: "psycopg.Error") -> str:
     """The server's message and its hint, on one line."""
     message = error.diag.message_primary or str(error)
-    explanation = explained(message)
+    explanation = explain_message(message)
     if explanation != message:
         return explanation
     hint = error.diag.message_hint

@@ -11,28 +11,28 @@ from typing import Any
 import duckdb
 
 from tuskml.errors import Interrupted, TuskError
-from tuskml.text.mistyped import explained
 from tuskml.text.table import table
+from tuskml.text.type_errors import explain_message
 
 MOST_ROWS = 100
 INTERRUPTED = "the training was interrupted"
 NEAR = re.compile(r'\n\s*(?:Did you mean|Candidate (?:bindings|Entries):) ("[^"]+"(?:, "[^"]+")*)')
-"""The names that DuckDB thinks near, in a line of their own."""
+"""DuckDB's suggestions of names, in a line of their own."""
 PYTHON_OBJECT = re.compile(
     r'Python Object "([^"]*)" .* not suitable for replacement scans', re.DOTALL
 )
-"""What DuckDB says of a table that is not there when a variable of ours has its name."""
+"""DuckDB's error for a missing table if a Python variable has its name."""
 BLANK = re.compile(r"(\s|--[^\n]*(\n|$)|/\*.*?\*/)*", re.DOTALL)
 """Space and comments, which belong to the statement before or behind them as DuckDB likes."""
 
 
 class ScriptError(TuskError):
-    """A statement that failed: what, and in which line of which file."""
+    """A statement that failed: the error, the line and the file."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a statement returned: column names and rows."""
+    """The result of a statement: column names and rows."""
 
     names: list[str]
     rows: list[tuple[Any, ...]]
@@ -83,10 +83,10 @@ def sentence(error: Exception) -> str:
         return f"Table with name {ours[1]} does not exist"
     kind, colon, rest = message.partition("Error: ")
     plain = rest if colon and rest.strip() and len(kind.split()) <= 4 else message
-    explanation = explained(plain)
+    explanation = explain_message(plain)
     if explanation == plain:
         first = plain.split("\n\n")[0].splitlines()[0]
-        explanation = explained(first)
+        explanation = explain_message(first)
     near = NEAR.search(message)
     return (
         f"{explanation.rstrip('!.')}; did you mean {near[1].replace(chr(34), chr(39))}?"
@@ -96,7 +96,7 @@ def sentence(error: Exception) -> str:
 
 
 def statements(text: str, name: str) -> Iterator[tuple[int, Any]]:
-    """Each statement and the line that it begins in."""
+    """Yields each statement and the line of its start."""
     try:
         found = duckdb.extract_statements(text)
     except duckdb.Error as error:
@@ -116,10 +116,10 @@ def statements(text: str, name: str) -> Iterator[tuple[int, Any]]:
 def run(
     connection: duckdb.DuckDBPyConnection, text: str, name: str = "script"
 ) -> Iterator[Result]:
-    """Runs a script and yields what its statements return.
+    """Runs a script and yields the results of its statements.
 
     The whole script is parsed before its first statement runs; a statement that fails ends it.
-    Interrupted after a Ctrl-C, of which DuckDB makes a RuntimeError.
+    Raises Interrupted after a Ctrl-C, which DuckDB reports as a RuntimeError.
     """
     for line, statement in statements(text, name):
         try:

@@ -1,4 +1,4 @@
-"""Where rows come from, and what expressions over their columns may say.
+"""Sources of rows, and the allowed expressions over their columns.
 
 A source is a table, a query, Parquet files or a frame; columns and expressions are checked against
 it before a statement is made of them.
@@ -39,7 +39,7 @@ COLUMN = re.compile(r'column "([^"]+)"|Referenced column "([^"]+)"', re.IGNORECA
 
 @dataclass(frozen=True)
 class Source:
-    """Where rows come from: what follows FROM, and what a caller calls it.
+    """A source of rows: the SQL after FROM, and its name for errors.
 
     files: of Parquet; table: whether it is a table or view.
     """
@@ -51,11 +51,11 @@ class Source:
 
 
 def scope_of(database: Database, source: Source) -> "Scope":
-    """The columns of a source. DataError for a query that is wrong."""
+    """The columns of a source. Raises DataError for a query that is wrong."""
     try:
         return Scope(database, source, dict(database.columns(f"SELECT * FROM {source.sql}")))
     except DataError as error:
-        lost = RELATION.search(str(error))  # DuckDB says itself what is near
+        lost = RELATION.search(str(error))  # DuckDB's message has the nearest name
         near = nearest(lost[1], database.tables()) if lost else ""
         if not near:
             raise
@@ -81,9 +81,9 @@ def listed(given: str | Sequence[str], what: str, columns: Collection[str] = ())
 
 @contextmanager
 def rows_of(database: Database, given: Rows) -> Iterator[Source]:
-    """What follows FROM; a frame can be read while the context lasts.
+    """The SQL after FROM; a frame can be read while the context lasts.
 
-    NaN in a frame is a missing value, whatever made the frame: pandas cannot tell them apart.
+    NaN in a frame is a missing value, as pandas cannot tell them apart.
     """
     if isinstance(given, str | PathLike | list | tuple):
         yield find_source(database, given)
@@ -99,7 +99,7 @@ def rows_of(database: Database, given: Rows) -> Iterator[Source]:
 
 
 def without_nan(database: Database, name: str) -> str:
-    """What follows FROM for a frame: NaN of its numbers is NULL, as DuckDB has it of pandas'."""
+    """The SQL after FROM for a frame: NaN becomes NULL, as DuckDB does for pandas."""
     columns = database.columns(f"SELECT * FROM {quoted(name)}")
     floats = [quoted(column) for column, kind in columns if kind in ("FLOAT", "DOUBLE")]
     if not floats:
@@ -156,7 +156,7 @@ def parquet(database: Database, paths: list[str]) -> Source:
 
 
 def has_parquet(file: Path) -> bool:
-    """Returns whether a file begins as Parquet does; True where that cannot be seen."""
+    """Returns whether a file starts like a Parquet file; True if it cannot be read."""
     try:
         with file.open("rb") as opened:
             return opened.read(len(MAGIC)) in (MAGIC, ENCRYPTED)
@@ -165,7 +165,7 @@ def has_parquet(file: Path) -> bool:
 
 
 def bare(sql: str) -> str:
-    """What a caller wrote, of an expression that stands in parentheses here."""
+    """The caller's text of an expression that has parentheses here."""
     return sql[1:-1] if sql.startswith("(") and sql.endswith(")") else sql
 
 
@@ -211,7 +211,9 @@ class Scope:
         return [kind for _, kind in found]
 
     def wrong(self, sql: Sequence[str], what: str, error: str) -> str:
-        """What is wrong with one of some expressions, of which the database says error."""
+        """The message for the first faulty expression of several, for which the database
+        raised error.
+        """
         spaced = [column for column in self.columns if not is_name(column)]
         for text in map(bare, sql):
             if nearest(text, spaced) and text not in self.columns and self.fails(text):
@@ -245,7 +247,7 @@ class Scope:
         return ", ".join(list(self.columns)[:12]) + (", ..." if len(self.columns) > 12 else "")
 
     def number(self, text: str, what: str) -> str:
-        """A column or an expression that is a number. DataError for other types."""
+        """A column or an expression that is a number. Raises DataError for other types."""
         sql = self.sql(text, what)
         (kind,) = self.types([sql], what)
         if kind_of(kind) != "number":
@@ -264,8 +266,9 @@ class Scope:
         return tuple(found)
 
     def label(self, text: str, may_be_text: bool = False, remedy: str = "") -> str:
-        """The label: a number or a boolean, or where that is allowed text. remedy: what the error
-        about other types adds."""
+        """The label: a number or a boolean, or where that is allowed text. remedy: the advice
+        for other types.
+        """
         sql = self.sql(text, "label")
         (kind,) = self.types([sql], "label")
         if may_be_text and kind_of(kind) == "category":
@@ -288,12 +291,13 @@ class Scope:
         self.types([sql], "group_by")
         return name or column_named(text, self.columns) or expression, sql
 
-    def features(self, texts: Sequence[str], asked: ByName = LISTED) -> tuple[str, int | None]:
-        """One array, what `sparse` returns or a row with names; how many features, where they are
-        an array of what is listed, and 0 for a row.
+    def features(
+        self, texts: Sequence[str], requirements: ByName = LISTED
+    ) -> tuple[str, int | None]:
+        """One array, a result of `sparse` or a row with names; and the number of features, if they
+        are an array of listed columns, and 0 for a row.
 
-        asked: whether columns are a row whatever they are, and which columns are in it that are
-        no features.
+        requirements: whether columns must form a row, and columns in it that are not features.
         """
         if not texts:
             raise DataError("features is an empty list, expected columns or SQL expressions")
@@ -308,17 +312,19 @@ class Scope:
                     f"feature {text!r} is of type {kind}, expected a number, a boolean, text or a "
                     "date, or one array alone"
                 )
-        if asked.row or {"category", "date"} & set(found):
+        if requirements.row or {"category", "date"} & set(found):
             names = [column_named(text, self.columns) or text for text in texts]
-            return self.database.row(self.marked(dict(zip(names, sql, strict=True)), asked)), 0
+            return self.database.row(
+                self.marked(dict(zip(names, sql, strict=True)), requirements)
+            ), 0
         pairs = zip(sql, kinds, strict=True)
         items = [self.database.as_double(text, kind) for text, kind in pairs]
         return self.database.array(items), len(items)
 
-    def marked(self, row: dict[str, str], asked: ByName) -> dict[str, str]:
+    def marked(self, row: dict[str, str], requirements: ByName) -> dict[str, str]:
         """A row's expressions by name, with the columns of its cluster and its fold."""
         found = dict(row)
-        for option, name in asked.marks.items():
+        for option, name in requirements.marks.items():
             column = column_named(name, self.columns)
             if column is None and name not in found:
                 raise DataError(self.no_column(name, f"option '{option}'"))

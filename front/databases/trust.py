@@ -1,4 +1,4 @@
-"""What DuckDB needs to trust the extension: a repository with the public key that signed it.
+"""A repository by which DuckDB trusts the extension, with the public key that signed it.
 
 DuckDB 2.0 loads an extension from a repository whose key was pinned, in a connection that allows
 signed extensions alone. Its build signs the extension (`scripts/build/signing.py`) and leaves the
@@ -34,7 +34,7 @@ from tuskml.user_folders import cache_folder, data_folder
 NAME = "tuskml"
 FILE = "tuskml.duckdb_extension"
 NOTE = "tuskml.python"
-"""Which Python trains: `udas/duckdb/hosting/python_home.c` reads it."""
+"""The file that names the Python to train with: `udas/duckdb/hosting/python_home.c` reads it."""
 DIRECTORY = "extension_repository_directory"
 DIRECTORIES = "extension_directories"
 DUCKDB_FOLDER = "~/.duckdb/extensions"
@@ -50,8 +50,8 @@ FROM pragma_version(), pragma_platform()
 class Repository:
     """A repository of DuckDB's extensions.
 
-    keys: the folder of pinned keys; extensions: that of installed extensions; prefix: what DuckDB
-    installs from, `VERSION/PLATFORM/tuskml.duckdb_extension` below it.
+    keys: the folder of pinned keys; extensions: that of installed extensions; prefix: the URL that
+    DuckDB installs from, `VERSION/PLATFORM/tuskml.duckdb_extension` below it.
     """
 
     name: str
@@ -73,12 +73,12 @@ class Repository:
         return sorted(self.extensions.glob(f"*/*/repositories/{self.name}/{FILE}"))
 
     def settings(self) -> dict[str, Any]:
-        """With these a connection finds it in a folder that is not DuckDB's own."""
+        """The settings by which a connection finds a repository outside DuckDB's own folder."""
         return {DIRECTORY: str(self.keys), DIRECTORIES: [DUCKDB_FOLDER, str(self.extensions)]}
 
 
 def is_possible() -> bool:
-    """Whether this DuckDB knows repositories with pinned keys."""
+    """Returns whether this DuckDB knows repositories with pinned keys."""
     return int(duckdb.__version__.split(".")[0]) >= 2
 
 
@@ -100,7 +100,7 @@ def own_platform() -> str:
 
 
 def of_user() -> Repository:
-    """That of `tuskml install`."""
+    """The repository of `tuskml install`."""
     duckdb_home = Path.home() / ".duckdb"
     return Repository(
         NAME,
@@ -111,7 +111,7 @@ def of_user() -> Repository:
 
 
 def is_ready(repository: Repository) -> bool:
-    """Whether this DuckDB loads the package's file from it."""
+    """Returns whether this DuckDB loads the package's file from it."""
     try:
         file = repository.installed(*looked_for())
         pinned = json.loads(repository.pinned.read_text())["public_keys"]
@@ -142,10 +142,10 @@ def fingerprint() -> str:
 
 @cache
 def of_package() -> Repository:
-    """That of `tuskml.connect()`, made where it is not there yet.
+    """The repository of `tuskml.connect()`, made if it is missing.
 
-    It is in the user's cache folder, or where nothing can be written there in a folder that this
-    process removes when it ends.
+    It is in the user's cache folder, or if that is not writable in a folder that this process
+    removes when it ends.
     """
     path = extension_path()
     pair = (str(path), "\n".join([public_key(), *looked_for()]))
@@ -169,7 +169,7 @@ def below(folder: Path, name: str) -> Repository:
 
 
 def make_at(target: Path, name: str) -> None:
-    """Makes a repository in a new folder and moves it to its place whole.
+    """Makes a repository in a new folder and moves it to its path when complete.
 
     Another process may be first; then both are the same.
     """
@@ -190,7 +190,7 @@ def forget_older(folder: Path, package: str, kept: Path) -> None:
 
 
 def of_process(package: str) -> Repository:
-    """One in a folder that is removed at the end of this process."""
+    """A repository in a folder that is removed at the end of this process."""
     import atexit
 
     folder, process = tempfile.mkdtemp(prefix="tuskml-"), os.getpid()
@@ -238,7 +238,7 @@ def make(repository: Repository, versions: tuple[str, ...] = ()) -> None:
 
 
 def information(file: Path) -> Path:
-    """What DuckDB keeps about an installed extension."""
+    """The path of DuckDB's information on an installed extension."""
     return file.with_name(f"{file.name}.info")
 
 
@@ -252,7 +252,7 @@ def link(path: Path) -> None:
 
 
 def remove(repository: Repository) -> list[Path]:
-    """Removes the repository and what was installed from it; what was removed."""
+    """Removes the repository and the extensions installed from it; returns the removed paths."""
     gone = [repository.pinned] if repository.pinned.exists() else []
     repository.pinned.unlink(missing_ok=True)
     folders = [file.parent for file in repository.all_installed()]
@@ -303,5 +303,5 @@ def loaded_from(connection: duckdb.DuckDBPyConnection) -> Iterator[Path]:
 
 
 def is_own(path: Path) -> bool:
-    """Whether it is the package's file."""
+    """Returns whether it is the package's file."""
     return path.exists() and path.samefile(extension_path())

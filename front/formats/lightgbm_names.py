@@ -1,8 +1,8 @@
-"""Categories by name in LightGBM's text: the last line `pandas_categorical`, both ways.
+"""Categories by name in LightGBM's text: the last line `pandas_categorical`, read and written.
 
-It has a list of levels for each column that is a category, in the order of the columns. LightGBM's
-Python package gives a level of a frame its place in that list, and an unknown or missing one NaN,
-which a split of categories sends right. tuskml does the same with levels that it does not know
+It has a list of levels for each categorical column, in the order of the columns. LightGBM's Python
+package gives a level of a frame its index in that list, and an unknown or missing one NaN, which a
+split of categories sends right. tuskml does the same with unknown levels
 (`udas/scalars/named/named.c`).
 """
 
@@ -21,8 +21,8 @@ Column = Mapping[str, Any]
 
 
 def columns_of(preparation: str | None) -> list[Column]:
-    """The columns of a model of rows with names, each of which is one feature; none of a model of
-    lists. DataError for features that are made of columns in another way.
+    """The columns of a model of rows with names, each of which is one feature; none for a
+    model of lists. Raises DataError for features that are derived from columns in another way.
     """
     if preparation is None:
         return []
@@ -37,7 +37,7 @@ def columns_of(preparation: str | None) -> list[Column]:
 
 
 def infos_of(columns: Sequence[Column], n_features: int) -> list[str]:
-    """LightGBM's `feature_infos`: the range of a number, the places of levels."""
+    """LightGBM's `feature_infos`: the range of a number, the indices of levels."""
     if not columns:
         return ["[-inf:inf]"] * n_features
     return [
@@ -62,7 +62,7 @@ def levels_of(column: Column) -> list[Any]:
 
 
 def fills_of(preparation: str | None, columns: Iterable[Column]) -> list[float]:
-    """What a missing number of each column counts as; NaN where it stays missing."""
+    """The value of a missing number in each column; NaN where it stays missing."""
     filled = preparation is not None and json.loads(preparation).get("missing") in FILLED
     return [
         float(one["fill"]) if filled and one["kind"] == "number" and "fill" in one else math.nan
@@ -92,10 +92,10 @@ def refuse_missing(column: Column) -> NoReturn:
 def preparation_of(
     text: str, names: Sequence[str], infos: Sequence[str], by_level: Iterable[int]
 ) -> str | None:
-    """The preparation of a text with levels by name; None of one without.
+    """The preparation for a text with levels by name; None without any.
 
-    names, infos: of the features; by_level: places of features that splits send by level.
-    DataError if there are not as many lists of levels as categories, ValueError if they are
+    names, infos: of the features; by_level: indices of features that splits send by level. Raises
+    DataError unless there are as many lists of levels as categories, ValueError if they are
     damaged.
     """
     lists = lists_in(text)
@@ -124,7 +124,7 @@ def lists_in(text: str) -> list[list[Any]]:
 
 
 def categories_in(infos: Sequence[str], by_level: set[int], n_lists: int) -> set[int]:
-    """Says which features are categories; those that are constant have no info of their own."""
+    """The categorical features; constant ones have no info of their own."""
     found = by_level | {k for k, one in enumerate(infos) if one != "none" and one[:1] != "["}
     constant = {k for k, one in enumerate(infos) if one == "none"} - found
     if len(found) + len(constant) == n_lists:

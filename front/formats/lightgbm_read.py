@@ -37,9 +37,9 @@ Fields = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Booster:
-    """What a text says. trees: their nodes as in `learners.trees.forest.trees_in`, those of one
-    round one behind the other; margins: one, or one for each of more than two classes; sets: of
-    levels, behind each other, in which the values of splits by level are places.
+    """The content of a text. trees: their nodes as in `learners.trees.forest.trees_in`, those
+    of one round consecutive; margins: one, or one for each of more than two classes; sets: of
+    levels, concatenated, into which the values of splits by level are indices.
     """
 
     objective: str
@@ -63,7 +63,7 @@ class Booster:
 
 
 def read(text: str) -> Booster:
-    """What a text says. DataError for text that is damaged, or has what tuskml's trees have not:
+    """Reads a text. Raises DataError if it is damaged, or has parts that tuskml's trees lack:
     linear leaves, averages of trees, other objectives.
     """
     if not isinstance(text, str):
@@ -74,7 +74,7 @@ def read(text: str) -> Booster:
     head, *trees = sections
     try:
         return with_names(text, head, booster(head, trees))
-    except DataError:  # it says what tuskml's trees have not
+    except DataError:  # it names the unsupported part
         raise
     except (KeyError, IndexError, ValueError, OverflowError) as error:
         raise DataError(f"the text is damaged ({error!r}), {EXPECTED}") from error
@@ -97,7 +97,9 @@ def sections_of(text: str) -> Iterator[dict[str, str]]:
 
 
 def booster(head: Fields, sections: Sequence[Fields]) -> Booster:
-    """The same of the text's parts; ValueError and KeyError where they are damaged."""
+    """Builds the booster of the text's parts; raises ValueError and KeyError if they are
+    damaged.
+    """
     if "average_output" in head:
         raise DataError("the trees are averaged, expected trees that are added up, such as gbdt's")
     objective, factor, margins = objective_of(head)
@@ -115,7 +117,7 @@ def booster(head: Fields, sections: Sequence[Fields]) -> Booster:
 
 
 def with_names(text: str, head: Fields, found: Booster) -> Booster:
-    """The same with the names of its levels."""
+    """Adds the names of levels to the booster."""
     by_level = {int(one) for tree in found.trees for one in tree[splits_by_level(tree), 0]}
     infos = head.get("feature_infos", "").split()
     made = preparation_of(text, found.features, infos, by_level)
@@ -174,7 +176,7 @@ SIDES = ("left", "right")
 
 
 def refuse_kinds(given: Fields) -> None:
-    """DataError for a tree of another kind."""
+    """Raises DataError for a tree of another kind."""
     if int(given.get("is_linear", "0")):
         raise DataError(
             "a tree has linear leaves, expected one number per leaf: linear_tree=false"
@@ -204,7 +206,7 @@ def splits_of(given: Fields, n: int, n_features: int, sets: list[float]) -> Floa
 
 
 def sets_of(given: Fields, numbers_of_sets: Floats, sets: list[float]) -> list[int]:
-    """Adds the sets of a tree's splits of categories. Returns where each begins."""
+    """Adds the sets of a tree's splits of categories. Returns their starts."""
     begins: list[int] = []
     if not len(numbers_of_sets):
         return begins
@@ -231,7 +233,7 @@ def numbers(given: Fields, name: str, n: int) -> Floats:
 
 
 def add_counts(table: Floats) -> None:
-    """The rows of splits, which are those of their leaves."""
+    """Sets the rows of splits to the sums over their leaves."""
     for place in range(len(table) - 1, -1, -1):
         if table[place, 0] >= 0:
             table[place, 4] = table[place + 1, 4] + table[int(table[place, 2]), 4]

@@ -1,8 +1,8 @@
 """Boosted trees in LightGBM's text format (version 4), which `lightgbm.Booster` reads.
 
 The margin before the first tree is added to the leaves of the first tree, as LightGBM itself does.
-Missing values are NaN, on the side that training chose, or where the number that stands for them
-goes. Splits of categories are by the numbers of their levels, whose names are in the last line
+Missing values are NaN, on the side that training chose, or on that of the number that replaces
+them. Splits of categories are by the numbers of their levels, whose names are in the last line
 (`lightgbm_names.py`). The format has no labels: classes are 0, 1, ... in it.
 """
 
@@ -39,10 +39,10 @@ NAN_IS_MISSING, DEFAULT_LEFT, BY_CATEGORY = 8, 2, 1
 
 
 def write(model: Model, unseen_as_missing: bool = False) -> str:
-    """The text of a model. DataError for another kind of model, and for what the format cannot
-    say.
+    """The text of a model. Raises DataError for another kind of model, and for features that the
+    format lacks.
 
-    unseen_as_missing: LightGBM may take levels that training did not see for missing ones.
+    unseen_as_missing: LightGBM may treat levels that training did not see as missing.
     """
     refuse(model)
     classes = len(model.classes or ())
@@ -70,7 +70,7 @@ def write(model: Model, unseen_as_missing: bool = False) -> str:
 
 
 def refuse(model: Model) -> None:
-    """DataError for a model that the format cannot hold."""
+    """Raises DataError for a model that the format cannot hold."""
     if model.task not in OF_TREES:
         raise DataError(f"the model is '{model.task}', expected boosted trees")
     if model.options.get("objective") == "gini":
@@ -91,7 +91,7 @@ def sent_as_filled(model: Model, tree: Floats, columns: Sequence[Column]) -> Flo
 
 @dataclass(frozen=True)
 class Levels:
-    """What splits by level send where, as LightGBM does: missing and new levels go right.
+    """The sides of levels at splits, by LightGBM's rule: missing and new levels go right.
 
     left: of each such split of a tree the levels that go left; turned: whether its sides are
     exchanged, (splits,), of all splits.
@@ -102,8 +102,8 @@ class Levels:
 
 
 def levels_of(model: Model, tree: Floats, columns: Sequence[Column], unseen: bool) -> Levels:
-    """The levels of a tree. DataError where a split sends missing levels left, new ones right, and
-    it is not said that new ones count as missing: unseen.
+    """The levels of a tree. Raises DataError if a split sends missing levels left, new ones
+    right, and it is not said that new ones count as missing: unseen.
     """
     splits = tree[tree[:, 0] >= 0]
     found = Levels([], np.zeros(len(splits), bool))

@@ -1,4 +1,4 @@
-"""What a model makes of a margin, by its task and options."""
+"""The answers of a model to a margin, by its task and options."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ Kind = Literal["predict", "predict_proba", "decision", "predict_class"]
 
 @dataclass(frozen=True)
 class Answers:
-    """What a model makes of a margin: one of two classes, or a number by its response.
+    """The answers of a model to a margin: one of two classes, or a number by its response.
 
-    classifies: whether it predicts a class; response: `identity`, `exp` or `logistic`;
-    factorizes: whether rows are [user, item].
+    classifies: whether it predicts a class; response: `identity`, `exp` or `logistic`; factorizes:
+    whether rows are [user, item].
     """
 
     classifies: bool
@@ -38,9 +38,8 @@ class Answers:
 def answers_of(task: str, options: Mapping[str, Any], classifies: bool) -> Answers:
     """Returns how models of a task predict, as `udas/scalars/models/model.c` reads it.
 
-    options: the model's, in which a task of the user's own names its response; classifies: whether
-    the model has classes, where the task is not one of tuskml's. DataError for a model that says
-    neither.
+    options: the model's, in which a custom task names its response; classifies: whether the model
+    has classes, for a custom task. Raises DataError for a model that says neither.
     """
     known = TASKS.get(task)
     if known is not None:

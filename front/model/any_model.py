@@ -18,7 +18,7 @@ def model_in(given: Any) -> Model:
     """The one model. Of a classifier it has the names of `classes_`, and predicts these: as
     numbers, or by their names.
 
-    DataError if it is not a model, is not fitted, or has a model per class.
+    Raises DataError if it is not a model, is not fitted, or has a model per class.
     """
     if isinstance(given, Model):
         return given

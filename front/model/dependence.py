@@ -1,4 +1,4 @@
-"""What predictions owe to a feature: by shuffling it, and by setting it."""
+"""The dependence of predictions on a feature: by shuffling it, and by setting it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -48,8 +48,8 @@ def permutation_importance(
     """The importance of each column of X (L. Breiman, Random forests, Machine Learning 45, 2001).
 
     X: (n, d), as `Model.predict` takes it; y: (n,), labels as the model has them. The loss is the
-    mean squared error, or the log loss where the model has probabilities. DataError for lengths
-    that differ.
+    mean squared error, or the log loss where the model has probabilities. Raises DataError for
+    lengths that differ.
     """
     y = np.asarray(y)
     if len(X) != len(y) or not len(y):
@@ -60,7 +60,7 @@ def permutation_importance(
     for j in range(len(names)):
         for k in range(repeats):
             order = random.permutation(len(y))
-            rise[j, k] = loss_of(model, replaced(X, j, column_at(X, j)[order]), y) - loss
+            rise[j, k] = loss_of(model, with_column(X, j, column_at(X, j)[order]), y) - loss
     return Importance(names, rise.mean(axis=1), rise.std(axis=1), loss)
 
 
@@ -68,14 +68,14 @@ def partial_dependence(model: Fields, X: Any, feature: str | int, points: int = 
     """The dependence on one column of X (J. Friedman, Greedy function approximation, Annals of
     Statistics 29, 2001, section 8.2).
 
-    feature: its name, or its place from 0 on; points: values at most, of numbers the quantiles of
+    feature: its name, or its index from 0 on; points: values at most, of numbers the quantiles of
     the column, of others the most frequent ones.
     """
     names = columns_of(model, X)
     place = place_of(feature, names)
     values = grid(column_at(X, place), points)
     told = [
-        response(model, replaced(X, place, np.full(len(X), value, dtype=values.dtype)))
+        response(model, with_column(X, place, np.full(len(X), value, dtype=values.dtype)))
         for value in values
     ]
     mean = np.array([np.nanmean(one, axis=0) for one in told])
@@ -97,7 +97,7 @@ def names_by_place(width: int) -> tuple[str, ...]:
 
 
 def place_of(feature: str | int, names: tuple[str, ...]) -> int:
-    """The place of a column. DataError if there is none."""
+    """The index of a column. Raises DataError if there is none."""
     if isinstance(feature, int) and 0 <= feature < len(names):
         return feature
     if feature in names:
@@ -111,7 +111,7 @@ def column_at(X: Any, place: int) -> NDArray[Any]:
     return np.asarray(X.iloc[:, place] if hasattr(X, "iloc") else np.asarray(X)[:, place])
 
 
-def replaced(X: Any, place: int, values: NDArray[Any]) -> Any:
+def with_column(X: Any, place: int, values: NDArray[Any]) -> Any:
     """The same rows with another column."""
     if hasattr(X, "iloc"):
         return X.assign(**{str(X.columns[place]): values})
@@ -161,8 +161,9 @@ def loss_of(model: Fields, X: Any, y: NDArray[Any]) -> float:
 
 
 def places_in(model: Fields, y: NDArray[Any]) -> NDArray[np.intp]:
-    """The places of labels among the classes, -1 for a label that the model never saw, which is a
-    wrong prediction. DataError where it saw none of them."""
+    """The indices of labels among the classes, -1 for a label that the model never saw, which
+    is a wrong prediction. Raises DataError if it saw none of them.
+    """
     classes: list[Any] = list(model.classes or ())
     if y.dtype.kind not in "fiub":
         classes = list(model.class_names or ())

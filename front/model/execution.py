@@ -1,4 +1,4 @@
-"""What a training on workers was estimated to take, and what it took."""
+"""The estimated and actual time of a training on workers."""
 
 from dataclasses import dataclass
 
@@ -29,11 +29,11 @@ class Pilot:
 
 @dataclass(frozen=True)
 class Execution:
-    """Estimated time of a training by group on a number of workers; seconds: what it took, or
+    """Estimated time of a training by group on a number of workers; seconds: the actual time, or
     None.
 
     estimates: of each approach, the shortest first; ran: the approach that ran, or would; chosen:
-    the one that placement 'auto' takes.
+    the choice of placement 'auto'.
     """
 
     workers: int
@@ -62,7 +62,7 @@ class Execution:
         last = f"{self.ran} " + (
             "would run" if self.seconds is None else f"took {self.seconds:.3g} s"
         )
-        for mine in self.estimates:  # of switching there is no estimate
+        for mine in self.estimates:  # switching has no estimate
             if mine.approach == self.ran:
                 last += f", estimated {mine.seconds:.3g} s"
         last += f"; placement 'auto' takes {self.chosen}"

@@ -1,4 +1,5 @@
-"""What each feature of rows adds to their margins, by the C that SQL's `explain_prediction` calls.
+"""Contributions of features to the margins of rows, by the C that SQL's `explain_prediction`
+calls.
 
 Boosted trees: exact path-dependent Shapley values (S. Lundberg et al., From local explanations to
 global understanding with explainable AI for trees, Nature Machine Intelligence 2, 2020). Linear
@@ -32,8 +33,8 @@ class Explanation:
     classes: tuple[str, ...] = ()
 
 
-def explained(model: Fields, X: Any) -> Explanation:
-    """The contributions of the features of rows; DataError for a model that has none."""
+def explain_rows(model: Fields, X: Any) -> Explanation:
+    """The contributions of the features of rows; raises DataError for a model that has none."""
     several = model.many_classes
     margins = len(model.classes or ()) if several else 1
     d = features_of(model)

@@ -1,4 +1,4 @@
-"""The fields of a model, and what follows from them alone."""
+"""The fields of a model, and the properties that follow from them alone."""
 
 import json
 from dataclasses import dataclass, field
@@ -42,9 +42,9 @@ class Fields:
 
     @cached_property
     def payload(self) -> bytes:
-        """What predictions read, as SQL's field `payload` has it.
+        """The input of predictions, as SQL's field `payload`.
 
-        DataError where no prediction could use the model.
+        Raises DataError if no prediction could use the model.
         """
         names = ("task", "coef", "classes", "class_names", "intercept", "preparation")
         fields = {name: getattr(self, name) for name in names}
@@ -68,7 +68,7 @@ class Fields:
 
     @property
     def answers(self) -> Answers:
-        """What the model makes of a margin."""
+        """The model's answers to a margin."""
         return answers_of(self.task, self.options, bool(self.classes))
 
     @property
@@ -100,7 +100,7 @@ class Fields:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """A name for each coefficient: what the caller gave, else x1, x2, ... as in SQL.
+        """A name for each coefficient: the caller's, else x1, x2, ... as in SQL.
 
         Of one array `both` they are `both[1]`, `both[2]`, ...
         """
@@ -112,7 +112,7 @@ class Fields:
         return tuple(f"x{place}" for place in range(1, n + 1))
 
     def weights(self) -> list[float]:
-        """`coef`, empty if there is none. DataError if it is in a store."""
+        """`coef`, empty if there is none. Raises DataError if it is in a store."""
         if self.coef is None and self.store is None:
             return []
         if self.coef is None:

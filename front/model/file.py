@@ -44,7 +44,7 @@ def write(fields: Mapping[str, Any]) -> str:
 
 
 def read(text: str | bytes) -> dict[str, Any]:
-    """The fields again. DataError for all that `write` did not write."""
+    """The fields again. Raises DataError for all that `write` did not write."""
     content = OLDER | checked(parsed(text))
     missing = [name for name in KINDS if name not in content]
     unknown = [name for name in content if name not in KINDS]
@@ -55,7 +55,7 @@ def read(text: str | bytes) -> dict[str, Any]:
 
 
 def save(text: str, path: Path) -> None:
-    """Writes a file, which appears when it is complete. DataError where it cannot be written.
+    """Writes a file, which appears when it is complete. Raises DataError if it cannot be written.
 
     What is there and no plain file, such as /dev/stdout or a pipe, is written to.
     """
@@ -67,7 +67,7 @@ def save(text: str, path: Path) -> None:
         with partial.open("x", encoding="utf-8") as file:  # not through a link that lies there
             file.write(text)
             file.flush()
-            os.fsync(file.fileno())  # before it takes the place of one that is whole
+            os.fsync(file.fileno())  # before it replaces a complete one
         os.replace(partial, path)
     except OSError as error:
         raise DataError(f"{path} cannot be written: {error.strerror}") from error
@@ -77,7 +77,7 @@ def save(text: str, path: Path) -> None:
 
 
 def load(path: Path) -> bytes:
-    """Reads a file. DataError where it cannot be read."""
+    """Reads a file. Raises DataError if it cannot be read."""
     try:
         return path.read_bytes()
     except FileNotFoundError as error:
@@ -191,9 +191,9 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "trials": maybe(settings),
     "intercept": maybe(number),
 }
-"""By field; the payload is made of the others."""
+"""Tests of a field's value; the payload is made of the others."""
 OLDER: dict[str, Any] = dict.fromkeys(("class_names", "preparation", "trials", "note"))
-"""What a model of an older version has in fields that are new."""
+"""The values of new fields in a model of an older version."""
 
 
 def encoded(name: str, value: Any) -> Any:
@@ -213,7 +213,7 @@ def as_json(value: float | None) -> float | str | None:
 
 
 def decoded(name: str, value: Any) -> Any:
-    """A field as a model has it. DataError where it is of another kind."""
+    """A field as a model has it. Raises DataError if it is of another kind."""
     if not KINDS[name](value):
         raise DataError(f"the model's field '{name}' is not of its kind, {EXPECTED}")
     if name in NUMBERS:

@@ -1,4 +1,4 @@
-"""A trained model in Python: the fields of the model value that SQL has, and what they say."""
+"""A trained model in Python: the fields of SQL's model value, and functions of them."""
 
 import json
 import math
@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
-from tuskml.late import late
+from tuskml.lazy import lazy_function
 from tuskml.learners.models import FORMAT, Lists, Models, Names, Strings
 from tuskml.learners.tasks import weighs_features
 from tuskml.learners.topics.payload import topics_of_payload
 from tuskml.learners.trees.forest import as_bytes, trees_of_payload
 from tuskml.model import dependence, scoring
 from tuskml.model import file as model_file
-from tuskml.model.explanation import Explanation, explained
+from tuskml.model.explanation import Explanation, explain_rows
 from tuskml.model.fields import Fields
 from tuskml.model.scoring import Floats
 from tuskml.model.summary import Summary, summarise
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Model(Fields):
-    """What `tuskml.train` returns for one group; the fields are those of SQL's model value.
+    """The result of `tuskml.train` for one group; the fields are those of SQL's model value.
 
     coef: one per feature, None if the model is in a store; of trees the numbers that
     `learners/trees/forest.py` describes, which SQL has in the payload; std_err: the intercept's
@@ -43,8 +43,8 @@ class Model(Fields):
     those in force, and the `counters` of trainings that have some.
 
     features: the names that option `feature_names` gave, or the columns or SQL expressions that
-    Python trained the model on; label: likewise. Models that differ only in
-    them are equal. preparation: what rows by name became, as JSON; trials: what a search tried.
+    Python trained the model on; label: likewise. Models that differ only in them are equal.
+    preparation: what rows by name became, as JSON; trials: what a search tried.
     """
 
     @classmethod
@@ -64,7 +64,7 @@ class Model(Fields):
 
     @classmethod
     def of_batch(cls, models: Models, place: int) -> "Model":
-        """One of the models that a trainer returned."""
+        """Makes one of the models that a trainer returned."""
 
         def item(column: Any) -> Any:
             if isinstance(column, Lists):
@@ -80,7 +80,7 @@ class Model(Fields):
         return cls.of(value | {"converged": bool(value["converged"])})
 
     def trained_on(self, features: Sequence[str], label: str | None) -> "Model":
-        """The same model with the names of its features and its label."""
+        """Returns the model with the names of its features and its label."""
         return replace(self, features=tuple(features), label=label)
 
     def as_dict(self) -> dict[str, Any]:
@@ -116,7 +116,9 @@ class Model(Fields):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Model":
-        """The model in a file that `save` wrote. DataError if it is not one, or is damaged."""
+        """The model in a file that `save` wrote. Raises DataError if it is not one, or is
+        damaged.
+        """
         text = model_file.load(Path(path))
         try:
             return cls.from_json(text)
@@ -132,17 +134,17 @@ class Model(Fields):
         unseen_as_missing. DataError otherwise, for other models, and for features that are made of
         columns, such as parts of dates.
         """
-        text: str = late("write_lightgbm")(self, unseen_as_missing)
+        text: str = lazy_function("write_lightgbm")(self, unseen_as_missing)
         return text
 
     @classmethod
     def from_lightgbm(cls, text: str) -> "Model":
         """The boosted trees that LightGBM's `Booster.save_model` wrote; classes are 0, 1, ...
 
-        DataError for text that is damaged, and for what tuskml's trees have not: linear leaves,
-        averaged trees, other objectives.
+        Raises DataError for text that is damaged, and for what tuskml's trees have not: linear
+        leaves, averaged trees, other objectives.
         """
-        found = late("read_lightgbm")(text)
+        found = lazy_function("read_lightgbm")(text)
         n_classes = found.margins if found.margins > 1 else 2 if found.classifies else 0
         rounds = len(found.trees) // found.margins
         return cls(
@@ -176,10 +178,10 @@ class Model(Fields):
         older TreeEnsembleRegressor and TreeEnsembleClassifier) over one input of numbers.
 
         graph: a file, its bytes or the graph. objective: what margins without a response are:
-        `squared` (the answer itself), `poisson` or `logistic`; `auto`: what the graph says.
+        `squared` (the answer itself), `poisson` or `logistic`; `auto`: what the graph says. Raises
         DataError for a graph with a part that no model here has.
         """
-        return cls(**late("read_onnx")(graph, objective))
+        return cls(**lazy_function("read_onnx")(graph, objective))
 
     @property
     def trained_columns(self) -> tuple[str, ...]:
@@ -192,7 +194,7 @@ class Model(Fields):
     def coefficients(self) -> dict[str, float]:
         """The coefficients by feature, in the order of `coef`; `pandas.Series` takes it.
 
-        DataError where they lie in a store, features have none, or two have the same name.
+        Raises DataError if they lie in a store, features have none, or two have the same name.
         """
         if not weighs_features(self.task):
             raise DataError(f"the model is '{self.task}', whose features have no coefficients")
@@ -245,13 +247,13 @@ class Model(Fields):
         return names[np.nan_to_num(indices, nan=0.0).astype(np.intp)]
 
     def explain(self, X: Any) -> Explanation:
-        """What each feature adds to the margins of rows, X as in `decision`.
+        """The contribution of each feature to the margins of rows, X as in `decision`.
 
         With the base value the contributions add up to the margin: Shapley values of boosted
-        trees, coefficient times value of linear models. DataError for nets, factorizations and
-        models in a store.
+        trees, coefficient times value of linear models. Raises DataError for nets, factorizations
+        and models in a store.
         """
-        return explained(self, X)
+        return explain_rows(self, X)
 
     def permutation_importance(
         self, X: Any, y: Any, repeats: int = 5, seed: int = 0
@@ -275,12 +277,12 @@ class Model(Fields):
 
     def plot_convergence(self, ax: "Axes | None" = None, **look: Any) -> "Axes":
         """Draws the objective by iteration; look: as for `tuskml.plots.plot_convergence`."""
-        axes: Axes = late("plot_convergence")(self, ax, **look)
+        axes: Axes = lazy_function("plot_convergence")(self, ax, **look)
         return axes
 
     def plot_coefficients(self, ax: "Axes | None" = None, **look: Any) -> "Axes":
         """Draws the coefficients; look: as for `tuskml.plots.plot_coefficients`."""
-        axes: Axes = late("plot_coefficients")(self, ax, **look)
+        axes: Axes = lazy_function("plot_coefficients")(self, ax, **look)
         return axes
 
     def __repr__(self) -> str:
@@ -292,6 +294,6 @@ class Model(Fields):
 
 
 FIELDS = tuple(item.name for item in MODEL_FIELDS if item.kind != "PAYLOAD")
-"""Those of SQL's model value that a person reads, in its order."""
+"""The readable fields of SQL's model value, in its order."""
 LATER = ("features", "preparation", "class_names", "trials", "note")
 """Fields that models of an older version do not have."""

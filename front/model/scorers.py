@@ -21,7 +21,7 @@ ANSWERS = (
     "predict_probas",
     "explain_prediction",
 )
-"""In the order of C's `tusk_answer`."""
+"""The answers, in the order of C's `tusk_answer`."""
 
 
 class _Text(ctypes.Structure):
@@ -117,14 +117,14 @@ def _text(text: str | None) -> _Text:
 
 
 def _numbers(values: Any) -> tuple[_Numbers, Floats]:
-    """The list for C, and what keeps it alive; None in it is a NULL."""
+    """The list for C, and the objects that own its memory; None in it is a NULL."""
     items = np.array(values or [], np.float64)
     complete = not any(value is None for value in values or ())
     return _Numbers(items.ctypes.data, len(items), complete), items
 
 
 def _names(names: Sequence[str | None] | None) -> tuple[_Names, Any]:
-    """The names for C, and what keeps them alive."""
+    """The names for C, and the objects that own their memory."""
     items = (_Text * len(names or ()))(*map(_text, names or ()))
     text_at = ctypes.cast(_library().tusk_text_in, ctypes.c_void_p)
     return _Names(text_at, ctypes.cast(items, ctypes.c_void_p), 0, len(items)), items
@@ -145,7 +145,7 @@ def payload(fields: Mapping[str, Any]) -> bytes:
     """The payload of a model as SQL's `model_payload` makes it.
 
     fields: task, options (JSON text), preparation, coef, classes, class_names and intercept.
-    DataError where no prediction could use them.
+    Raises DataError if no prediction could use them.
     """
     coef, coef_kept = _numbers(fields["coef"])
     classes, classes_kept = _numbers(fields["classes"])
@@ -185,7 +185,7 @@ def _score(payload: bytes, kind: str, rows: _Rows, columns: int = 0) -> Floats:
 def dense(payload: bytes, kind: str, x: NDArray[Any], columns: int = 0) -> Floats:
     """One answer a row, of shape (n,), or columns of them; x: (n, d), float32 or float64.
 
-    DataError with SQL's sentence where the model cannot answer.
+    Raises DataError with SQL's sentence if the model cannot answer.
     """
     wide = x.dtype != np.float32
     x = np.ascontiguousarray(x, np.float64 if wide else np.float32)
@@ -193,7 +193,7 @@ def dense(payload: bytes, kind: str, x: NDArray[Any], columns: int = 0) -> Float
 
 
 def sparse(payload: bytes, kind: str, x: Any, columns: int = 0) -> Floats:
-    """The same of a SciPy sparse matrix, whose columns are feature ids."""
+    """The answers to a SciPy sparse matrix, whose columns are feature ids."""
     rows = x.tocsr()
     f64 = rows.dtype != np.float32
     values = np.ascontiguousarray(rows.data, np.float64 if f64 else np.float32)
@@ -209,7 +209,7 @@ def sparse(payload: bytes, kind: str, x: Any, columns: int = 0) -> Floats:
 def named(
     payload: bytes, kind: str, given: Mapping[str, NDArray[Any]], n: int, columns: int = 0
 ) -> Floats:
-    """The same of columns by name, each of shape (n,): numbers, or objects that are text.
+    """The answers to columns by name, each of shape (n,): numbers, or objects that are text.
 
     None, and NaN in numbers, is a NULL.
     """
@@ -227,7 +227,7 @@ def named(
 
 
 def _column(name: str, values: NDArray[Any], kept: list[Any]) -> _Column:
-    """A column for C; kept: what its pointers point at."""
+    """A column for C; kept: collects the arrays that its pointers refer to."""
     if values.dtype != object:
         numbers = np.ascontiguousarray(values, np.float64)
         valid = _bits(~np.isnan(numbers))

@@ -30,7 +30,9 @@ def answers(model: Fields) -> Answers:
 
 
 def classes_of(model: Fields) -> tuple[float, float]:
-    """The lower and the higher class, of one class twice the same; DataError for other models."""
+    """The lower and the higher class, of one class twice the same; raises DataError for other
+    models.
+    """
     classes = model.classes or []
     if len(classes) not in (1, 2):
         raise DataError("the model has no classes, expected a list of one or two numbers")
@@ -38,10 +40,10 @@ def classes_of(model: Fields) -> tuple[float, float]:
 
 
 def scored(model: Fields, kind: Kind, X: Any, device: str = "cpu") -> Floats:
-    """What SQL's function of this name answers for each row, of shape (n,), by the same C.
+    """The answer of SQL's function of this name for each row, of shape (n,), by the same C.
 
-    A missing number is NaN in the answer, as NULL is in SQL. DataError where the model cannot
-    answer, or the rows are not its.
+    A missing number is NaN in the answer, as NULL is in SQL. Raises DataError if the model cannot
+    answer, or the rows do not fit it.
     """
     if device != "cpu":
         return of_margins(model, kind, margins_on(device, model, X))
@@ -78,7 +80,7 @@ def listed(model: Fields, kind: ListKind, X: Any, columns: int) -> Floats:
 
 
 def check_width(model: Fields, x: NDArray[Any]) -> None:
-    """DataError unless rows have as many numbers as the model has features."""
+    """Raises DataError unless rows have as many numbers as the model has features."""
     n = 2 if answers(model).factorizes else model.width
     if n not in (0, x.shape[1]):
         raise DataError(f"the model has {n} features, X has {x.shape[1]} columns")
@@ -154,13 +156,15 @@ def as_text(value: Any) -> str | None:
 
 
 def of_margins(model: Fields, kind: Kind, m: Floats) -> Floats:
-    """What margins stand for: those of a model of the margin alone, with weight 1."""
+    """Converts margins to answers: those of a model of the margin alone, with weight 1."""
     alone = replace(model, coef=[1.0], intercept=0.0)
     return scorers.dense(alone.payload, kind, m[:, None])
 
 
 def margins_on(device: str, model: Fields, X: Any) -> Floats:
-    """The same on the GPU, of an array in its memory or the host's; DataError where it cannot."""
+    """Margins computed on the GPU, of an array in its memory or the host's; raises DataError
+    if it cannot.
+    """
     from tuskml.kernels.gpu import predictions
 
     if device != "gpu":

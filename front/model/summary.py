@@ -17,7 +17,7 @@ CELL = "text-align: {}; padding: 1px 10px; font-variant-numeric: tabular-nums"
 class Term:
     """One coefficient; None where a number has no meaning.
 
-    p: two-sided; lower, upper: the 95% confidence interval; ratio: exp(estimate) where that is a
+    p: two-sided; lower, upper: the 95% confidence interval; ratio: exp(estimate) if that is a
     ratio of odds, rates or means.
     """
 
@@ -79,7 +79,7 @@ class Summary:
         return text
 
     def below(self) -> list[str]:
-        """What stands below the table."""
+        """The lines below the table."""
         left_out = [f"and {self.hidden:,} more in coef"] if self.hidden else []
         return left_out + ([self.note] if self.note else [])
 
@@ -140,7 +140,7 @@ def summarise(model: Fields) -> Summary:
 
 
 WELL_ENDED = ("ok", "constant feature", "collinear features")
-"""Statuses that leave a model its standard errors."""
+"""Statuses of models with standard errors."""
 
 
 def why_none(model: Fields) -> str:
@@ -169,7 +169,7 @@ def has_ratios(model: Fields) -> bool:
 
 
 def facts(model: Fields) -> list[tuple[str, str]]:
-    """What was trained, on what, and how it went."""
+    """Facts on the training: task, rows and result."""
     skipped = f", {model.n_skipped:,} skipped" if model.n_skipped else ""
     found = [("task", model.task), ("status", model.status)]
     if model.label is not None:
@@ -196,9 +196,9 @@ def classes_shown(model: Fields) -> str:
 
 
 def test_of(model: Fields) -> str | None:
-    """The statistic of its coefficients: `t` or `z`; as SQL's `model_summary` says it.
+    """The statistic of its coefficients: `t` or `z`; as in SQL's `model_summary`.
 
-    A task of the user's own has standard errors where its loss is a likelihood, which gives a z.
+    A custom task has standard errors if its loss is a likelihood, which gives a z.
     """
     task = TASKS.get(model.task)
     return "z" if task is None else task.test
@@ -241,7 +241,7 @@ def defined(x: float) -> float | None:
 
 
 def exponential(x: float) -> float:
-    """exp(x), infinite where it is no double."""
+    """exp(x), infinite on overflow."""
     try:
         return math.exp(x)
     except OverflowError:

@@ -19,10 +19,11 @@ MOST_WRITTEN = 20
 def plot_confusion(
     cells: Any, ax: "Axes | None" = None, *, title: str | None = "Confusion"
 ) -> "Axes":
-    """Draws how often each label is predicted as each class, each row shaded by its shares.
+    """Draws the counts of each label by predicted class, each row shaded by its shares.
 
-    cells: rows of SQL's `confusion`, or what `evaluate` returned that has them; with weights these
-    are shown. Returns the Axes; the figure is neither shown nor saved. ValueError for other rows.
+    cells: rows of SQL's `confusion`, or a result of `evaluate` that has them; with weights these
+    are shown. Returns the Axes; the figure is neither shown nor saved. Raises ValueError for other
+    rows.
     """
     import matplotlib.pyplot as plt
 

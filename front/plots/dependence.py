@@ -34,10 +34,10 @@ def plot_importance(
 ) -> "Axes":
     """Draws a bar for each feature, the most important one on top.
 
-    importance: what `Model.permutation_importance` returns, or rows of SQL's
+    importance: a result of `Model.permutation_importance`, or rows of SQL's
     `permutation_importance` (of one group) or `feature_importance`, as dicts or tuples. Whiskers
     are standard deviations. most: how many features to draw. Returns the Axes; the figure is
-    neither shown nor saved. ValueError for other rows.
+    neither shown nor saved. Raises ValueError for other rows.
     """
     import matplotlib.pyplot as plt
 
@@ -66,9 +66,9 @@ def plot_dependence(
 ) -> "Axes":
     """Draws the mean prediction by the value of a feature: lines over numbers, points over others.
 
-    dependence: what `Model.partial_dependence` returns, rows of SQL's `partial_dependence` as
-    dicts or tuples, or a mapping from names to such ones. Groups and classes have a line each.
-    Returns the Axes; the figure is neither shown nor saved. ValueError for other rows.
+    dependence: a result of `Model.partial_dependence`, rows of SQL's `partial_dependence` as dicts
+    or tuples, or a mapping from names to such ones. Groups and classes have a line each. Returns
+    the Axes; the figure is neither shown nor saved. Raises ValueError for other rows.
     """
     import matplotlib.pyplot as plt
 
@@ -89,7 +89,7 @@ def plot_dependence(
 
 
 def bars_of(given: Any) -> tuple[list[str], Floats, Floats | None, str]:
-    """Names, numbers (d,), standard deviations (d,) or None, and what the numbers are."""
+    """Names, numbers (d,), standard deviations (d,) or None, and the axis label."""
     if isinstance(given, Importance):
         return list(given.features), given.mean, given.std, "rise of the loss"
     rows = rows_of(given, (PERMUTED, GAINED), "permutation_importance or feature_importance")
@@ -119,7 +119,7 @@ def curves_of(given: Any, name: str = "") -> dict[str, tuple[list[Any], Floats]]
 
 
 def of_model(found: Dependence, name: str) -> dict[str, tuple[list[Any], Floats]]:
-    """The same of what a model returned, with a curve for each of several classes."""
+    """Curves of a model's result, one for each of several classes."""
     numbers = found.values.dtype.kind in "fiu"
     x = [float(one) if numbers else str(one) for one in found.values.tolist()]
     if found.mean.ndim == 1:
@@ -129,7 +129,7 @@ def of_model(found: Dependence, name: str) -> dict[str, tuple[list[Any], Floats]
 
 
 def rows_of(given: Any, known: Iterable[tuple[str, ...]], what: str) -> list[Row]:
-    """Rows as dicts. ValueError for rows that are not of the functions named."""
+    """Rows as dicts. Raises ValueError for rows that are not of the functions named."""
     rows = given if isinstance(given, list | tuple) else []
     found: list[Row] = []
     for row in rows:

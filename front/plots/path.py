@@ -19,8 +19,9 @@ MOST_LABELLED = 10
 def path_weights(
     steps: Sequence[Mapping[str, Any]],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The features that have a weight at some penalty of a path, (d,) places from 1 on, ascending,
-    and their weights (steps, d). Places may be as large as ids, so others take no memory.
+    """The features that have a weight at some penalty of a path, (d,) indices from 1 on,
+    ascending, and their weights (steps, d). Indices may be as large as ids, so others take no
+    memory.
     """
     listed = [place for one in steps for place in one["feature"]]
     features = np.unique(np.array(listed, np.int64))
@@ -35,7 +36,7 @@ def plot_path(model: Any, ax: "Axes | None" = None, *, title: str | None = "Path
     the penalty that was chosen.
 
     model: a `tuskml.Model`, or one as DuckDB returns it, of `lasso`, `elastic_net` or
-    `sparse_logistic` with a path. Returns the Axes; the figure is neither shown nor saved.
+    `sparse_logistic` with a path. Returns the Axes; the figure is neither shown nor saved. Raises
     DataError for other models.
     """
     import matplotlib.pyplot as plt

@@ -141,13 +141,12 @@ def plot_coefficients(
     xlabel: str = "coefficient",
     color: Any = "C0",
 ) -> "Axes":
-    """Draws a model's coefficients beside their features, with intervals of 95 % where it has
-    standard errors.
+    """Draws a model's coefficients by feature, with intervals of 95 % if it has standard errors.
 
-    model: a `tuskml.Model`. most: how many to draw, the largest multiples of their standard
-    errors or, without those, the largest; in the order of the features. The intercept is left out.
-    Returns the Axes; the figure is neither shown nor saved. DataError if the model has other
-    numbers than one coefficient per feature.
+    model: a `tuskml.Model`. most: how many to draw, the largest multiples of their standard errors
+    or, without those, the largest; in the order of the features. The intercept is left out.
+    Returns the Axes; the figure is neither shown nor saved. Raises DataError if the model has
+    other numbers than one coefficient per feature.
     """
     import matplotlib.pyplot as plt
 
@@ -209,7 +208,7 @@ def shortened(name: str, most: int = 40) -> str:
 
 
 def within(given: Any, what: str) -> Any:
-    """The rows of this name of what `evaluate` returned; else what is given."""
+    """The rows of this name in a result of `evaluate`; other arguments unchanged."""
     return given[what] if isinstance(given, Mapping) and what in given else given
 
 
@@ -240,7 +239,7 @@ def curves_named(curves: Any, what: str, columns: Sequence[str]) -> dict[str, Fl
 def curve_axes(
     ax: "Axes | None", title: str | None, xlabel: str, ylabel: str, diagonal: bool = True
 ) -> "Axes":
-    """Axes of shares, new ones where none are given."""
+    """Axes of shares, by default new ones."""
     import matplotlib.pyplot as plt
 
     if ax is None:
@@ -306,7 +305,7 @@ def plot_precision_recall(
 def plot_calibration(
     curves: Any, ax: "Axes | None" = None, *, title: str | None = "Calibration"
 ) -> "Axes":
-    """Draws how often what was given a probability came true; on the diagonal it is right.
+    """Draws the observed frequency by predicted probability; correct ones are on the diagonal.
 
     curves: rows of SQL's `calibration`, or a mapping from names to such rows; a None is left out.
     Returns the Axes; the figure is neither shown nor saved.
@@ -360,13 +359,13 @@ def plot_plan(
     xlabel: str = "iteration",
     ylabel: str | None = None,
 ) -> "Axes":
-    """Draws the errors that candidates showed on a sample, and the curves fitted to them.
+    """Draws the errors of candidates on a sample, and the curves fitted to them.
 
-    explanation: what `explain_training` returns with `"format": "json"`, as text or parsed, or a
+    explanation: the result of `explain_training` with `"format": "json"`, as text or parsed, or a
     model that was trained with `{"explain": true, "format": "json"}`. Points are measured errors,
     lines the fitted curves down to the tolerance; the chosen plan is drawn bold. A candidate that
-    was not tried is a bar at the tolerance, which shows its estimated iterations.
-    Returns the Axes; the figure is neither shown nor saved.
+    was not tried is a bar at the tolerance, which shows its estimated iterations. Returns the
+    Axes; the figure is neither shown nor saved.
     """
     import matplotlib.pyplot as plt
     from matplotlib.ticker import StrMethodFormatter

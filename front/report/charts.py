@@ -58,7 +58,7 @@ def power(exponent: int) -> str:
 
 
 def svg(frame: Frame, label: str, parts: Iterable[str], style: str = "chart") -> str:
-    """The drawing, with what it shows in words for those who do not see it."""
+    """The drawing, with a description for screen readers."""
     stretch = ' preserveAspectRatio="none"' if style == "shares" else ""
     return (
         f'<svg class="{style}" viewBox="0 0 {frame.width} {frame.height}"{stretch} role="img" '
@@ -248,7 +248,7 @@ class Span:
 
 
 def spans(rows: Sequence[Span], label: str, zero: bool = True) -> str:
-    """A dot and a whisker per row, on one scale, with 0 in sight where `zero` is true."""
+    """A dot and a whisker per row, on one scale, including 0 if `zero` is true."""
     step = 26
     frame = Frame(1070, 40 + step * len(rows), 220, 90, 8, 32)
     x0, y0, x1, y1 = frame.plot

@@ -46,7 +46,7 @@ class Group:
 
     @property
     def counters(self) -> Mapping[str, Any]:
-        """What the training counted of its store or of row groups."""
+        """The training's counters of its store or of row groups."""
         found = {} if self.model is None else self.model.options.get("counters", {})
         return found if isinstance(found, Mapping) else {}
 
@@ -86,17 +86,18 @@ class Group:
         return np.array(model.coef if model is not None and self.linear else [], float)
 
     def terms(self, given: Sequence[str]) -> Sequence[str]:
-        """The features' names: the model's own, else those given if they are as many, else x1, x2,
-        ..."""
+        """The features' names: the model's own, else those given if their number matches, else
+        x1, x2, ...
+        """
         if self.model is None:
             return ()
         own, n = self.model.features, self.model.width
         return own if len(own) == n else given if len(given) == n else self.model.feature_names
 
     def curve(self, most: int) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Iterations, and the share of the first gap to the best objective that was left then.
+        """Iterations, and the remaining share of the first gap to the best objective.
 
-        At most a given number of points; None where there are not two: the best itself is none.
+        At most `most` points; None with fewer than two, as the best itself has no gap.
         """
         if self.model is None or not self.model.history:
             return None
@@ -122,7 +123,7 @@ def group_of(key: Sequence[Any], value: Mapping[str, Any] | None) -> Group:
 def some_of(groups: Sequence[Group], most: int) -> list[Group]:
     """Selects at most `most` groups: those that need attention, then the largest.
 
-    Where not all fit, each of both kinds gets half, and what the other leaves.
+    If not all fit, each of both kinds gets half, and the unused part of the other.
     """
     ordered = troubled_first(groups)
     good = [group for group in ordered if group.grade == "good"]

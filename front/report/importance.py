@@ -1,4 +1,4 @@
-"""The report's section on models of trees: what the splits by each feature gained."""
+"""The report's section on models of trees: the gain of the splits by each feature."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from tuskml.report.groups import Group, some_of
 from tuskml.report.pieces import FEATURES, figure, section
 
 MODELS = 500
-"""Whose trees are read."""
+"""The most models whose trees are read."""
 
 
 def importance(groups: Sequence[Group], names: Sequence[str]) -> str:
@@ -42,7 +42,7 @@ def importance(groups: Sequence[Group], names: Sequence[str]) -> str:
 
 
 def shares_of(group: Group) -> Floats:
-    """What each feature gained, of all that was gained; (n_features,)."""
+    """The share of each feature in the total gain, (n_features,)."""
     assert group.model is not None
     gains = gains_of(group.model.coef or [], group.model.n_features)
     return gains / gains.sum() if gains.sum() > 0 else np.zeros(len(gains))

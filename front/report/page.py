@@ -10,11 +10,11 @@ from importlib.resources import files
 
 from tuskml.databases.script import plain
 from tuskml.report import (
+    group_table,
     importance,
-    one_by_one,
     paths,
     predictions,
-    recommended,
+    recommendations,
     searches,
     sections,
 )
@@ -77,7 +77,7 @@ def page(
     ... where there are none; source: where the models were found, in words; made: seconds of the
     clock, now unless given; scores: what `tuskml.evaluate(..., curves=True)` says of each group's
     predictions, by name. The page stays below some megabytes whatever the number of groups:
-    beyond `one_by_one.ROWS` it shows those worth a look and the largest, and says so.
+    beyond `group_table.ROWS` it shows those worth a look and the largest, and says so.
     """
     style, script = asset("page.css"), asset("page.js")
     parts = {
@@ -86,12 +86,12 @@ def page(
         "searches": searches.searches(groups),
         "paths": paths.paths(groups, features),
         "predictions": predictions.predictions(scores or {}),
-        "recommended": recommended.recommended(groups),
+        "recommended": recommendations.recommendations(groups),
         "plans": sections.plans(groups),
         "coefficients": sections.coefficients(groups, features),
         "importance": importance.importance(groups, features),
         "stores": sections.stores(groups),
-        "groups": one_by_one.section_of(groups, keys, features),
+        "groups": group_table.section_of(groups, keys, features),
     }
     there = [name for name, text in parts.items() if text]
     when = time.strftime("%Y-%m-%d %H:%M %Z", time.localtime(made))
@@ -102,7 +102,7 @@ def page(
         subtitle=escape(", ".join(filter(None, [source, when]))),
         links="".join(f'<li><a href="#{name}">{LINKS[name]}</a></li>' for name in there),
     )
-    shown = plain(one_by_one.details(groups, features))
+    shown = plain(group_table.details(groups, features))
     data = json.dumps(shown, separators=(",", ":"), allow_nan=False)
     return (
         head
@@ -112,12 +112,12 @@ def page(
 
 
 def asset(name: str) -> str:
-    """A file beside this one."""
+    """The text of a file next to this one."""
     return files("tuskml.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def policy(style: str, script: str) -> str:
-    """No network, no other style and no other script than the page's own."""
+    """The content security policy: no network, and only the page's own style and script."""
 
     def digest(text: str) -> str:
         return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

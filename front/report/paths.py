@@ -13,7 +13,7 @@ from tuskml.report.groups import Group, some_of
 from tuskml.report.pieces import feature, figure, note, number, section, table
 
 GROUPS, FEATURES = 100, 30
-"""How many groups are shown, and how many features of each: those of the largest weights."""
+"""The most groups shown, and features of each: those of the largest weights."""
 
 
 def paths(groups: Sequence[Group], names: Sequence[str]) -> str:
@@ -31,7 +31,7 @@ def paths(groups: Sequence[Group], names: Sequence[str]) -> str:
 
 
 def path_of(group: Group) -> list[dict[str, Any]]:
-    """What each penalty of a group gave, the largest first."""
+    """The results of each penalty of a group, the largest first."""
     kept = group.model.trials if group.model is not None else None
     return list(kept["path"]) if kept and "path" in kept else []
 

@@ -25,7 +25,7 @@ def note(text: str) -> str:
 
 
 def figure(drawing: str, caption: str) -> str:
-    """A drawing and what it shows."""
+    """A drawing and its caption."""
     return f"<figure>{drawing}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
@@ -67,7 +67,7 @@ def feature(place: int, names: Sequence[str]) -> str:
 
 
 def largest(coef: Any, most: int = FEATURES) -> list[int]:
-    """Places of the coefficients that are largest in size and not 0."""
+    """Indices of the largest coefficients by size, without zeros."""
     order = np.argsort(-np.abs(coef), kind="stable")[:most]
     found = [int(k) for k in order if coef[k] != 0]
     return found or [int(k) for k in order[:1]]

@@ -11,7 +11,7 @@ from tuskml.report.charts import Line
 from tuskml.report.pieces import figure, note, number, section, table
 
 Scores = Mapping[str, Mapping[str, Any]]
-"""Of each group by name what `tuskml.evaluate(..., curves=True)` returns."""
+"""The result of `tuskml.evaluate(..., curves=True)` for each group by name."""
 NAMED, LISTED, CLASSES = 6, 200, 20
 
 

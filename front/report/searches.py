@@ -1,4 +1,4 @@
-"""Searches: which candidates won, and of each group what was tried and how well it did."""
+"""Searches: the winning candidates, and for each group its trials and their metrics."""
 
 import json
 from collections import Counter
@@ -15,7 +15,7 @@ from tuskml.report.pieces import figure, note, number, section, table
 
 NOBODY = "none was chosen"
 GROUPS, CANDIDATES, WINNERS = 100, 30, 20
-"""How many groups are shown, how many candidates of each, and how many that won somewhere."""
+"""The most groups shown, candidates of each, and winning candidates."""
 
 
 def searches(groups: Sequence[Group]) -> str:
@@ -34,7 +34,7 @@ def searches(groups: Sequence[Group]) -> str:
 
 
 def trials_of(group: Group) -> list[dict[str, Any]]:
-    """What was tried for a group."""
+    """The trials of a group."""
     trials = group.model.trials if group.model is not None else None
     return list(trials["trials"]) if trials and "trials" in trials else []
 

@@ -104,12 +104,12 @@ def convergence(groups: Sequence[Group]) -> str:
 
 
 def style_of(group: Group, place: int, named: bool) -> str:
-    """The curve's colour: its own where there are few, else that of how it went."""
+    """The curve's colour: its own if there are few, else that of its status."""
     return f"series-{place + 1}" if named else f"many {group.grade}"
 
 
 def tooltip(group: Group) -> str:
-    """What a curve's tooltip says."""
+    """The text of a curve's tooltip."""
     model = group.model
     assert model is not None  # it has a curve
     return f"{group.name}: {group.status}, {model.iterations:,} iterations, {model.plan}"
@@ -129,7 +129,7 @@ def legend(some: Sequence[tuple[Group, Any]], named: bool) -> str:
 
 
 def plans(groups: Sequence[Group]) -> str:
-    """What ran, and what it took against what was estimated."""
+    """The plans, with their actual and estimated costs."""
     by_algorithm: dict[str, list[Group]] = defaultdict(list)
     for group in groups:
         if group.model is not None:
@@ -158,7 +158,9 @@ def plans(groups: Sequence[Group]) -> str:
 
 
 def plan_row(name: str, some: Sequence[Group]) -> list[str]:
-    """An algorithm's models together; estimates of those that have one, beside what these took."""
+    """An algorithm's models together; estimates of those that have one, with their actual
+    costs.
+    """
     models = [group.model for group in some if group.model]
     pairs = [(group.estimated, group.model) for group in some if group.estimated and group.model]
     told_iterations, told_seconds = "–", "–"
@@ -255,7 +257,7 @@ def of_many(some: Sequence[Group], names: Sequence[str]) -> list[Span]:
     return rows
 
 
-# --- what was counted ---
+# --- counters ---
 
 
 def stores(groups: Sequence[Group]) -> str:

@@ -11,8 +11,8 @@ from tuskml.learners.options.other_names import CONDITIONS, SETTINGS, argument_m
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def explained(function: Function) -> Function:
-    """The function, which says what a wrong call lacks before Python's TypeError would."""
+def with_clear_errors(function: Function) -> Function:
+    """Wraps the function so that a wrong call gets a sentence instead of Python's TypeError."""
     parameters = inspect.signature(function).parameters
 
     @functools.wraps(function)
@@ -29,7 +29,7 @@ def refuse_wrong(
     values: tuple[Any, ...],
     given: Mapping[str, Any],
 ) -> None:
-    """OptionError for an argument too many, of another name, or missing."""
+    """Raises OptionError for an argument too many, of another name, or missing."""
     by_place = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
     needed = [
         p.name for p in parameters.values() if p.default is p.empty and p.kind is not p.VAR_KEYWORD

@@ -17,7 +17,7 @@ PAIRS = {")": "(", "]": "[", "}": "{"}
 NAME = re.compile(r"[^\W\d]\w*")
 QUOTED = re.compile(r'"(?:[^"]|"")+"')
 MOST_SHOWN = 200
-"""Characters of what a caller gave that a sentence repeats."""
+"""Characters of a caller's text that a sentence repeats."""
 DOTTED = re.compile(r'(?:"(?:[^"]|"")+"|[^".]+)(?:\.(?:"(?:[^"]|"")+"|[^".]+))*')
 PART = re.compile(r'"(?:[^"]|"")+"|[^".]+')
 RENAMED = re.compile(r'(.*\S)\s+AS\s+("(?:[^"]|"")+"|[^\W\d]\w*)', re.IGNORECASE | re.DOTALL)
@@ -34,12 +34,14 @@ def unquoted(name: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """Cuts a text to what a sentence has room for."""
+    """Cuts a text to the room in a sentence."""
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
 
 
 def checked_text(text: str, what: str) -> str:
-    """The text, which a database can be sent. DataError for half a character, a lone surrogate."""
+    """The text, which a database can be sent. Raises DataError for half a character, a lone
+    surrogate.
+    """
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -56,7 +58,7 @@ def is_name(text: str) -> bool:
 
 
 def dotted(text: str) -> list[str] | None:
-    """The names in `schema.table`, each in quotes or not; None where text is no such thing."""
+    """The names in `schema.table`, each quoted or not; None if text is something else."""
     if DOTTED.fullmatch(text) is None:
         return None
     return [unquoted(part) for part in PART.findall(text)]
@@ -65,8 +67,8 @@ def dotted(text: str) -> list[str] | None:
 def split(text: str, what: str) -> list[str]:
     """The expressions of a list with commas, without comments.
 
-    DataError where a bracket or a quote stays open, an expression is empty, or a statement ends:
-    each part can be put in parentheses, and stays within them.
+    Raises DataError if a bracket or a quote stays open, an expression is empty, or a statement
+    ends: each part can be put in parentheses, and stays within them.
     """
     parts, open_ = [""], []
     shown = repr(shortened(checked_text(text, what)))
@@ -96,9 +98,9 @@ def split(text: str, what: str) -> list[str]:
 
 
 def one(text: object, what: str, columns: Collection[str] = ()) -> str:
-    """Text that is one expression, or the name of one of the columns, in quotes or not.
+    """Text that is one expression, or the name of one of the columns, quoted or not.
 
-    DataError where it is none, or several.
+    Raises DataError for several expressions or none.
     """
     if not isinstance(text, str):
         raise DataError(f"{what} is {text!r}, expected a column or an SQL expression as text")
@@ -121,9 +123,9 @@ def renamed(text: str) -> tuple[str, str | None]:
 
 
 def column_named(text: str, columns: Iterable[str], fold: bool = True) -> str | None:
-    """The column that text names, exactly or but for capitals; None where it names none.
+    """The column that text names, exactly or up to case; None if it names none.
 
-    fold: whether capitals may differ.
+    fold: whether case may differ.
     """
     columns = list(columns)
     if text in columns or not fold:
@@ -133,11 +135,10 @@ def column_named(text: str, columns: Iterable[str], fold: bool = True) -> str | 
 
 
 def plain_form(text: str, columns: Collection[str]) -> str:
-    """An expression without what moves or scales its values all alike, or leaves them nearly the
-    same: casts, an alias, the table's name, quotes, parentheses, and numbers that are added or
-    that it is multiplied by.
+    """An expression without parts that shift or scale its values uniformly, or hardly change them:
+    casts, an alias, the table's name, quotes, parentheses, and constant summands and factors.
 
-    columns: the names of columns, before which no table's name stands: `s.b` is a field of `s`.
+    columns: the names of columns, which are no table names: `s.b` is a field of `s`.
     """
     tokens = [
         token[0] if token[0].startswith(('"', "'")) else token[0].lower()
@@ -149,7 +150,7 @@ def plain_form(text: str, columns: Collection[str]) -> str:
 
 
 NUMERAL = ""
-"""What a constant has in the place of the column that it is made of."""
+"""Replaces the column in a constant."""
 
 
 class Affine:

@@ -12,7 +12,7 @@ WIDEST = 60
 
 
 def terminal_width() -> int:
-    """Columns of the terminal; 100 where there is none."""
+    """Columns of the terminal; 100 without one."""
     return shutil.get_terminal_size((100, 24)).columns
 
 
@@ -31,11 +31,11 @@ CONTROLS = {
     for code in (*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
     if chr(code) not in "\n\t"
 }
-"""What a terminal obeys: escape sequences, and the direction of text."""
+"""Characters that control a terminal: escape sequences, and the direction of text."""
 
 
 def harmless(text: str) -> str:
-    """The text with escapes in the place of characters that a terminal would obey."""
+    """The text with escapes for characters that control a terminal."""
     return text.translate(CONTROLS)
 
 

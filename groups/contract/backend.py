@@ -1,8 +1,7 @@
 """The trainer inside a PostgreSQL backend, reached through one PL/Python function.
 
-That function takes no arguments: the batch in work is asked for by name, in
-`udas/postgres/training/trainer.c`, so that a direct call finds none, and no caller can make up
-pointers.
+That function takes no arguments: it asks `udas/postgres/training/trainer.c` for the current batch
+by name, so that a direct call finds none, and no caller can make up pointers.
 """
 
 import ctypes
@@ -51,7 +50,9 @@ class Progress:
 
 
 class Roles:
-    """For whom this backend trains, and what that role may read (`udas/postgres/owners.c`)."""
+    """The role that this backend trains for, and what that role may read
+    (`udas/postgres/owners.c`).
+    """
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
@@ -72,11 +73,11 @@ class Roles:
         return Owner(**{k: v for k, v in self._noted().items() if k != "training"})
 
     def training(self) -> str:
-        """What distinguishes this statement from others."""
+        """The identifier of this statement's trainings."""
         return str(self._noted()["training"])
 
     def roots(self, name: str) -> list[Path]:
-        """Of other roles, whose stores of this name the current user may read."""
+        """The folders of other roles whose stores of this name the current user may read."""
         text = self._library.tuskml_store_roots(name.encode())
         if text is None:
             raise StoreError("looking for stores failed")
@@ -84,7 +85,7 @@ class Roles:
 
 
 class ServerLog(logging.Handler):
-    """Hands lines to the server, which writes them where its own go."""
+    """Writes lines to the server's log."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         super().__init__()
@@ -96,7 +97,9 @@ class ServerLog(logging.Handler):
 
 
 def trainer(version: str) -> Callable[[], None]:
-    """What the PL/Python function calls; trains the batch in work. version: the package's."""
+    """The function that PL/Python calls, which trains the current batch. version: the
+    package's.
+    """
     library = ctypes.CDLL(None)  # the server and the extension, whose names are visible to all
     library.tuskml_current_batch.restype = BATCH
     library.tuskml_version.restype = ctypes.c_char_p
@@ -133,7 +136,7 @@ _loaded: set[str] = set()
 def load_modules(setting: str) -> None:
     """Imports the modules that the setting `tuskml.modules` names, each once a session.
 
-    They register tasks and operators; threads that they start leave the server's signals to it.
+    They register tasks and operators; their threads leave the server's signals alone.
     """
     for name in filter(None, (part.strip() for part in setting.split(","))):
         if name in _loaded:

@@ -1,7 +1,7 @@
-"""Errors for a database: a sentence and an SQLSTATE for whatever was raised.
+"""Errors for a database: a sentence and an SQLSTATE for any exception.
 
-A callback from C has no caller that an exception could reach: what leaves it is lost, and its
-answer is whatever lay in a register. So what is here must not fail, whatever the error is.
+A callback from C has no caller that an exception could reach: an uncaught one is lost, and the
+answer is an arbitrary register. So the functions here must not fail, whatever the error is.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ LAST_RESORT = b"the training failed, and so did saying why"
 
 
 def sentence(error: BaseException) -> str:
-    """What a person is told: our own errors as they are, others with their type."""
+    """The message for a person: our own errors unchanged, others with their type."""
     if isinstance(error, KeyboardInterrupt):
         return "the training was interrupted"
     if _is_of_memory(error):
@@ -28,7 +28,9 @@ def sentence(error: BaseException) -> str:
 
 
 def _is_of_memory(error: BaseException) -> bool:
-    """Whether there was no memory: for Python, or for DuckDB, which this side does not import."""
+    """Returns whether there was no memory: for Python, or for DuckDB, which this side does not
+    import.
+    """
     return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryException"
 
 
@@ -40,7 +42,7 @@ def _refused(error: BaseException) -> int:
 
 
 def _of_memory(text: str) -> str:
-    """NumPy's and Python's own errors do not say what to do."""
+    """Adds advice to errors of NumPy and Python on memory."""
     if "memory_limit" in text:
         return text
     return f"no memory for {memory_for(text)}: raise memory_limit"
@@ -54,7 +56,7 @@ def _text(error: BaseException) -> str:
 
 
 def state(error: BaseException) -> str:
-    """The SQLSTATE of what was raised: five characters."""
+    """The SQLSTATE of an error: five characters."""
     if _is_of_memory(error):
         return NO_MEMORY
     if isinstance(error, KeyboardInterrupt):
@@ -75,16 +77,16 @@ def shown(text: str) -> str:
 
 
 def cut(text: str) -> bytes:
-    """As much as there is room for, in whole characters."""
+    """The text cut to the buffer's size, in whole characters."""
     line = shown(text[: 4 * ROOM]).encode(errors="backslashreplace")
     return line[:ROOM].decode(errors="ignore").encode()
 
 
 def refuse(batch: Any, error: BaseException) -> None:
-    """Leaves in the batch why there is no answer. Raises nothing."""
+    """Stores the error and its SQLSTATE in the batch. Raises nothing."""
     try:
         batch.error, batch.sqlstate = LAST_RESORT, FAILED.encode()
         batch.sqlstate = state(error).encode()
         batch.error = cut(sentence(error)) or LAST_RESORT
-    except BaseException:  # of an error that cannot be told: what was written first stays
+    except BaseException:  # of an error that cannot be formatted: the first values stay
         return

@@ -40,7 +40,7 @@ Ask = Callable[[str], list[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Asked:
-    """What a call of `train` asks for: a table, and SQL expressions over its columns."""
+    """The request of a call of `train`: a table, and SQL expressions over its columns."""
 
     table: str
     task: str
@@ -92,7 +92,7 @@ def blocks_of(ask: Ask, schema: str, asked: Asked) -> Blocks | None:
     if not found or ask(HEIRS.format(name))[0]["n"]:
         return None
     n_blocks, density = int(found[0]["blocks"]), found[0]["density"]
-    if density is None and n_blocks:  # never analysed: what its first blocks say
+    if density is None and n_blocks:  # never analysed: count its first blocks
         seen = min(64, n_blocks)
         density = ask(IN_BLOCKS.format(asked.table, seen))[0]["n"] / seen
     if not density:
@@ -113,7 +113,7 @@ def text(value: str) -> str:
 
 
 def width(ask: Ask, asked: Asked) -> int | None:
-    """How many features an array of numbers has; None for other features, or other labels."""
+    """The number of features in an array of numbers; None for other features, or other labels."""
     kinds = ask(KINDS.format(asked.label, asked.features, asked.table))
     if not kinds or kinds[0]["y"] not in LABELS or kinds[0]["x"] not in ARRAYS:
         return None
@@ -122,8 +122,8 @@ def width(ask: Ask, asked: Asked) -> int | None:
 
 
 def trained(ask: Ask, schema: str, asked: Asked) -> Models | str | None:
-    """A model that has read some of the table; None where all rows are to be read. Where these
-    are to explain what they were compared with, the handle of the comparison.
+    """A model trained on a part of the table; None to read all rows. If these are to explain
+    the comparison, the handle of the comparison.
     """
     try:
         task = task_named(asked.task)
@@ -161,11 +161,11 @@ def trainer(version: str) -> Callable[..., tuple[str | None, bool]]:
         try:
             models = trained(ask, schema, asked)
         except KeyboardInterrupt as error:
-            plpy.execute("SELECT pg_sleep(0)")  # raises what the server has to say, if anything
+            plpy.execute("SELECT pg_sleep(0)")  # raises a pending interrupt or error of the server
             plpy.error(shown(sentence(error)), sqlstate=state(error))
         except TuskError as error:
             plpy.error(shown(sentence(error)), sqlstate=state(error))
-        except plpy.SPIError as error:  # a query's, in its own words
+        except plpy.SPIError as error:  # an error of a query, unchanged
             plpy.error(str(error), sqlstate=error.sqlstate)
         else:
             return (ready(models), True) if isinstance(models, Models) else (models, False)

@@ -1,4 +1,4 @@
-"""What a batch of groups is answered with: models, explanations, statistics of features.
+"""The answers to a batch of groups: models, explanations, statistics of features.
 
 It is imported for the first batch (`attachment.py`).
 """
@@ -50,7 +50,7 @@ from tuskml.schedule.budget import look_at_limits, look_once
 
 TRAIN, EXPLAIN, SEND_ROWS, TAKE_MODEL = 0, 1, 4, 5
 NUMBERS, BOOLEANS = 0, 1
-"""What labels are: `tusk_labels`."""
+"""The kinds of labels: `tusk_labels`."""
 Groups = NDArray[np.void]
 """Groups as the packers left them (`passes.GROUP`)."""
 Places = NDArray[np.intp]
@@ -67,11 +67,11 @@ def groups_of(batch: Any) -> Groups:
 class Call:
     """One call of the trainer: a batch, and the library of the database that takes the answers.
 
-    pointer: to the batch, as C passes it; account: of the database whose statement it is, where
-    that has rules for files; batch: the structure, whose pointers are valid during the call;
-    groups: a view of its groups; memory: address of the account of memory, 0: there is none;
-    explains: whether plans are asked for, not models; remarks: of the packers, by the group's
-    place in the batch; lost: whether the numbers that are labels lose their digits, by place.
+    pointer: to the batch, as C passes it; account: of the database whose statement it is, if that
+    has rules for files; batch: the structure, whose pointers are valid during the call; groups: a
+    view of its groups; memory: address of the account of memory, 0: there is none; explains: True
+    for plans instead of models; remarks: of the packers, by the group's index in the batch; lost:
+    whether numeric labels lose their digits, by index.
     """
 
     def __init__(self, library: ctypes.CDLL, pointer: Any, account: int | None = None) -> None:
@@ -97,19 +97,22 @@ class Call:
 
     @property
     def most_threads(self) -> int:
-        """What the database allows the statement, whose settings are read once; 0: it says
-        nothing."""
+        """The threads that the database allows the statement, whose settings are read once; 0:
+        no limit.
+        """
         look_once(self.memory, self.batch.statement)
         return self.batch.most_threads or budget.of_database(self.memory)
 
     @property
     def host(self) -> shares.Host:
-        """Whose trainings those of the batch are."""
+        """The owner of the batch's trainings."""
         batch = self.batch
         return shares.Host(batch.program, not batch.unshared, batch.weight or None)
 
     def flaws(self, places: Places) -> dict[int, str]:
-        """Why no model can be trained on some of the groups at these places, by their number."""
+        """The reasons why some of these groups cannot be trained, by their position in
+        `places`.
+        """
         flaws, found = self.batch.flaws, {}
         for k, place in enumerate(places.tolist()):
             text = flaws[place]
@@ -118,8 +121,9 @@ class Call:
         return found
 
     def emit_models(self, places: Places, models: Models, given: bool = True) -> None:
-        """Returns models of the groups of one spec; places: these groups' in the batch; given:
-        whether they are of the rows that the batch has."""
+        """Returns models of the groups of one spec; places: these groups' indices in the
+        batch; given: whether they are of the rows that the batch has.
+        """
         shares.progress(len(models.group))
         records.log_models(models)
         if self.batch.labels == BOOLEANS:
@@ -134,8 +138,9 @@ class Call:
             self.library.tusk_emit_models(self.pointer, ctypes.byref(emission.struct))
 
     def note_labels(self, some: "Some", requests: Sequence[Request[Any, Any]]) -> None:
-        """Notes where labels lose their digits, before their rows are freed. Those of classes are
-        told apart, or refused."""
+        """Notes where labels lose their digits, before their rows are freed. Labels of classes
+        are renumbered, or rejected.
+        """
         numbers = any(not learner_of(one.task).classifies(one) for one in requests)
         if numbers and self.batch.labels == NUMBERS and len(some.places):
             rounded = np.zeros(len(self.groups), bool)
@@ -144,22 +149,23 @@ class Call:
             self.lost[some.places] = lost_labels(some.groups, rounded[some.places])
 
     def emit_texts(self, places: Places, texts: Iterable[str]) -> None:
-        """Returns a text for each of these places in the batch."""
+        """Returns a text for each of these indices in the batch."""
         for place, text in zip(places, texts, strict=True):
             self.library.tusk_emit_text(self.pointer, ctypes.c_int64(int(place)), text.encode())
 
 
 @dataclass(frozen=True)
 class Some:
-    """Groups of one spec, (G,): as packed, their places in the batch, and why no model can be
-    trained on some of them, by their number."""
+    """Groups of one spec, (G,): as packed, their indices in the batch, and the reasons why
+    some cannot be trained, by position.
+    """
 
     groups: Groups
     places: Places
     flaws: Mapping[int, str]
 
     def sound(self) -> "Some":
-        """Those without a flaw."""
+        """Selects the groups without a flaw."""
         if not self.flaws:
             return self
         bad = list(self.flaws)
@@ -167,7 +173,7 @@ class Some:
 
 
 def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> None:
-    """Does what the batch asks for, spec by spec, and returns the results to the database."""
+    """Answers the batch, spec by spec, and returns the results to the database."""
     call = Call(library, pointer, account)
     batch = call.batch
     groups = call.groups
@@ -191,7 +197,9 @@ def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> No
 
 
 def check_spec(call: Call, texts: Any) -> None:
-    """OptionError for a task and options of groups without a usable row that could train none."""
+    """Raises OptionError for a task and options of groups without a usable row that could
+    train none.
+    """
     if call.batch.request not in (TRAIN, EXPLAIN):
         return
     task = texts.task.decode()
@@ -244,8 +252,8 @@ def answer_training(
 ) -> None:
     """Trains, or explains, the groups of one spec.
 
-    name, text: its task and options; places: of the groups in the batch; source: a comparison of
-    plans that the explanation of the training includes.
+    name, text: its task and options; places: the groups' indices in the batch; source: a
+    comparison of plans that the explanation of the training includes.
     """
     task = name.decode()
     some = Some(groups, places, call.flaws(places))
@@ -266,8 +274,9 @@ def answer_training(
 
 
 def answer_flaws(call: Call, some: Some, requests: Sequence[Request[Any, Any]]) -> Some:
-    """Answers for the groups whose rows are invalid, and returns the others; requests: what is to
-    be trained on them, of which the first says what the models of invalid ones look like."""
+    """Answers for the groups with invalid rows, and returns the others; requests: their
+    trainings, the first of which determines the form of invalid models.
+    """
     if call.remarks:
         rounded = rounded_in(at(call.remarks, some.places), requests)
         some = replace(some, flaws={**some.flaws, **rounded})
@@ -291,7 +300,7 @@ def search_in(task: str, options: bytes) -> Search | None:
 
 
 def answer_search(call: Call, some: Some, search: Search) -> None:
-    """The best models of the groups, or what would be tried for them."""
+    """Returns the best models of the groups, or an explanation of the search."""
     dealt = search.dealt
     requests = [Request(one.task, one.options, held_out=dealt) for one in search.candidates]
     some = answer_flaws(call, some, requests)
@@ -350,7 +359,7 @@ def answer_request(call: Call, some: Some, request: Request[Any, Any]) -> None:
 
 
 def explained_apart(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterator[str]:
-    """What would run for each of the groups, or why its rows cannot be trained on."""
+    """Yields an explanation of each group, or the reason why its rows cannot be trained on."""
     try:
         yield from list(explained(call, groups, request))
     except RowsError as error:
@@ -364,7 +373,7 @@ def explained_apart(call: Call, groups: Groups, request: Request[Any, Any]) -> I
 
 
 def explained(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterator[str]:
-    """What would run for each of the groups."""
+    """Yields an explanation of each group."""
     memory = call.memory
     with (
         narrow(groups, memory) as (few, _),
@@ -382,7 +391,7 @@ def named(
 ) -> Models:
     """The models with the names of their features; prepared: whether rows had names.
 
-    DataError unless each feature has one; sparse rows of a group may lack the last ids.
+    Raises DataError unless each feature has one; sparse rows of a group may lack the last ids.
     """
     if names is None:
         return models
@@ -428,7 +437,7 @@ def trained(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterator[
 
 
 def trained_on(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterator[Models]:
-    """The same of rows that are numbers; a model of sparse rows may outgrow the memory."""
+    """Trains on rows that are numbers; a model of sparse rows may outgrow the memory."""
     learner, memory = learner_of(request.task), call.memory
     if request.options.store is not None:
         return stored(call, groups, request)
@@ -442,7 +451,9 @@ def trained_on(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterat
 
 
 def by_extras(groups: Groups, request: Request[Any, Any]) -> bool:
-    """Whether rows have weights, offsets or clusters, or a column says which are held out."""
+    """Returns whether rows have weights, offsets or clusters, or a column says which are held
+    out.
+    """
     column = request.held_out is not None and request.held_out.column is not None
     return bool((groups["extras"] & (~0 if column else ~FOLDS)).any())
 
@@ -461,7 +472,9 @@ def apart(
     request: Request[Any, Any],
     large: Mapping[int, Request[Any, Any]],
 ) -> Iterator[Models]:
-    """Models of groups of which some train into a store; large: their requests, by place."""
+    """Yields models of groups of which some train into a store; large: their requests, by
+    index.
+    """
     places = np.array([place for place in range(len(groups)) if place not in large], np.intp)
     if len(places):
         for models in learner_of(request.task).train(groups[places], request, call.memory):
@@ -471,20 +484,23 @@ def apart(
             yield models.numbered(np.array([place]))
 
 
-# What a batch asks for: options as text, and weights of rows.
+# The options of a batch, as text, and weights of rows.
 
 READ_BYTES, KEPT_BYTES = 72, 32
-"""Of a number: two objects and their places in a list and a tuple; an object and its place."""
+"""Bytes of a number: two objects and their slots in a list and a tuple; one object and its
+slot.
+"""
 PAIR_BYTES = 320
-"""Of a name and its value: both, a tuple of them, and places in a list and a dict."""
+"""Bytes of a name and its value: both, a tuple of them, and slots in a list and a dict."""
 
 
 @contextmanager
 def options_of(task: Task, text: bytes, memory: int) -> Iterator[Options]:
-    """The options, whose memory is in the account of the training (`charged.counted`) meanwhile.
+    """Parses the options; their memory is charged to the account of the training
+    (`charged.counted`) meanwhile.
 
-    memory: address of that account.
-    MemoryError where there is no room for them; OptionError for what they must not be.
+    memory: address of that account. Raises MemoryError if it has no room for them; raises
+    OptionError for invalid ones.
     """
     if len(text) <= MAX_TEXT:
         yield registry.options_of(task, text.decode())
@@ -500,13 +516,13 @@ def options_of(task: Task, text: bytes, memory: int) -> Iterator[Options]:
 
 
 def bytes_to_read(text: bytes) -> int:
-    """At most so many are taken at a time while a text is read, its copies in C and Python too."""
+    """An upper bound of the bytes for reading a text, its copies in C and Python included."""
     copies = 3 if text.isascii() else 9
     return copies * len(text) + text.count(b",") * READ_BYTES + text.count(b":") * PAIR_BYTES
 
 
 def reserved(size: int, text: bytes) -> NDArray[Any]:
-    """Counts so many bytes until it goes; nothing is written to them."""
+    """Reserves `size` bytes until it is freed; nothing is written to them."""
     try:
         return np.empty(size, np.uint8)
     except MemoryError:
@@ -517,7 +533,9 @@ def reserved(size: int, text: bytes) -> NDArray[Any]:
 
 
 def refuse_weights(groups: NDArray[np.void], request: Request[Any, Any]) -> None:
-    """OptionError where rows have weights or offsets that their learner or a store cannot take."""
+    """Raises OptionError if rows have weights or offsets that their learner or a store cannot
+    take.
+    """
     if not groups["extras"].any():
         return
     if not learner_of(request.task).facts.weighs:

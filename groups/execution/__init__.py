@@ -1,1 +1,1 @@
-"""Where units of work run: threads of this process, or the workers of a Ray cluster."""
+"""Executors of units of work: threads of this process, or the workers of a Ray cluster."""

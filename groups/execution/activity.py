@@ -1,4 +1,4 @@
-"""What executors of this process do at the moment, for a person who waits, and for logs."""
+"""The current work of this process's executors, for a waiting person, and for logs."""
 
 import logging
 import threading
@@ -27,7 +27,7 @@ class Activity:
 
 
 def activity() -> list[Activity]:
-    """What the trainings with `executor` of this process train at the moment, oldest first.
+    """The units that trainings with `executor` of this process train at the moment, oldest first.
 
     To be called from another thread than the one that trains.
 
@@ -45,11 +45,11 @@ def activity() -> list[Activity]:
 Heard = Callable[[Unit, str, float], None]
 """Hears of a unit, how it ended and after how many seconds."""
 hearers: list[Heard] = []
-"""Who hears of each unit that has ended, such as the metrics of a cluster."""
+"""Listeners for finished units, such as the metrics of a cluster."""
 
 
 def begin(unit: Unit, where: str) -> object:
-    """Notes that a worker has begun; returns what `end` takes."""
+    """Notes that a worker has started; returns the argument of `end`."""
     mark = object()
     with _lock:
         _running[mark] = (unit, where, time.monotonic())
@@ -58,7 +58,7 @@ def begin(unit: Unit, where: str) -> object:
 
 
 def end(mark: object, how: str) -> None:
-    """Notes that it has ended, or that nobody waits for it any more; how: for the log."""
+    """Notes that it has ended, or was abandoned; how: for the log."""
     with _lock:
         found = _running.pop(mark, None)
     if found is not None:
@@ -71,7 +71,7 @@ def end(mark: object, how: str) -> None:
 
 @contextmanager
 def noted(unit: Unit, where: str) -> Iterator[None]:
-    """The same for work that is done inside."""
+    """Notes the start and end of the work inside."""
     mark = begin(unit, where)
     try:
         yield

@@ -1,4 +1,4 @@
-"""What an executor is, and which one a caller asks for."""
+"""The interface of executors, and the choice of one by arguments."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,11 +17,11 @@ NAMES = ("ray", "threads")
 
 
 class Executor(Protocol):
-    """A place where units run.
+    """Runs units.
 
     notes: one sentence about each event that did not change the outcomes, such as a lost worker.
-    remote: whether units run in other processes, whose events nobody here hears. workers: how many
-    there are, 0 before the first run.
+    remote: whether units run in other processes, whose events are not seen here. workers: their
+    number, 0 before the first run.
     """
 
     notes: list[str]
@@ -34,8 +34,8 @@ class Executor(Protocol):
         """The outcomes in the order in which units finish, the largest units first.
 
         work: `module:function` of tuskml, which takes a payload and returns an answer; leaders:
-        trainings that ask for units of their own, whose outcomes come too. A unit that fails is an
-        outcome; ClusterError is raised where nothing can run, and Interrupted after
+        trainings that request units of their own, whose outcomes are yielded too. A failed unit is
+        an outcome; ClusterError is raised if nothing can run, and Interrupted after
         `tuskml.cancel()`.
         """
         ...
@@ -45,8 +45,8 @@ def executor_of(given: object, worker_timeout: object = None) -> Executor:
     """Returns the executor of the argument `executor`: "ray", "threads", or the address of a Ray
     cluster.
 
-    worker_timeout: seconds after which a worker's task is given to another one. OptionError for
-    anything else. Ray is imported here and nowhere before.
+    worker_timeout: seconds after which a worker's task is given to another one. Raises OptionError
+    for anything else. Ray is imported here and nowhere before.
     """
     most_seconds = checked_timeout(worker_timeout)
     if given is None:
@@ -84,7 +84,7 @@ def workers_of(given: object) -> int:
 def place_given(executor: str | None, options: dict[str, Any]) -> str | None:
     """Returns where groups are trained: the argument `executor`, or `cluster`, which is taken out.
 
-    A column of that name makes clusters of rows, and stays an option. OptionError for both.
+    A column of that name makes clusters of rows, and stays an option. Raises OptionError for both.
     """
     if not is_place(options.get("cluster")):
         return executor
@@ -92,13 +92,15 @@ def place_given(executor: str | None, options: dict[str, Any]) -> str | None:
 
 
 def place_of(executor: str | None, cluster: str | None) -> str | None:
-    """Returns the place that the arguments of `connect` name. OptionError if both are given."""
+    """Returns the place that the arguments of `connect` name. Raises OptionError if both are
+    given.
+    """
     given = either(executor, cluster)
     return None if given is None else checked_place(given)
 
 
 def either(executor: str | None, cluster: str | None) -> str | None:
-    """The one of the two that is given. OptionError for both."""
+    """The one of the two that is not None. Raises OptionError for both."""
     if executor is not None and cluster is not None:
         raise OptionError(
             f"executor is {executor!r} and cluster is {cluster!r}, expected one of the two: both "

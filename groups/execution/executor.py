@@ -1,4 +1,4 @@
-"""What all executors share: units of work that are named by a key, and their outcomes.
+"""Shared by all executors: units of work that are named by a key, and their outcomes.
 
 An executor knows nothing of tables, groups or models. A unit's payload and its answer are bytes,
 so nothing of ours is pickled between processes. A key names the same work wherever it runs: an
@@ -17,14 +17,13 @@ Work = Callable[[bytes], bytes]
 
 @dataclass(frozen=True)
 class Unit:
-    """key: its identity; size: how much work it is, in rows; payload: what the work reads; name:
-    what a person calls it.
+    """key: its identity; size: the amount of work, in rows; payload: the input; name: for people.
 
-    pin: what should stay on the worker that runs it, for the next unit with the same pin, such as
-    a shard in memory; None: nothing. Any worker can run it all the same. work: `module:function`
-    in the place of the run's. copied: whether another worker may run it too, where its own is
-    slow. together: the work that answers several such units of one ask, whose number is `ask`;
-    members: these units, of a unit that stands for them.
+    pin: data that should stay on the worker, for the next unit with the same pin, such as a shard
+    in memory; None: nothing. Any worker can run it all the same. work: `module:function` that
+    replaces the run's. copied: whether another worker may run it too, if its own is slow.
+    together: the work that answers several such units of one ask, whose number is `ask`; members:
+    these units, of a unit that stands for them.
     """
 
     key: str
@@ -46,7 +45,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a unit: its answer, or one sentence that says why there is none."""
+    """The outcome of a unit: its answer, or one sentence on why there is none."""
 
     key: str
     answer: bytes | None
@@ -55,7 +54,7 @@ class Outcome:
 
 ANSWERED, FAILED = b"+", b"-"
 ROWS = "invalid rows: "
-"""How the sentence of a unit begins that is about its rows."""
+"""The start of a unit's sentence about its rows."""
 LENGTH = 8
 
 
@@ -74,13 +73,13 @@ def decoded(key: str, data: bytes) -> Outcome:
 
 
 def several(parts: Sequence[bytes]) -> bytes:
-    """One payload, or one answer, that holds several."""
+    """Packs several payloads or answers into one."""
     lengths = [len(one).to_bytes(LENGTH, "little") for one in parts]
     return b"".join(piece for pair in zip(lengths, parts, strict=True) for piece in pair)
 
 
 def each_of(data: bytes) -> list[bytes]:
-    """What `several` holds."""
+    """Unpacks the parts of `several`."""
     found, at = [], 0
     while at < len(data):
         end = at + LENGTH + int.from_bytes(data[at : at + LENGTH], "little")
@@ -130,7 +129,7 @@ def work_named(name: str) -> Work:
 
 
 def attempt(work: str, unit: Unit) -> Outcome:
-    """What became of one unit. A failure of its own is an outcome and not an exception."""
+    """Runs one unit. A failure of the unit is an outcome and not an exception."""
     try:
         return Outcome(unit.key, work_named(unit.work or work)(unit.payload))
     except RowsError as error:
@@ -142,7 +141,9 @@ def attempt(work: str, unit: Unit) -> Outcome:
 
 
 def needed_package(name: str, executor: str, install: str) -> Any:
-    """The package. ExtensionError where it is missing; install: what the sentence advises."""
+    """Imports the package. Raises ExtensionError if it is missing; install: the advice in the
+    sentence.
+    """
     try:
         return importlib.import_module(name)
     except ImportError as error:

@@ -1,7 +1,7 @@
-"""Whether the head of a Ray cluster still answers.
+"""Tests whether the head of a Ray cluster still answers.
 
-Ray waits a minute for a head that is gone, and then ends the process. So the driver looks itself,
-and ends the run before that.
+Ray waits a minute for a lost head, and then ends the process. So the driver tests it, and ends the
+run before that.
 """
 
 import socket
@@ -11,7 +11,7 @@ from typing import Any
 LOOK_SECONDS = 3.0
 ANSWER_SECONDS = 2.0
 FAILURES = 4
-"""In a row, after which the head is gone: some 10 s."""
+"""Consecutive failures after which the head is lost: some 10 s."""
 
 
 class Head:
@@ -24,7 +24,7 @@ class Head:
 
     @property
     def lost(self) -> bool:
-        """Returns whether it was found gone."""
+        """Returns whether it was found to be lost."""
         return self.failures >= FAILURES
 
     def gone(self) -> bool:

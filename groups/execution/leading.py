@@ -1,7 +1,7 @@
 """Trainings that are led from this process, and whose sums workers compute.
 
-A leader is a function that trains one group. It runs in a thread of this process, asks for units,
-waits for their answers, and asks for the next ones. Meanwhile workers go on with units of other
+A leader is a function that trains one group. It runs in a thread of this process, requests units,
+waits for their answers, and requests the next ones. Meanwhile workers continue with units of other
 leaders: partial sums travel when they are ready, and no barrier holds all workers.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
@@ -38,7 +38,7 @@ def unheard(_: Ran) -> None:
 
 
 heard: list[Callable[[Ran], None]] = [unheard]
-"""Who hears of each unit of a leader that a worker ran; tests look at their order."""
+"""Listeners for units of leaders that workers ran; tests check their order."""
 
 
 def note(ran: Ran) -> None:
@@ -51,7 +51,7 @@ def note(ran: Ran) -> None:
 
 
 class Leaders:
-    """The leaders of one run, by the keys of their outcomes, and what they ask for.
+    """The leaders of one run, by the keys of their outcomes, and their requests.
 
     at_once: how many lead at the same time. Threads of the leaders call `ask`; the executor's own
     thread calls the rest.
@@ -117,19 +117,19 @@ class Leaders:
 
     @property
     def working(self) -> bool:
-        """Returns whether some lead still, or have outcomes that nobody took."""
+        """Returns whether some leaders still run, or have outcomes that were not taken."""
         with self._change:
             return self._leading > 0 or bool(self._done)
 
     def taken(self) -> list[Unit]:
-        """Units that were asked for since the last call."""
+        """Units that were requested since the last call."""
         with self._change:
             found = list(self._asked)
             self._asked.clear()
         return found
 
     def settle(self, outcome: Outcome) -> None:
-        """Hands an answer to who asked; of a unit that ran twice the first one counts."""
+        """Passes an answer to its leader; of a unit that ran twice the first one counts."""
         with self._change:
             if self._answers.get(outcome.key, outcome) is None:
                 self._answers[outcome.key] = outcome
@@ -153,7 +153,7 @@ class Leaders:
             self._change.wait_for(lambda: self._asked or self._done or also(), seconds)
 
     def wake(self) -> None:
-        """Looks again at what `wait` waits for."""
+        """Makes `wait` test its condition again."""
         with self._change:
             self._change.notify_all()
 

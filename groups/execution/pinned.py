@@ -1,8 +1,8 @@
-"""Which worker runs which unit of leaders: the one that holds what the unit needs.
+"""Assigns units of leaders to the workers that hold their data.
 
-A pin that no worker has goes to the next idle one that may take more: as long as workers start,
-each takes no more than its equal share of all pins that are known, so that the first to start does
-not end up with all of them. A worker that holds a pin and is busy is waited for.
+A pin without a worker goes to the next idle one that may take more: as long as workers start, each
+takes at most its equal share of all known pins, so that the first to start does not get all of
+them. A unit waits for a busy worker that holds its pin.
 """
 
 import time
@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable
 from tuskml.groups.execution.executor import Unit
 
 PATIENCE_SECONDS = 15.0
-"""For workers that start, before others take their share."""
+"""Seconds to wait for starting workers, before others take their share."""
 
 
 class Pins:
@@ -31,7 +31,9 @@ class Pins:
         return bool(self.by_pin)
 
     def rows(self, worker: Hashable) -> float:
-        """What a worker holds. The one with the least takes first: the last to start gets some."""
+        """The rows that a worker holds. The one with the fewest takes first, so that late
+        workers get some.
+        """
         return self.held[worker]
 
     def add(self, units: Iterable[Unit]) -> None:
@@ -42,7 +44,7 @@ class Pins:
             self.sizes[unit.pin] = unit.size
 
     def take(self, worker: Hashable, workers: int, more_start: bool) -> Unit | None:
-        """The next unit for one of the workers; None where there is none for it now."""
+        """The next unit for one of the workers; None if there is none for it now."""
         mine = next((pin for pin in self.by_pin if self.holder.get(pin) == worker), None)
         if mine is None:
             mine = self.free(worker, workers, more_start)
@@ -55,7 +57,7 @@ class Pins:
         return unit
 
     def beside(self, worker: Hashable, unit: Unit) -> list[Unit]:
-        """The other units of the same ask for which a worker holds what they need."""
+        """The other units of the same ask whose data the worker holds."""
         if unit.together is None:
             return []
         alike = [
@@ -71,7 +73,7 @@ class Pins:
         return found
 
     def free(self, worker: Hashable, workers: int, more_start: bool) -> str | None:
-        """A pin that nobody holds, which the worker holds from now on."""
+        """Assigns a free pin to the worker, and returns it."""
         found = [pin for pin in self.by_pin if pin not in self.holder]
         if not found:
             return None
@@ -94,6 +96,6 @@ class Pins:
             self.held[worker] += one.size
 
     def forget(self, worker: Hashable) -> None:
-        """A worker that is lost, with what it held."""
+        """Removes a lost worker, with its pins."""
         self.holder = {pin: one for pin, one in self.holder.items() if one != worker}
         self.held.pop(worker, None)

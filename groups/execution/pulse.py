@@ -1,8 +1,8 @@
-"""How long a worker may be silent, and how long its work may take.
+"""Limits of a worker's silence and of its work's duration.
 
-Each worker is asked again and again whether it lives, and answers while it computes. A process
-that is stopped, or whose machine hangs, does not answer. Time in which this process itself stands
-still, such as a laptop that sleeps, does not count.
+Each worker is polled repeatedly, and answers while it computes. A process that is stopped, or
+whose machine hangs, does not answer. Time in which this process itself is suspended, such as on a
+sleeping laptop, does not count.
 """
 
 import time
@@ -11,7 +11,7 @@ from typing import Any
 from tuskml.errors import OptionError
 
 LOOKS = 4
-"""How often a worker is asked in the time that it may be silent."""
+"""Polls of a worker within the time that it may be silent."""
 MOST_STEP = 1.0
 """Seconds between two looks of which no more count."""
 
@@ -45,7 +45,7 @@ class Pulses:
         self._looked = 0.0
 
     def begin(self, worker: Any) -> None:
-        """The worker has just been given work."""
+        """Starts the pulse of a worker with new work."""
         self._heard[worker] = self.clock.now
 
     def end(self, worker: Any) -> None:

@@ -1,9 +1,9 @@
 """Units on the workers of a Ray cluster.
 
 One worker per processor takes units one at a time, the largest first, so fast workers take more.
-The driver alone decides what runs where: Ray restarts nothing. A unit whose worker died, or is
-very slow, is given to another one. That is safe: a unit is named by its key and writes nothing.
-A worker that does not answer, as one whose process is stopped, is ended and replaced.
+The driver alone assigns units: Ray restarts nothing. A unit whose worker died, or is very slow, is
+given to another one. That is safe: a unit is named by its key and writes nothing. A worker that
+does not answer, for example because its process is stopped, is ended and replaced.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
 Learning, PVLDB 2021, section 2: group task parallelism (GTP).
@@ -38,17 +38,18 @@ from tuskml.kernels.library import cancel_mark, raise_if_cancelled
 
 LOOK_SECONDS = 0.1
 LEADING_SECONDS = 0.002
-"""The same where a worker is idle and a leader may ask at any moment."""
+"""The same if a worker is idle and a leader may request at any moment."""
 ACTOR = {"num_cpus": 1, "max_restarts": 0, "max_task_retries": 0, "max_concurrency": 2}
 """A worker has a thread for its unit and one that says that it lives."""
 ATTEMPTS = 3
-"""How often a unit is tried, and how often in a row workers may fail to start."""
+"""Attempts at a unit, and consecutive failures of workers to start."""
 START_SECONDS = 60.0
 SILENT_SECONDS = 60.0
 """A worker at work that does not answer for so long is ended."""
 SLOW_SECONDS, SLOW_TIMES = 10.0, 5.0
-"""A unit that takes longer than both, the second times what others took by their size, is given to
-an idle worker too: its own may be stopped, or on a machine that swaps."""
+"""A unit that takes longer than both, the second times what others took by their size, is
+given to an idle worker too: its own may be stopped, or on a machine that swaps.
+"""
 
 
 def start_seconds() -> float:
@@ -64,7 +65,7 @@ def start_seconds() -> float:
 
 @dataclass(frozen=True)
 class Task:
-    """A unit that a worker has had since a time of the monotonic clock.
+    """A unit on a worker, since a time of the monotonic clock.
 
     counted: the same by the clock of `pulse.py`; mark: of `activity.begin`.
     """
@@ -93,24 +94,24 @@ class Run:
         self.leaders, self.pins = leaders, Pins()
         self.most_seconds, self.pulses = caller.most_seconds, Pulses(SILENT_SECONDS)
         self.names: dict[Any, str] = {}
-        """Of each worker its host and process."""
+        """The host and process of each worker."""
         self.units = units
         self.left = deque(largest_first(units))
         self.done: set[str] = set()
         self.took: dict[int, float] = {}
-        """The most seconds of units whose sizes have a given number of binary digits."""
+        """The most seconds of units, by the number of binary digits of their size."""
         self.tries: Counter[str] = Counter()
         self.here, self.head = versions(), Head(ray)
         self.actor = ray.remote(Worker).options(**ACTOR)
         self.memory = ray_session.memory_per_processor(ray)
         self.starting: dict[Any, Any] = {}
         self.doubted: dict[Any, float] = {}
-        """Of those that were idle and are asked again, since when, by the clock of `pulse.py`."""
+        """When idle workers that are tested again came into doubt, by the clock of `pulse.py`."""
         self.working: dict[Any, Task] = {}
         self.idle: list[Any] = []
         self.failed_starts = 0
         self.last_seen = time.monotonic()
-        """When a worker last had, or could have taken, a unit."""
+        """The last time a worker had, or could have taken, a unit."""
 
     def outcomes(self) -> Iterator[Outcome]:
         """The outcome of each unit. All workers are stopped at the end, whatever happens.
@@ -187,9 +188,10 @@ class Run:
         return None
 
     def usual_seconds(self, unit: Unit) -> float:
-        """What units at least about as large took at most; or by its size, from the largest one.
+        """The longest time of units at least about as large; without any, scaled by size from the
+        largest one.
 
-        A small unit takes long for its size, so it says nothing of larger ones.
+        A small unit takes long for its size, so it predicts nothing about larger ones.
         """
         own = digits(unit)
         alike = [seconds for size, seconds in self.took.items() if size >= own]
@@ -205,7 +207,7 @@ class Run:
         return any(self.leaders.wants(one.key) for one in unit.each)
 
     def look(self) -> Iterator[Outcome]:
-        """Waits a moment, and takes what has come."""
+        """Waits a moment, and processes what has arrived."""
         for reference in self.ready([*self.starting, *self.working, *self.pulses.ask()]):
             if reference in self.starting:
                 self.welcome(reference)
@@ -247,7 +249,7 @@ class Run:
         activity.end(task.mark, how)
 
     def ready(self, pending: list[Any]) -> list[Any]:
-        """What has come, after a moment if nothing has."""
+        """Returns what has arrived, after a moment if nothing has."""
         if not pending:
             self.leaders.wait(LOOK_SECONDS)
             return []
@@ -263,7 +265,7 @@ class Run:
         try:
             there = json.loads(self.ray.get(reference))
         except self.ray.exceptions.RayError as error:
-            if worker in self.names:  # it was asked again and is gone
+            if worker in self.names:  # it was tested again and is gone
                 self.pins.forget(worker)
                 self.start()
                 return
@@ -305,14 +307,14 @@ class Run:
             yield from self.given(one, outcome)
 
     def given(self, unit: Unit, outcome: Outcome) -> Iterator[Outcome]:
-        """The outcome of a unit of the caller's; a leader gets that of its own."""
+        """Yields the outcome of a caller's unit; a leader gets that of its own."""
         if unit.pin is None:
             yield outcome
         else:
             self.leaders.settle(outcome)
 
     def lost(self, task: Task, cause: str) -> Iterator[Outcome]:
-        """Tries a unit again whose worker was lost, unless it may be what kills them."""
+        """Retries a unit whose worker was lost, unless the unit may be the cause."""
         unit = task.unit
         self.pins.forget(task.worker)
         self.doubt_idle()
@@ -352,7 +354,7 @@ class Run:
                 self.start()
 
     def stop(self) -> None:
-        """Ends all workers and with them what they still compute, and the leaders."""
+        """Ends all workers with their work, and the leaders."""
         self.leaders.close()
         for task in (working := list(self.working.values())):
             self.ended(task, "stopped")
@@ -368,7 +370,7 @@ def digits(unit: Unit) -> int:
 
 
 def reason(error: Exception) -> str:
-    """The first sentence of one of Ray's messages, which go on for pages."""
+    """The first sentence of one of Ray's messages, which may fill pages."""
     cause = getattr(error, "cause", None) or error
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     return lines[0][:300] if lines else type(error).__name__

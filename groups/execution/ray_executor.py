@@ -12,7 +12,7 @@ from tuskml.groups.execution.ray_cluster import Run
 
 
 class RayCluster:
-    """The cluster at an address, or where it is None the one at hand.
+    """The cluster at an address; with None the current one.
 
     most_seconds: after which a worker's unit is given to another worker; None: never.
     """

@@ -1,4 +1,4 @@
-"""The connection of this process to a Ray cluster, and what the cluster has."""
+"""The connection of this process to a Ray cluster, and the cluster's resources."""
 
 import os
 import re
@@ -24,7 +24,7 @@ INSTALL = "pip install 'tuskml[ray]'"
 
 
 def imported() -> Any:
-    """The package ray. ExtensionError where it is missing or too old."""
+    """The package ray. Raises ExtensionError if it is missing or too old."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else a warning
     ray = needed_package("ray", "ray", INSTALL)
@@ -40,7 +40,8 @@ def imported() -> Any:
 
 @contextmanager
 def connected(address: str | None) -> Iterator[Any]:
-    """Ray, connected. What is connected or started here is disconnected or stopped at the end.
+    """Yields Ray, connected. At the end, what was connected or started here is disconnected or
+    stopped.
 
     address: None is the cluster that the process is connected to, else the one of RAY_ADDRESS,
     else this user's own of this machine, else a new one on this machine alone.
@@ -74,8 +75,8 @@ def end_behind(ray: Any) -> None:
 
 
 def begin(ray: Any, address: str | None) -> bool:
-    """Connects to a cluster, or starts one; whether it has started one. ClusterError where none
-    answers.
+    """Connects to a cluster, or starts one; whether it has started one. Raises ClusterError if
+    none answers.
     """
     try:
         if address is not None:
@@ -98,9 +99,9 @@ def begin(ray: Any, address: str | None) -> bool:
 
 
 def own_cluster() -> str | None:
-    """The address of the cluster that this user has started last on this machine by `ray start`,
-    if it answers. Ray itself would also take another user's, or one that ends with the program
-    that has made it.
+    """The address of the cluster that this user has started last on this machine by `ray
+    start`, if it answers. Ray itself would also use another user's, or one that ends with the
+    program that started it.
     """
     file = Path(os.environ.get("RAY_TMPDIR") or gettempdir(), "ray", "ray_current_cluster")
     try:
@@ -108,7 +109,7 @@ def own_cluster() -> str | None:
         if not re.fullmatch(r"[\w.-]+:\d+", address):
             return None
         refuse_unreachable(address)
-    except (OSError, ValueError, ClusterError):  # there is none, or it has ended
+    except (OSError, ValueError, ClusterError):  # it does not exist, or has ended
         return None
     if owner == os.geteuid():
         log.info("joined the Ray cluster at %s", address)
@@ -135,7 +136,7 @@ def refuse_unreachable(address: str) -> None:
 
 
 def refuse_other(ray: Any, address: str | None) -> None:
-    """ClusterError if the process is connected to another cluster than the one asked for."""
+    """Raises ClusterError if the process is connected to another cluster than the address."""
     here = ray.get_runtime_context().gcs_address
     if address is not None and not address.startswith("ray://") and address != here:
         raise ClusterError(
@@ -145,7 +146,7 @@ def refuse_other(ray: Any, address: str | None) -> None:
 
 
 def processors(ray: Any) -> int:
-    """Logical processors of the cluster. ClusterError where it has none."""
+    """Logical processors of the cluster. Raises ClusterError if it has none."""
     found = int(ray.cluster_resources().get("CPU", 0))
     if found < 1:
         raise ClusterError(
@@ -181,10 +182,10 @@ SECONDS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 
 @contextmanager
 def metrics() -> Iterator[None]:
-    """Tells Ray's metrics, which its dashboard and Prometheus show, of each unit that ends here.
+    """Reports each unit that ends here to Ray's metrics, which its dashboard and Prometheus show.
 
-    `tuskml_units` and `tuskml_rows` count units and their rows, `tuskml_unit_seconds` is how long
-    they took, all by `outcome`: trained, failed, lost, given up or stopped.
+    `tuskml_units` and `tuskml_rows` count units and their rows, `tuskml_unit_seconds` is their
+    duration, all by `outcome`: trained, failed, lost, given up or stopped.
     """
     from ray.util.metrics import Counter, Histogram
 

@@ -19,7 +19,7 @@ LOOK_SECONDS = 0.2
 
 
 class Threads:
-    """As many threads as this process may use processors."""
+    """One thread for each processor that this process may use."""
 
     remote = False
 
@@ -42,8 +42,8 @@ class Threads:
 
 
 class Run:
-    """One run: the units that are left, those that leaders ask for, which come first, and those
-    that threads have.
+    """One run: the remaining units, those that leaders request, which come first, and those
+    that threads run.
     """
 
     def __init__(self, work: str, units: Sequence[Unit], leaders: Leaders) -> None:
@@ -86,7 +86,7 @@ class Run:
         return any(one.done() for one in self.running)
 
     def stop(self) -> None:
-        """Ends the leaders, and waits for what threads have."""
+        """Ends the leaders, and waits for the threads' units."""
         self.leaders.close()
         self.pool.shutdown(wait=False, cancel_futures=True)
         while self.cancelled and not all(one.done() for one in self.running):
@@ -96,7 +96,7 @@ class Run:
 
 
 def attempted(work: str, unit: Unit) -> Outcome:
-    """What became of a unit."""
+    """Runs a unit and returns its outcome."""
     begin = time.monotonic()
     with noted(unit, "this process"):
         outcome = attempt(work, unit)

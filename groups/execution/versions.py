@@ -1,4 +1,4 @@
-"""What must be the same on all workers for their models to be those of one machine."""
+"""Versions that must agree on all workers for their models to equal those of one machine."""
 
 import hashlib
 from importlib.metadata import version
@@ -24,7 +24,7 @@ def versions() -> dict[str, str]:
 
 
 def mismatch(here: dict[str, str], there: dict[str, str]) -> str | None:
-    """One sentence about versions that must match and do not; None where all do."""
+    """One sentence about versions that must match and do not; None if all do."""
     for name in MUST_MATCH:
         if here[name] != there.get(name):
             return (

@@ -1,4 +1,4 @@
-"""The process of a cluster that runs units, and what of its machine it may use."""
+"""The process of a cluster that runs units, and its share of the machine."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from tuskml.groups.execution.executor import Unit, attempt, encoded
 from tuskml.groups.execution.versions import versions
 
 ADDRESSES = "TUSKML_EXCHANGE_ADDRESSES"
-"""In the environment of a worker, its own addresses for exchanges, separated by commas."""
+"""The environment variable with a worker's addresses for exchanges, separated by commas."""
 LOOPBACK = "127.0.0.1"
 
 
@@ -36,12 +36,12 @@ _shares: list[Share] = [Share()]
 
 
 def limit(share: Share) -> None:
-    """Says what this process may use from now on."""
+    """Sets the share of the machine that this process may use."""
     _shares[:] = [share]
 
 
 def share() -> Share:
-    """What this process may use."""
+    """The share of the machine that this process may use."""
     return _shares[0]
 
 
@@ -49,7 +49,7 @@ class Worker:
     """One worker, which lives as long as the run and uses one processor.
 
     It takes and returns bytes and text alone. memory: bytes for the rows that it trains on; 0: as
-    much as DuckDB takes by default.
+    much as DuckDB uses by default.
     """
 
     def __init__(self, memory: int) -> None:

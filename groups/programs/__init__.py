@@ -1,1 +1,1 @@
-"""Where programs of scheduled updates run: threads of this process, or a Ray cluster."""
+"""Runs programs of scheduled updates on threads of this process, or on a Ray cluster."""

@@ -23,7 +23,7 @@ from tuskml.schedule.programs.workers import Place
 
 LOOK_SECONDS = 0.2
 SHARES = 10_000
-"""Of a processor, in which Ray counts."""
+"""The fractions of a processor that Ray counts."""
 
 
 class RayPlace(Place):
@@ -59,8 +59,8 @@ class RayWorkers:
         self.places = [actor.remote(shared, p, data) for p, data in enumerate(parts)]
 
     def begin(self) -> None:
-        """Waits until all have started, and made their data. ClusterError where none starts for
-        a while, or one cannot.
+        """Waits until all workers have started and made their data. Raises ClusterError if
+        none starts for a while, or one cannot.
         """
         left, since = [place.hello.remote() for place in self.places], time.monotonic()
         while left:

@@ -24,7 +24,7 @@ MOST_CANDIDATES = 10_000
 
 @dataclass(frozen=True)
 class Candidate:
-    """One configuration: a task with its options; shown: as JSON, what sets it apart."""
+    """One configuration: a task with its options; shown: the distinguishing ones, as JSON."""
 
     task: Task
     options: Options
@@ -37,9 +37,9 @@ def option_of(task: str, name: str) -> Option | None:
 
 
 def values_of(option: Option, value: Any) -> "list[Any] | Draw | None":
-    """The values of a list, or what draws them, None where it is one value of the option.
+    """The values of a list, or a distribution, None for one value of the option.
 
-    A list with no value of the option is a wrong value of it, which its own sentence is about.
+    A list without any value of the option is an invalid value of it, for its own sentence.
     """
     if not isinstance(value, list | dict) or allows(option, value):
         return None
@@ -49,7 +49,7 @@ def values_of(option: Option, value: Any) -> "list[Any] | Draw | None":
 
 
 def allows(option: Option, value: Any) -> bool:
-    """Whether an option may have a value."""
+    """Returns whether an option may have a value."""
     try:
         option.kind.parse(value)
     except (ValueError, OverflowError, TypeError):
@@ -58,13 +58,15 @@ def allows(option: Option, value: Any) -> bool:
 
 
 def refuse_unknown(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, Any]) -> None:
-    """OptionError for an option that none of several tasks has, or that is nearly a search's."""
+    """Raises OptionError for an option that none of several tasks has, or that is nearly a
+    search's.
+    """
     if len(specs) == 1:
         for name in plain:
             meant = nearest(name, SEARCHES)
             if meant and option_of(specs[0]["task"], name) is None:
                 raise OptionError(f"unknown option '{name[:60]}'{meant}")
-        return  # its own sentence comes when it is read
+        return  # its own sentence follows when it is read
     known = {
         name for spec in specs for name in learner_of(task_named(spec["task"])).options.by_name
     }
@@ -81,13 +83,15 @@ NOT_OF_SEARCHES = {
     "warm_start": "its model may have seen rows that candidates are judged by: train the options "
     "that won with it",
 }
-"""Options that no search takes, and what to do instead."""
+"""Options that no search accepts, with the alternatives."""
 ALIKE = ("classes", "threads", "format", "device")
-"""Options that have one value for all candidates: they say what the rows are, or who computes."""
+"""Options with one value for all candidates: they describe the rows, or the device."""
 
 
 def refuse_options(given: Mapping[str, Any]) -> None:
-    """OptionError for options of a task that a search does not take, or takes no list of."""
+    """Raises OptionError for options of a task that a search does not take, or takes no list
+    of.
+    """
     for name, instead in NOT_OF_SEARCHES.items():
         if given.get(name) is not None:
             raise OptionError(f"option '{name}' is not available in a search: {instead}")
@@ -101,12 +105,13 @@ def refuse_options(given: Mapping[str, Any]) -> None:
 
 
 def plain_list(name: str, value: list[Any]) -> bool:
-    """Whether a list is one value: of two classes."""
+    """Returns whether a list is one value: of two classes."""
     return name == "classes" and not any(isinstance(one, list) for one in value)
 
 
 def refuse_other_rows(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, Any]) -> None:
-    """OptionError for values of option `missing` with which candidates would have other rows.
+    """Raises OptionError for values of option `missing` with which candidates would have other
+    rows.
 
     Rows are packed, and some of them skipped, before there are candidates.
     """
@@ -125,7 +130,7 @@ def refuse_other_rows(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, An
 
 
 def refuse_unlabelled(specs: Sequence[Mapping[str, Any]]) -> None:
-    """OptionError for tasks without labels, whose candidates no metric could judge."""
+    """Raises OptionError for tasks without labels, whose candidates no metric could judge."""
     for spec in specs:
         if not task_named(spec["task"]).has_labels:
             raise OptionError(
@@ -141,7 +146,7 @@ def candidates_of(
     trials: int | None,
     random: "np.random.Generator",
 ) -> tuple[Candidate, ...]:
-    """All combinations of each task, or as many draws, spread evenly over the tasks."""
+    """All combinations of each task, or `trials` draws, spread evenly over the tasks."""
     classes = any(task_named(spec["task"]).classifies for spec in specs)
     spaces = [space_of(spec, plain, classes, len(specs) > 1) for spec in specs]
     if trials is None or strategy == "grid":
@@ -165,7 +170,7 @@ def candidates_of(
 
 
 def refuse_many(combinations: int) -> None:
-    """OptionError for more combinations than can be tried."""
+    """Raises OptionError for more combinations than can be tried."""
     if combinations > MOST_CANDIDATES:
         raise OptionError(
             f"the lists have {combinations} combinations, at most {MOST_CANDIDATES} are allowed: "
@@ -174,13 +179,13 @@ def refuse_many(combinations: int) -> None:
 
 
 Space = dict[str, Any]
-"""By option: its value, a list of values, or what draws them."""
+"""By option: its value, a list of values, or a distribution."""
 
 
 def space_of(
     spec: Mapping[str, Any], plain: Mapping[str, Any], classes: bool, several: bool
 ) -> Space:
-    """What a task's options may be; of options that several tasks share, those that it has."""
+    """The possible options of a task; of options that several tasks share, those that it has."""
     task = task_named(spec["task"])
     table = learner_of(task).options.by_name
     shared = {k: v for k, v in plain.items() if not several or k in table}
@@ -208,7 +213,7 @@ class _Several:
 
 
 def grid(space: Space) -> list[dict[str, Any]]:
-    """All combinations; OptionError where one has more values than can be listed."""
+    """All combinations; raises OptionError if one has more values than can be listed."""
     names = [name for name, value in space.items() if isinstance(value, _Several)]
     for name in names:
         if isinstance(space[name].values, Draw):
@@ -223,7 +228,7 @@ def grid(space: Space) -> list[dict[str, Any]]:
 
 
 def drawn(space: Space, trials: int, random: "np.random.Generator") -> list[dict[str, Any]]:
-    """So many combinations that differ, or fewer where there are not so many."""
+    """`trials` distinct combinations, or as many as there are."""
     names = [name for name, value in space.items() if isinstance(value, _Several)]
     found: dict[str, dict[str, Any]] = {}
     for _ in range(20 * trials):  # a small grid has no more that differ
@@ -241,9 +246,9 @@ def candidate_of(
     several: bool,
     idle: dict[str, IdleOption],
 ) -> Candidate:
-    """The candidate with these values. OptionError for one that the option does not allow.
+    """The candidate with these values. Raises OptionError for an invalid one.
 
-    It is without those that would change nothing beside its others, which go to `idle`.
+    Options without an effect next to the others are left out and added to `idle`.
     """
     found, varied = task_named(task), dict(values)
     fixed = {name: value for name, value in space.items() if not isinstance(value, _Several)}
@@ -284,7 +289,9 @@ class Draw:
 
 
 def draw_of(option: Option, given: Mapping[str, Any]) -> Draw:
-    """What an object such as {"log_uniform": [1e-6, 1]} draws. OptionError for another."""
+    """The distribution of an object such as {"log_uniform": [1e-6, 1]}. Raises OptionError for
+    others.
+    """
     (name, ends), *more = given.items()
     logarithmic = name.startswith("log_")
     numbers = isinstance(ends, list) and len(ends) == 2 and all(map(_is_number, ends))

@@ -1,4 +1,4 @@
-"""What a search would do, as text or JSON."""
+"""The plan of a search, as text or JSON."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from tuskml.schedule import budget
 
 
 def explained_search(groups: NDArray[np.void], search: Search, memory: int) -> Iterator[str]:
-    """The search, and behind it what the first candidate would run on all rows of each group."""
+    """Yields the search, followed by the plan of the first candidate on all rows of each group."""
     first = search.candidates[0]
     request: Request[Any, Any] = Request(first.task, first.options, held_out=search.dealt)
     about = described(search)
@@ -49,7 +49,7 @@ def scheduled(
 
 
 def described(search: Search) -> dict[str, Any]:
-    """How many trainings there are, on which rows, and by what they are judged."""
+    """The number of trainings, their rows, and the metric."""
     n, sets = len(search.candidates), len(search.sets)
     if search.estimate is not None:
         n = sum(search.estimate.counts())
@@ -74,7 +74,7 @@ def described(search: Search) -> dict[str, Any]:
 
 
 def sentences(about: dict[str, Any]) -> str:
-    """The same in words."""
+    """Describes the search in words."""
     folds = f"{about['folds']} folds" if about["folds"] > 1 else "one set of held-out rows"
     lines = [
         f"search: {about['candidates']} candidates on {folds} of {about['held_out']:.3g} of a "
@@ -95,7 +95,7 @@ def sentences(about: dict[str, Any]) -> str:
 
 
 def halving_in_words(about: dict[str, Any]) -> str:
-    """How many candidates are tried on how much."""
+    """Describes the candidates and rows of each rung."""
     (every, share), (few, rest) = ((one["candidates"], one["rows"]) for one in about["rungs"])
     if rest < 1:  # the other folds
         others = about["folds"] - 1

@@ -30,7 +30,7 @@ from tuskml.schedule import budget
 Groups = NDArray[np.void]
 Places = NDArray[np.intp]
 UNLIKE = ("threads", "cancel_mark", "known")
-"""What the preparation of rows does not depend on."""
+"""Fields that the preparation of rows does not depend on."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ class Prepared:
         winner: bool = False,
         parted: tuple[Groups, Groups] | None = None,
     ) -> Models:
-        """A candidate's models of the groups at some places; models carry theirs among these.
+        """A candidate's models of the groups at `places`; models carry their indices among these.
 
-        sets: so many neighbours among `groups` are sets of rows of one group; winner: whether the
-        models are kept, with all that describes them; parted: as `Request` has it.
+        sets: neighbouring `groups` that are sets of rows of one group; winner: whether the models
+        are kept, with their full description; parted: as in `Request`.
         """
         candidate = self.search.candidates[number]
         options = self._options(candidate)
@@ -82,9 +82,9 @@ class Prepared:
         return parts[0] if len(parts) == 1 else joined(parts)
 
     def lane(self, numbers: Sequence[int]) -> "Prepared":
-        """The same of some candidates, whose trials start from each other alone.
+        """The preparation of some candidates, whose trials start only from each other.
 
-        How many threads they use is decided by `budget.within`.
+        `budget.within` decides the number of their threads.
         """
         plain = [
             replace(one, options=replace(one.options, threads=None))
@@ -102,7 +102,7 @@ class Prepared:
 
 
 def of_places(request: Request[Any, Any], places: Places) -> Request[Any, Any]:
-    """A request about all groups, for those at some places."""
+    """Restricts a request about all groups to those at `places`."""
     categories, names, by_level = request.categories, request.feature_names, request.by_level
     terms = request.terms
     return replace(
@@ -130,7 +130,7 @@ def alike(search: Search) -> list[tuple[int, ...]]:
 
 
 def own_request(seen: Readable, candidate: Candidate) -> Request[Any, Any]:
-    """What a candidate asks of rows that were prepared for several alike."""
+    """A candidate's request on rows that were prepared for several alike."""
     weights = seen.request.options.class_weight
     options = replace(candidate.options, class_weight=weights)
     return replace(seen.request, task=candidate.task, options=options)
@@ -177,7 +177,7 @@ def prepared(stack: ExitStack, groups: Groups, search: Search, memory: int) -> l
     return parts
 
 
-# Which rows each fold of a search holds out, in words: values of a column, or a time.
+# The rows that each fold of a search holds out, in words: values of a column, or a time.
 
 MOST_VALUES = 20
 """Values of a column that are listed."""
@@ -185,8 +185,9 @@ Show = Callable[[float], str]
 
 
 def identities(part: Prepared, group: int) -> list[str] | None:
-    """Of each fold of a group the values that its rows have, or the first and the last one in the
-    order of time; None where rows are held out by chance."""
+    """The values of the rows in each fold of a group, or the first and the last one in the
+    order of time; None if rows are held out by chance.
+    """
     how, prepared = part.search.dealt, part.seen.prepared
     if how.column is None or prepared is None:
         return None
@@ -200,7 +201,7 @@ def identities(part: Prepared, group: int) -> list[str] | None:
 
 
 def shown_as(kind: str, levels: Sequence[str]) -> Show:
-    """How a number of a column is shown."""
+    """The function that formats a number of a column."""
     if kind == "text":
         return lambda mark: levels[int(mark)]
     if kind in ("date", "timestamp"):
@@ -217,7 +218,7 @@ def moment(days: float, kind: str) -> str:
 
 
 def listed(marks: Floats, show: Show) -> str:
-    """Some values, in words."""
+    """Lists some values in words."""
     texts = [show(mark) for mark in marks[:MOST_VALUES]]
     more = len(marks) - len(texts)
     return ", ".join(texts) + (f" and {more} more" if more else "")
@@ -239,8 +240,8 @@ def stretch(marks: Floats, show: Show) -> str:
 
 @dataclass(frozen=True)
 class Round:
-    """One set of rows: the number of the folds that are held out, these and the others, and how
-    many slices of the others are trained on.
+    """One set of rows: its number, the folds that are held out, the others, and how many
+    slices of the others are trained on.
     """
 
     number: int
@@ -254,7 +255,7 @@ class Sets:
     """S sets of rows of G groups, which train together.
 
     Rows are arrays (G * S,) of GROUP, the sets of a group being neighbours. Unless they stay, they
-    are valid until the next are asked for.
+    are valid until the next are requested.
     """
 
     part: Prepared
@@ -267,7 +268,7 @@ class Sets:
 
     @property
     def stays(self) -> bool:
-        """Whether all rows are linked once, and are valid as long as the sets are used."""
+        """Returns whether all rows are linked once, and are valid as long as the sets are used."""
         return len(self.rounds) > 1 and self.part.cells.slices == 1
 
     @cached_property
@@ -279,7 +280,7 @@ class Sets:
         return self._linked[0] if self.stays else self._kept()
 
     def whole(self) -> Groups:
-        """All rows that any set has, (G,). They are linked as those of `kept` and `parts` are."""
+        """All rows that any set has, (G,). They are linked like those of `kept` and `parts`."""
         return self._linked[1] if self.stays else self._whole()
 
     def parts(self) -> Groups | None:
@@ -291,7 +292,7 @@ class Sets:
         return self._linked[3] if self.stays else self._held()
 
     def parted(self) -> tuple[Groups, tuple[Groups, Groups]]:
-        """Of one set all rows together, and the rows that are trained on and those held out."""
+        """For one set, all rows together, and the training and held-out rows."""
         (one,) = self.rounds
         whole, *parts = self.part.cells.linked_apart(one.kept, one.out, one.slices)
         whole["place"] = np.arange(len(whole))
@@ -328,7 +329,7 @@ class Sets:
 
 
 def sets_of(part: Prepared, every: Sequence[Round]) -> Iterator[Sets]:
-    """All sets of a rung, those together that can be."""
+    """Yields all sets of a rung, together where possible."""
     candidates = part.search.candidates
     weighs = all(candidates[number].task.weighs_features for number in part.numbers)
     dense = part.near.dense and weighs

@@ -1,13 +1,13 @@
-"""Which candidates are tried on all rows, by how all of them did on few.
+"""The choice of candidates that are tried on all rows, from trials on few.
 
 As in successive halving (K. Jamieson, A. Talwalkar, Non-stochastic best arm identification and
-hyperparameter optimization, AISTATS 2016) all candidates are tried on few rows. That half of them
-which is best there is not always the one that is best on all rows: more rows ask for weaker
-penalties, and neighbours differ by less than chance. So the others are judged by what more rows
-changed for their neighbours: the loss expected of a candidate is the one on few rows, and the mean
-of the changes of those that were tried on all rows, weighted by a Gaussian kernel of the steps
-between them in the grid (E. Nadaraya, On estimating regression, 1964). The candidates with the
-least expected loss are tried next, some at a time.
+hyperparameter optimization, AISTATS 2016) all candidates are tried on few rows. The better half
+there does not always have the best on all rows: more rows need weaker penalties, and neighbours
+differ by less than chance. So the others are judged by their neighbours' changes with more rows:
+the expected loss of a candidate is the one on few rows, and the mean of the changes of those that
+were tried on all rows, weighted by a Gaussian kernel of the steps between them in the grid (E.
+Nadaraya, On estimating regression, 1964). The candidates with the least expected loss are tried
+next, some at a time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,13 +19,13 @@ from tuskml.groups.selection.tpe import Axes
 from tuskml.kernels.passes import Floats
 
 WORK = 0.4
-"""Of the rows that all candidates would read, the share that they read, about."""
+"""The share of all candidates' rows that a search reads, about."""
 AT_ONCE = 3
-"""Candidates of a group that are tried before it is asked anew which ones promise most."""
+"""Candidates of a group that are tried before the next ones are chosen."""
 MOST_BATCHES = 32
-"""Of which there are no more: of many candidates more are tried at once."""
+"""The most batches: of many candidates more are tried at once."""
 WIDTH = 0.7
-"""Of the kernel, in steps of the grid."""
+"""The width of the kernel, in steps of the grid."""
 BLOCK = 1 << 24
 """Bytes of the weights that are in memory at a time."""
 FAR = 1e-12
@@ -35,14 +35,14 @@ Places = NDArray[np.intp]
 
 
 def finalists(candidates: int, share: float) -> int:
-    """How many candidates are tried on all rows, where all of them have this share of the rows."""
+    """The number of candidates tried on all rows, if all of them have this share of the rows."""
     if share == 1:
         return candidates
     return max(min(AT_ONCE, candidates // 2), int(WORK * candidates - share * candidates))
 
 
 def batches(candidates: int, share: float) -> Iterator[int]:
-    """How many are tried on all rows at a time."""
+    """Yields the number of candidates tried on all rows at a time."""
     left = finalists(candidates, share)
     some = max(AT_ONCE, -(-left // MOST_BATCHES))
     while left > 0:
@@ -51,14 +51,14 @@ def batches(candidates: int, share: float) -> Iterator[int]:
 
 
 class Kernel:
-    """What candidates say of each other, (C, C); a block of its rows is in memory at a time."""
+    """The similarity of candidates, (C, C); a block of its rows is in memory at a time."""
 
     def __init__(self, axes: Axes) -> None:
         self.axes = axes
         self.levels = [len(np.unique(at[~np.isnan(at)])) for at in axes.at]
 
     def sums(self, by: Places, values: Floats) -> Floats:
-        """Of what some candidates say of all, the product with values of these, (C, k)."""
+        """The product of the rows of some candidates with their values, (C, k)."""
         c = self.axes.at.shape[1]
         out = np.empty((c, values.shape[1]))
         at_a_time = max(1, BLOCK // (8 * max(len(by), 1)))
@@ -99,32 +99,33 @@ def least(values: Floats, n: int) -> Mask:
 
 
 def rungs(candidates: int, share: float) -> Sequence[tuple[int, float]]:
-    """How many candidates train on which share of the rows."""
+    """The number of candidates by the share of the rows that they train on."""
     if share == 1:
         return [(candidates, 1.0)]
     return [(candidates, share), (finalists(candidates, share), 1.0)]
 
 
-# Which candidates are tried on all folds, by how all of them did on the first one.
+# The choice of candidates that are tried on all folds, from the first one.
 #
 # Candidates race over the folds (O. Maron, A. Moore, The racing algorithm: model selection for
 # lazy learners, 1997): on one fold they train on as many rows as on any other, and are judged by
-# the same rows, so that what chance adds to one it adds to all. Fewer rows would ask for other
-# options.
+# the same rows, so that chance affects all alike. Fewer rows would favour other options.
 
 BATCHES = 3
 LEAST_FOLDS = 3
-"""With two, the first one alone would be half of the work."""
+"""With two folds, the first one alone would be half of the work."""
 
 
 def race_finalists(candidates: int, folds: int) -> int:
-    """How many candidates of each group are tried on the other folds."""
+    """The number of candidates of each group that are tried on the other folds."""
     first = 1 / folds
     return max(min(AT_ONCE, candidates // 2), int((WORK - first) * candidates / (1 - first)))
 
 
 def race_batches(candidates: int, folds: int) -> Iterator[int]:
-    """How many are tried on the other folds at a time: those before tell which ones to try."""
+    """Yields the number of candidates tried on the other folds at a time, chosen by those
+    before.
+    """
     left = race_finalists(candidates, folds)
     some = -(-left // BATCHES)
     while left > 0:

@@ -1,9 +1,9 @@
-"""How the trainings of a search lie on threads: estimated before it, measured after it.
+"""The schedule of a search's trainings on threads: estimated before it, measured after it.
 
-C* V s / n bounds the makespan of schedules that train each group on one worker at a time, where
-s configurations train on n rows of all groups, and one takes V seconds of one worker ("Kingpin",
-S. Li, A. Kumar, PVLDB 2021, equation 2). Learners that share the rows of a large group over
-threads may be below it where one group has more than its share.
+C* V s / n bounds the makespan of schedules that train each group on one worker at a time, where s
+configurations train on n rows of all groups, and one takes V seconds of one worker ("Kingpin", S.
+Li, A. Kumar, PVLDB 2021, equation 2). Learners that share the rows of a large group over threads
+may be below it where one group has more than its share.
 """
 
 import contextvars
@@ -34,17 +34,18 @@ from tuskml.schedule.placement import (
 LEAST_CANDIDATES = 3
 """Candidates of a lane, the first of which starts from nowhere."""
 MOST_LANES = 4
-"""Lanes, each of which keeps what its next candidate starts from."""
+"""Lanes, each of which keeps the start of its next candidate."""
 
 
 def in_order(sizes: Sizes, places: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Some places of groups of so many rows, in the order in which threads are to claim them."""
+    """Some indices of groups with these sizes, in the order in which threads are to claim them."""
     return places[heaviest_first(sizes[places])]
 
 
 @dataclass(frozen=True)
 class Load:
-    """Groups of so many rows, (G,), on threads, for `passes` trainings on all rows of each.
+    """The work of groups with these rows, (G,), on threads, for `passes` trainings on all rows of
+    each.
 
     A training on a part of the rows counts as this part of one.
     """
@@ -65,9 +66,9 @@ class Load:
         return int(filled(shards, self.threads).max(initial=0))
 
     def seconds(self, rows: int, work: float) -> float:
-        """Seconds of a thread with so many of the rows of each training.
+        """Seconds of a thread with `rows` of the rows of each training.
 
-        work: seconds of one thread that had all rows of all trainings, V s.
+        work: seconds of one thread with all rows of all trainings, V s.
         """
         return rows / max(int(self.sizes.sum()), 1) * work
 
@@ -89,7 +90,7 @@ class Load:
         }
 
     def measured(self, seconds: float, work: float) -> dict[str, object]:
-        """The same after it; work: processor seconds of all trainings."""
+        """The schedule after the search; work: processor seconds of all trainings."""
         return self._rows() | {
             "seconds": seconds,
             "processor_seconds": work,
@@ -98,7 +99,7 @@ class Load:
 
 
 class Watch:
-    """Seconds, and processor seconds of the process, of what ran within `running`."""
+    """Seconds, and processor seconds of the process, of work within `running`."""
 
     def __init__(self) -> None:
         self.seconds = self.work = 0.0
@@ -131,11 +132,11 @@ def threads_of(search: Search) -> int:
 
 
 def lanes_of(part: Prepared, stays: bool, threads: int) -> list[Prepared]:
-    """The candidates, cut into lanes of neighbours; one lane where all are to train in turn.
+    """The candidates, cut into lanes of neighbours; one lane if all are to train in turn.
 
-    stays: whether rows remain as they are linked. In turn where the same bits are asked for, which
-    must not depend on the number of threads, and where a server has the thread that trains, which
-    alone looks whether to stop.
+    stays: whether rows remain as they are linked. In turn if bits must be reproducible, and so
+    must not depend on the number of threads, and if a server owns the thread that trains, which
+    alone checks for cancellation.
     """
     count = lanes_for(len(part.numbers), threads)
     alone = any(in_turn(part.search.candidates[number]) for number in part.numbers)
@@ -145,13 +146,13 @@ def lanes_of(part: Prepared, stays: bool, threads: int) -> list[Prepared]:
 
 
 def in_turn(one: Candidate) -> bool:
-    """Whether no other candidate may train beside this one: its loss is asked in Python too."""
+    """Returns whether no other candidate may train concurrently: its loss runs in Python."""
     own = getattr(one.task, "own", None) is not None
     return own or one.options.ordered or one.options.device == "gpu"
 
 
 def lanes_for(candidates: int, threads: int) -> int:
-    """How many lanes so many candidates have, so that each has as many threads as any other."""
+    """The number of lanes of `candidates` candidates, so that each has equally many threads."""
     most = min(MOST_LANES, threads, candidates // LEAST_CANDIDATES)
     return max((n for n in range(1, most + 1) if threads % n == 0), default=1)
 

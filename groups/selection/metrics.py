@@ -1,4 +1,4 @@
-"""The metrics that candidates are judged by: SQL's own, by their names there and computed in C."""
+"""The metrics of candidates: SQL's own, with their names there and computed in C."""
 
 import ctypes
 from collections.abc import Sequence
@@ -36,20 +36,21 @@ METRICS = {
     "gamma_deviance": False,
     "tweedie_deviance": False,
 }
-"""By name, whether more is better. `udas/scalars/judging` computes them; of more than two classes
-precision, recall and F1 are the means over the classes."""
+"""Metrics by name, with whether more is better. `udas/scalars/judging` computes them; of more
+than two classes precision, recall and F1 are the means over the classes.
+"""
 
 
 OF_CLASSES = tuple(METRICS)[: tuple(METRICS).index("rmse")]
-"""Those that compare classes."""
+"""Metrics that compare classes."""
 OF_CHANCES = ("log_loss", "brier")
-"""Those that compare probabilities of classes."""
+"""Metrics that compare probabilities of classes."""
 PARAMETERS = {"pinball": ("quantile", 0.5), "tweedie_deviance": ("power", 1.5)}
 """The option that is a metric's parameter, and its value where no candidate has that option."""
 
 
 def usual(task: Task, options: Options) -> tuple[str, float]:
-    """The metric of a task that is given none, and its parameter."""
+    """The default metric of a task, and its parameter."""
     request: Request[Any, Any] = Request(task, options)
     name = learner_of(task).metric(request)
     return name, float(getattr(options, *PARAMETERS[name])) if name in PARAMETERS else 0.0
@@ -58,7 +59,7 @@ def usual(task: Task, options: Options) -> tuple[str, float]:
 def parameter_for(candidates: Sequence[Candidate], metric: str) -> float:
     """The parameter of a metric, which candidates that minimise it have as an option.
 
-    OptionError where they have several, whose losses cannot be compared.
+    Raises OptionError if they have several, whose losses cannot be compared.
     """
     if metric not in PARAMETERS:
         return 0.0
@@ -74,7 +75,9 @@ def parameter_for(candidates: Sequence[Candidate], metric: str) -> float:
 
 
 def lacks(candidate: Candidate, metric: str) -> str | None:
-    """Why a metric cannot judge a candidate: what it is of, and what the candidate predicts."""
+    """The reason why a metric cannot judge a candidate: its kind, and the candidate's
+    predictions.
+    """
     request: Request[Any, Any] = Request(candidate.task, candidate.options)
     classifies = learner_of(candidate.task).classifies(request)
     if metric in OF_CLASSES and not classifies:
@@ -87,13 +90,13 @@ def lacks(candidate: Candidate, metric: str) -> str | None:
 
 
 def fitting(candidates: Sequence[Candidate]) -> str:
-    """What the metrics that can judge all candidates are, in words."""
+    """Describes the metrics that can judge all candidates."""
     found = [name for name in METRICS if not any(lacks(one, name) for one in candidates)]
     return one_of(found) if found else "tasks that all predict numbers, or all classes"
 
 
 def refuse_metric(candidates: Sequence[Candidate], metric: str) -> None:
-    """OptionError for a metric that cannot judge a candidate."""
+    """Raises OptionError for a metric that cannot judge a candidate."""
     for one in candidates:
         why = lacks(one, metric)
         if why is not None:
@@ -106,7 +109,7 @@ def refuse_metric(candidates: Sequence[Candidate], metric: str) -> None:
 
 
 OUT_OF_MEMORY = "out of memory"
-"""What the library says then."""
+"""The library's message then."""
 
 
 class _Judging(ctypes.Structure):
@@ -130,7 +133,8 @@ def judged(
     threads: int,
 ) -> tuple[Floats, dict[int, str]]:
     """The metric of each model by the rows of its group, (n,), NaN where they do not determine it;
-    and by place why the metric cannot judge a model, as it does not take the group's labels.
+    and by index the reason why the metric cannot judge a model, as it does not allow the group's
+    labels.
 
     database: its library; held: GROUP of shape (n,), in the order of the models; metric: its name
     and parameter. Raises DataError if memory is out, and Interrupted.

@@ -1,13 +1,13 @@
-"""Where a trial starts: from the weights of a trial that differs little from it.
+"""The start of a trial: the weights of a similar trial.
 
 Of linear models the optimum moves little from one penalty to the next weaker one (J. Friedman, T.
 Hastie, R. Tibshirani, Regularization paths for generalized linear models via coordinate descent,
-2010, 2.5), and from all rows of a large group to those of some folds. So a candidate is trained
-on all rows of each large group first, from the candidate before it, and its trials start there
-with the same curvature. The criterion of convergence is the same, so that the start changes the
-iterations alone. The start knows of rows that judge the trial, so a trial that does not end at
-the optimum of its own rows is trained again from its own start, and algorithms that may keep
-something of their start do not begin there (`Trials.forgets`).
+2010, 2.5), and from all rows of a large group to those of some folds. So a candidate is trained on
+all rows of each large group first, from the candidate before it, and its trials start there with
+the same curvature. The criterion of convergence is the same, so that the start changes the
+iterations alone. The start knows of rows that judge the trial, so a trial that does not end at the
+optimum of its own rows is trained again from its own start, and algorithms that may keep something
+of their start do not begin there (`Trials.forgets`).
 
 Other rows' weights are no good start of small groups: where classes can be separated, they are
 large, and wrong by much for rows that they have not seen.
@@ -27,9 +27,9 @@ from tuskml.learners.registry import learner_of
 
 PENALTIES = ("l1", "l2")
 ROUGH = 0.1
-"""The tolerance on all rows of a group: a trial's first step takes up what is left there."""
+"""The tolerance on all rows of a group: a trial's first step removes the remaining error."""
 CLOSE = 12
-"""Rows of a group for each weight from which on its folds are near the whole."""
+"""Rows of a group per weight from which on its folds are similar to the whole."""
 
 
 class Nearness:
@@ -50,7 +50,7 @@ class Nearness:
         self.n = n
 
     def helps(self, number: int) -> bool:
-        """Whether a candidate may start elsewhere and end at the same weights."""
+        """Returns whether a candidate may start elsewhere and end at the same weights."""
         one = self.candidates[number]
         options = one.options
         return (
@@ -64,17 +64,17 @@ class Nearness:
         )
 
     def of(self, number: int) -> Near | None:
-        """Where trials of a candidate start; None where no start would help."""
+        """The starts of a candidate's trials; None if no start would help."""
         if not self.helps(number):
             return None
         found = self.sets.setdefault(self._name(number), Near(self.n, self.d))
         return self._alike(found, number)
 
     def whole(self, number: int, sets: int) -> Near | None:
-        """The same of trainings on all rows of groups with so many sets of rows each.
+        """The starts of trainings on all rows of groups with `sets` sets of rows each.
 
-        None where they would help no trial: of one set, or where a step from any start ends at
-        the optimum; and where trials might end at weights that still know of rows held out.
+        None if they would help no trial: of one set, or where a step from any start ends at the
+        optimum; and if trials might end at weights that depend on held-out rows.
         """
         one = self.candidates[number]
         if sets == 1 or not one.task.moves_on or not self.helps(number):
@@ -92,7 +92,9 @@ class Nearness:
         return self._alike(found, number)
 
     def from_whole(self, number: int, close: NDArray[np.bool_], sets: int) -> Near | None:
-        """Where trials start after a training of all rows of groups; close (N,): which of them."""
+        """The starts of trials after a training on all rows of groups; close (N,): which of
+        them.
+        """
         own, whole = self.of(number), self.whole(number, sets)
         if own is None or whole is None:
             return own
@@ -100,7 +102,7 @@ class Nearness:
         return NearWhole(own, whole, close & known, sets) if known.any() else own
 
     def _alike(self, near: Near, number: int) -> Near:
-        """The same, without sums of another objective, or of other coordinates."""
+        """Returns the start without sums of another objective, or of other coordinates."""
         path = others(self.candidates[number])
         if near.path != path:
             near.forget_sums()
@@ -112,7 +114,7 @@ class Nearness:
 
 
 def close(groups: NDArray[np.void]) -> NDArray[np.bool_]:
-    """Which groups (G,) are so large that their folds are like the whole."""
+    """Tests which groups (G,) are so large that their folds are like the whole."""
     return np.asarray(groups["n_rows"] >= CLOSE * (groups["dim"].astype(np.int64) + 1))
 
 
@@ -129,7 +131,7 @@ def path(candidates: Sequence[Candidate], numbers: Sequence[int]) -> list[int]:
 
 
 def others(candidate: Candidate) -> str:
-    """What sets a candidate of a linear task apart but for penalties, as JSON."""
+    """The options, except penalties, of a candidate of a linear task, as JSON."""
     if not candidate.task.weighs_features:
         return ""
     shown = json.loads(candidate.shown)

@@ -1,10 +1,9 @@
-"""A search over a group whose rows lie in parts: candidates train and are judged by parts.
+"""A search over a group whose rows are in parts: candidates train and are judged by parts.
 
-Rows are in the folds that they have in one place. Each candidate on each set of folds is a
-training of its own, which asks the parts for sums, or hops over them; several are led at the same
-time. Sums of several are asked for in one message, and a part which waits for a model that hops
-works on another. A metric is one that adds over rows: each part
-answers that of its rows held out.
+Rows are in the same folds as in one process. Each candidate on each set of folds is a training of
+its own, which requests sums from the parts, or hops over them; several are led at the same time.
+Sums of several are requested in one message, and a part which waits for a model that hops works on
+another. A metric is one that adds over rows: each part answers that of its rows held out.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
 Learning, PVLDB 2021, sections 2 (configurations) and 4.2.
@@ -65,7 +64,7 @@ MEANS = (
 
 
 def whole(search: Search) -> str | None:
-    """Why a search needs all rows in one place; None where it does not."""
+    """The reason why a search cannot use rows in parts; None if it can."""
     if search.halving or search.estimate is not None:
         strategy = "halving" if search.halving else "tpe"
         return f"the strategy '{strategy}' of option 'search' needs all rows in one place"
@@ -117,7 +116,7 @@ def searched_by_parts(parts: Parts, search: Search, at_once: int = AT_ONCE) -> M
 
 
 def deal(parts: Parts, search: Search) -> None:
-    """Deals the rows of all parts to the folds of a search, as those of one place are."""
+    """Deals the rows of all parts to the folds of a search, like those of one process."""
     groups = of_parts(parts)
     if groups is None:
         return
@@ -138,7 +137,9 @@ def deal(parts: Parts, search: Search) -> None:
 def all_tried(
     parts: Parts, search: Search, asked: Sequence[Trial], until: float, at_once: int
 ) -> list["Answer"]:
-    """What became of each trial. Threads take one after the other, and ask parts together."""
+    """The answer of each trial. Threads take one after the other, and send requests to parts
+    together.
+    """
     found: dict[int, Answer] = {}
     left = deque(enumerate(asked))
 
@@ -166,7 +167,7 @@ def all_tried(
 
 
 Answer = tuple[Models, float] | str | None
-"""A model and its metric, why there is none, or None where there was no time."""
+"""A model and its metric, a reason why there is none, or None if time ran out."""
 
 
 def tried(parts: Parts, search: Search, trial: Trial, until: float) -> Answer:
@@ -185,7 +186,7 @@ def tried(parts: Parts, search: Search, trial: Trial, until: float) -> Answer:
 
 
 def note(trials: Trials, trial: Trial, answer: Answer) -> None:
-    """Writes down what became of a trial."""
+    """Records the answer of a trial."""
     fold, place = np.array([trial.round.number]), np.array([0])
     if answer is None:
         return
@@ -198,7 +199,7 @@ def note(trials: Trials, trial: Trial, answer: Answer) -> None:
 
 
 def metric_of(parts: Parts, models: Models, search: Search) -> float | None:
-    """Of the rows of these parts, added in their order; None where there is no row."""
+    """The metric of the rows of these parts, added in their order; None without rows."""
     numbers = [models.coef, models.classes]
     arrays = [array for one in numbers for array in (one.values, one.offsets)]
     header = {
@@ -223,7 +224,7 @@ def metric_of(parts: Parts, models: Models, search: Search) -> float | None:
 
 
 def judges(message: bytes) -> bool:
-    """Whether a message asks a part to judge."""
+    """Returns whether a message asks a part to judge."""
     return bool(unpacked(message)[0]["method"] == JUDGED)
 
 

@@ -1,8 +1,8 @@
-"""What a call asks to be searched: candidates, how rows are held out, and by what they are judged.
+"""Parses the search in a call: candidates, held-out rows, and the metric.
 
 An option given as a list is a grid, unless the option's own values are lists. The candidates are
 all combinations, or draws from them (J. Bergstra, Y. Bengio, Random search for hyper-parameter
-optimization, JMLR 2012), or of these the ones that each group chooses (`tpe.py`).
+optimization, JMLR 2012), or those of the draws that each group chooses (`tpe.py`).
 """
 
 import functools
@@ -76,12 +76,12 @@ ANY_TASK = "auto"
 
 @dataclass(frozen=True)
 class Search:
-    """A search over candidates, in the order in which they were asked for.
+    """A search over candidates, in the order of the call.
 
-    dealt: the folds, and which of them are held out. metric: by name in SQL. halving: whether the
-    better half of the candidates goes on, with twice the rows. time: the most seconds. estimate:
-    of what groups choose from the candidates, None where they try all; plain: whether there is
-    nothing to choose, and the one candidate holds out these rows itself.
+    dealt: the folds, and which of them are held out. metric: its SQL name and parameter. halving:
+    whether the better half of the candidates continues, with twice the rows. time: the most
+    seconds. estimate: of what groups choose from the candidates, None if they try all; plain:
+    whether there is nothing to choose, and the one candidate holds out these rows itself.
     """
 
     candidates: tuple[Candidate, ...]
@@ -101,7 +101,7 @@ class Search:
         return self.dealt.sets
 
     def with_threads(self, threads: int) -> "Search":
-        """The same with a number of threads for candidates whose options have none."""
+        """Returns the search with this number of threads for candidates without the option."""
         given = [
             one
             if one.options.threads is not None
@@ -134,7 +134,7 @@ def _kept(task: str, text: str) -> Search | None:
 
 
 def tasks_in(task: str, given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The tasks that compete, each with the options that are its own alone, `task` among them."""
+    """The competing tasks, `task` included, each with its own options."""
     listed = given.get("tasks")
     if task != ANY_TASK:
         if "tasks" in given:
@@ -174,7 +174,7 @@ def varied(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, Any]) -> list
 def searched(
     specs: Sequence[Mapping[str, Any]], plain: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> Search:
-    """The search of some tasks, of options that all have, and of its own settings."""
+    """Makes a search from the specs of tasks, shared options, and the search's settings."""
     how = how_of(settings)
     strategy = how["strategy"] or ("grid" if how["trials"] is None else "random")
     folds = judged_by(settings, "folds")
@@ -213,7 +213,7 @@ def searched(
 
 
 def without_choice(search: Search, folds: int | None) -> Search:
-    """The same where the one candidate holds out the rows itself, and nothing is compared."""
+    """A search whose one candidate holds out the rows itself, so that nothing is compared."""
     if len(search.candidates) > 1:
         return search
     (one,) = search.candidates
@@ -224,7 +224,7 @@ def without_choice(search: Search, folds: int | None) -> Search:
 
 
 def trials_of(strategy: str, how: Mapping[str, Any]) -> int | None:
-    """How many candidates are drawn, None for all combinations. Raises OptionError."""
+    """The number of candidates to draw, None for all combinations. Raises OptionError."""
     trials: int | None = how["trials"]
     if strategy == "grid" and trials is not None:
         raise OptionError(
@@ -270,7 +270,7 @@ def judged_by(settings: Mapping[str, Any], name: str) -> Any:
 
 
 def metric_for(candidates: Sequence[Candidate], given: str | None) -> tuple[str, float]:
-    """The metric's name and its parameter, the candidates' own where none is given."""
+    """The metric's name and its parameter, by default the candidates' own."""
     own = {usual(one.task, one.options)[0] for one in candidates}
     if given is None and len(own) > 1:
         raise OptionError(

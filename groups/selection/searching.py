@@ -1,7 +1,7 @@
 """Runs a search: all candidates on the same folds of all groups, then the winners on all rows.
 
-Rows are packed once and dealt to folds once; what a candidate trains on is a set of folds, which
-no row is copied for.
+Rows are packed once and dealt to folds once; a candidate trains on a set of folds, without copies
+of rows.
 """
 
 import ctypes
@@ -54,7 +54,7 @@ TIME_LIMIT = "time limit"
 def searched(
     groups: Groups, search: Search, memory: int, library: ctypes.CDLL
 ) -> Iterator[Models]:
-    """The best model of each group, which carries its place in `groups` and its trials.
+    """Yields the best model of each group, which carries its index in `groups` and its trials.
 
     memory: address of the account that copies are charged to; library: the database's.
     """
@@ -91,7 +91,7 @@ def with_load(texts: list[str], search: Search, groups: Groups, watch: Watch) ->
 
 
 def refuse_stores(search: Search) -> None:
-    """OptionError for models that are not values."""
+    """Raises OptionError for models that are not values."""
     if any(candidate.options.store is not None for candidate in search.candidates):
         raise OptionError(
             "option 'store' is not available in a search: search without it, and store the model "
@@ -101,8 +101,8 @@ def refuse_stores(search: Search) -> None:
 
 @dataclass(frozen=True)
 class Running:
-    """Tries candidates; library: the database's; until: of `time.monotonic()`, the end; ended: is
-    set where a trial fails with what fails the search.
+    """Tries candidates; library: the database's; until: of `time.monotonic()`, the end; ended:
+    is set if a trial fails with an error that fails the search.
     """
 
     parts: Sequence[Prepared]
@@ -115,7 +115,7 @@ class Running:
         return self.ended.is_set() or time.monotonic() >= self.until
 
     def tried(self, trials: Trials, alive: NDArray[np.bool_] | None = None) -> Trials:
-        """All trials, or those that there was time for: of a rung that did not end, none."""
+        """All trials, or those that time sufficed for: of a rung that did not end, none."""
         if alive is None:
             if trials.search.estimate is not None:
                 return self._estimated(trials, trials.search.estimate)
@@ -130,7 +130,7 @@ class Running:
     def _on(
         self, slices: int, trials: Trials, alive: NDArray[np.bool_], folds: slice = ALL
     ) -> None:
-        """Tries candidates on so many slices of the rows, and on some of the folds."""
+        """Tries candidates on `slices` slices of the rows, and on some of the folds."""
         for part in self.parts:
             for sets in sets_of(part, list(rounds(trials.search, slices))[folds]):
                 self._try(part, trials, sets, alive)
@@ -153,7 +153,7 @@ class Running:
 
     @staticmethod
     def kernel(search: Search) -> Kernel:
-        """What the candidates say of each other."""
+        """The similarity of the candidates."""
         return Kernel(axes_of([(one.task.name, one.shown) for one in search.candidates]))
 
     def _halved(self, trials: Trials) -> Trials:
@@ -191,7 +191,7 @@ class Running:
         return trials
 
     def _of(self, alive: NDArray[np.bool_]) -> "Running":
-        """The same for the candidates that some group tries."""
+        """Selects the candidates that some group tries."""
         some = set(np.flatnonzero(alive.any(axis=1)).tolist())
         parts = [
             replace(part, numbers=tuple(k for k in part.numbers if k in some))
@@ -219,7 +219,7 @@ class Running:
         alive: NDArray[np.bool_],
         usable: NDArray[np.bool_],
     ) -> None:
-        """The same of one candidate after the other; usable: the sets with enough rows."""
+        """Tries one candidate after the other; usable: the sets with enough rows."""
         n, folds, threads = len(sets.rounds), sets.numbers, threads_of(part.search)
         sizes = np.repeat(sets.kept()["n_rows"].reshape(-1, n).sum(axis=1), n)
         part.near.forget(len(sizes))
@@ -241,7 +241,7 @@ class Running:
 
     @staticmethod
     def _trained(part: Prepared, number: int, sets: Sets, places: NDArray[np.intp]) -> Models:
-        """The models of a candidate on some of the sets, from near where it ends."""
+        """The models of a candidate on some of the sets, started near their optimum."""
         n = len(sets.rounds)
         search = part.search
         if search.dealt.together and search.candidates[number].options.validation:
@@ -261,8 +261,8 @@ class Running:
         again = places[models.group[lost]]
         again = again[near.close[again]] if isinstance(near, NearWhole) else again[:0]
         if len(again) and isinstance(near, NearWhole):
-            # From nothing, in coordinates of their own: where classes separate, all that is known
-            # knows of the rows held out.
+            # From zero, in their own coordinates: where classes separate, all known weights depend
+            # on held-out rows.
             anew = Near(near.own.n, near.own.d)
             own = part.trained(number, sets.kept(), again, anew, n)
             near.own.weights[again] = anew.weights[again]
@@ -275,7 +275,7 @@ class Running:
 
 
 def rounds(search: Search, slices: int) -> Iterator[Round]:
-    """Each set of rows of a search."""
+    """Yields each set of rows of a search."""
     for number, out in enumerate(search.sets):
         yield Round(number, out, search.dealt.kept(out), slices)
 

@@ -1,4 +1,4 @@
-"""Which candidates each group tries next, by what its trials so far say.
+"""The choice of the next candidates of each group from its trials so far.
 
 The tree-structured Parzen estimator (J. Bergstra, R. Bardenet, Y. Bengio, B. Kegl, Algorithms for
 hyper-parameter optimization, NIPS 2011, section 4). A group's best trials are good. l(x) and g(x)
@@ -7,10 +7,10 @@ estimate with the prior as one of its terms. The candidate with the greatest l(x
 greatest expected improvement, and comes next. An option that only some tasks have counts for these
 alone, and the task is a category.
 
-The candidates are draws from the prior that all groups share. So groups that choose alike train
-in one call, and what a group chooses depends on its own rows and the seed alone. Several are
-chosen at once, each as if those before it had turned out badly (D. Ginsbourger, R. Le Riche, L.
-Carraro, Kriging is well-suited to parallelize optimization, 2010).
+The candidates are draws from the prior that all groups share. So groups that choose alike train in
+one call, and a group's choice depends on its own rows and the seed alone. Several are chosen at
+once, each as if those before it had turned out badly (D. Ginsbourger, R. Le Riche, L. Carraro,
+Kriging is well-suited to parallelize optimization, 2010).
 """
 
 import itertools
@@ -32,23 +32,23 @@ GOOD = 0.15
 FIRST, BATCHES = 0.25, 8
 """The share of trials that are drawn at the beginning, and how often more are chosen then."""
 GROUPS_AT_ONCE = 64
-"""Of which densities are in memory."""
+"""Groups whose densities are in memory at a time."""
 LEAST_POOL, MOST_POOL = 128, 512
-"""How many candidates there are to choose from, unless even more are to be tried."""
+"""The number of candidates to choose from, unless even more are to be tried."""
 
 
 def pool(trials: int) -> int:
-    """How many candidates are drawn for so many trials per group."""
+    """The number of candidates to draw for `trials` trials per group."""
     return max(2 * trials, min(MOST_POOL, max(LEAST_POOL, 8 * trials)))
 
 
 @dataclass(frozen=True)
 class Axes:
-    """Where the C candidates lie.
+    """The coordinates of the C candidates.
 
     at: (A, C), of numbers their ranks among all, between 0 and 1, so that the prior is uniform; of
-    categories their places; NaN where a candidate's task has no such option. choices: (A,), how
-    many categories there are, 0 of numbers.
+    categories their indices; NaN if a candidate's task has no such option. choices: (A,), the
+    number of categories, 0 of numbers.
     """
 
     at: Floats
@@ -57,13 +57,13 @@ class Axes:
 
 @dataclass(frozen=True)
 class Estimate:
-    """How many candidates each group tries, and where all lie."""
+    """The number of candidates that each group tries, and the coordinates of all."""
 
     trials: int
     axes: Axes
 
     def counts(self) -> Sequence[int]:
-        """How many candidates each group tries, one batch after the other."""
+        """The number of candidates that each group tries, one batch after the other."""
         candidates = self.axes.at.shape[1]
         trials = min(self.trials, candidates)
         first = min(trials, max(2, math.ceil(FIRST * trials)))
@@ -72,12 +72,14 @@ class Estimate:
 
 
 def estimate_of(trials: int, candidates: Sequence[Candidate]) -> Estimate:
-    """What groups choose from."""
+    """The estimate that groups choose by."""
     return Estimate(trials, axes_of([(one.task.name, one.shown) for one in candidates]))
 
 
 def in_turn(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """The same candidates, one of each task in turn, so that the first ones are of all tasks."""
+    """The candidates reordered, one of each task in turn, so that the first ones are of all
+    tasks.
+    """
     by_task: dict[str, list[Candidate]] = {}
     for one in candidates:
         by_task.setdefault(one.task.name, []).append(one)
@@ -99,7 +101,7 @@ def axes_of(candidates: Sequence[tuple[str, str]]) -> Axes:
 
 
 def axis_of(column: Sequence[tuple[object] | None]) -> tuple[Floats, int] | None:
-    """Places on an axis, and how many categories it has; None where all are in one place."""
+    """Coordinates on an axis, and its number of categories; None if all are equal."""
     known = [one[0] for one in column if one is not None]
     numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in known)
     keys: list[Any] = known if numbers else [json.dumps(one, sort_keys=True) for one in known]
@@ -184,7 +186,7 @@ class Parzen:
         self.counts = [own.astype(float) @ weights for own in self.applies]
 
     def add(self, trial: NDArray[np.intp]) -> None:
-        """One more trial of each group, (G,)."""
+        """Adds one more trial of each group, (G,)."""
         for k, (one, own) in enumerate(zip(self.kernels, self.applies, strict=True)):
             self.sums[k] += one[:, trial]
             self.counts[k] += own[trial]

@@ -1,4 +1,4 @@
-"""What became of every candidate in every group, fold by fold, and which of them won."""
+"""The results of every candidate in every group, fold by fold, and the winners."""
 
 import json
 import math
@@ -19,7 +19,7 @@ from tuskml.learners.registry import learner_of
 
 NOT_TRIED, TOO_FEW, STOPPED = "not tried", "too few rows", "stopped early"
 NO_METRIC = "no metric"
-"""Of usable models whose predictions or held-out rows determine no metric."""
+"""The status of usable models whose predictions or held-out rows determine no metric."""
 USABLE = tuple(MEANINGS)[: tuple(MEANINGS).index("diverged")]
 
 
@@ -28,7 +28,7 @@ class Trials:
     """Trials of C candidates on F sets of held-out rows of G groups.
 
     metric, seconds: (C, F, G), NaN where there is none; iterations: likewise, 0; status: codes in
-    `statuses`; rung: (C, G), how many slices of the rows the last trials of a candidate had.
+    `statuses`; rung: (C, G), the slices of the rows in the last trials of a candidate.
     """
 
     search: Search
@@ -107,7 +107,7 @@ class Trials:
         return replace(self, **arrays)
 
     def unfinished(self) -> NDArray[np.bool_]:
-        """Of which groups the time ended before all was tried that was asked for, (G,)."""
+        """Tests for which groups time ended before all requested trials, (G,)."""
         whole = (self.status != 0).all(axis=1)
         if self.search.estimate is not None:
             return np.asarray(whole.sum(axis=0) < sum(self.search.estimate.counts()))
@@ -134,7 +134,7 @@ class Trials:
         return np.where(count > 1, np.sqrt(variance / np.maximum(count, 1)), np.nan)
 
     def complete(self) -> NDArray[np.bool_]:
-        """Which candidates were tried on as many folds and rows as any other, (C, G)."""
+        """Tests which candidates were tried on as many folds and rows as any other, (C, G)."""
         count = np.isfinite(self.metric).sum(axis=1)
         best = self.rung == self.rung.max(axis=0)
         most = np.where(best, count, 0).max(axis=0)
@@ -147,7 +147,7 @@ class Trials:
         return np.where(self.complete(), sign * self.means(), np.inf)
 
     def compared(self) -> NDArray[np.bool_]:
-        """Of which groups a candidate could be judged, (G,)."""
+        """Tests which groups have a candidate that could be judged, (G,)."""
         return np.asarray(np.isfinite(self.losses()).any(axis=0))
 
     def simplest(self) -> NDArray[np.intp]:
@@ -196,7 +196,7 @@ class Trials:
         ]
 
     def _shown(self, winners: NDArray[np.intp]) -> list[list[int]]:
-        """The candidates of each group that are told of: all, or those that the group chose."""
+        """The reported candidates of each group: all, or those that the group chose."""
         if self.search.estimate is None:
             return [list(range(len(self.search.candidates)))] * len(winners)
         told = (self.status != 0).any(axis=1)
@@ -223,7 +223,7 @@ class Trials:
         return folds[g][c] + ("}" if curve is None else f', "curve": {curve}}}')
 
     def _folds(self) -> list[list[str]]:
-        """What became of every fold of each group's candidates, [G][C]."""
+        """The result of every fold of each group's candidates, [G][C]."""
         names = np.array([json.dumps(status) for status in self.statuses], object)
         arrays = self.metric, self.iterations, self.seconds, names[self.status]
         each: Iterator[tuple[Any, ...]] = zip(
@@ -244,11 +244,11 @@ class Trials:
 
 
 FOLD = '{"metric": %.12g, "iterations": %d, "seconds": %.12g, "status": %s}'
-"""What became of a fold, where all numbers are known: many are written at a time."""
+"""The format of a fold whose numbers are all known: many are written at a time."""
 
 
 def folds_of(metrics: Any, iterations: Any, seconds: Any, names: Any) -> str:
-    """What became of the folds of a candidate, as JSON."""
+    """The results of a candidate's folds, as JSON."""
     folds = ", ".join(
         f'{{"metric": {number(metric)}, "iterations": {n}, "seconds": {number(second)}, '
         f'"status": {name}}}'
@@ -268,7 +268,9 @@ def number(x: float) -> str:
 
 
 def races(search: Search) -> bool:
-    """Whether `halving` tries all candidates on the first fold: there are several alike."""
+    """Returns whether `halving` tries all candidates on the first fold: there are several
+    alike.
+    """
     return search.halving and len(search.sets) >= LEAST_FOLDS and not search.dealt.in_time
 
 
@@ -280,20 +282,20 @@ def slices_of(search: Search) -> int:
 
 
 def shares(search: Search) -> Sequence[float]:
-    """The share of the training rows that so many slices have."""
+    """The shares of the training rows, by the number of slices."""
     rungs = slices_of(search)
     return [2.0 ** (rung + 1 - rungs) for rung in range(rungs)]
 
 
-# How the objective fell over the epochs of a candidate's trials, or over trees and iterations.
+# The objectives over the epochs of a candidate's trials, or over trees and iterations.
 
 EPOCHS, POINTS = 8, 12
 """Epochs from which a trial has a curve, and how many points that is thinned to."""
 
 
 class Curves:
-    """The objectives on the rows that trials were trained on, of candidates and groups that train
-    by so many epochs.
+    """The objectives on the training rows of trials, for candidates and groups that train by
+    `epochs` epochs.
     """
 
     def __init__(self) -> None:
@@ -336,5 +338,5 @@ def thinned(first: float, last: float) -> Floats:
 
 
 def epochs_of(iterations: int, points: int) -> Floats:
-    """The epochs of a history of so many points, which begins at the start or after an epoch."""
+    """The epochs of a history of `points` points, which starts at the start or after an epoch."""
     return np.linspace(1.0 if points == iterations else 0.0, iterations, points)

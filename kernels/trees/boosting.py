@@ -320,8 +320,8 @@ def spend(rows: Pass) -> None:
 
 @dataclass(frozen=True)
 class Rows:
-    """What G groups of one width and kind train on: rows, LABELS, of more than two classes their
-    labels (G, K), rising, and where some features are categories, which ones, (G, d).
+    """The data of G groups of one width and kind: rows, LABELS, of more than two classes their
+    labels (G, K), rising, and if some features are categories, which ones, (G, d).
     """
 
     groups: NDArray[np.void]
@@ -331,6 +331,6 @@ class Rows:
     by_level: NDArray[np.uint8] | None = None
 
     def of(self, which: NDArray[np.intp], classes: Floats | None) -> "Rows":
-        """The same for some groups."""
+        """Selects some of the groups."""
         by_level = None if self.by_level is None else np.ascontiguousarray(self.by_level[which])
         return Rows(self.groups[which], self.rows.of(which), self.labels[which], classes, by_level)

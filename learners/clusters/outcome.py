@@ -1,9 +1,8 @@
-"""The models of centres: what they keep, their statuses, and what would run.
+"""The models of `kmeans`: their coefficients, statuses and plans.
 
 A model's `coef` (`udas/scalars/clusters/clusters.h`) is the number of features d; the number of
-centres k; 1 where features are standardized, else 0, and in the first case what each feature is
-multiplied by, (d,); and then for each centre the weight of its rows and its coordinates,
-(k, 1 + d).
+centres k; 1 where features are standardized, else 0; in the first case the factor of each feature,
+(d,); and then for each centre the weight of its rows and its coordinates, (k, 1 + d).
 """
 
 import numpy as np
@@ -45,7 +44,9 @@ def head_of(n_features: int, centres: int, standardized: bool) -> list[float]:
 
 
 def centres_in(coef: Floats) -> tuple[Floats | None, Floats]:
-    """What features are multiplied by, (d,) or None, and the centres, (k, 1 + d), as views."""
+    """Returns the factors of standardized features, (d,) or None, and the centres, (k, 1 + d), as
+    views.
+    """
     d, k, standardized = (int(one) for one in coef[:HEAD])
     first = HEAD + d * standardized
     return coef[HEAD:first] if standardized else None, coef[first:].reshape(k, d + 1)
@@ -54,7 +55,7 @@ def centres_in(coef: Floats) -> tuple[Floats | None, Floats]:
 def models_of(
     groups: NDArray[np.void], found: Trained, request: Request[Task, ClusterOptions]
 ) -> Models:
-    """The models of groups whose centres are given."""
+    """Makes the models of groups from their trained centres."""
     options, about, n = request.options, found.about, len(groups)
     status = [BY_ENDING.get(ending, "ok") for ending in about["ending"].tolist()]
     lost = about["ending"] == OUT_OF_RANGE
@@ -80,7 +81,7 @@ def models_of(
 
 
 def plans_of(about: NDArray[np.void], options: ClusterOptions) -> Strings:
-    """What ran for each group."""
+    """The plan text of each group."""
     kinds, code = np.unique(about[["algorithm", "centres"]], return_inverse=True)
     texts = tuple(
         plan_of(options, ALGORITHMS[algorithm], centres) for algorithm, centres in kinds.tolist()
@@ -89,7 +90,7 @@ def plans_of(about: NDArray[np.void], options: ClusterOptions) -> Strings:
 
 
 def plan_of(options: ClusterOptions, algorithm: str, centres: int) -> str:
-    """What runs, in words."""
+    """Describes the training in one line."""
     threads = options.threads or budget.threads()
     how = {
         "auto": "Lloyd's iterations, in large groups after mini-batches",
@@ -111,7 +112,7 @@ def resolved(options: ClusterOptions) -> str:
 
 
 def explain(group: NDArray[np.void], request: Request[Task, ClusterOptions]) -> Document:
-    """What would run for one group."""
+    """Explains the training of one group."""
     options = request.options
     asked = "algorithm" in options.given
     return document(

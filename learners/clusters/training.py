@@ -37,9 +37,9 @@ MOST_TOGETHER = 1 << 24
 def train(
     groups: NDArray[np.void], request: Request[Task, ClusterOptions], memory: int
 ) -> Iterator[Models]:
-    """Trains each of the groups; models carry their groups' places in `groups`.
+    """Trains each of the groups; models carry their groups' indices in `groups`.
 
-    Of sparse groups with few but large ids, only those that occur take memory in the training.
+    Of sparse groups with few but large ids, only ids that occur take memory in the training.
     """
     refuse_offsets(groups, request.task.name)
     rules = rules_of(request.options)
@@ -54,9 +54,9 @@ def train(
 
 
 def refuse_long(groups: NDArray[np.void], rules: Rules, seen: Renumbered, memory: int) -> None:
-    """MemoryError where the centres of a group are more numbers than a model may have.
+    """Raises MemoryError where the centres of a group exceed the size of a model.
 
-    A training takes several times as many, so it does not begin then.
+    A training takes several times that memory, so this is checked before it starts.
     """
     size, widest = most_numbers(groups, rules)
     width = int(groups["dim"][widest])
@@ -64,7 +64,7 @@ def refuse_long(groups: NDArray[np.void], rules: Rules, seen: Renumbered, memory
 
 
 def refuse_wide(groups: NDArray[np.void], rules: Rules) -> None:
-    """DataError where the centres of a group are too many numbers for SQL."""
+    """Raises DataError if the centres of a group are too many numbers for SQL."""
     size, widest = most_numbers(groups, rules)
     if size > MOST:
         raise DataError(
@@ -75,7 +75,7 @@ def refuse_wide(groups: NDArray[np.void], rules: Rules) -> None:
 
 
 def most_numbers(groups: NDArray[np.void], rules: Rules) -> tuple[int, int]:
-    """How many numbers the centres of a group have at most, and the group's place."""
+    """The largest number of coefficients of a group, and that group's index."""
     sizes = rules.numbers(groups["dim"].astype(np.int64), groups["n_rows"].astype(np.int64))
     widest = int(sizes.argmax())
     return int(sizes[widest]), widest

@@ -1,1 +1,1 @@
-"""What all learners' explanations of a training have in common, as data and as text."""
+"""Explanations of a training that all learners share, as data and as text."""

@@ -1,7 +1,7 @@
-"""An explanation of a training as data: what all learners' have in common.
+"""An explanation of a training as data: the part that all learners share.
 
-`document` is the schema of the option `format: json`, which docs/sql/plans.md describes;
-`text.py` writes the same as text, `tuskml.plots.plot_plan` draws it.
+`document` is the schema of the option `format: json`, which docs/sql/plans.md describes; `text.py`
+writes the same as text, `tuskml.plots.plot_plan` draws it.
 """
 
 from typing import Any
@@ -43,8 +43,8 @@ def document(
 ) -> Document:
     """The explanation of groups (`passes.GROUP`) that train together, of JSON's types.
 
-    reading: seconds that their rows took to come; more: what the learner adds to the schema:
-    model, plan, device, cannot, candidates, actual.
+    reading: seconds spent reading their rows; more: what the learner adds to the schema: model,
+    plan, device, cannot, candidates, actual.
     """
     return {
         "explanation": VERSION,

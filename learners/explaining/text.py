@@ -10,7 +10,7 @@ TOLD = 0.2
 
 
 def text_of(explanation: Document) -> str:
-    """Rows, objective, choice, stopping rule, candidates, and what a training came to."""
+    """Formats rows, objective, choice, stopping rule, candidates and the actual training."""
     groups = explanation["groups"]
     lines = [
         f"{explanation['task']}: minimise {explanation['objective']}",
@@ -32,7 +32,7 @@ def text_of(explanation: Document) -> str:
 
 
 def plan_lines(plan: Document | None, task: str) -> list[str]:
-    """How a learner trains that has a choice; none of one that has not."""
+    """Lines on the plan of a learner that chooses between plans; no lines for other learners."""
     if plan is None:
         return []
     return [
@@ -44,14 +44,16 @@ def plan_lines(plan: Document | None, task: str) -> list[str]:
 
 
 def written(explanation: Document, form: str, as_text: Callable[[Document], str] = text_of) -> str:
-    """As text, or as JSON."""
+    """Formats the explanation as text or as JSON."""
     if form == "json":
         return json.dumps(explanation, allow_nan=False)
     return as_text(explanation)
 
 
 def reading(explanation: Document) -> str:
-    """How long reading the rows took, and how long reading and training take together."""
+    """A sentence on the seconds of reading the rows, with those of the training where they are
+    expected.
+    """
     seconds = explanation["reading_seconds"]
     told = f"reading the rows took {shown_seconds(seconds)}"
     chosen = next((one for one in explanation["candidates"] if one["chosen"]), None)
@@ -62,7 +64,7 @@ def reading(explanation: Document) -> str:
 
 
 def stops(plan: Document, task: str) -> str:
-    """When the training ends."""
+    """Describes the stopping rule."""
     stop = f"after {plan['max_iter']} iterations"
     if plan["epsilon"] and task == "svm" and plan["converge"] == "gradient":
         stop = f"when the duality gap is at most {plan['epsilon'] / 2:g}, or {stop}"
@@ -72,7 +74,7 @@ def stops(plan: Document, task: str) -> str:
 
 
 def actual(found: Document, groups: int) -> str:
-    """What the training came to."""
+    """A sentence on the iterations and seconds of the finished training."""
     least, mean, most = (found["iterations"][name] for name in ("least", "mean", "most"))
     span = f"{least:,}" if least == most else f"{two_digits(mean)} ({least:,}..{most:,})"
     text = (
@@ -90,7 +92,7 @@ def table(candidates: list[Document]) -> list[str]:
 
 
 def cells_of(one: Document) -> list[str]:
-    """What is expected of a candidate that is possible."""
+    """The cells of a feasible candidate: expected iterations, seconds, memory and a note."""
     low, point, high = (one["iterations"][end] for end in ("low", "point", "high"))
     span = two_digits(round(point))
     if low < high:
@@ -112,7 +114,7 @@ def source_table(candidates: Sequence[Document]) -> list[str]:
 
 
 def source_cells(one: Document) -> list[str]:
-    """What is expected of a plan that is possible."""
+    """The cells of a feasible plan: expected seconds, reading seconds, bytes, rows and a note."""
     return [
         shown_seconds(one["seconds"]["point"]),
         shown_seconds(one["reading_seconds"]),
@@ -123,7 +125,7 @@ def source_cells(one: Document) -> list[str]:
 
 
 def source_lines(source: Document | None) -> list[str]:
-    """Why all rows of a source were read, and the plans that were compared before."""
+    """The reason why all rows of a source were read, and the plans that were compared before."""
     if source is None:
         return []
     told = (
@@ -137,7 +139,9 @@ def source_lines(source: Document | None) -> list[str]:
 
 
 Cells = Callable[[Document], list[str]]
-"""What stands beside the name of a possible candidate: a cell for each column, and a note."""
+"""A function to the cells that follow the name of a feasible candidate: one for each column, and a
+note.
+"""
 
 
 def in_columns(head: Sequence[str], candidates: Sequence[Document], cells: Cells) -> list[str]:
@@ -165,7 +169,7 @@ def by_reason(candidates: Sequence[Document]) -> dict[str, list[str]]:
 
 
 def line(row: Sequence[str], widths: Sequence[int]) -> str:
-    """A name to the left, numbers to the right, and what is noted."""
+    """A line of the table: the name to the left, numbers to the right, then the note."""
     name, *numbers, note = row
     if len(name) > widths[0]:  # of several plans, for which no column is wide enough
         return f"  {name}  {note}"

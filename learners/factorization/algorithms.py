@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class Place(Enum):
-    """Where ratings train; IN_ORDER: on a GPU, with the same bits each time."""
+    """A device that trains ratings; IN_ORDER: a GPU, with the same bits each time."""
 
     MEMORY = 0
     STORE = 1
@@ -15,10 +15,10 @@ class Place(Enum):
 class Algorithm:
     """A descriptor.
 
-    name: the value of the option `algorithm`; title and source: what it is and the paper it is
-    from, for the manual; step: the first one, unless it is given; chosen_for: the places where it
-    is the default, with the reason, which completes "because"; lock_free: threads share vectors
-    without locks; stored: it trains vectors in a store.
+    name: the value of the option `algorithm`; title and source: its name and paper, for the
+    manual; step: the default first step; chosen_for: the devices where it is the default, with the
+    reason, which completes "because"; lock_free: threads share vectors without locks; stored: it
+    trains vectors in a store.
     """
 
     name: str
@@ -43,7 +43,9 @@ class Algorithm:
         return max_iter
 
     def relax(self, epoch: int, max_iter: int) -> float:
-        """How far a solved epoch goes, in units of the way to the least objective."""
+        """The over-relaxation of a solved epoch: 1 goes to the least objective, more goes beyond
+        it.
+        """
         return 1.0
 
 
@@ -67,7 +69,7 @@ class Als(Algorithm):
     reason = "steps come near the least objective soon, and solving for the vectors reaches it"
     chosen_for = (Place.MEMORY,)
     step = 0.1
-    """What noise a long step leaves is solved for in the end."""
+    """The final solved epochs remove the noise of a long step."""
     on_gpu = False
     solves = True
     implicit = "squared"

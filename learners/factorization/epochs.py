@@ -41,7 +41,7 @@ class Factors(Protocol):
 
 
 class Limits(Protocol):
-    """When epochs end, and their steps: of `Settings`."""
+    """The part of `Settings` that says when epochs end and how long their steps are."""
 
     @property
     def max_iter(self) -> int: ...
@@ -56,9 +56,9 @@ class Limits(Protocol):
 
 
 class Epochs:
-    """One descent after another, wherever the vectors are.
+    """Runs descents, one after another, for vectors in memory, in a store or on a GPU.
 
-    visit: trains each rating once, given the epoch's number and step; the objective on the way.
+    visit: trains each rating once, given the epoch's number and step, and returns the objective.
     """
 
     def __init__(
@@ -73,7 +73,9 @@ class Epochs:
         self.n_rows = 0
 
     def epochs(self, step: float, before: Sequence[float] = ()) -> None:
-        """One descent from the start, or from behind the epochs of which these are objectives."""
+        """Runs one descent from the start, or continues after the epochs whose objectives are
+        `before`.
+        """
         settings, pace = self.settings, events.Pace(1, self.n_rows)
         self.history, self.status, self.converged = list(before), "ok", False
         for epoch in range(len(before), settings.max_iter):
@@ -87,23 +89,23 @@ class Epochs:
             self.status = "not converged"
 
     def ran_away(self) -> bool:
-        """Whether the objective grew out of all bounds."""
+        """Returns whether the objective grew out of all bounds."""
         last = self.history[-1]
         return not last <= RUNAWAY * max(self.history[0], 1e-300) or not np.isfinite(last)
 
     def settled(self) -> bool:
-        """Whether the objective changed by no more than epsilon of itself."""
+        """Returns whether the objective changed by no more than epsilon of itself."""
         if self.settings.epsilon > 0 and len(self.history) > 1:
             before, now = self.history[-2:]
             self.converged = abs(before - now) <= self.settings.epsilon * abs(before)
         return self.converged
 
     def overfits(self) -> bool:
-        """Whether held-out rows have not gained for some epochs; there may be none."""
+        """Returns whether held-out rows have not gained for some epochs; there may be none."""
         return False
 
     def out_of_time(self) -> bool:
-        """Whether the option 'time' is over."""
+        """Returns whether the option 'time' is over."""
         if self.deadline is None or time.monotonic() < self.deadline:
             return False
         self.status = "time limit"
@@ -150,14 +152,16 @@ class Run(Epochs):
         return self.model.epoch(epoch, step, self.made.lock_free)
 
     def settled(self) -> bool:
-        """As of all epochs; where steps gain no more, `als` goes over to solving."""
+        """As in `Epochs`; `als` starts to solve for vectors when steps gain no more."""
         done = len(self.history)
         if super().settled() and self.made.method.solves and done <= self.solves:
             self.solves, self.converged = done, False
         return self.converged
 
     def overfits(self) -> bool:
-        """Whether held-out rows have not gained for some epochs; keeps the best vectors."""
+        """Returns whether held-out rows have not gained for some epochs; keeps the best
+        vectors.
+        """
         if self.held is None:
             return False
         loss = self.model.loss(self.held)

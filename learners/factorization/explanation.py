@@ -16,7 +16,7 @@ from tuskml.learners.factorization.training import shape_of, told
 def explain(
     group: NDArray[np.void], options: FactorizationOptions, reading: float | None
 ) -> Document:
-    """What would run for one group."""
+    """Explains the training of one group."""
     settings = Settings.of(options)
     rows = Pass(group, 0, None, None, settings.biases, settings.threads)
     shape = shape_of(rows, settings)
@@ -46,7 +46,7 @@ def explain(
 
 
 def objective(settings: Settings) -> str:
-    """What is minimised."""
+    """The objective as a formula."""
     margin = "mu + b_u + b_i + p_u.q_i" if settings.biases else "p_u.q_i"
     squares = "|p_u|^2 + |q_i|^2" + (" + b_u^2 + b_i^2" if settings.biases else "")
     penalty = f" + {settings.l2 / 2:g} ({squares})" if settings.l2 else ""
@@ -54,7 +54,7 @@ def objective(settings: Settings) -> str:
 
 
 def model(shape: Shape, settings: Settings) -> dict[str, Any]:
-    """How large it is, and where it lies."""
+    """The size of the model and its storage."""
     return {
         "users": shape.n_users,
         "items": shape.n_items,
@@ -88,7 +88,7 @@ def text_of(explanation: Document) -> str:
 
 
 def stops(plan: Document) -> str:
-    """When the training ends."""
+    """Describes the stopping rule."""
     stop = f"after {plan['max_iter']} epochs"
     if plan["epsilon"]:
         stop = f"when the objective changes by at most {plan['epsilon']:g} of itself, or {stop}"

@@ -66,7 +66,7 @@ class Factorization(Learner):
         return found & training.are_ids(features) if isinstance(features, np.ndarray) else found
 
     def metric(self, request: Request) -> str:
-        """OptionError for implicit feedback: an error of labels says little about ranks."""
+        """Raises OptionError for implicit feedback: an error of labels says little about ranks."""
         if request.options.feedback == IMPLICIT:
             raise OptionError(
                 "option 'feedback' is 'implicit' in a search, which cannot rank items for each "

@@ -1,4 +1,4 @@
-"""How far a stored factorization is: what a checkpoint keeps beside the vectors."""
+"""The progress of a stored factorization, as its checkpoints record it."""
 
 from dataclasses import asdict, dataclass, field, replace
 
@@ -7,7 +7,7 @@ from tuskml.learners.stored.progress import Facts, refuse_others
 
 
 def facts_of(n_rows: int, shape: Shape, mean: float) -> Facts:
-    """What distinguishes a training's ratings and vectors from another's, in any order of rows."""
+    """Facts that identify a training's ratings and vectors, in any order of rows."""
     return {
         "task": "matrix_factorization",
         "n_rows": n_rows,
@@ -38,15 +38,17 @@ class Progress:
     history: list[float] = field(default_factory=list)
 
     def further(self, history: list[float]) -> "Progress":
-        """The same after more epochs."""
+        """Returns a copy with a longer history."""
         return replace(self, history=history)
 
     def as_record(self, facts: Facts) -> Facts:
-        """For a checkpoint's metadata."""
+        """The record for a checkpoint's metadata."""
         return asdict(self) | {"of": facts}
 
     @classmethod
     def from_record(cls, record: Facts, facts: Facts) -> "Progress":
-        """What `as_record` gave; StoreError where it was of other ratings or another task."""
+        """Restores a record of `as_record`; raises StoreError if it is of other ratings or another
+        task.
+        """
         refuse_others(record, facts, _told)
         return cls(**{name: value for name, value in record.items() if name != "of"})

@@ -22,7 +22,7 @@ from tuskml.learners.options.kinds import POWERS
 from tuskml.schedule import budget
 
 STORED_ALGORITHMS = ("auto", *(one.name for one in REGISTERED if one.stored))
-"""In a store, where no two workers hold one vector."""
+"""Algorithms for a store, where two workers never hold the same vector."""
 ROTATING = next(one.name for one in REGISTERED if one.rotates)
 """The algorithm whose blocks share no vector."""
 
@@ -49,15 +49,15 @@ class Settings:
     device: str = "cpu"
     asked: bool = True
     gpu: str | None = None
-    """The name of the one that trains; asked: for the algorithm; device: the option."""
+    """The name of the GPU that trains. `asked`: the algorithm was named; `device`: the option."""
     rotates: bool = False
-    """Whether the option `scheduler` asks for it."""
+    """True if the option `scheduler` asks for it."""
     own_step: bool = False
-    """Whether the step was given."""
+    """True if the options have a step."""
 
     @classmethod
     def of(cls, options: FactorizationOptions) -> "Settings":
-        """OptionError where options do not go together."""
+        """Raises OptionError if options do not go together."""
         refuse_options(options)
         algorithm = chosen(options)
         return cls(
@@ -83,8 +83,9 @@ class Settings:
         )
 
     def on_gpu(self, name: str) -> "Settings":
-        """The same on a GPU, where lock-free updates are the rule: blocks of ratings that share
-        neither users nor items are too few to keep it busy."""
+        """Returns the settings for a GPU, with lock-free updates: blocks of ratings that share
+        neither users nor items are too few to keep it busy.
+        """
         if self.asked:
             return replace(self, gpu=name)
         chosen = default_for(Place.GPU_IN_ORDER if self.ordered else Place.GPU)
@@ -110,7 +111,7 @@ class Settings:
         return self.method.first_solved(self.max_iter)
 
     def relax(self, epoch: int) -> float:
-        """How far a solved epoch goes, in units of the way to the least objective."""
+        """The over-relaxation of a solved epoch: 1 goes to the least objective."""
         return self.method.relax(epoch, self.max_iter)
 
     def step_of(self, epoch: int, first: float) -> float:
@@ -131,7 +132,7 @@ class Settings:
         return ", ".join(parts)
 
     def layout(self, per_key: int | None = None) -> str:
-        """What shares a key in the store, in the paper's terms."""
+        """Describes which numbers share a key in the store, in the paper's terms."""
         if self.key_a_weight:
             return "KV: one key per weight"
         if per_key is None:
@@ -139,7 +140,7 @@ class Settings:
         return "KV-VP: one vector per key" if per_key == 1 else f"KV-VP: {per_key} vectors per key"
 
     def resolved(self, more: dict[str, Any] | None = None) -> str:
-        """As JSON, the version first; more: members of a stored model."""
+        """The settings as JSON, starting with the version; more: members of a stored model."""
         shown: dict[str, Any] = {
             "tuskml": FORMAT,
             "algorithm": self.algorithm,
@@ -174,7 +175,7 @@ def chosen(options: FactorizationOptions) -> Algorithm:
 
 
 def refuse_options(options: FactorizationOptions) -> None:
-    """OptionError for values that do not go together."""
+    """Raises OptionError for values that do not go together."""
     if options.scheduler == ROTATION and options.algorithm not in ("auto", ROTATING):
         raise OptionError(
             f"algorithm '{options.algorithm}' is not available with option 'scheduler': "

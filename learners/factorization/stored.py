@@ -44,7 +44,7 @@ from tuskml.partitioner import WARM_LEVELDB, Cost
 
 DTYPE = "float32"
 PROBED = 1 << 20
-"""Numbers that measuring the store takes twice of memory, beside the cache."""
+"""Numbers read to measure the store; they take twice their memory, besides the cache."""
 
 
 class RanAway(Exception):
@@ -66,14 +66,16 @@ class Trained:
 
 @dataclass
 class Requests:
-    """Vectors that blocks named, keys that they asked for, and seconds by phase."""
+    """Counts of the vectors used by blocks and of the keys requested for them, and seconds by
+    phase.
+    """
 
     clock: Clock = field(default_factory=Clock)
     n_vectors: int = 0
     n_keys: int = 0
 
     def add(self, visit: Visit) -> None:
-        """One visit of all ratings."""
+        """Adds the counts of one visit of all ratings."""
         self.n_vectors += visit.n_vectors
         self.n_keys += visit.n_keys
         for name in ("acquire", "train", "release"):
@@ -123,10 +125,10 @@ class StoredRun:
         self.layout = Layout(shape, 0, self.share)
 
     def __call__(self) -> Trained:
-        """Trains and seals; leaves a working store only for `resume`.
+        """Trains and seals; keeps a working store only for `resume`.
 
-        As in memory each descent that runs away is followed by one with a quarter of its step;
-        what the last one leaves is no model, and is not sealed.
+        As in memory, each descent that diverges is followed by one with a quarter of its step; if
+        the last one diverges too, nothing is sealed.
         """
         began, step = time.monotonic(), self.settings.step
         with StoredFactorization(
@@ -182,10 +184,10 @@ class StoredRun:
         return facts_of(int(self.rows.groups["n_rows"][0]), self.shape, model.mean)
 
     def _block_bytes(self) -> int:
-        """Of a block's vectors: their frames take half of a worker's share on average.
+        """The memory of a block's vectors: their frames take half of a worker's share on average.
 
-        Blocks have as many ratings, not as many vectors, as each other; one that does not fit is
-        trained in pieces, which ask for most of its keys again.
+        Blocks have equally many ratings, but not equally many vectors; one that does not fit is
+        trained in pieces, which request most of its keys again.
         """
         vector = self.shape.stride * WEIGHT_BYTES
         if not self.settings.key_a_weight:
@@ -193,10 +195,10 @@ class StoredRun:
         return self.share // 2 * vector // (self.shape.width * frame_bytes(1, WEIGHT_BYTES))
 
     def _cost(self) -> Cost:
-        """Of the store, measured where vectors will be read again and again.
+        """The cost of the store, measured only if vectors will be read repeatedly.
 
-        Those that memory can hold are read once, whatever that costs, and the choice does not
-        depend on it much.
+        If memory can hold them they are read once, at any cost, and the choice hardly depends on
+        it.
         """
         model = (self.shape.n_users + self.shape.n_items) * self.shape.stride * WEIGHT_BYTES
         return WARM_LEVELDB if model <= self.frame_memory else cost_of(self.root.path, PROBED)
@@ -271,12 +273,14 @@ class StoredRun:
         return done.objective, epochs
 
     def _counted(self, frames: Frames, made: Requests) -> Counters:
-        """With one key per weight as the measure: a vector has as many as its width."""
+        """Converts the counts, with one key per weight as the baseline: a vector has `width` of
+        them.
+        """
         features = made.n_vectors * self.shape.width
         return Counters.of_frames(frames.counters, features, features - made.n_keys, made.clock)
 
     def _metadata(self, mean: float, objective: float, epochs: Epochs) -> dict[str, Any]:
-        """What the sealed file says of itself: enough to predict by, should the value be lost."""
+        """The metadata of the sealed file; it suffices to predict if the model's value is lost."""
         shape = self.shape
         return {
             "task": "matrix_factorization",

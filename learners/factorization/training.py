@@ -42,11 +42,11 @@ ALIKE = 1.01e-12
 FAR = 1e3
 """Deviations of ratings from 0, which vectors without biases hardly reach to their last digits."""
 MOST_NUMBERS = 1 << 26
-"""Of a model that is a value."""
+"""Numbers of a model that is a value."""
 MOST_TOGETHER = 1 << 22
-"""Numbers in models that are handed out together."""
+"""Numbers of the models that one batch yields."""
 MOST_IDS = 1 << 26
-"""Of a model in a store: where each id's vector is takes about 50 bytes of memory."""
+"""Ids of a model in a store: the index of vectors takes about 50 bytes of memory per id."""
 STATUSES = (
     *("ok", "rounded feature", "not converged", "early stop", "time limit", "diverged"),
     *("no feedback", "out of range"),
@@ -54,7 +54,7 @@ STATUSES = (
 
 
 class Resolved(Protocol):
-    """How a model was trained: of `Settings`."""
+    """The part of `Settings` that a model records."""
 
     def describe(self) -> str: ...
 
@@ -62,7 +62,7 @@ class Resolved(Protocol):
 
 
 class Sized(Protocol):
-    """What the size of a model depends on: of `Settings`."""
+    """The part of `Settings` that determines the size of a model."""
 
     @property
     def rank(self) -> int: ...
@@ -79,7 +79,7 @@ class Sized(Protocol):
 
 @dataclass
 class Fit:
-    """How one group's training went."""
+    """The result of one group's training."""
 
     settings: Resolved
     shape: Shape
@@ -93,12 +93,12 @@ class Fit:
 
 
 def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[Models]:
-    """Trains each of the groups by itself; models carry their groups' places in `groups`."""
+    """Trains each of the groups separately; models carry their groups' indices in `groups`."""
     return each(groups, lambda group: fit(group, request, memory))
 
 
 def each(groups: NDArray[np.void], fit_one: Callable[[NDArray[np.void]], Fit]) -> Iterator[Models]:
-    """The models of groups one by one; they carry their groups' places in `groups`."""
+    """Yields the models of groups one by one; they carry their groups' indices in `groups`."""
     waiting: list[Fit] = []
     first = numbers = 0
     with passes.watching_sigint():
@@ -130,7 +130,7 @@ def fit(group: NDArray[np.void], request: Request, memory: int) -> Fit:
 
 @dataclass(frozen=True)
 class Asked:
-    """The rows of one group, what is asked for, and the settings that this says."""
+    """The rows of one group, its request and the resulting settings."""
 
     rows: Pass
     request: Request
@@ -138,7 +138,7 @@ class Asked:
 
 
 def fit_placed(asked: Asked, shape: Shape, memory: int, began: float) -> Fit:
-    """The same where the settings say."""
+    """Trains the group on the device of its settings."""
     rows, settings = asked.rows, asked.settings
     group = rows.groups
     with ExitStack() as stack:
@@ -173,9 +173,9 @@ def fit_placed(asked: Asked, shape: Shape, memory: int, began: float) -> Fit:
 
 @dataclass(frozen=True)
 class Constant:
-    """What all ratings of a group are without vectors, and the loss of that.
+    """The constant that fits all ratings of a group, and its loss, to compare vectors with.
 
-    Without biases the mean is 0, and the ratings may be far from it for what they vary by.
+    Without biases the mean is 0, and ratings may be far from it relative to their spread.
     """
 
     mean: float
@@ -184,8 +184,8 @@ class Constant:
 
     @classmethod
     def of(cls, rows: Pass, biases: bool) -> "Constant":
-        """That of the rows of one group, with the rounding of ratings, which are numbers of 32
-        bits, less their middle.
+        """Computes the constant of one group, with the rounding of its ratings, 32-bit numbers
+        less their middle.
         """
         labels = rows.labels()[0]
         mean, variance = float(labels["mean"]), float(labels["variance"])
@@ -218,7 +218,7 @@ def factors(rows: Pass, memory: int, shape: Shape, settings: Settings) -> Factor
 
 
 def counts_any(rows: Pass | None) -> bool:
-    """Whether there is a row."""
+    """Returns whether there is a row."""
     return rows is not None and bool(rows.groups["n_rows"][0])
 
 
@@ -251,7 +251,7 @@ def shape_of(rows: Pass, settings: Sized) -> Shape:
 
 
 def refuse_too_long(shape: Shape, memory: int) -> None:
-    """MemoryError where a model as a list is more than the account may have."""
+    """Raises MemoryError if a model as a list is more than the account may have."""
     look_at_limits(memory)
     size, limit = bytes_of_lists(shape.numbers), max(memory_use(memory).budget, FLOOR)
     if size > limit:
@@ -266,14 +266,14 @@ MOST_ID = {np.dtype(np.float64): 2**31 - 1, np.dtype(np.float32): 2**24 - 1}
 
 
 def are_ids(pairs: Floats) -> NDArray[np.bool_]:
-    """Whether users and items (n, 2) are whole numbers that ids can be, (n,)."""
+    """Tests which pairs of user and item (n, 2) are whole numbers in the range of ids, (n,)."""
     return np.asarray(
         ((pairs >= 0) & (pairs <= MOST_ID[pairs.dtype]) & (pairs == np.floor(pairs))).all(axis=1)
     )
 
 
 def bad_id(ids: Ids, double: bool) -> str:
-    """One sentence on an id that cannot be one."""
+    """One sentence on an id that is out of range or not whole."""
     who = ("user", "item")[ids.bad_position - 1]
     allowed = f"expected a whole number from 0 to {MOST_ID[np.dtype('d' if double else 'f')]}"
     rounded = not double and ids.bad >= 2**24
@@ -321,7 +321,7 @@ def as_models(groups: NDArray[np.void], fits: list[Fit]) -> Models:
 
 
 def answer(group: NDArray[np.void], settings: Settings, shape: Shape) -> Answer:
-    """Whether one group's ratings train on the GPU, and why (not); never an error."""
+    """Decides whether one group's ratings train on the GPU, with the reason; raises nothing."""
     found = placement.answer(settings.device, group)
     if not found.use:
         return found
@@ -334,14 +334,19 @@ def answer(group: NDArray[np.void], settings: Settings, shape: Shape) -> Answer:
 
 
 def placed(group: NDArray[np.void], settings: Settings, shape: Shape) -> Settings:
-    """The settings where they train. OptionError where 'gpu' is asked for and cannot be."""
+    """The settings for the chosen device. Raises OptionError if 'gpu' is required and
+    impossible.
+    """
     found = answer(group, settings, shape)
     return settings.on_gpu(found.reason) if found.taken(settings.device) else settings
 
 
 def told(group: NDArray[np.void], settings: Settings, shape: Shape) -> tuple[Settings, str | None]:
-    """For an explanation: the settings where they would train, and that place in words, if the
-    option `device` or the GPU made a difference."""
+    """Returns the settings of the device that would train, for an explanation, and the device in
+    words.
+
+    The words are None unless the option `device` or the GPU made a difference.
+    """
     if settings.stored:
         return settings, None
     found = answer(group, settings, shape)
@@ -350,9 +355,9 @@ def told(group: NDArray[np.void], settings: Settings, shape: Shape) -> tuple[Set
 
 
 def on_gpu(rows: Pass, memory: int, shape: Shape, settings: Settings) -> Factors:
-    """One group's ratings and vectors on the GPU; a context, whose end frees them.
+    """Loads one group's ratings and vectors onto the GPU; a context manager that frees them.
 
-    memory: the account that ratings are charged to where the GPU has no room for all of them.
+    memory: the account that is charged for ratings which do not fit on the GPU.
     """
     device, n = cuda.device(), int(rows.groups["n_rows"][0])
     return DeviceFactorization.of_rows(

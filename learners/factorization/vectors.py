@@ -1,12 +1,13 @@
-"""What is in a key of a stored factorization: the vectors of how many ids, and back to features.
+"""The layout of a stored factorization: how many vectors share a key, and the way back to
+features.
 
-The paper's partitions are sets of features that are used together, sized by the cost function
-t_s + |P| t_u (Qin, Torres, Rusu, VLDB 2017, section 5). A vector is one by nature: no part of it
-is wanted without the rest, so there is nothing to learn from a sample. Nor is there between
-vectors: a block of ratings is a range of users by a range of items, and names most ids of both. So
-neighbouring ids share a key, as many as are cheapest over the blocks there are: more save
-requests, but bring vectors at the ends of ranges, and of ids without ratings in the block, that
-nobody needs.
+The paper's partitions are sets of features that are used together, sized by the cost function t_s
++ |P| t_u (Qin, Torres, Rusu, VLDB 2017, section 5). A vector is naturally such a set: no part of
+it is used without the rest, so there is nothing to learn from a sample. Nor is there between
+vectors: a block of ratings is a range of users by a range of items, and contains most ids of both.
+So neighbouring ids share a key. The number of them minimises the cost over the blocks: more save
+requests, but also read unused vectors, at the ends of ranges and of ids without ratings in the
+block.
 """
 
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from tuskml.partitioner.index.blocks import LARGEST
 
 WEIGHT_BYTES = 4
 FEWEST_KEYS = 8
-"""That a worker's share of memory can hold."""
+"""Keys that a worker's share of memory must hold."""
 PART = 1 << 16
 """Numbers that are put into the caller's units at a time."""
 SINGLE = 1e-25, 1e25
@@ -42,12 +43,12 @@ class Layout:
 
     @property
     def index(self) -> IndexMap:
-        """Of the numbers as they lie in the store."""
+        """The map from features to positions of the numbers in the store."""
         return IndexMap.by_rule(max(1, self.per_key * self.shape.stride))
 
     @property
     def key_bytes(self) -> int:
-        """Of memory that a key takes."""
+        """Bytes of memory that a key takes."""
         return frame_bytes(max(1, self.per_key * self.shape.stride), WEIGHT_BYTES)
 
     def prepare(self, ratings: StoredFactorization) -> None:
@@ -74,7 +75,7 @@ def choose_size(ratings: StoredFactorization, share: int, cost: Cost) -> int:
 
 
 def dtype_of(deviation: float) -> str:
-    """Of the numbers of vectors in the units of ratings with this standard deviation."""
+    """The dtype of vectors in the units of ratings with this standard deviation."""
     return "float32" if SINGLE[0] < deviation < SINGLE[1] else "float64"
 
 
@@ -118,7 +119,7 @@ def _of_vectors(
 
 
 def _is_row(rows: NDArray[np.int64], shape: Shape, first_item: int) -> NDArray[np.bool_]:
-    """Whether rows of the store are of users or items, and not at the end of a last key."""
+    """Tests which rows of the store hold users or items and are not padding of a last key."""
     items = rows - first_item
     return (rows < shape.n_users) | ((items >= 0) & (items < shape.n_items))
 

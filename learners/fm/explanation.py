@@ -1,4 +1,4 @@
-"""What a training of a machine should take: a sample is trained for some epochs, and timed."""
+"""The expected cost of training a machine, from some timed epochs on a sample."""
 
 import time
 from dataclasses import replace
@@ -25,7 +25,7 @@ SAMPLE = 100_000
 def explain(
     group: NDArray[np.void], request: Request[Task, MachineOptions], memory: int
 ) -> Document:
-    """What would run for one group, and the seconds and the memory that it should take."""
+    """Explains the training of one group, with its expected seconds and memory."""
     options = request.options
     asked = "algorithm" in options.given
     return document(

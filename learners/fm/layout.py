@@ -16,13 +16,13 @@ HEAD = 2
 
 
 def begun(coef: Floats, rank: int) -> Floats:
-    """The same list, whose head is written."""
+    """Writes the head of the coefficients and returns them."""
     coef[:HEAD] = (len(coef) - HEAD) // (rank + 1), rank
     return coef
 
 
 def machine_in(coef: Sequence[float]) -> tuple[Floats, Floats]:
-    """The weights (d,) and the vectors (d, k); ValueError for a list that is no machine."""
+    """The weights (d,) and the vectors (d, k); raises ValueError unless the list is a machine."""
     table = np.asarray(coef, np.float64)
     d, k = (int(one) for one in table[:HEAD])
     numbers = table[HEAD:].reshape(d, k + 1)

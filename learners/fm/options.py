@@ -10,7 +10,7 @@ from tuskml.learners.options.table import Options, OptionTable
 OBJECTIVES = ("squared", "logistic")
 MOST_RANK = 256
 USUAL_RATES = {"adagrad": 0.05, "sgd": 0.01}
-"""The learning rate of an algorithm, unless one is given."""
+"""The default learning rate of each algorithm."""
 USUAL_ENTRIES = 50.0
 """Features of a row that are not 0, on average, above which these rates fall in proportion."""
 
@@ -40,7 +40,7 @@ class MachineOptions(Options):
 
     @property
     def classifies(self) -> bool:
-        """Whether labels are classes."""
+        """Returns whether labels are classes."""
         return self.objective == "logistic"
 
 

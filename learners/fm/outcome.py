@@ -47,7 +47,9 @@ def models_of(
     found: Trained,
     request: Request[Task, MachineOptions],
 ) -> Models:
-    """The models of groups whose labels (LABELS) and machines are given; left_out: (G,)."""
+    """Makes the models of groups from their labels (LABELS) and trained machines; left_out:
+    (G,).
+    """
     options, n = request.options, len(labels)
     status = statuses(labels, left_out, found, options)
     status = np.where((status == "ok") & far_from_zero(rows, FAR), "rounded feature", status)
@@ -81,11 +83,11 @@ def statuses(
     found: Trained,
     options: MachineOptions,
 ) -> NDArray[np.str_]:
-    """What happened to each group, (G,)."""
+    """The status of each group, (G,)."""
     about = found.about
     lone = (labels["low"] == labels["high"]) & options.classifies
     least = np.finfo(np.float32).tiny
-    worse = ~(about["loss"] <= WORSE * about["base_loss"] + least)  # also where it is no number
+    worse = ~(about["loss"] <= WORSE * about["base_loss"] + least)  # true for NaN too
     above = about["loss"] > ABOVE * about["base_loss"] + least
     finite = np.array([bool(np.isfinite(one).all()) for one in found.numbers])
     finite &= np.isfinite(about["intercept"])
@@ -133,7 +135,7 @@ def classes(labels: NDArray[np.void], options: MachineOptions) -> Lists:
 
 
 def plan_of(options: MachineOptions) -> str:
-    """What runs, in words."""
+    """Describes the training in one line."""
     threads = options.threads or budget.threads()
     how = "in order" if options.ordered else "sharing the weights of large sparse groups"
     return (

@@ -40,9 +40,9 @@ MOST_TOGETHER = 1 << 24
 def train(
     groups: NDArray[np.void], request: Request[Task, MachineOptions], memory: int
 ) -> Iterator[Models]:
-    """Trains each of the groups; models carry their groups' places in `groups`.
+    """Trains each of the groups; models carry their groups' indices in `groups`.
 
-    Of sparse groups with few but large ids, only those that occur take memory in the training.
+    Of sparse groups with few but large ids, only ids that occur take memory in the training.
     """
     refuse_rows(groups, request)
     mark = passes.cancel_mark()
@@ -73,7 +73,7 @@ def longer(model: Models, seen: Renumbered, width: int, memory: int) -> Models:
 
 
 def refuse_rows(groups: NDArray[np.void], request: Request[Task, MachineOptions]) -> None:
-    """DataError for rows that a machine cannot have, OptionError for offsets."""
+    """Raises DataError for rows that a machine cannot have, OptionError for offsets."""
     refuse_offsets(groups, request.task.name)
     most, each = int(groups["dim"].max()), request.options.rank + 1
     if most * each > MOST:
@@ -124,7 +124,7 @@ def train_together(
 
 
 def constant(rows: Pass, labels: NDArray[np.void], options: MachineOptions) -> NDArray[np.bool_]:
-    """Which groups are not trained: of one class, or of a single row, (G,)."""
+    """Tests which groups are not trained, as they have one class or a single row, (G,)."""
     one_class = (labels["low"] == labels["high"]) & options.classifies
     return np.asarray(one_class | (rows.groups["n_rows"] < 2), np.bool_)
 

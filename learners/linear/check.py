@@ -1,4 +1,4 @@
-"""Checks of a linear training: its labels, weights and offsets, and what may go together."""
+"""Checks of a linear training: labels, weights, offsets and combinations of options."""
 
 import math
 
@@ -18,11 +18,11 @@ from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.tasks import LINEAR, POSITIVE, LinearTask
 
 LEAST_MEAN = 1e-9
-"""Of labels, where a logarithm is taken."""
+"""Least mean of labels whose logarithm is taken."""
 
 
 def allowed_by(task: LinearTask) -> Allowed | None:
-    """Which labels a task of numbers has; None where it has all."""
+    """The labels that a task of numbers allows; None if all."""
     if not task.general or (task.low, task.high) == (-math.inf, math.inf):
         return None
     if task.least is not None:
@@ -35,7 +35,7 @@ def allowed_by(task: LinearTask) -> Allowed | None:
 
 
 def refuse_labels(task: LinearTask, labels: NDArray[np.void]) -> None:
-    """RowsError for labels of parts, or of a stream, that the task does not have."""
+    """Raises RowsError for labels of parts, or of a stream, that the task does not have."""
     allowed = None if task.classifies else allowed_by(task)
     if allowed is None:
         return
@@ -56,7 +56,7 @@ def constant(task: LinearTask, mean: Floats) -> Floats:
 
 
 def refuse_lost(problem: Problem, state: State) -> None:
-    """A loss of the user's own is a number where the weights end."""
+    """Raises OperatorError if a custom loss is not finite at the final weights."""
     lost = state.objective[~np.isfinite(state.objective)]
     if problem.task.own is not None and len(lost):
         raise OperatorError(
@@ -64,16 +64,18 @@ def refuse_lost(problem: Problem, state: State) -> None:
         )
 
 
-# Rows with weights and offsets: which trainings take them, and what they make of them.
+# Rows with weights and offsets: the trainings that accept them, and their meaning.
 #
 # The weighted objective is sum(w_i loss_i) / sum(w_i) + the penalty, so that a weight of 2 equals
 # the row twice, also in standard errors (frequency weights, McCullagh and Nelder, Generalized
-# linear models, 1989, 2.2). An offset is added to a row's margin: of counts it is the logarithm
+# linear models, 1989, 2.2). An offset is added to a row's margin: for counts it is the logarithm
 # of the exposure (the same, 6.3).
 
 
 def refuse_extras(groups: NDArray[np.void], request: Request) -> None:
-    """OptionError where rows (passes.GROUP) have weights or offsets that a request cannot take."""
+    """Raises OptionError if rows (passes.GROUP) have weights or offsets that a request cannot
+    take.
+    """
     if not (groups["extras"] & (WEIGHTS | OFFSETS)).any():
         return
     task, options = request.task, request.options
@@ -87,7 +89,7 @@ def refuse_extras(groups: NDArray[np.void], request: Request) -> None:
 
 
 def takes_offsets(task: LinearTask) -> bool:
-    """Whether the logarithm of the mean is the margin."""
+    """Returns whether the logarithm of the mean is the margin."""
     return task.own is None and task.response == "exp"
 
 
@@ -114,7 +116,7 @@ def refuse_together(task: LinearTask, options: LinearOptions) -> None:
 def many_classes(
     task: LinearTask, options: LinearOptions, labels: NDArray[np.void]
 ) -> NDArray[np.bool_]:
-    """Which groups (G,) have more than two classes, and a task that may have them."""
+    """Tests which groups (G,) have more than two classes and a task that allows them."""
     if not task.multinomial or options.classes is not None:
         return np.zeros(len(labels), bool)
     return np.asarray(labels["third_row"] > 0)

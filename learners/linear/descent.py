@@ -1,5 +1,5 @@
-"""Runs a plan's stages on a batch of groups, each from where the one before it ended, and notes
-what they took.
+"""Runs a plan's stages on a batch of groups, each from the end of the one before, and notes their
+costs.
 """
 
 import time
@@ -35,35 +35,40 @@ from tuskml.learners.validation import PATIENCE
 from tuskml.schedule import devices
 
 ROUNDING, WORSE = 1e-9, 0.1
-"""Of objectives, as a share of them; and how far above the start a training has diverged."""
+"""Rounding of objectives, as a share of them; and the rise above the start that counts as
+divergence.
+"""
 HALVINGS = 4
-"""Of a smoothed corner, after which its rows are not the same: some optima are not unique."""
+"""Halvings of a smoothed corner after which its rows differ: some optima are not unique."""
 FINER, FINER_ITERATIONS = 1e-3, 60
-"""Of epsilon, to which a smoothed corner is solved before it is left, and the most iterations: a
-small gradient may lead far, but rounding may not let it become smaller."""
+"""A smoothed corner is solved to this share of epsilon before it is left, in at most so many
+iterations: a small gradient may lead far, but rounding may keep it from shrinking.
+"""
 
 
 class Watch(Protocol):
-    """What watches a running plan, and may give it up (`planner/guard.py`)."""
+    """Watches a running plan, and may give it up (`planner/guard.py`)."""
 
     @property
     def meter(self) -> Meter:
-        """What counts the plan's passes."""
+        """The counter of the plan's passes."""
         ...
 
     @property
     def given_up(self) -> bool:
-        """Whether another plan is to go on."""
+        """Returns whether another plan takes over."""
         ...
 
     def watching(self, operators: Operators, on_sample: bool, last: bool) -> Operators:
-        """The same operators, watched; last: whether the stage ends at the tolerance."""
+        """Returns the operators with the watch added; last: whether the stage ends at the
+        tolerance.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class Run:
-    """How the plans of one training run; held: rows held out; began: of `time.monotonic()`."""
+    """Runs the plans of one training; held: rows held out; began: of `time.monotonic()`."""
 
     held: NDArray[np.void] | None
     options: LinearOptions
@@ -75,7 +80,7 @@ class Run:
         return deadline_of(self.options, self.began)
 
     def is_over(self) -> bool:
-        """Whether the time that the training may take has passed."""
+        """Returns whether the time that the training may take has passed."""
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def __call__(
@@ -90,7 +95,7 @@ class Run:
         return descend(problem, begin, held, plan, self.deadline, self.timing, watch)
 
     def again(self, plan: Plan) -> Callable[[Problem, Floats], State]:
-        """The same plan on a problem that has changed."""
+        """A function that runs the same plan on a problem that has changed."""
         return lambda problem, v: self(problem, Beginning(v), plan)
 
 
@@ -105,8 +110,8 @@ def descend(
 ) -> State:
     """Runs the plan's stages, each from where the one before it ended.
 
-    held: rows to stop early by, if any; watch: what may give the plan up, which is then not at an
-    end.
+    held: rows to stop early by, if any; watch: may give the plan up, whose state is then not
+    final.
     """
     v, kept = begin.v, begin.kept
     iterations = np.zeros(problem.n_groups, np.int64)
@@ -131,7 +136,7 @@ def descend(
                 chosen = replace(chosen, converge=WithinGap(timed, plan.epsilon))
             elif settings is plan and extrapolates(problem, plan):
                 chosen = replace(chosen, converge=in_metric(timed, chosen.converge, plan.threads))
-        except OutOfTime:  # what comes before the first iteration took too long
+        except OutOfTime:  # the time before the first iteration was too long
             state = State.at(v)
             state.out_of_time = True
             break
@@ -158,8 +163,8 @@ def descend(
 
 
 def back_to_start(problem: Problem, state: State, start: Floats) -> None:
-    """Groups whose objective is above that of the start have its weights, and have diverged if it
-    is far above: steps of a given length may lead there.
+    """Gives groups whose objective is above that of the start its weights; far above it, they have
+    diverged: steps of a given length may do that.
     """
     begun = problem.objective(start)
     size = np.maximum(np.abs(begun), np.abs(state.objective))
@@ -185,12 +190,14 @@ def settle_end(problem: Problem, plan: Plan, state: State, monitor: "EarlyStop |
 
 
 def deadline_of(options: LinearOptions, began: float) -> float | None:
-    """When the option `time` ends a training that began then, of `time.monotonic()`."""
+    """The time of `time.monotonic()` at which the option `time` ends a training that began at
+    `began`.
+    """
     return None if options.time is None else began + options.time
 
 
 def ends_by_gap(problem: Problem, plan: Plan) -> bool:
-    """Whether a training ends by a duality gap that its algorithm does not know itself."""
+    """Returns whether a training ends by a duality gap that its algorithm does not know itself."""
     known = ALGORITHMS[plan.family].proves_gap and plan.smoothing == (0.0,)
     return not known and wants_gap(problem, plan.converge, plan.epsilon)
 
@@ -239,7 +246,7 @@ def stages(problem: Problem, plan: Plan) -> Iterator[tuple[Problem, Plan]]:
 
 
 def extrapolates(problem: Problem, plan: Plan) -> bool:
-    """Whether weights at a smoothed corner tell those at the corner itself."""
+    """Returns whether weights at a smoothed corner tell those at the corner itself."""
     task, criterion = problem.task, plan.converge == "gradient" and plan.epsilon > 0
     own = task.own is not None or task.smooth or task.hinged
     return not own and criterion and plan.smoothing[-1] > 0
@@ -280,7 +287,7 @@ def to_the_corner(problem: Problem, plan: Plan, state: State, deadline: float | 
 
 
 def usable(problem: Problem, v: Floats, before: Floats) -> Floats:
-    """Where a start on a sample ran away, the point before it."""
+    """Replaces weights that diverged on a sample by the point before them."""
     size = np.ones(len(v)) if problem.label_size is None else problem.label_size
     wild: NDArray[np.bool_] = np.any(~(np.abs(v) < 1e3 * size[:, None]), axis=1)
     return np.where(wild[:, None], before, v)
@@ -371,7 +378,7 @@ class Stamped:
 
 @dataclass
 class Timing:
-    """Of one training: iterations and their seconds, on a sample of the rows and on all."""
+    """Iterations and their seconds in one training, on a sample of the rows and on all."""
 
     planning: float = 0.0
     iterations: int = 0
@@ -383,7 +390,7 @@ class Timing:
     """Plans before the one that ended the training."""
 
     def watched(self, operators: Operators) -> tuple[Operators, Stamped]:
-        """The same operators, and the clock in their loop."""
+        """Returns the operators with a clock in their loop, and the clock."""
         clock = Stamped(operators.loop)
         return replace(operators, loop=clock), clock
 
@@ -403,13 +410,13 @@ class Timing:
         return self.seconds / self.iterations if self.iterations else None
 
     def planned(self, chosen: Choice, seconds: float) -> None:
-        """Notes what was expected of the plan, and what planning took."""
+        """Notes the plan's expected cost and the seconds of planning."""
         self.planning = seconds
         if chosen.plan.estimated is not None:
             self.expected = cost_of(chosen)
 
     def switched(self, chosen: Choice, before: str, estimated: float | None = None) -> None:
-        """Begins again with another plan; keeps what the one before it took."""
+        """Starts the counts of another plan; keeps those of the one before."""
         took: dict[str, Any] = {
             "algorithm": before,
             "iterations": self.iterations + self.on_sample,
@@ -422,7 +429,7 @@ class Timing:
         self.expected = cost_of(chosen)
 
     def report(self, plan: Plan, question: Question | None) -> None:
-        """Tells the planner what an iteration took, where this host wants to know."""
+        """Reports an iteration's cost to the planner, if this host collects it."""
         if question is None or question.options.ordered or self.seconds < LEAST_SECONDS:
             return
         known = constants.of_host()
@@ -436,7 +443,7 @@ class Timing:
         )
 
     def shown(self) -> dict[str, Any]:
-        """For a model's options, where there are estimates to compare with."""
+        """The timings for a model's options, if there are estimates to compare with."""
         if self.expected is None:
             return {}
         found: dict[str, Any] = {"planning": digits(self.planning)}
@@ -457,7 +464,7 @@ class Timing:
 
 
 def cost_of(chosen: Choice) -> Cost:
-    """What the choice expects of its plan."""
+    """The expected cost of the chosen plan."""
     name = chosen.plan.algorithm
     return next(one.cost for one in chosen.candidates if one.plan.algorithm == name)
 
@@ -467,7 +474,7 @@ def digits(seconds: float) -> float:
     return float(f"{seconds:.3g}")
 
 
-# How far a stage of a linear training is, by its errors, for the host's list of trainings.
+# The progress of a stage of a linear training, from its errors, for the host's list of trainings.
 
 FEWEST = 3
 """Errors that tell something."""
@@ -505,14 +512,14 @@ class Telling:
             raise
 
     def seconds_left(self, state: State, part: float) -> float:
-        """At the pace of this stage; 0 where nothing tells. part: of the work that is done."""
+        """Seconds left at the pace of this stage; 0 if unknown. part: of the work that is done."""
         if not (state.iteration and part > 0):
             return 0.0
         each = (time.monotonic() - self.began) / state.iteration
         return each * (self.before + state.iteration) * (1 - part) / part
 
     def part(self, state: State) -> float:
-        """Of the iterations that the stage is expected to take, how many were made."""
+        """The share of the stage's expected iterations that is done."""
         made = self.before + state.iteration
         if self.plan.epsilon == 0:
             return made / self.plan.max_iter
@@ -533,7 +540,9 @@ class Telling:
 
 
 def telling(operators: Operators, problem: Problem, plan: Plan, before: int) -> Operators:
-    """The same operators on a problem, whose rows have a meter, after so many iterations."""
+    """Returns the operators with progress reports; rows have a meter; before: iterations already
+    made.
+    """
     rows, meter = problem.rows, problem.rows.meter
     if rows.stride > 1 or meter is None:
         return operators

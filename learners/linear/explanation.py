@@ -1,4 +1,4 @@
-"""`explain_training` of linear models: what would run for a group, and why."""
+"""`explain_training` of linear models: the plan of a group, and the reasons for it."""
 
 from collections.abc import Iterator
 from dataclasses import replace

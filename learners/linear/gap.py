@@ -1,4 +1,4 @@
-"""How far a model of the hinge may be from the best one: a bound below every objective.
+"""A lower bound of the hinge's objective, which tells how far a model is from the best one.
 
 By weak duality: for any 0 <= a_i <= c_i with sum a_i y_i = 0 (where there is an intercept) no
 weights have an objective below
@@ -32,7 +32,7 @@ CORNERS = tuple(10.0 ** (-k / 2) for k in range(13))
 FIRST_CORNER = 4
 LAST_DIGITS = 10 * ROUNDING
 SHARES = (1.0, 0.999, 0.99, 0.9, 0.5)
-"""Of the dual variables, that are tried where l1 > 0: smaller ones may be allowed by it."""
+"""Shares of the dual variables that are tried where l1 > 0: smaller ones may be allowed by it."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def balanced(fit_intercept: bool, totals: Floats, pulls: Floats) -> DualPoint:
 
 
 def one_class(problem: Problem, high: bool) -> Floats:
-    """Class weights (G, 2) that leave out the rows of the other class."""
+    """Class weights (G, 2) that zero the rows of the other class."""
     given = problem.rows.class_weight
     weights = np.ones((problem.n_groups, 2)) if given is None else given.copy()
     weights[:, 0 if high else 1] = 0.0
@@ -95,26 +95,24 @@ def bound(problem: Problem, at: DualPoint, v: Floats) -> Floats:
 
 
 def felt(problem: Problem, at: DualPoint) -> Floats:
-    """The absolute pull (G, d), but for rounding."""
+    """The absolute pull (G, d), less its rounding."""
     pull = np.maximum(np.abs(at.pull) - at.total[:, None] * rounding(problem), 0.0)
     pull[problem.scale == 0] = 0.0
     return pull
 
 
 def reach(v: Floats) -> Floats:
-    """How large weights may be that a bound without a penalty holds for, (G,)."""
+    """The largest weights for which a bound without a penalty holds, (G,)."""
     return np.asarray(REACH * np.maximum(np.abs(v[:, :-1]).sum(axis=1), 1.0))
 
 
 def steepest(problem: Problem, at: DualPoint) -> Floats:
-    """By how much weights lower the bound without a penalty, for each unit of their size, (G,)."""
+    """The decrease of the bound without a penalty per unit of weights, (G,)."""
     return np.asarray((felt(problem, at) * problem.scale).max(axis=1, initial=0.0))
 
 
 def rounding(problem: Problem) -> Floats:
-    """What a mean of a feature may be off, (G, d), as far as that may hide a difference: beside
-    the tiniest penalties it hides all.
-    """
+    """Rounding error of feature means (G, d); it dominates for tiny penalties."""
     deviation = np.divide(
         1.0, problem.scale, where=problem.scale > 0, out=np.zeros_like(problem.scale)
     )
@@ -123,7 +121,9 @@ def rounding(problem: Problem) -> Floats:
 
 
 def worst(problem: Problem) -> Floats:
-    """What no optimum's objective is above, (G,): the loss of weights that are all 0, at most."""
+    """An upper bound of the optimal objective, (G,): at most the loss of weights that are all
+    0.
+    """
     given = problem.rows.class_weight
     return np.ones(problem.n_groups) if given is None else np.asarray(given.max(axis=1))
 
@@ -135,7 +135,7 @@ def raise_bound(problem: Problem, state: State, which: Index, corner: float) -> 
 
 
 def keep_bound(part: Problem, state: State, which: Index, at: DualPoint) -> None:
-    """The same with dual variables of part, which is those groups."""
+    """Keeps the bound of dual variables of part, which has the groups `which`."""
     if part.l1 or part.l2:
         state.below[which] = np.maximum(state.below[which], bound(part, at, state.v[which]))
         return
@@ -158,13 +158,15 @@ def move_bound(problem: Problem, state: State, which: Index) -> None:
 
 
 def gaps(state: State, which: Index, objective: Floats) -> Floats:
-    """By how much objectives of some groups are above their bounds, but for rounding."""
+    """The differences of objectives of some groups to their bounds, less rounding."""
     slack = ROUNDING * np.maximum(np.abs(objective), 1.0)
     return np.asarray(np.maximum(objective - state.below[which] - slack, 0.0))
 
 
 def wants_gap(problem: Problem, converge: str, epsilon: float) -> bool:
-    """Whether a training ends by its gap: of the hinge, unless another end was asked for."""
+    """Returns whether a training ends by its gap: that of the hinge, unless another criterion was
+    named.
+    """
     hinge = problem.task.name == "svm" and problem.rows.open is None
     return hinge and converge == "gradient" and epsilon > 0
 
@@ -206,13 +208,13 @@ class WithinGap:
         return done
 
     def _within(self, state: State, which: Index, objective: Floats) -> NDArray[np.bool_]:
-        """Whether gaps are small enough; notes the largest one."""
+        """Tests whose gaps are small enough; notes the largest one."""
         left = gaps(state, which, objective)
         state.gaps_seen.append((state.iteration, float(left.max(initial=0.0))))
         return np.asarray(left <= self.epsilon / 2)
 
     def _near(self, active: Index, found: Found) -> NDArray[np.bool_]:
-        """Whether the smoothed problem's gap is small: it is the gradient's, with l2 alone."""
+        """Tests where the smoothed problem's gap is small; with l2 alone it is the gradient's."""
         if self.problem.l1 or not self.problem.l2:
             return np.asarray(found.violation <= self.epsilon)
         scale = self.problem.scale[active]
@@ -243,10 +245,10 @@ def sharp(problem: Problem, state: State, which: Index) -> Floats:
 
 
 def settle_gap(problem: Problem, state: State, corner: float, epsilon: float) -> None:
-    """What converged is what the weights that are left prove, or another algorithm's bound.
+    """Sets what converged from the gap of the final weights, or another algorithm's bound.
 
-    corner: that of the last stage, 0 where there was none. Raises a bound once more where it is
-    not known to suffice. state.objective is that of the hinge itself.
+    corner: that of the last stage, 0 without one. Raises a bound once more where it is not known
+    to suffice. state.objective is that of the hinge itself.
     """
     move_bound(problem, state, np.arange(len(state.v)))
     for width in (corner,) if corner > 0 else CORNERS:

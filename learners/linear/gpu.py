@@ -1,4 +1,6 @@
-"""Where a batch trains: one answer for the training, its explanation and the planner's table."""
+"""The device of a batch: one decision for the training, its explanation and the planner's
+table.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +23,9 @@ from tuskml.schedule.devices import BusyError, TurnError, gpu_in_turn, hoping
 
 
 def answer(groups: NDArray[np.void], request: Request) -> Answer:
-    """Whether groups of one kind (kernels.GROUP) train on the GPU, and why not; never an error."""
+    """Decides whether groups of one kind (kernels.GROUP) train on the GPU, with the reason; raises
+    nothing.
+    """
     extras = groups["extras"].any()
     what = "a training with weight or cluster" if extras else without_kernels(request)
     if what is not None:
@@ -30,16 +34,16 @@ def answer(groups: NDArray[np.void], request: Request) -> Answer:
 
 
 def wants_gpu(groups: NDArray[np.void], request: Request) -> bool:
-    """The same as yes or no. OptionError where 'gpu' is asked for and cannot be."""
+    """The same decision as a bool. Raises OptionError if 'gpu' is required and impossible."""
     return answer(groups, request).taken(request.options.device)
 
 
 def patience(groups: NDArray[np.void], request: Request) -> float | None:
-    """Seconds to wait for a turn at the GPU until the CPU trains: as many as the GPU spares.
+    """Seconds to wait for a turn at the GPU before the CPU trains: as many as the GPU saves.
 
-    So waiting and training take at most twice what the better choice would have taken (Karlin et
-    al., Competitive snoopy caching, 1988). None where `device` asks for the GPU, or where bits
-    must not depend on what others do.
+    So waiting and training take at most twice the time of the better choice (Karlin et al.,
+    Competitive snoopy caching, 1988). None if `device` requires the GPU, or if bits must not
+    depend on other trainings.
     """
     options = request.options
     return None if options.device == "gpu" or options.deterministic else placement.spared(groups)
@@ -53,7 +57,7 @@ def placed(plan: Plan, task: LinearTask) -> Plan:
 
 
 def without_kernels(request: Request) -> str | None:
-    """What of a request the GPU has no kernels for, as a sentence's subject."""
+    """The part of a request without GPU kernels, as a sentence's subject."""
     if request.task.general:
         return f"task '{request.task.name}'"
     if request.options.sampler in DRAWN:
@@ -68,10 +72,10 @@ def without_kernels(request: Request) -> str | None:
 
 # A linear training that moves between the GPU and the CPU, as it loses and gets its turn.
 #
-# Shares of a host are those of its GPU too (Mahajan 2021, chapter 2): where others have the GPU
-# for longer than it would spare, the training goes on by the CPU, and where nobody has it any
-# more, by the GPU, if enough is left to gain. Its weights travel, in the caller's units. The plan
-# is chosen anew where they arrive.
+# Shares of a host are those of its GPU too (Mahajan 2021, chapter 2): if others have the GPU for
+# longer than it would save, the training continues on the CPU, and returns once the GPU is free,
+# if enough is left to gain. Its weights move with it, in the caller's units, and the plan is
+# chosen anew.
 
 MOST_MOVES = 4
 LOST = "gpu -> cpu at iteration {made}: others have the gpu"
@@ -80,7 +84,7 @@ Fit = Callable[[Pass, Plan, Request], Models]
 
 
 def trained_in_turns(rows: Pass, plan: Plan, request: Request, fit: Fit) -> Models:
-    """What `fit` makes of the rows, on the GPU as long as it is the training's turn."""
+    """Trains the rows by `fit`, on the GPU as long as it is the training's turn."""
     moving = Moving(rows, plan, request, fit)
     while True:
         try:
@@ -90,7 +94,7 @@ def trained_in_turns(rows: Pass, plan: Plan, request: Request, fit: Fit) -> Mode
 
 
 class Moving:
-    """Where a training is, its plan and its request, which has the weights that it has reached."""
+    """The device of a training, its plan, and its request with the weights reached so far."""
 
     def __init__(self, rows: Pass, plan: Plan, request: Request, fit: Fit) -> None:
         self.rows, self.plan, self.request, self.fit = rows, plan, request, fit
@@ -100,7 +104,7 @@ class Moving:
         self.moves: list[str] = []
 
     def train(self) -> Models:
-        """The models. TurnError where the training is to go on elsewhere."""
+        """The models. Raises TurnError if the training is to continue on the other device."""
         if self.on_gpu:
             return unless_it_fails(self.request.options.device, self.there, self.here)
         if not self.travels or len(self.moves) >= MOST_MOVES:
@@ -109,11 +113,11 @@ class Moving:
             return self.here()
 
     def here(self) -> Models:
-        """By the CPU."""
+        """Trains on the CPU."""
         return self.fit(self.rows, self.plan, self.request)
 
     def there(self) -> Models:
-        """By the GPU."""
+        """Trains on the GPU."""
         with gpu_in_turn(self.rows.cancel_mark, self.patience):
             return placement.trained_on_gpu(
                 self.rows, lambda placed: self.fit(placed, self.plan, self.request)
@@ -132,7 +136,7 @@ class Moving:
 
 
 def near_to(places: NDArray[np.int32], weights: Floats) -> Near:
-    """Groups at these places start at weights (G, d + 1) in the caller's units."""
+    """A `Near` whose groups at these indices start at weights (G, d + 1) in the caller's units."""
     known = np.full((int(places.max()) + 1, weights.shape[1]), np.nan)
     known[places] = weights
     return Near(len(known), known.shape[1] - 1, known)

@@ -45,7 +45,7 @@ DESCRIBING = ("covariance", "cluster", "fit", "likelihood_ratio")
 """Options that describe a model and change no prediction."""
 FIRST = FIRST_CHOICE.name
 FINE = 1e-4
-"""A tolerance at which trainings end near the optimum from wherever they begin."""
+"""A tolerance at which trainings end near the optimum from any start."""
 
 
 def calibrate(say: Callable[[str], None]) -> dict[str, Any]:
@@ -75,7 +75,9 @@ class LinearTrials(Trials):
         return replace(request.options, **plain, given=given)
 
     def forgets(self, request: Request, n_features: int) -> bool:
-        """Of Newton's steps at a fine tolerance: others move little where rows bend it little."""
+        """True for Newton's steps at a fine tolerance: others hardly move weights along flat
+        directions.
+        """
         task, seen = request.task, Statistics(1, n_features, False)
         plan = choose(task, request.options, seen)
         steps = ALGORITHMS[plan.family].begins_by_curvature and plan.base is None
@@ -83,7 +85,9 @@ class LinearTrials(Trials):
         return steps and fine and task.own is None and plan.transform is None
 
     def ends_alike(self, request: Request) -> bool:
-        """Steps of a size that is given, or by a few rows, may lead away from most starts."""
+        """False for steps of a fixed size, or by a few rows, which may diverge from most
+        starts.
+        """
         known = ALGORITHMS.get(request.options.algorithm)
         return request.options.step == "auto" and (known is None or not known.stochastic)
 
@@ -139,7 +143,7 @@ class LinearStreamed(Streamed):
             return None  # the training on all rows says which, or leaves them out
         except SeveralClasses:
             if request.task.multinomial and may_skip(request):
-                return None  # nobody asked for it
+                return None  # without an option
             raise
 
     def rounds(self, storage: Storage, request: Request, n_features: int) -> Rounds | None:
@@ -154,7 +158,7 @@ class LinearStreamed(Streamed):
 
 
 class Linear(Learner):
-    """Models whose prediction is a function of w.x + b, the user's own tasks included."""
+    """Models whose prediction is a function of w.x + b, custom tasks included."""
 
     facts = Facts(
         weighs=True,

@@ -29,7 +29,7 @@ MOMENT_ROWS = 4096
 TINY = 1e-150
 """Numbers whose squares are too small for all of a double's digits."""
 CONSTANT = 1e-14
-"""Of numbers' size, what rounding leaves of the deviation of numbers that are all the same."""
+"""Rounding of the deviation of equal numbers, as a share of their size."""
 
 
 def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request) -> Problem:
@@ -85,7 +85,7 @@ def parameters(
 
 
 def of_numbers(task: LinearTask) -> bool:
-    """Whether margins are in units of the label, by another loss than the squared one."""
+    """Returns whether margins are in units of the label, by another loss than the squared one."""
     return task.general and task.of_label
 
 
@@ -96,7 +96,7 @@ def label_size(labels: NDArray[np.void]) -> Floats:
 
 
 def root_of_squares(square: Floats, a: Floats, b: Floats) -> Floats:
-    """The root of a^2 + b^2 with a^2 given, also where squares are no doubles."""
+    """The root of a^2 + b^2 with a^2 given; a^2 and b^2 may overflow."""
     with np.errstate(over="ignore", under="ignore"):
         size = np.sqrt(square + b**2)
     return np.where(np.isfinite(size) & (size > TINY), size, np.hypot(a, b))
@@ -127,7 +127,7 @@ def known(unit: Floats) -> Floats:
 
 
 def label_unit(labels: NDArray[np.void], centred: bool) -> Floats:
-    """What numbers vary by, (G,), or how large they are."""
+    """The spread of numeric labels, (G,), or their size."""
     size, deviation = label_size(labels), np.sqrt(labels["variance"])
     varies = deviation > CONSTANT * size
     return known(np.where(varies & centred, deviation, size))
@@ -151,7 +151,7 @@ def class_unit(problem: Problem, labels: NDArray[np.void]) -> Floats | None:
 def unit_of_own(
     problem: Problem, labels: NDArray[np.void], weight: Floats | None
 ) -> Floats | None:
-    """The same of any other loss, by how it bends within a unit of the margin, (G,)."""
+    """The unit of any other loss, from its curvature within a unit of the margin, (G,)."""
     if problem.task.classifies and problem.task.response == "logistic":
         return class_unit(problem, labels)
     v = np.zeros((problem.n_groups, problem.d + 1))
@@ -170,10 +170,11 @@ def unit_of_own(
 def describe_sparse(
     rows: Pass, plan: Plan, options: LinearOptions
 ) -> tuple[Floats, Floats, Floats | None]:
-    """No shift, which would fill the zeros; scales that leave values of at most 1.
+    """Shift 0, which keeps zeros, and scales that make the largest values 1.
 
-    Counting is a pass of its own: it is left out where values are of the size of 1 anyway and no
-    penalty asks how often a feature occurs. Nothing is scaled where all features' largest are.
+    Counting is a separate pass: it is left out if values are of the size of 1 anyway and no
+    penalty needs the frequency of features. Nothing is scaled if all features' largest values are
+    near 1.
     """
     shift = np.zeros((rows.n_groups, rows.n_features))
     plain, counts = False, None
@@ -187,12 +188,16 @@ def describe_sparse(
 
 
 def counts_features(plan: Plan, options: LinearOptions) -> bool:
-    """Whether it is asked how often a sparse feature occurs, so that all are scaled anyway."""
+    """Returns whether the plan needs the frequency of sparse features, so that all are scaled
+    anyway.
+    """
     return options.l1 > 0 or options.l2 > 0 or ALGORITHMS[plan.family].counts_features
 
 
 def needs_no_scale(rows: Pass) -> tuple[bool, tuple[Floats, Floats] | None]:
-    """Whether the largest values of all features are near 1; counts where it took them to know."""
+    """Tests whether the largest values of all features are near 1; also returns counts if it made
+    them.
+    """
     near = rows.values_near_one()
     if near is not None:
         return near, None
@@ -231,7 +236,7 @@ def start(
     options: LinearOptions,
     near: Near | None = None,
 ) -> Floats:
-    """The warm start, weights that are known to be near the optimum, or the best constant."""
+    """The warm start, weights known to be near the optimum, or the best constant."""
     v = np.zeros((problem.n_groups, problem.d + 1))
     if options.warm_start is not None:
         coef = options.warm_start.coef
@@ -269,7 +274,7 @@ def nearer(v: Floats, problem: Problem, near: Near | None) -> Floats:
 
 
 def best_constant(problem: Problem, labels: NDArray[np.void]) -> Floats:
-    """The margin (G,) that is best of all constant ones, 0 where nobody knows it."""
+    """The best constant margin (G,), 0 where unknown."""
     task = problem.task
     if task.quadratic:
         return np.asarray(labels["mean"])
@@ -284,16 +289,16 @@ def best_constant(problem: Problem, labels: NDArray[np.void]) -> Floats:
     return np.zeros(problem.n_groups)
 
 
-# Rows that lie far from zero, beside what they vary by, are trained on as copies near it.
+# Rows that are far from zero relative to their spread are trained on as shifted copies.
 #
 # A margin w.x + b of such features is a small difference of large numbers, and so is a residual of
-# such labels: their rounding would hide what the model is to tell. A constant that is taken off
-# features and labels changes the intercept alone, so the model of the copies is one of the rows.
+# such labels: rounding would hide the signal. A constant subtracted from features and labels
+# changes the intercept alone, so the model of the copies is one of the rows.
 
 FAR = 1e4
-"""Times what they vary by, from where on rows are moved."""
+"""Rows further than this many times their spread are shifted."""
 FAR_SPARSE = 10.0
-"""The same of features of sparse rows, which nothing else centres."""
+"""The same for features of sparse rows, which are not centred otherwise."""
 
 
 def origins(
@@ -301,9 +306,10 @@ def origins(
     labels: NDArray[np.void],
     options: LinearOptions,
 ) -> Floats | None:
-    """What to take off features and labels, (G, d + 1), 0 where they are near; None: nothing.
+    """Shifts of features and labels, (G, d + 1), 0 where they are near; None without any.
 
-    Of sparse rows a feature is moved that most have; the others get its zero, moved as well.
+    In sparse rows a feature is shifted if most rows have it; the others get its zero, shifted as
+    well.
     """
     rows, task = problem.rows, problem.task
     own = task.own is not None or options.custom or options.sampler in DRAWN
@@ -324,7 +330,7 @@ def origins(
 
 
 def far_means(problem: Problem) -> Floats:
-    """What to take off the features of sparse rows, (G, d + 1), the last one 0."""
+    """Shifts of the features of sparse rows, (G, d + 1), the last one 0."""
     rows, share = problem.rows, problem.frequency
     if share is None and not rows.values_near_one():
         share = rows.feature_counts()[0] / rows.groups["n_rows"][:, None]
@@ -332,7 +338,7 @@ def far_means(problem: Problem) -> Floats:
 
 
 def as_stored(shift: Floats, rows: Pass) -> Floats:
-    """Numbers of the rows' own precision: near them, differences of the rows are exact."""
+    """Rounds shifts to the rows' precision, so that differences of nearby rows are exact."""
     if rows.groups["kind"][0] & 1:
         return shift
     most = float(np.finfo(np.float32).max)

@@ -1,11 +1,11 @@
 """The seven operators of gradient descent, and the loop that runs them.
 
-After Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD 2017,
-section 4: Transform, Stage, Sample, Compute, Update, Converge, Loop. An algorithm is a choice of
-one implementation each. Operators work on all groups of a batch at once: arrays have the groups
-first, and groups that are done drop out of `state.active`.
+After Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD 2017, section
+4: Transform, Stage, Sample, Compute, Update, Converge, Loop. An algorithm is a choice of one
+implementation each. Operators process all groups of a batch at once: arrays have the groups first,
+and finished groups drop out of `state.active`.
 
-One difference to the paper's order: Converge looks at what Compute found before Update moves on,
+One difference to the paper's order: Converge tests the result of Compute before Update moves on,
 so the result of a group is always a point whose optimality was measured.
 """
 
@@ -24,16 +24,16 @@ from tuskml.learners.linear.request import Plan
 
 Bools = NDArray[np.bool_]
 LEAST_SIZE = 1e-12
-"""Of the first objective: what a smaller one's changes are measured in."""
+"""Share of the first objective: the unit for changes of a smaller one."""
 
 
 @dataclass
 class State:
-    """Where each of G groups stands.
+    """The state of each of G groups.
 
     v: weights (G, p) in coordinates of z; objective and violation (G,) at v where known (G,) is
-    true; running (G,): still moving; history: objectives (G,) by iteration, NaN where a group
-    rested. found: what is known at v of the active groups already; current (G, p): the last
+    true; running (G,): still moving; history: objectives (G,) by iteration, NaN while a group was
+    inactive. found: what is known at v of the active groups already; current (G, p): the last
     iterate, where v is a mean of iterates; step (G,): of stochastic steps; below (G,): a number
     that no objective is below; line (G, 2): where nothing penalises, that number at weights of no
     length, and how it falls with their length; rejected (G,): whether the last move was taken
@@ -104,7 +104,7 @@ class Transform(Protocol):
 
 
 class Stage(Protocol):
-    """The starting point and what else must exist before the first iteration."""
+    """The starting point and whatever the first iteration requires."""
 
     def __call__(self, problem: Problem) -> State: ...
 
@@ -116,25 +116,25 @@ class Sample(Protocol):
 
 
 class Compute(Protocol):
-    """What the rows say of the current weights; None when an iteration does not need it."""
+    """The rows' sums at the current weights; None when an iteration does not need them."""
 
     def __call__(self, part: Problem, state: State) -> Found | None: ...
 
 
 class Update(Protocol):
-    """Moves the weights of the active groups; found is for them alone, in their order."""
+    """Moves the weights of the active groups; found has their results alone, in their order."""
 
     def __call__(self, part: Problem, state: State, found: Found | None) -> None: ...
 
 
 class Converge(Protocol):
-    """Which of the active groups are done."""
+    """Tests which of the active groups are done."""
 
     def __call__(self, state: State, active: Index, found: Found | None) -> NDArray[np.bool_]: ...
 
 
 class Loop(Protocol):
-    """Whether to go on."""
+    """Decides whether to continue."""
 
     def __call__(self, state: State) -> bool: ...
 
@@ -175,7 +175,7 @@ def loop(problem: Problem, state: State, operators: Operators, monitor: Monitor 
 def steps(
     problem: Problem, state: State, operators: Operators, monitor: Monitor | None
 ) -> Iterator[None]:
-    """The same, with a stop before each Update, at which what it needs may be made ready."""
+    """Runs the loop with a stop before each Update, so that its data can be prepared."""
     while True:
         part = operators.sample(problem, state)
         found = operators.compute(part, state)
@@ -194,7 +194,7 @@ def steps(
 
 
 def watched(problem: Problem, state: State, found: Found | None, monitor: Monitor) -> Found | None:
-    """Shows the state to the monitor, which may stop groups; found for those that go on."""
+    """Shows the state to the monitor, which may stop groups; returns the results of the others."""
     before = state.active
     monitor(problem, state)
     after = state.active
@@ -204,7 +204,7 @@ def watched(problem: Problem, state: State, found: Found | None, monitor: Monito
 
 
 def note(state: State, found: Found | None) -> None:
-    """Records what was found at the weights of the active groups."""
+    """Records the results at the weights of the active groups."""
     active = state.active
     if found is None or not len(active):
         return
@@ -221,7 +221,7 @@ def note(state: State, found: Found | None) -> None:
 
 
 def settle(state: State, done: NDArray[np.bool_], found: Found | None) -> Found | None:
-    """Takes the groups that are done out of the active ones; found for those that remain."""
+    """Removes finished groups from the active ones; returns the results of the rest."""
     if not done.any():
         return found
     active = state.active
@@ -254,8 +254,8 @@ class StartAt:
 class Tolerance:
     """Converge: the criterion fell to epsilon; never when epsilon is 0.
 
-    unit (G,): what changes of the weights are measured in, None: 1. The objective's are relative
-    to its size, or to a trillionth of what it was at first, where it falls to nothing.
+    unit (G,): the unit of changes of the weights, None: 1. The objective's are relative to its
+    size, or to a trillionth of the first objective if it falls to nothing.
     """
 
     criterion: str
@@ -277,13 +277,13 @@ class Tolerance:
         return cls(plan.converge, plan.epsilon, problem.weight_unit)
 
     def measured(self, state: State, active: Index, found: Found | None) -> Floats | None:
-        """The criterion by active group; None where nothing was found to judge by."""
+        """The criterion by active group; None where nothing was computed."""
         if found is None:
             return None
         return found.violation if self.criterion == "gradient" else self._change(state, active)
 
     def _change(self, state: State, active: Index) -> Floats:
-        """Of the weights, or of the objective relative to its size."""
+        """The change of the weights, or of the objective relative to its size."""
         if self.before is None or self.before_v is None:
             self.before, self.before_v = state.objective.copy(), state.v.copy()
             self.first = LEAST_SIZE * np.abs(self.before)

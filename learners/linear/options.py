@@ -50,14 +50,15 @@ IN_STORE = Acts(
     (Beside("store"), Beside("algorithm", *BY_STORE)),
     but=tuple(name for name, one in LINEAR.items() if one.general),
 )
-"""Where weights lie in the store while they are trained; all else is stored after it."""
+"""Acts only if weights are in the store during training, not if they are stored after it."""
 DRAWING = Acts(beside=(Beside("algorithm", "auto"), Beside("sampler", but=(None, *IN_TURN))))
-"""Where a sampler decides which algorithm `auto` takes."""
+"""Acts if a sampler decides which algorithm `auto` takes."""
 
 
 def with_steps(but: tuple[str, ...]) -> tuple[Acts, ...]:
-    """Where an option of steps acts: with all algorithms but some, and where `auto` is sure to
-    take such a one."""
+    """Where an option of steps acts: with all algorithms except some, and where `auto` certainly
+    takes one of them.
+    """
     return (
         Acts(beside=(Beside("algorithm", but=("auto", *but)),)),
         replace(IN_STORE, beside=(Beside("store"), Beside("algorithm", "auto"))),
@@ -75,7 +76,9 @@ SAMPLING = (
 OF_STORES = ("cache", "partition", "layout", "sharing", "resume")
 """Options that say how weights lie in a store, and so that they do."""
 TESTED = frozenset((ONE_PLACE,))
-"""Where standard errors and tests are those of all rows, and the model has room for them."""
+"""Acts where standard errors and tests are computed from all rows, and the model has room for
+them.
+"""
 IN_MEMORY = (
     Acts(frozenset((LIST, ROW)), tasks=OF_LIKELIHOOD, where=TESTED | {STORED}),
     Acts(
@@ -91,7 +94,7 @@ ENDING = "a training may end before, or in one step"
 
 @dataclass(frozen=True)
 class OpenChoice:
-    """One of some names, or of those that users have registered for this option."""
+    """One of some names, or of those registered for this option."""
 
     option: str
     names: tuple[str, ...]
@@ -109,7 +112,7 @@ class OpenChoice:
 
 
 def check_together(options: LinearOptions) -> None:
-    """OptionError where an algorithm cannot train with the other options."""
+    """Raises OptionError if an algorithm cannot train with the other options."""
     chosen = ALGORITHMS.get(options.algorithm)
     wrong = None if chosen is None else chosen.unfit(options)
     if wrong is not None:
@@ -138,7 +141,7 @@ def check_together(options: LinearOptions) -> None:
 
 
 def unfit_sentence(options: LinearOptions, wrong: Unfit) -> str:
-    """What an option must be for an algorithm, or which algorithms have it."""
+    """A sentence on what an option must be for an algorithm, or which algorithms have it."""
     algorithm = f"algorithm '{options.algorithm}'"
     if not getattr(options, wrong.option):
         return (

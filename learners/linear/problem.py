@@ -27,19 +27,20 @@ from tuskml.learners.linear.tasks import LinearTask
 Index = NDArray[np.intp]
 
 ROUNDING = 4e-15
-"""What is left of a zero by summing terms of size 1 in double."""
+"""Rounding left after summing terms of size 1 to zero in double."""
 MOST_ROUNDING = 1e-6
-"""Of a gradient's unit, the most that is taken for rounding: with more, no optimum is known."""
+"""The largest share of a gradient's unit that counts as rounding: with more, no optimum is known.
+"""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a pass at v found: objective and violation (G,), gradient (G, p), packed hessian.
+    """The result of a pass at v: objective and violation (G,), gradient (G, p), packed hessian.
 
     gradient and hessian are those of the smooth part in coordinates of v; violation is the largest
-    violation of the optimality condition by a coordinate of v that rounding does not explain, in
-    gradient units of the problem; slack is how much rounding may change the objective. Of
-    algorithms that know the duality gap violation is twice that, and the corner's gradient NaN.
+    violation of the optimality condition by a coordinate of v beyond rounding, in gradient units
+    of the problem; slack bounds the rounding of the objective. For algorithms that know the
+    duality gap violation is twice that, and the corner's gradient NaN.
     """
 
     objective: Floats
@@ -49,7 +50,7 @@ class Found:
     hessian: Triangles | None = None
 
     def of(self, which: NDArray[np.bool_] | Index) -> "Found":
-        """The same for some of the groups."""
+        """Selects some of the groups."""
         return Found(
             self.objective[which],
             self.gradient[which],
@@ -59,7 +60,7 @@ class Found:
         )
 
     def put(self, which: Index, other: "Found") -> None:
-        """Writes what was found for some of the groups over what is here."""
+        """Overwrites the results of some of the groups."""
         self.objective[which] = other.objective
         self.gradient[which] = other.gradient
         self.violation[which] = other.violation
@@ -79,13 +80,13 @@ def violations(gradient: Floats, at: Floats, l1: Floats | float) -> Floats:
 
 @functools.cache
 def diagonal(p: int) -> Index:
-    """Where the diagonal lies in a packed lower triangle; not to be written."""
+    """Indices of the diagonal in a packed lower triangle; not to be written."""
     j = np.arange(p)
     return j * (j + 1) // 2 + j
 
 
 def diagonal_in(packed: NDArray[np.float64]) -> Index:
-    """The same by the triangles, (G, p (p + 1) / 2)."""
+    """Indices of the diagonal in triangles (G, p (p + 1) / 2)."""
     return diagonal(round((2 * packed.shape[1]) ** 0.5 - 0.5))
 
 
@@ -119,8 +120,8 @@ def room_for(packed: Triangles, n: int) -> Triangles:
 
 @dataclass(frozen=True)
 class Before:
-    """Weights v and gradients there, (G, p), and violations (G,), NaN of groups that made no step
-    from there: their weights are those of the start, and their gradients 0.
+    """The previous weights v and gradients there, (G, p), and violations (G,), NaN for groups that
+    made no step from there: their weights are those of the start, and their gradients 0.
     """
 
     v: Floats
@@ -130,14 +131,14 @@ class Before:
 
 @dataclass(frozen=True)
 class Problem:
-    """rows and objective of G groups; shift and scale are (G, d), label_size (G,): None is 1.
+    """Rows and objective of G groups; shift and scale are (G, d), label_size (G,): None is 1.
 
-    weight_unit and gradient_unit, (G,), None is 1: what a change of v and a gradient by v are
-    measured in, so that convergence does not depend on the units of labels or of class weights.
-    covariance: which standard errors are wanted, `inference/determined.py` has the others. begun:
-    packed curvatures (G, p (p + 1) / 2) without a penalty, from near where a descent starts, NaN
-    of groups that have none; before: what is known of the weights a step before the start. Both
-    are None where groups are taken out.
+    weight_unit and gradient_unit, (G,), None is 1: the units of changes of v and of gradients by
+    v, so that convergence does not depend on the units of labels or of class weights. covariance:
+    the kind of standard errors, `inference/determined.py` has the others. begun: packed curvatures
+    (G, p (p + 1) / 2) without a penalty, from near the start of a descent, NaN for groups without
+    one; before: what is known of the weights a step before the start. Both are None where groups
+    are taken out.
     """
 
     rows: Pass
@@ -164,7 +165,7 @@ class Problem:
         return int(self.shift.shape[1])
 
     def of(self, which: Index) -> "Problem":
-        """The same for some of the groups."""
+        """Selects some of the groups."""
         if len(which) == self.n_groups:
             return self
         return replace(
@@ -181,15 +182,15 @@ class Problem:
         )
 
     def on(self, rows: Pass) -> "Problem":
-        """The same objective on other rows of the same groups."""
+        """The objective on other rows of the same groups."""
         return replace(self, rows=rows)
 
     def take(self, rows: ArrayLike, weights: ArrayLike | None = None) -> "Problem":
-        """The same objective on chosen rows, whose losses count by their weights.
+        """The objective on chosen rows, whose losses count by their weights.
 
         rows: (G, k), or a list of G arrays, of row numbers from 0, any number of times; weights:
-        of the same shape, None: 1. The mean loss is sum(weights * loss) / k: that of all n rows
-        is estimated without bias where row i is drawn with probability p_i and weighs 1 / (n p_i).
+        of the same shape, None: 1. The mean loss is sum(weights * loss) / k: an unbiased estimate
+        of that of all n rows if row i is drawn with probability p_i and has weight 1 / (n p_i).
         Raises OperatorError.
         """
         chosen = chosen_rows(rows, weights, self.rows.groups["n_rows"])
@@ -213,12 +214,12 @@ class Problem:
 
     @property
     def centre(self) -> Floats:
-        """The shift of features as they were given, before rows were moved, (G, d)."""
+        """The shift of features in original units, before rows were moved, (G, d)."""
         origin = self.rows.origin
         return self.shift if origin is None else self.shift + origin[:, :-1]
 
     def as_given(self, v: Floats) -> Floats:
-        """`to_caller` for features and labels as they were given, before rows were moved."""
+        """`to_caller` for the original features and labels, before rows were moved."""
         weights = self.to_caller(v)
         return weights if self.rows.origin is None else self._moved(weights, -1.0)
 
@@ -269,11 +270,11 @@ class Problem:
 
     @property
     def stepped(self) -> Pass | Steps:
-        """What runs stochastic epochs on the rows."""
+        """The object that runs stochastic epochs on the rows."""
         return self.rows
 
     def evaluate(self, v: Floats, curvature: bool = False) -> Found:
-        """One pass over the rows at v."""
+        """Makes one pass over the rows at v."""
         weights = self.to_caller(v)
         if curvature:
             given = weights, self.shift, self.scale, self.precise
@@ -294,8 +295,8 @@ class Problem:
         )
 
     def smooth_gradient(self, slopes: Floats, weights: Floats) -> Floats:
-        """By v, of the mean loss and the l2 part, (G, p); slopes: of the mean loss by weights in
-        the caller's units, which are these weights.
+        """The gradient by v of the mean loss and the l2 part, (G, p); slopes: of the mean loss by
+        weights in the caller's units, which are these weights.
         """
         d = self.d
         gradient = np.empty_like(weights)
@@ -311,8 +312,8 @@ class Problem:
         return self._violation(gradient, v, self._rounding(v, coef))
 
     def _rounding(self, v: Floats, coef: Floats) -> Floats:
-        """What residuals or margins, at weights v (G, p), may be off by rounding, (G,): the terms
-        whose sum they are tell. coef: of features in the caller's units, of one class or of all.
+        """The rounding error of residuals or margins at weights v (G, p), (G,), from the terms of
+        their sums. coef: of features in the caller's units, of one class or of all.
         """
         by_class = coef.reshape(len(coef), -1, self.d)
         terms = np.abs(v).sum(axis=1) + np.abs(by_class * self.shift[:, None]).sum(axis=(1, 2))
@@ -320,16 +321,16 @@ class Problem:
         return np.asarray(ROUNDING * (terms + size))
 
     def _in_gradient(self, rounding: Floats) -> Floats:
-        """What gradients are off where margins are off by `rounding`, (G,).
+        """The error of gradients where margins have the error `rounding`, (G,).
 
-        Slopes of losses change by as much times the curvature, whose mean the units have.
+        Slopes of losses change by as much times the curvature, whose mean is in the units.
         """
         gradient, margin = self._units
         return np.asarray(np.minimum(rounding / margin, MOST_ROUNDING) * gradient)
 
     @property
     def _units(self) -> tuple[Floats | float, Floats | float]:
-        """Of gradients and of margins, (G,)."""
+        """The units of gradients and of margins, (G,)."""
         gradient, margin = self.gradient_unit, self.weight_unit
         return 1.0 if gradient is None else gradient, 1.0 if margin is None else margin
 
@@ -352,7 +353,7 @@ class Problem:
         return objective
 
     def _violation(self, gradient: Floats, v: Floats, rounding: Floats) -> Floats:
-        """The largest violation in gradient units; the rounding of margins alone is none."""
+        """The largest violation in gradient units, beyond the rounding of margins."""
         worst = violations(gradient, v, self.thresholds() if self.l1 else 0.0).max(axis=1)
         return self.in_gradient_units(np.maximum(worst - self._in_gradient(rounding), 0.0))
 

@@ -1,4 +1,4 @@
-"""Models of groups whose ids were numbered anew: their coefficients in the places of the ids."""
+"""Models of groups with renumbered ids: their coefficients at the original ids."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -16,7 +16,7 @@ from tuskml.learners.models import Lists, Models
 from tuskml.learners.options.kinds import WarmStart
 
 TOGETHER = 1 << 18
-"""Coefficients of models that are made long together."""
+"""Coefficients of models that are widened together."""
 
 
 def apart(places: Index, ids: Mapping[int, Ids], options: LinearOptions) -> Iterator[Index]:
@@ -62,9 +62,9 @@ def own_start(options: LinearOptions, ids: Ids, width: int) -> LinearOptions:
 def restored(
     models: Models, seen: Renumbered, groups: NDArray[np.void], memory: int
 ) -> Iterator[Models]:
-    """The models, each whose group was renumbered as long as its largest id.
+    """Widens the models of renumbered groups to their largest id.
 
-    groups: as they were. The long lists are charged to the account; few of them are made at a
+    groups: the original ones. The long lists are charged to the account; few of them are made at a
     time, but the database keeps those of all groups of a call.
     """
     number = models.group.tolist()
@@ -81,8 +81,9 @@ def restored(
 def together(
     models: Models, wide: list[int], seen: Renumbered, groups: NDArray[np.void], memory: int
 ) -> Iterator[NDArray[np.intp]]:
-    """Places of models that are made long together. MemoryError where the account cannot have
-    their lists and those before them."""
+    """Yields indices of models that are widened together. Raises MemoryError if the account cannot
+    hold their lists and those before them.
+    """
     part: list[int] = []
     numbers = 0
     for place in wide:
@@ -99,12 +100,12 @@ def together(
 
 
 def blocks_of(models: Models, place: int) -> int:
-    """How many coefficients a feature has in a model: one of each class where these are many."""
+    """The number of coefficients of a feature in a model: one per class if there are many."""
     return several(int(np.diff(models.classes.offsets[place : place + 2])[0]))
 
 
 def several(classes: int) -> int:
-    """How many lists of weights a model of so many classes has."""
+    """The number of lists of weights in a model of `classes` classes."""
     return classes if classes > 2 else 1
 
 

@@ -1,4 +1,4 @@
-"""What a call of `train_model` asks for whose task is a linear model's."""
+"""The request of a call of `train_model` whose task is a linear model's."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -71,12 +71,12 @@ class LinearOptions(Options):
 
     @property
     def custom(self) -> bool:
-        """Whether the algorithm or an operator is a user's own."""
+        """Returns whether the algorithm or an operator is a custom one."""
         return any(getattr(self, option) in names for option, names in CUSTOM.items() if names)
 
 
 CUSTOM: dict[str, Collection[str]] = {}
-"""By option, the names of the operators and algorithms that users have registered."""
+"""The names of registered operators and algorithms, by option."""
 Request = learner.Request[LinearTask, LinearOptions]
 
 
@@ -85,16 +85,15 @@ Request = learner.Request[LinearTask, LinearOptions]
 
 @dataclass(frozen=True)
 class Plan:
-    """Every choice made; the optimizer fills what the caller left open.
+    """All choices of a training; the optimizer makes those that the options leave open.
 
     canonical: rows are first put in an order that depends on their content alone; shuffle: each
     epoch visits partitions of the rows in random order; lock_free: threads update one shared
-    model; smoothing: corners of the hinge to pass
-    through, the last one final ((0.0,): none); sample_stride: train on every k-th chunk of
-    rows first (1: no such start); reason: why this plan, in words; estimated: iterations and
-    seconds, where they were; unmet: the option that leaves too little for epsilon, if one does;
-    device: the name of the GPU that trains; base: the built-in algorithm that one of the user's
-    own is made of; sampler, transform: the user's own, if there are any.
+    model; smoothing: corners of the hinge to pass through, the last one final ((0.0,): none);
+    sample_stride: train on every k-th chunk of rows first (1: no such start); reason: why this
+    plan, in words; estimated: iterations and seconds, if any; unmet: the option that leaves too
+    little for epsilon, if one does; device: the name of the GPU that trains; base: the built-in
+    algorithm of a custom one; sampler, transform: custom ones, if any.
     """
 
     algorithm: str
@@ -122,12 +121,12 @@ class Plan:
 
     @property
     def is_plain(self) -> bool:
-        """Whether all of its operators are built in."""
+        """Returns whether all of its operators are built in."""
         return self.base is None and not self.own_parts()
 
     @property
     def family(self) -> str:
-        """The built-in algorithm that it is, or is made of."""
+        """The built-in algorithm that this is or is based on."""
         return self.base or self.algorithm
 
     @property
@@ -136,7 +135,7 @@ class Plan:
         return round(2 * POWERS[self.schedule])
 
     def own_parts(self) -> list[tuple[str, str]]:
-        """The user's own operators that options name."""
+        """The custom operators that options name."""
         given = {"sampler": self.sampler, "transform": self.transform}
         if self.converge not in ("gradient", "weights", "loss"):
             given["converge"] = self.converge

@@ -1,4 +1,4 @@
-"""The models of groups, of what is known where their trainings ended."""
+"""The models of groups, made from the final states of their trainings."""
 
 import json
 import time
@@ -34,8 +34,9 @@ from tuskml.learners.options.kinds import ByClass
 
 @dataclass(frozen=True)
 class Inputs:
-    """What G groups train on: rows, LABELS, held-out rows (GROUP) if any, widths, (G,), and where
-    it is asked for how many features each term has, (G, T), -1 behind a group's last one."""
+    """The data of G groups: rows, LABELS, held-out rows (GROUP) if any, widths, (G,), and if
+    requested the number of features of each term, (G, T), -1 after a group's last one.
+    """
 
     rows: Pass
     labels: NDArray[np.void]
@@ -44,7 +45,7 @@ class Inputs:
     terms: NDArray[np.int64] | None = None
 
     def of(self, which: Index) -> "Inputs":
-        """The same for some of the groups."""
+        """Selects some of the groups."""
         held = None if self.held is None else self.held[which]
         terms = None if self.terms is None else self.terms[which]
         return Inputs(self.rows.of(which), self.labels[which], held, self.widths[which], terms)
@@ -52,7 +53,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a training of G groups ended; ridge (G,): which got one; fit: `model_fit`'s members."""
+    """The end of a training of G groups; ridge (G,): which got one; fit: `model_fit`'s members."""
 
     problem: Problem
     state: State
@@ -98,7 +99,7 @@ def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models
 
 
 def plan_lines(ended: Ended) -> Strings:
-    """What ran, for each group: where rows separate also what found the weights with the ridge."""
+    """The plan text of each group, with the algorithm of the ridge where rows separate."""
     line = plan_line(ended.plan)
     if not ended.ridge.any():
         return Strings.same(line, len(ended.ridge))
@@ -122,8 +123,8 @@ def one_class(
     plan: Plan,
     request: Request,
 ) -> Models:
-    """Groups with a single class: the constant model, which is certain of that class. Of a task of
-    a user's own, for whose loss no margin may be too large, it has the smoothed log-odds.
+    """Models of groups with a single class: a constant that is certain of that class. For a custom
+    task, whose loss may not allow an infinite margin, it is the smoothed log-odds.
     """
     n, both = len(labels), request.options.classes
     intercept = margin_of_one_class(request.options, labels)
@@ -148,11 +149,11 @@ def one_class(
 
 
 STATUSES = tuple(MEANINGS)
-"""In rising order of what a person must know first."""
+"""Statuses in rising order of importance."""
 
 
 def judge(problem: Problem, state: State, plan: Plan, seen: outcome.Inference) -> Strings:
-    """One status a group; also withdraws `converged` where there is no optimum to converge to."""
+    """The status of each group; also clears `converged` for groups without an optimum."""
     code = np.zeros(len(state.v), np.int32)
 
     def mark(where: NDArray[np.bool_], status: str) -> None:
@@ -184,7 +185,7 @@ ROUNDED_SHARE = 1e-4
 
 
 def rounded(problem: Problem) -> NDArray[np.bool_]:
-    """Groups with a feature whose 32-bit floats lost much of what it varies by, of shape (G,).
+    """Tests which groups, (G,), have a feature whose 32-bit floats lost much of its variation.
 
     DuckDB makes a FLOAT[] of `[FLOAT, BIGINT]`. A step u between floats is an error of variance
     u^2 / 12, and such errors in a feature shrink its slope by their share of its variance (Fuller,
@@ -199,8 +200,9 @@ def rounded(problem: Problem) -> NDArray[np.bool_]:
 
 
 def lost_in_sums(problem: Problem, v: Floats) -> NDArray[np.bool_]:
-    """Groups whose predictions lose digits, (G,): the terms of w.x + b, of features as they were
-    given, are so large that their sum is rounded to steps which are not small.
+    """Tests which groups, (G,), have predictions that lose digits: the terms of w.x + b, of
+    features in original units, are so large that their sum is rounded to steps which are not
+    small.
     """
     each = problem.as_given(v).reshape(len(v), -1, problem.d + 1)
     terms = np.abs(each[:, :, :-1] * problem.centre[:, None, :]).max(axis=2, initial=0.0)
@@ -223,7 +225,8 @@ OUT_OF_RANGE = STATUSES.index("out of range")
 def settle_lost(
     problem: Problem, state: State, labels: NDArray[np.void], weights: Floats
 ) -> NDArray[np.bool_]:
-    """Which groups (G,) have no model in doubles; these get the constant in place, and no loss.
+    """Tests which groups (G,) have numbers that overflow doubles; these get the constant model,
+    and no loss.
 
     weights: (G, p), in the caller's units, the intercept last.
     """
@@ -251,7 +254,7 @@ def constants(problem: Problem, labels: NDArray[np.void]) -> Floats:
 
 
 def with_lost(status: Strings, lost: NDArray[np.bool_]) -> Strings:
-    """The statuses, that of lost groups in the place of theirs."""
+    """Replaces the statuses of lost groups."""
     return Strings(status.pool, np.where(lost, OUT_OF_RANGE, status.code).astype(np.int32))
 
 
@@ -347,7 +350,7 @@ def loss_of_one_class(task: LinearTask, margin: Floats) -> Floats:
 
 
 def task_members(task: LinearTask, options: LinearOptions) -> dict[str, Any]:
-    """What the options of a model say of its task: the parameter, and how the user's predicts."""
+    """Members of a model's options on its task: the parameter, and how a custom one predicts."""
     if task.own is not None:
         return {"response": task.response}
     given = None if task.parameter is None else getattr(options, task.parameter)

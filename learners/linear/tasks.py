@@ -1,7 +1,7 @@
-"""The tasks of linear models, as data: which loss, and what statistics the result allows.
+"""The tasks of linear models, as data: their losses, and the statistics of their models.
 
 Losses are functions of the margin m = w.x + b; their formulas, derivatives and curvatures are in
-`kernels/native/losses.hpp`, or the user's own (`own/tasks.py`).
+`kernels/native/losses.hpp`, or custom (`own/tasks.py`).
 """
 
 import math
@@ -14,19 +14,19 @@ from tuskml.learners.tasks import Task, built_in, in_table
 from tuskml.udas.tasks import TASK_TABLE
 
 RESPONSES = ("identity", "exp", "logistic")
-"""What a number is predicted as, of its margin; `udas/scalars/models/model.c` knows them."""
+"""The functions from margins to predictions of numbers; `udas/scalars/models/model.c` knows them.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinearTask(Task):
     """A task whose prediction is a function of the margin m = w.x + b.
 
-    loss: the kernels' number; quadratic, smooth: whether the loss is; own: the user's loss, which
-    loss only says the labels of (0: numbers, 1: classes), response: how it predicts, low and
-    high: where its labels lie. multinomial: whether there may be more than two classes; least:
-    what labels must be, in words; parameter: the option that the loss has a parameter by;
-    expected: the kernels' number of a loss whose curvature is the expected one, by which standard
-    errors are computed.
+    loss: the kernels' number; quadratic, smooth: whether the loss is; own: a custom loss, whose
+    `loss` only says its labels (0: numbers, 1: classes), response: how it predicts, low and high:
+    the range of labels. multinomial: whether there may be more than two classes; least: what
+    labels must be, in words; parameter: the option that parametrizes the loss; expected: the
+    kernels' number of a loss whose curvature is the expected one, for standard errors.
     """
 
     loss: int
@@ -43,48 +43,50 @@ class LinearTask(Task):
 
     @property
     def general(self) -> bool:
-        """Whether the loss is none of those that the stochastic kernels and the GPU have."""
+        """Returns whether the stochastic kernels and the GPU lack the loss."""
         return self.own is not None or self.loss > HINGE
 
     @property
     def hinged(self) -> bool:
-        """Whether the loss is the hinge itself."""
+        """Returns whether the loss is the hinge itself."""
         return self.own is None and self.loss == HINGE
 
     @property
     def moves_on(self) -> bool:
-        """As of `Task`."""
+        """As in `Task`."""
         return self.smooth and not self.quadratic
 
     @property
     def of_label(self) -> bool:
-        """Whether margins are in units of the label."""
+        """Returns whether margins are in units of the label."""
         return not self.classifies and self.response in (None, "identity")
 
     @property
     def flat(self) -> bool:
-        """Whether the loss slopes where it has no curvature: there Newton's step has no length."""
+        """Returns whether the loss slopes where it has no curvature: there Newton's step has no
+        length.
+        """
         return not self.smooth or self.parameter == "delta"
 
     @property
     def counts(self) -> bool:
-        """Whether labels are counts or amounts: those of 0 have no likeliest margin."""
+        """Returns whether labels are counts or amounts: those of 0 have no likeliest margin."""
         return self.own is None and self.least in (COUNTS, AMOUNTS)
 
     @property
     def has_ratios(self) -> bool:
-        """As of `Task`; `udas/scalars/ratio.c` knows them."""
+        """As in `Task`; `udas/scalars/ratio.c` knows them."""
         likelihood = self.own is None and self.test is not None
         return likelihood and (self.response == "exp" or self.name == "logistic")
 
     @property
     def steepest(self) -> float:
-        """The largest curvature of the loss; about, where it has no bound or is the user's own."""
+        """The largest curvature of the loss; approximate if it is unbounded or custom."""
         return 0.25 if "logistic" in (self.name, self.response) else 1.0
 
     @property
     def curved(self) -> bool:
-        """Whether the loss has a curvature."""
+        """Returns whether the loss has a curvature."""
         return self.own is None or self.own.curved
 
 

@@ -73,11 +73,11 @@ from tuskml.schedule.budget import look_at_limits
 MOST_WEIGHTS = 1 << 20
 """Weights, or entries of curvature, that train together: copies of them stay in a cache."""
 BYTES_A_WEIGHT = 64
-"""That arrays of a training come to, about, for each of these."""
+"""Bytes of a training's arrays per weight, about."""
 
 
 def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[Models]:
-    """Trains each of the groups (passes.GROUP); models carry their groups' places in `groups`.
+    """Trains each of the groups (passes.GROUP); models carry their groups' indices in `groups`.
 
     memory: address of the account that copies of rows are charged to.
     """
@@ -93,7 +93,7 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
 
 
 def train_sparse(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[Models]:
-    """The same of groups with sparse ones among them, whose ids may be numbered anew."""
+    """As `train`, for groups with sparse ones among them, whose ids may be renumbered."""
     with (
         renumbered(groups, memory, passes.cancel_mark(), bool(request.options.validation)) as seen,
         parted_alike(request, seen, memory) as asked,
@@ -106,7 +106,7 @@ def train_sparse(groups: NDArray[np.void], request: Request, memory: int) -> Ite
 
 
 def needs_much(groups: NDArray[np.void]) -> bool:
-    """Whether a training of the groups may take more than it may have in any case."""
+    """Returns whether a training of the groups may take more than it may have in any case."""
     widest = float(groups["dim"].max()) + 1
     return len(groups) * widest * (widest + 1) / 2 * BYTES_A_WEIGHT > FLOOR
 
@@ -122,7 +122,7 @@ def train_in_parts(
     """Trains groups together, or where memory does not suffice for that one half after another."""
     models = None
     try:
-        with np.errstate(all="ignore"):  # what is not finite is looked for at the end
+        with np.errstate(all="ignore"):  # values that are not finite are found at the end
             models = train_alike(groups[places], of_places(request, places), memory)
     except MemoryError as error:
         if len(places) == 1:
@@ -135,13 +135,13 @@ def train_in_parts(
 
 
 def of_places(request: Request, places: Index) -> Request:
-    """A request about all groups, for those at some places."""
+    """Restricts a request about all groups to those at `places`."""
     terms = request.terms
     return request if terms is None else replace(request, terms=lambda k: terms(int(places[k])))
 
 
 def too_large(error: MemoryError, groups: NDArray[np.void], request: Request) -> MemoryError:
-    """What to do where one group's training takes more memory than it may."""
+    """The error for a group whose training exceeds the memory limit."""
     text = str(error)
     if "memory_limit" in text or groups["kind"][0] < 2 or request.options.store is not None:
         return error
@@ -152,10 +152,11 @@ def too_large(error: MemoryError, groups: NDArray[np.void], request: Request) ->
 
 
 def alike(groups: NDArray[np.void], request: Request, weights: int) -> Iterator[Index]:
-    """Places of the groups that train together: of one kind, width and size, with so many weights.
+    """Yields indices of groups that train together: of one kind, width and size, with `weights`
+    weights each.
 
-    What a group shares with its neighbours, such as the size of a sample, depends on nothing that
-    is not the same in all of them; when order may not matter, neither may neighbours. Groups that
+    Data that a group shares with its neighbours, such as the size of a sample, depends only on
+    what is equal in all of them; if order must not matter, neither may neighbours. Groups that
     start near the end take no sample.
     """
     ordered = request.options.ordered
@@ -294,7 +295,7 @@ def alike_in_values(rows: Pass, plan: Plan, options: LinearOptions) -> Iterator[
 def fit_alike(
     given: Inputs, plan: Plan, request: Request, began: float, question: Question | None
 ) -> Models:
-    """The same on rows that are in their order, on the GPU if they go there and it is not busy."""
+    """Fits ordered rows, on the GPU if they go there and it is free."""
 
     def fit(rows: Pass, plan: Plan, request: Request) -> Models:
         return fit_placed(given, rows, plan, request, began, question)
@@ -314,7 +315,7 @@ def fit_placed(
     began: float,
     question: Question | None,
 ) -> Models:
-    """The same on the rows where they are, or on copies of those that lie far from zero."""
+    """Fits the rows in place, or copies of those that are far from zero."""
     problem = describe(rows, given.labels, plan, request)
     origin = origins(problem, given.labels, request.options)
     if origin is None:
@@ -327,7 +328,7 @@ def fit_placed(
         models = fit_described(*near, plan, request, began, question)
         parts.append(models.numbered(some))
     some = np.flatnonzero(far)
-    request = replace(request, near=None)  # which has the rows as they were given
+    request = replace(request, near=None)  # its weights are in original units
     with moved(rows.of(some), given.of(some).held, origin[some]) as (copies, held):
         labels = copies.labels()
         inputs = replace(given.of(some), rows=copies, labels=labels, held=held)
@@ -344,7 +345,7 @@ def fit_described(
     began: float,
     question: Question | None,
 ) -> Models:
-    """The same by an objective."""
+    """Fits an objective."""
     rows, labels, options = problem.rows, given.labels, request.options
     after, gpu = plan.after, isinstance(rows, DevicePass)
     timing, chosen = Timing(), Choice(plan, ())
@@ -362,7 +363,7 @@ def fit_described(
         plan = replace(plan, epsilon=max(plan.epsilon, request.near.epsilon))
         begun, v = stepped(knowing(problem, request.near), v, request.near)
     run, chosen = Run(given.held, options, began, timing), replace(chosen, plan=plan)
-    if question is not None and chosen.candidates:  # there are other plans to go on by
+    if question is not None and chosen.candidates:  # other plans can take over
         state, chosen = run_guarded(run, begun, v, chosen, question)
         plan = chosen.plan
     else:
@@ -376,7 +377,7 @@ def fit_described(
         problem, state = with_threshold(problem, state, *how)
     if not gpu:  # its seconds say nothing of the CPU's
         timing.report(plan, question)
-    if state.converged.all():  # what was said to be too little was not
+    if state.converged.all():  # the warning of too few iterations was wrong
         plan = replace(plan, unmet=None)
     ended = ended_at(given, problem, state, plan, run)
     shown = resolved(options, plan, timing.shown() | task_members(request.task, options))
@@ -388,13 +389,13 @@ def fit_described(
 
 
 def ended_at(given: Inputs, problem: Problem, state: State, plan: Plan, run: Run) -> Ended:
-    """What is known of the models where a training ended."""
+    """Collects the results at the end of a training."""
     options, ratios = run.options, None
     limited = options.max_iter is not None
     seen = outcome.infer(problem, state, plan, run.deadline, limited)
     terms, greatest, likely, spread = given.terms, None, {}, None
     if terms is not None:
-        greatest = limit.greatest(state, seen.parted, seen.runaways)  # what `soften` changes
+        greatest = limit.greatest(state, seen.parted, seen.runaways)  # before `soften` changes it
     ridge = outcome.soften(problem, state, seen, plan, options, run.deadline)
     if options.fit:
         likely = members(problem, state, seen, given.labels, options)

@@ -1,1 +1,1 @@
-"""What this machine takes: constants of calibrations, and seconds of reading rows."""
+"""The speed of this machine: constants of calibrations, and seconds of reading rows."""

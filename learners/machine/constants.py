@@ -1,8 +1,8 @@
-"""Seconds that a machine takes for the operators' parts: tables that `tuskml calibrate` measures.
+"""Seconds of the operators' parts on a machine: tables that `tuskml calibrate` measures.
 
-`shipped.json` beside this file is what one machine measured; deterministic trainings use it
-alone, others what was measured on the host where there is such a file. Times of other sizes lie
-between those measured, on straight lines in logarithms.
+`shipped.json` next to this file has the measurements of one machine; deterministic trainings use
+it alone, others the file of the host if there is one. Times of other sizes are interpolated
+linearly in logarithms.
 """
 
 import json
@@ -28,7 +28,7 @@ LEAST_REPORTS, MOST_REPORTS = 5, 15
 MOST_KEYS = 256
 MOST_FACTOR = 2.0
 LEAST_SECONDS = 0.05
-"""Of a training's iterations, below which clocks and neighbours tell more than the machine."""
+"""Seconds of a training's iterations below which clocks and other processes dominate."""
 
 Reports = Mapping[str, tuple[float, ...]]
 
@@ -44,7 +44,7 @@ def reports_file(calibration: Path) -> Path:
 
 
 def read(path: Path) -> dict[str, tuple[float, ...]]:
-    """What was reported; nothing where there is no such file, or a broken one."""
+    """The reports in a file; none if it is missing or broken."""
     try:
         value = json.loads(path.read_text())
         if value["version"] != REPORTS_VERSION:
@@ -55,7 +55,7 @@ def read(path: Path) -> dict[str, tuple[float, ...]]:
 
 
 def usable(ratios: object) -> list[float]:
-    """Those that are ratios."""
+    """The positive finite ratios, the latest MOST_REPORTS of them."""
     if not isinstance(ratios, list):
         raise TypeError("ratios are a list")
     found = [float(ratio) for ratio in ratios]
@@ -63,7 +63,7 @@ def usable(ratios: object) -> list[float]:
 
 
 def factors(reports: Reports) -> dict[str, float]:
-    """By key; none for those with too few reports."""
+    """The median factor by key; keys with too few reports are left out."""
     return {
         key: min(max(float(np.median(ratios)), 1 / MOST_FACTOR), MOST_FACTOR)
         for key, ratios in reports.items()
@@ -82,9 +82,10 @@ def with_report(reports: Reports, key: str, ratio: float) -> dict[str, tuple[flo
 
 
 def report(path: Path, key: str, ratio: float) -> None:
-    """Adds a report to the file, which is replaced as a whole; of two at a time one may be lost.
+    """Adds a report to the file, which is replaced as a whole; of two concurrent ones one may be
+    lost.
 
-    A folder that cannot be written to is no reason to fail a training.
+    A folder that cannot be written to does not fail a training.
     """
     if not (math.isfinite(ratio) and ratio > 0):
         return
@@ -126,16 +127,16 @@ def interpolated(table: Table, x: float) -> float:
 
 @dataclass(frozen=True)
 class Constants:
-    """What a machine takes.
+    """The timings of a machine.
 
     passes[kind][storage]: seconds of one thread an entry of a million, with the squared loss, of
     `curvature` an entry of the triangles, by features; penalised: the same of sparse epochs that
-    apply a penalty or a scale; rows[kind][layout][task]: seconds per row beside its entries;
-    sizes[kind][layout]: by entries, how many times an entry takes of what one of a million does,
-    and how many threads' work two threads do; steps: seconds of an iteration's work on the
-    weights, by weights, by the names that algorithms have given them; looks: seconds
-    a row of labels and classes, an entry of moments and counts, before any plan starts; refine:
-    whether trainings report; factors: of iterations, by what they reported (`refinement.py`).
+    apply a penalty or a scale; rows[kind][layout][task]: further seconds per row;
+    sizes[kind][layout]: by entries, the cost of an entry relative to that among a million, and the
+    speed-up of two threads; steps: seconds of an iteration's work on the weights, by weights, by
+    the names that algorithms have given them; looks: seconds a row of labels and classes, an entry
+    of moments and counts, before any plan starts; refine: whether trainings report; factors: of
+    iterations, from their reports (`refinement.py`).
     """
 
     passes: Mapping[str, Mapping[str, Table]]
@@ -154,25 +155,27 @@ class Constants:
         return interpolated(tables[kind][storage], max(features, 1))
 
     def row(self, kind: str, storage: str, task: str) -> float:
-        """Seconds a row, beside its entries; a task that nobody measured is like `logistic`."""
+        """Seconds per row, in addition to its entries; an unmeasured task is like `logistic`."""
         found = self.rows[kind][layout_of(storage)]
         return found.get(task, found["logistic"])
 
     def slower(self, kind: str, storage: str, entries: float) -> float:
-        """How many times an entry of so many takes what one of a million does."""
+        """The cost of an entry among `entries`, relative to one among a million."""
         return held(self.sizes[kind][layout_of(storage)], entries, 1)
 
     def factor(self, algorithm: str, storage: str, entries: float) -> float:
-        """Of an iteration, what trainings on this host reported."""
+        """The factor on an iteration that trainings on this host reported."""
         return self.factors.get(key_of(algorithm, layout_of(storage), entries), 1.0)
 
     def step(self, algorithm: str, weights: float) -> float:
-        """Seconds of an iteration's work on so many weights."""
+        """Seconds of an iteration's work on `weights` weights."""
         table = self.steps[algorithm]
         return max(interpolated(table, max(weights, 1)), min(y for _, y in table))
 
     def speedup(self, kind: str, storage: str, entries: float, threads: int) -> float:
-        """Of several threads over one: each further thread adds what the second one did."""
+        """The speed-up of several threads over one: each further thread adds as much as the second
+        one.
+        """
         two = held(self.sizes[kind][layout_of(storage)], entries, 2)
         return two if threads == 2 else max(1.0 + (threads - 1) * (two - 1.0), min(two, 1.0))
 
@@ -266,7 +269,7 @@ def host_file() -> Path:
 
 @cache
 def of_host() -> Constants:
-    """This host's constants; the shipped ones, with a warning, where its file is broken."""
+    """This host's constants; the shipped ones, with a warning, if its file is broken."""
     try:
         path = host_file()
         text = path.read_text()

@@ -1,4 +1,4 @@
-"""What reading rows from a table or from files takes: ML4all's cost model before rows are packed.
+"""The cost of reading rows from a table or from files: ML4all's cost model before rows are packed.
 
 Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD 2017, section 7.1.
 Input and output by equation 3: a partition costs a seek and its pages, and partitions come one
@@ -23,14 +23,14 @@ from tuskml.learners.machine.constants import host_file
 from tuskml.schedule import budget
 
 PAGE_BYTES, PARTITION_BYTES = 4096, 2 << 20
-"""Of a page, and of a partition: a slab of spilled rows (`rowblock/memory.c`)."""
+"""Bytes of a page, and of a partition: a slab of spilled rows (`rowblock/memory.c`)."""
 PAGE_SECONDS = PAGE_BYTES / 1.27e9
 SEEK_SECONDS = 110e-6
 MEMINFO = Path("/proc/meminfo")
 
 
 def scan_seconds(size: float, partition: int = PARTITION_BYTES) -> float:
-    """Seconds to read so many bytes, partition after partition (equation 3)."""
+    """Seconds to read `size` bytes, partition after partition (equation 3)."""
     whole, rest = divmod(size, partition)
     seconds = whole * (SEEK_SECONDS + partition / PAGE_BYTES * PAGE_SECONDS)
     if rest:
@@ -39,15 +39,15 @@ def scan_seconds(size: float, partition: int = PARTITION_BYTES) -> float:
 
 
 def draw_seconds(pieces: float, each: float) -> float:
-    """Seconds to read pieces of so many bytes that lie anywhere: a seek for each."""
+    """Seconds to read pieces of `each` bytes at random positions: a seek for each."""
     return pieces * (SEEK_SECONDS + max(1, math.ceil(each / PAGE_BYTES)) * PAGE_SECONDS)
 
 
 def not_cached(spilled: int, room: float | None = None) -> float:
     """Bytes of spilled rows that a pass reads from the disk; room: for files, None: as it is.
 
-    The kernel keeps them in memory as far as that is available. Where they are more, a pass over
-    all of them finds that those which come next have just been given up: it reads all.
+    The kernel keeps them in memory as far as that is available. If they are more, a pass over all
+    of them always needs the rows that were evicted last: it reads all.
     """
     if not spilled:
         return 0.0
@@ -63,7 +63,7 @@ def available() -> float:
 
 
 def of_system() -> float:
-    """The same without control groups."""
+    """Available bytes of the system, without control groups."""
     try:
         lines = MEMINFO.read_text().splitlines()
         found = next(line for line in lines if line.startswith("MemAvailable:"))
@@ -86,9 +86,9 @@ def by_kind(parquet: float, table: float, blocks: float, spill: float) -> Mappin
 
 @dataclass(frozen=True)
 class Reading:
-    """Seconds that a machine takes.
+    """Seconds of reading on a machine.
 
-    By kind: query, of a query that reads partitions or of another request, beside the rows;
+    By kind: query, of a query that reads partitions or of another request, without the rows;
     decode, of a value, for each row of a partition of which any row is read; pack, of a value of a
     row that is transformed. Of the disk: seek and page, as `disk.SEEK_SECONDS` and
     `disk.PAGE_SECONDS`.
@@ -118,13 +118,15 @@ class Reading:
 
 
 def waves(partitions: int, threads: int) -> int:
-    """How often so many threads take a partition each (w(D) of the paper, the last included)."""
+    """The number of waves in which the threads take a partition each (w(D) of the paper, the last
+    included).
+    """
     return -(-partitions // max(threads, 1))
 
 
 def parse(value: Any) -> Reading:
-    """From JSON's types, what is not there as shipped: no host has measured its disk, and some
-    have no PostgreSQL. ValueError for anything but positive numbers.
+    """Parses JSON's types; missing values are the shipped ones: no host has measured its disk, and
+    some have no PostgreSQL. Raises ValueError unless numbers are positive.
     """
     known = shipped()
     try:

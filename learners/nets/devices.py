@@ -1,4 +1,4 @@
-"""Where a batch of nets trains: the GPU that the option `device` takes, or the CPU."""
+"""The choice of the device that trains a batch of nets, by the option `device`."""
 
 from tuskml.kernels.gpu import cuda, placement
 from tuskml.kernels.gpu.cuda import unless_it_fails
@@ -12,7 +12,7 @@ from tuskml.schedule.devices import gpu_in_turn
 def trained_somewhere(
     rows: Pass, rules: Rules, memory: int, given: ByGroup, options: NetOptions
 ) -> Trained:
-    """The net of each group. OptionError where 'gpu' is asked for and cannot be."""
+    """Trains the net of each group. Raises OptionError if 'gpu' is required and impossible."""
     what = "a net of rows with weights" if rows.weighted else without_arrays(options, rules)
     if what is not None:
         found = placement.without_kernels(what)
@@ -30,7 +30,7 @@ def trained_somewhere(
 
 
 def without_arrays(options: NetOptions, rules: Rules) -> str | None:
-    """What of a request only the CPU does, as a sentence's subject."""
+    """The part of a request that only the CPU supports, as a sentence's subject."""
     for name in ("dropout", "validation", "time"):
         if getattr(options, name):
             return f"a net with option '{name}'"

@@ -1,4 +1,4 @@
-"""What a training of nets is expected to take: a sample is trained for an epoch, and timed."""
+"""The expected cost of training nets, from a timed epoch on a sample."""
 
 import time
 from dataclasses import replace
@@ -29,7 +29,7 @@ SAMPLE = 30_000_000
 def explain(
     group: NDArray[np.void], request: Request[Task, NetOptions], memory: int, tables: Tables = ()
 ) -> Document:
-    """What would run for one group, and the seconds and the memory that it should take."""
+    """Explains the training of one group, with its expected seconds and memory."""
     options = request.options
     return document(
         group,
@@ -42,7 +42,7 @@ def explain(
 
 
 def plan(options: NetOptions) -> dict[str, object]:
-    """How the nets are trained."""
+    """Describes the training of the nets."""
     asked = "algorithm" in options.given
     return {
         "algorithm": options.algorithm,

@@ -48,7 +48,8 @@ from tuskml.learners.nets.weights import (
 )
 
 CONSTANT = 1e-13
-"""Of the mean: a deviation below it is rounding, as in `kernels/native/nets/inputs.cpp`."""
+"""Relative to the mean: a deviation below it is rounding, as in `kernels/native/nets/inputs.cpp`.
+"""
 HELD_OUT, TRAINING = (0,), (1,)
 """The folds of rows of which some are held out (`kernels/parts/dealing.py`)."""
 
@@ -79,7 +80,7 @@ class Hopping:
 
     @once
     def held(self) -> ShardedPass | None:
-        """Those that are held out."""
+        """The rows that are held out."""
         return replace(self.training, folds=HELD_OUT) if self.options.validation else None
 
     @once
@@ -90,12 +91,12 @@ class Hopping:
 
     @once
     def weights(self) -> Floats | None:
-        """Those of the classes, (1, K)."""
+        """The weights of the classes, (1, K)."""
         return class_weights(self.options, self.labels, self.alike.loss, self.alike.many)
 
     @once
     def units(self) -> Floats:
-        """As `kernels/nets/visits.py` has them, by sums over the training rows."""
+        """As in `kernels/nets/visits.py`, by sums over the training rows."""
         labels = self.training.labels()
         mean, deviation, _ = self.moments
         label = [0.0, 1.0]
@@ -106,7 +107,7 @@ class Hopping:
 
     @once
     def moments(self) -> tuple[Floats, Floats, Floats]:
-        """As `kernels/nets/visits.py` has them, of all training rows."""
+        """As in `kernels/nets/visits.py`, of all training rows."""
         if not self.sparse:
             mean, deviation = (one[0] for one in self.training.feature_moments(1))
             return mean, deviation, np.zeros(0)
@@ -118,11 +119,11 @@ class Hopping:
 
     @property
     def sparse(self) -> bool:
-        """Whether some features are not numbers of their own."""
+        """Returns whether some features are not plain numbers."""
         return bool(self.alike.tables) or bool((self.rows.groups["kind"] >= SPARSE).any())
 
     def factor(self, labels: Any) -> float:
-        """What makes the weights of the training rows 1 on average."""
+        """The factor that makes the mean weight of the training rows 1."""
         total = labels["weight"][0]
         if self.weights is not None:
             total = (self.weights * self.shares(labels)).sum()
@@ -144,7 +145,7 @@ class Hopping:
         return out
 
     def trained(self, began: float) -> Trained:
-        """The net after its epochs, or why there is none."""
+        """The net after its epochs, or the reason why there is none."""
         rules, about, n = self.rules, self.about[0], self.rows.n_features
         refuse_weights(rules.weights(n), n)
         for name in ("base_loss", "loss", "held_loss"):
@@ -232,7 +233,7 @@ class Hopping:
         return state, total
 
     def message(self, state: State, where: dict[str, int]) -> tuple[list[Any], dict[str, Any]]:
-        """Arrays and numbers of a visit; what is left of the time is that of its rules."""
+        """Arrays and numbers of a visit; the time left is in its rules."""
         left = max(self.until - time.monotonic(), 1e-9) if math.isfinite(self.until) else 0.0
         rules = asdict(replace(self.rules, seconds=left))
         arrays = [self.alike.classes, self.weights, self.units, state]
@@ -283,7 +284,7 @@ class Hopping:
 
 
 def inverse(deviation: Floats, mean: Floats) -> Floats:
-    """1 / deviation, 0 for what does not vary, and NaN where it is no number."""
+    """1 / deviation, 0 for constant features, and NaN for NaN."""
     with np.errstate(divide="ignore"):
         found = np.where(deviation > CONSTANT * np.abs(mean), 1 / deviation, 0.0)
     return np.where(np.isfinite(deviation), found, np.nan)

@@ -1,11 +1,11 @@
 """A net as the list of numbers that a model's field `coef` has (`udas/scalars/nets/nets.c`).
 
-They are d, the number of its features; L, the number of its layers; the activation, by its place
+They are d, the number of its features; L, the number of its layers; the activation, by its index
 in `ACTIVATIONS`, plus `EMBEDS` if categories are embedded; the units of each layer. With embedded
-categories T, the number of tables, and of each table the first feature, the levels and the length
-of its vectors; and then of each table, of each of its levels, the vector. At the end, of each
-layer, of each of its units, the bias and the weight of each input. The inputs of the first layer
-are the features outside of tables and then the vectors, table by table.
+categories follow T, the number of tables; for each table the first feature, the levels and the
+length of its vectors; and then the vectors, by table and level. At the end, for each layer and
+unit, the bias and the weight of each input. The inputs of the first layer are the features outside
+of tables and then the vectors, table by table.
 """
 
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ from tuskml.kernels.passes import Floats
 HEAD = 3
 """Numbers before the units of the layers."""
 EMBEDS = 16
-"""What the number of the activation has more, if categories are embedded."""
+"""Added to the number of the activation if categories are embedded."""
 OF_TABLE = 3
-"""Numbers that say what a table is."""
+"""Numbers that describe a table."""
 Layer = tuple[Floats, Floats]
 Table = tuple[int, Floats]
 
@@ -38,7 +38,7 @@ def head_of(
 
 
 def shape_in(numbers: Sequence[float]) -> tuple[list[int], list[tuple[int, int, int]], int]:
-    """The units of the layers, what the tables are, and where the weights begin."""
+    """The units of the layers, the descriptions of tables, and the index of the first weight."""
     count, kind = int(numbers[1]), int(numbers[2])
     units = [int(one) for one in numbers[HEAD : HEAD + count]]
     at = HEAD + count
@@ -74,7 +74,7 @@ def layers_in(numbers: Sequence[float]) -> tuple[int, list[Layer]]:
 
 
 def described(numbers: Floats) -> str:
-    """What a net is, in words; also of numbers that are none."""
+    """Describes a net in words; also accepts numbers that are no net."""
     try:
         units, tables, _ = shape_in(numbers.tolist())
         activation = ACTIVATIONS[int(numbers[2]) % EMBEDS]

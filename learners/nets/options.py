@@ -23,9 +23,9 @@ from tuskml.learners.options.table import Options, OptionTable
 
 OBJECTIVES = ("squared", "logistic")
 MOST_UNITS = 65_536
-"""Of a hidden layer."""
+"""The most units of a hidden layer."""
 USUAL_RATES = {"adam": 0.001, "sgd": 0.01}
-"""The learning rate of an algorithm, unless one is given."""
+"""The default learning rate of each algorithm."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,9 +60,9 @@ UNTOLD = ("format", "feature_names", "warm_start")
 class Alike:
     """Groups that train in one call.
 
-    which: their places among all (G,); loss: as kernels number it; classes, counts: of more than
-    two classes each group's labels, rising, and the rows of each, (G, K); tables: of
-    embedded categories.
+    which: their indices among all (G,); loss: the kernels' number; classes, counts: of more than
+    two classes each group's labels, rising, and the rows of each, (G, K); tables: of embedded
+    categories.
     """
 
     which: NDArray[np.intp]
@@ -86,7 +86,7 @@ def models_of(
     found: Trained,
     request: Request[Task, NetOptions],
 ) -> Models:
-    """The models of groups whose labels (LABELS) and nets are given."""
+    """Makes the models of groups from their labels (LABELS) and nets."""
     options, n = request.options, len(labels)
     status = statuses(labels, found, alike)
     status = np.where((status == "ok") & far_from_zero(rows, FAR), "rounded feature", status)
@@ -111,13 +111,13 @@ def models_of(
 
 
 def statuses(labels: NDArray[np.void], found: Trained, alike: Alike) -> NDArray[np.str_]:
-    """What happened to each group, (G,)."""
+    """The status of each group, (G,)."""
     about = found.about
     lone = (labels["low"] == labels["high"]) & (alike.loss == LOGISTIC)
     least = np.finfo(np.float32).tiny
     # A net that has not learned the shares of rare classes yet says that all are as likely.
     start = np.maximum(about["base_loss"], unlearned(alike))
-    worse = ~(about["loss"] <= FAR_ABOVE * start + least)  # also where it is no number
+    worse = ~(about["loss"] <= FAR_ABOVE * start + least)  # true for NaN too
     above = about["loss"] > ABOVE * about["base_loss"] + least
     finite = np.isfinite(found.weights).all(axis=1)
     return np.select(
@@ -190,7 +190,7 @@ def numbers_of(
 
 
 def head_of_net(rows: Pass, options: NetOptions, alike: Alike) -> Floats:
-    """The numbers that the nets begin with."""
+    """The head of the nets' coefficients."""
     outputs = 1 if alike.classes is None else alike.classes.shape[1]
     activation = ACTIVATIONS.index(options.activation)
     return head_of(rows.n_features, (*options.layers, outputs), activation, alike.tables)
@@ -211,7 +211,7 @@ def classes_of(labels: NDArray[np.void], options: NetOptions, alike: Alike) -> L
 
 
 def plan_of(options: NetOptions) -> str:
-    """What runs, in words."""
+    """Describes the training in one line."""
     threads = options.threads or budget.threads()
     layers = "-".join(map(str, options.layers))
     return (

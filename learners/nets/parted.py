@@ -28,7 +28,7 @@ from tuskml.schedule import budget
 
 
 def whole(request: Request[Task, NetOptions]) -> str | None:
-    """Why a group's rows have to be in one place; None where they need not."""
+    """The reason why a group's rows cannot be split; None if they can."""
     return needs_one_place(OPTIONS.by_name, request.options)
 
 
@@ -61,12 +61,12 @@ def train_by_parts(parts: Parts, request: Request[Task, NetOptions]) -> Models |
     labels = rows.labels()
     (kind,) = kinds_of(rows, labels, request)
     alike = replace(kind, tables=tables_of(request, 0))
-    with np.errstate(all="ignore"):  # what is not finite is looked for at the end
+    with np.errstate(all="ignore"):  # values that are not finite are found at the end
         found = leading_of(parts)(rows, labels, alike, options).trained(began)
     models = models_of(rows, labels, alike, found, request)
     return replace(models, seconds=np.array([time.monotonic() - began]))
 
 
 def leading_of(parts: Parts) -> type[Hopping]:
-    """How the group is trained."""
+    """The class that trains the group."""
     return Hopping if parts.crew is None else Exchanging

@@ -1,7 +1,8 @@
-"""Which categories are embedded, and how long the vectors of their levels are.
+"""Embedded categories, and the length of their levels' vectors.
 
-A category of n levels has vectors of min(50, round(1.6 n^0.56)) numbers unless option `embedding`
-says how many: fast.ai's rule (Howard and Gugger, Information 11, 2020, section 4), with a limit.
+A category of n levels has vectors of min(50, round(1.6 n^0.56)) numbers by default: fast.ai's rule
+(Howard and Gugger, Information 11, 2020, section 4), with a limit. The option `embedding`
+overrides it.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from tuskml.learners.nets.options import NetOptions
 from tuskml.learners.tasks import Task
 
 Tables = tuple[tuple[int, int, int], ...]
-"""Of each embedded category the first feature, the levels and the length of its vectors."""
+"""For each embedded category the first feature, the levels and the length of its vectors."""
 SPARSE_FROM = 1_000_000
 """Numbers of vectors from which on steps are sparse, unless an option says so: a dense step takes
 milliseconds then, whatever the batch."""
@@ -23,17 +24,17 @@ LONGEST = 50
 
 
 def usual_length(levels: int) -> int:
-    """The numbers of a vector of a category with so many levels."""
+    """The default length of vectors of a category with `levels` levels."""
     return int(min(LONGEST, round(1.6 * levels**0.56)))
 
 
 def embeds(options: NetOptions) -> bool:
-    """Whether categories are embedded."""
+    """Returns whether categories are embedded."""
     return options.embedding != 0
 
 
 def sparse_steps(options: NetOptions, tables: Tables) -> bool:
-    """Whether a step changes the vectors of the levels of its batch alone."""
+    """Returns whether a step changes the vectors of the levels of its batch alone."""
     if options.sparse_embeddings is not None:
         return options.sparse_embeddings
     return sum(levels * length for _, levels, length in tables) >= SPARSE_FROM

@@ -41,12 +41,12 @@ from tuskml.learners.validation import shuffled
 from tuskml.schedule import budget
 
 MOST_ROWS = 2**32 - 1
-"""Of a group, whose rows are numbered by 32 bits."""
+"""Rows of a group, whose numbers have 32 bits."""
 MOST_CLASSES = 1000
 MOST_WEIGHTS = 1 << 24
-"""Of a net."""
+"""Weights of a net."""
 SPARSE = 2
-"""From this kind of group on, rows are sparse."""
+"""The first kind of groups whose rows are sparse."""
 MOST_TOGETHER = 1 << 24
 """Numbers of the groups that train in one call, unless one of them has more."""
 
@@ -54,7 +54,7 @@ MOST_TOGETHER = 1 << 24
 def train(
     groups: NDArray[np.void], request: Request[Task, NetOptions], memory: int
 ) -> Iterator[Models]:
-    """Trains each of the groups; models carry their groups' places in `groups`."""
+    """Trains each of the groups; models carry their groups' indices in `groups`."""
     refuse_rows(groups, request)
     with passes.watching_sigint():
         for places, tables in together(groups, request):
@@ -64,7 +64,7 @@ def train(
 
 
 def refuse_rows(groups: NDArray[np.void], request: Request[Task, NetOptions]) -> None:
-    """DataError for rows that nets cannot have, OptionError for offsets."""
+    """Raises DataError for rows that nets cannot have, OptionError for offsets."""
     refuse_offsets(groups, request.task.name)
     if request.categories is None and (groups["kind"] >= SPARSE).any():
         raise DataError("features of 'mlp' are a list, got sparse(...)")
@@ -120,7 +120,9 @@ def groups_told(rows: Pass) -> None:
 def kinds_of(
     rows: Pass, labels: NDArray[np.void], request: Request[Task, NetOptions]
 ) -> Iterator[Alike]:
-    """The groups by their loss and number of classes. DataError for labels that are no classes."""
+    """The groups by their loss and number of classes. Raises DataError for labels that are no
+    classes.
+    """
     options, everyone = request.options, np.arange(rows.n_groups)
     if not classifies(options):
         yield Alike(everyone, SQUARED)
@@ -170,7 +172,7 @@ def fit_in_order(
     memory: int,
     held: Pass | None = None,
 ) -> Trained:
-    """The same from rows as they come."""
+    """Trains from rows in their current order."""
     outputs = 1 if alike.classes is None else alike.classes.shape[1]
     rules = rules_of(options, alike.loss, outputs, alike.tables)
     refuse_weights(rules.weights(rows.n_features), rows.n_features)
@@ -190,7 +192,7 @@ def fit_in_order(
 
 
 def refuse_weights(weights: int, inputs: int) -> None:
-    """DataError for a net that is too large."""
+    """Raises DataError for a net that is too large."""
     if weights > MOST_WEIGHTS:
         raise DataError(
             f"the net has {weights:,} weights with {inputs:,} features, 'mlp' takes at most "
@@ -199,7 +201,7 @@ def refuse_weights(weights: int, inputs: int) -> None:
 
 
 def classifies(options: NetOptions) -> bool:
-    """Whether labels are classes."""
+    """Returns whether labels are classes."""
     return options.objective == "logistic"
 
 

@@ -1,4 +1,4 @@
-"""What a training of nets starts from, and how it weighs classes."""
+"""The start of a training of nets, and the weights of classes."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ def class_weights(
     """The weights of the losses of the classes, (G, K); None: all 1.
 
     labels: LABELS of groups of two classes; many: of more than two each group's labels and the
-    weights of their rows, (G, K). DataError where a class has no weight.
+    weights of their rows, (G, K). Raises DataError if a class has no weight.
     """
     given = options.class_weight
     if given is None or loss == SQUARED:
@@ -59,17 +59,17 @@ def two_classes(options: NetOptions, labels: NDArray[np.void]) -> tuple[Floats, 
 
 
 def log_odds_of(weight: Floats | None) -> Floats | float:
-    """What weights of two classes (G, 2) add to the logarithm of the odds."""
+    """The change of log-odds due to the weights of two classes (G, 2)."""
     return 0.0 if weight is None else np.log(weight[:, 1] / weight[:, 0])
 
 
 def warm_start(
     options: NetOptions, head: Floats, n_groups: int, classes: Floats | None
 ) -> Floats | None:
-    """The weights to start from, (G, weights); None: they are drawn.
+    """The weights to start from, (G, weights); None to draw them.
 
-    head: the numbers that a net of these groups begins with; classes: (G, K) of more than two.
-    Adam's means and the momentum begin anew. DataError for another net.
+    head: the first numbers of a net of these groups; classes: (G, K) of more than two. Adam's
+    means and the momentum start at 0. Raises DataError for another net.
     """
     given = options.warm_start
     if given is None:

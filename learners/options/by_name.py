@@ -37,14 +37,14 @@ OF_ROWS = [
 ]
 """Options that act on rows with names alone, at least with some of their values."""
 MARKS = ("cluster", *DEALING)
-"""Those that name one column, which is no feature and need not be listed among the features."""
+"""Options that name one column, which is no feature and need not be listed among the features."""
 
 
 @dataclass(frozen=True)
 class ByName:
-    """What options ask of listed columns.
+    """The requirements of options on listed columns.
 
-    row: whether they have to be a row with names; marks: by option, a column that belongs in it.
+    row: whether they have to be a row with names; marks: by option, a column that it names.
     """
 
     row: bool = False
@@ -56,7 +56,9 @@ LISTED = ByName()
 
 
 def needs_names(option: Option, value: Any) -> bool:
-    """Whether an option acts on rows with names alone, with this value or some of its values."""
+    """Returns whether an option acts on rows with names alone, with this value or some of its
+    values.
+    """
     try:
         option.kind.parse(value)
     except (ValueError, OverflowError):
@@ -68,11 +70,11 @@ def needs_names(option: Option, value: Any) -> bool:
 
 
 def by_name(options: str) -> ByName:
-    """What the JSON text of options asks; nothing, where it is no object of options."""
+    """The requirements in the JSON text of options; none, if it is no object of options."""
     try:
         given: Mapping[str, Any] = object_in(options)
     except OptionError:
-        return LISTED  # the training says what is wrong
+        return LISTED  # the training reports the error
     row = any(
         needs_names(option, given[option.name]) for option in OF_ROWS if option.name in given
     )

@@ -1,4 +1,4 @@
-"""The kinds of values that options have: what is allowed, in words, and how a value is read."""
+"""The kinds of option values: the allowed ones, in words, and how a value is read."""
 
 import math
 import re
@@ -10,14 +10,14 @@ from tuskml.errors import StoreError, nearest, one_of
 
 LEAST_CACHE = 16 * 10**6
 DEFAULT_CACHE = 256 << 20
-"""Bytes of memory for the weights of a stored model, unless option `cache` is given."""
+"""Bytes of memory for the weights of a stored model, by default (option `cache`)."""
 SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(MB|GB|TB|MiB|GiB|TiB)", re.IGNORECASE)
 UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
 DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
 
 
 class Allowing(Protocol):
-    """What an option needs of the kind of its values: `Kind`, or something of the same shape."""
+    """The interface of `Kind` that an option uses."""
 
     @property
     def allowed(self) -> str: ...
@@ -38,15 +38,17 @@ LIST, SPARSE, ROW, WORDS, PAIRS = "list", "sparse", "row", "words", "pairs"
 """Kinds of features: a list of numbers, sparse ids, a row with names, words of a document, and
 `[user, item]`."""
 CATEGORY, DATE = "category", "date"
-"""What rows with names may have among their columns."""
+"""Kinds of columns that rows with names may have."""
 ROW_GROUPS = "row groups"
 """Lists of a table that is read by row group."""
 EVERY_KIND = frozenset((LIST, SPARSE, ROW, WORDS, PAIRS))
 ONE_PLACE, PARTS, POOLED = "one place", "parts", "pooled"
 STORED, STREAMED = "store", "streamed"
-"""Where rows are while a group is trained: all in one place, in parts of which workers answer
-sums, or beside those of other groups that it learns from; in one place, but with its weights in a
-store, or read by row group, as many as the training needs."""
+"""Locations of rows during a group's training: ONE_PLACE, all in one process; PARTS, split over
+workers that answer with sums; POOLED, with those of other groups that it learns from; STORED, in
+one process, but with the weights in a store; STREAMED, read by row group, as many as the training
+needs.
+"""
 ALONE = frozenset((ONE_PLACE, STORED, STREAMED))
 IN_PARTS = ALONE | {PARTS}
 ANYWHERE = IN_PARTS | {POOLED}
@@ -54,9 +56,9 @@ ANYWHERE = IN_PARTS | {POOLED}
 
 @dataclass(frozen=True, init=False)
 class Beside:
-    """What an option needs beside it: another one that has one of some values.
+    """A further option that an option requires, with one of some values.
 
-    values: none given means any but null, false, 0 and those in `but`.
+    values: none given means any except null, false, 0 and those in `but`.
     """
 
     option: str
@@ -68,7 +70,7 @@ class Beside:
             object.__setattr__(self, name, value)
 
     def holds(self, value: Any) -> bool:
-        """Whether a value of the other option is one of these."""
+        """Returns whether a value of the other option is one of these."""
         if self.values:
             return value in self.values
         return value not in self.but if self.but else bool(value)
@@ -76,12 +78,12 @@ class Beside:
 
 @dataclass(frozen=True)
 class Acts:
-    """Where an option changes something: all of this has to hold.
+    """The conditions under which an option has an effect: all of them have to hold.
 
     features: kinds of features, or of columns in rows with names; beside: other options; values:
     of the option itself, none: all; tasks: by name, none: all that have the option; but: tasks
-    that do not; classes: whether labels have to be classes. instead: what other features have;
-    where: where rows may be (ONE_PLACE, PARTS, POOLED, STORED, STREAMED).
+    without it; classes: whether labels have to be classes. instead: what other features have;
+    where: locations of rows (ONE_PLACE, PARTS, POOLED, STORED, STREAMED).
     """
 
     features: frozenset[str] = EVERY_KIND
@@ -95,12 +97,12 @@ class Acts:
 
 
 def with_option(option: str, *values: Any, but: tuple[Any, ...] = ()) -> tuple[Acts, ...]:
-    """Where an option acts that needs another one."""
+    """The condition that another option has one of these values."""
     return (Acts(beside=(Beside(option, *values, but=but),)),)
 
 
 def of_features(*features: str) -> tuple[Acts, ...]:
-    """Where an option acts that is about some kinds of features."""
+    """The condition that features are of some kinds."""
     return (Acts(features=frozenset(features)),)
 
 
@@ -110,10 +112,10 @@ OF_CLASSES = (Acts(classes=True),)
 
 @dataclass(frozen=True)
 class Option:
-    """One key of the options; default None: there is none, or it is chosen with the algorithm.
+    """One key of the options; default None: there is none, or the algorithm chooses it.
 
-    acts: where it changes something, each a case of its own; elsewhere it is refused. unseen: why
-    it may leave the model as it is where it acts, such as one that is about speed.
+    acts: conditions under which it has an effect, each sufficient; elsewhere it is rejected.
+    unseen: why it may leave the model unchanged even so, such as an option about speed.
     """
 
     name: str
@@ -125,7 +127,7 @@ class Option:
 
 
 def within(option: Option, where: frozenset[str]) -> Option:
-    """The option where it acts in these places."""
+    """Restricts an option's effect to these locations of rows."""
     return replace(option, acts=tuple(replace(one, where=where) for one in option.acts))
 
 
@@ -139,7 +141,9 @@ def _number(value: Any) -> float:
 
 
 def choice(*names: str, elsewhere: Callable[[str], str] | None = None) -> Kind:
-    """One of some names. elsewhere: a hint on a name that other packages have, or ''."""
+    """A kind of values: one of some names. elsewhere: a hint on a name of other packages, or
+    ''.
+    """
 
     def parse(value: Any) -> str:
         if not isinstance(value, str):
@@ -214,7 +218,7 @@ class ByClass(tuple[float, ...]):
 
     @property
     def are_text(self) -> bool:
-        """Whether only labels that are text can have these classes."""
+        """Returns whether only labels that are text can have these classes."""
         return any(_label(name) is None for name in self.by_name)
 
 
@@ -233,7 +237,7 @@ def class_names(names: tuple[str, str]) -> ClassNames:
 
 
 def weights_by_name(names: Sequence[str], by_name: dict[str, float]) -> ByClass:
-    """The weights in the order of the names. ValueError where a name has none."""
+    """The weights in the order of the names. Raises ValueError if a name has none."""
     if set(names) != set(by_name):
         raise ValueError
     found = ByClass(_weights([by_name[name] for name in names]))
@@ -242,7 +246,7 @@ def weights_by_name(names: Sequence[str], by_name: dict[str, float]) -> ByClass:
 
 
 def _label(key: str) -> float | None:
-    """The number that a name of a class stands for."""
+    """The number that a name of a class stands for; None if it is not a number."""
     truth = {"false": 0.0, "true": 1.0}
     try:
         return _number(truth[key] if key in truth else float(key))
@@ -290,7 +294,7 @@ def _classes(value: Any) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class WarmStart:
-    """Where to start: coefficients in the caller's units and the intercept.
+    """A start: coefficients in the caller's units and the intercept.
 
     store: reference of a stored model, which has its coefficients; coef is empty then. classes: of
     a model that says which it has, else none; with more than two coef has the numbers of one class
@@ -405,10 +409,11 @@ def _names(value: Any) -> tuple[str, ...]:
 
 
 MISSING = ("skip", "impute", "level", "error", "keep")
-"""What becomes of a NULL in rows by name, in the order of the kernels' `tk_missing`; only few
-learners read NaN and have the last one."""
+"""The treatment of a NULL in rows by name, in the order of the kernels' `tk_missing`; only few
+learners read NaN and have the last one.
+"""
 DATES = ("days", "parts", "cycles")
-"""What dates and timestamps become, in the order of the kernels' `tk_dates`."""
+"""The features made of dates and timestamps, in the order of the kernels' `tk_dates`."""
 NAMES = Kind('a list of names, each once, such as ["age", "income"]', _names)
 
 

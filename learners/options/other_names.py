@@ -62,7 +62,7 @@ alpha ‖w‖², Lasso ‖y - Xw‖² / 2n + alpha ‖w‖₁, SGD* mean(loss) +
 
 
 def hint(name: str) -> str:
-    """`; ` and what the option of another package is here, or nothing where there is none."""
+    """`; ` and the equivalent of another package's option, or an empty string."""
     text = OTHER_NAMES.get(name.lower().strip("_").replace("-", "_"))
     return f"; {text}" if text else ""
 
@@ -116,18 +116,18 @@ SETTINGS = ("options", "params", "parameters", "config", "settings", "hyperparam
 
 
 def task_hint(name: str) -> str:
-    """`; ` and the task of another name, or nothing where there is none."""
+    """`; ` and the task of another name, or an empty string."""
     given = name.lower().replace("-", "_").replace(" ", "_")
     return next((f"; {text}" for text, names in TASK_NAMES.items() if given in names), "")
 
 
 def objective_hint(name: str) -> str:
-    """`; ` and the objective of another name, or nothing where there is none."""
+    """`; ` and the objective of another name, or an empty string."""
     given = name.lower().replace("-", "_").replace(" ", "_")
     return next((f"; {text}" for text, names in OBJECTIVE_NAMES.items() if given in names), "")
 
 
 def argument_meant(name: str) -> str:
-    """The argument that another name is for; '' where there is none."""
+    """The argument that another name stands for, or an empty string."""
     given = name.lower().strip("_").replace("-", "_")
     return next((ours for ours, names in ARGUMENTS.items() if given in names), "")

@@ -1,7 +1,7 @@
 """The options of `train_model`: those that learners share, and how a learner's are read.
 
 A learner declares an `OptionTable`: shared options by their name, its own as `Option`s, and the
-class that all are read into.
+class that holds their values.
 """
 
 import functools
@@ -62,7 +62,9 @@ OF_ROW = frozenset((ROW,))
 
 
 def acts_on_missing(*of_lists: str) -> tuple[Acts, ...]:
-    """Where option `missing` acts; of_lists: its values that all kinds of features have."""
+    """The conditions of the option `missing`; of_lists: its values that all kinds of features
+    have.
+    """
     return (Acts(EVERY_KIND - {WORDS}, values=of_lists), Acts(OF_ROW))
 
 
@@ -290,14 +292,15 @@ EVERY_LEARNER = (
     "text",
     "text_bits",
 )
-"""Shared options that a learner need not name: they are about the features alone. It may have one
-of its own by the same name, with other values."""
+"""Shared options that a learner need not name, as they are about the features alone. It may have
+its own version of one, with other values.
+"""
 BY_ANY = frozenset((LIST, SPARSE, ROW, CATEGORY, DATE))
 """The features of learners that take rows with names."""
 
 
 def acts_on(option: Option, features: frozenset[str]) -> bool:
-    """Whether an option acts on some of these kinds of features."""
+    """Returns whether an option acts on some of these kinds of features."""
     return any(one.features & features for one in option.acts)
 
 
@@ -306,7 +309,7 @@ class Options:
     """The options of one call, checked; None where the algorithm's default applies.
 
     A learner adds its own in a subclass. Shared options that it lacks have their defaults. given:
-    the names of those that the call has.
+    the names of the options in the call.
     """
 
     max_iter: int | None
@@ -343,14 +346,16 @@ class Options:
     given: frozenset[str]
 
     def departs(self, *names: str) -> bool:
-        """Whether one of these shared options is given, and is not its default."""
+        """Returns whether the call has one of these shared options at another value than its
+        default.
+        """
         return any(
             name in self.given and getattr(self, name) != SHARED[name].default for name in names
         )
 
     @property
     def ordered(self) -> bool:
-        """Whether the result may not depend on the order in which rows arrive."""
+        """Returns whether the result may not depend on the order in which rows arrive."""
         return self.deterministic or self.threads == 1
 
 
@@ -361,9 +366,9 @@ class OptionTable(Generic[AnyOptions]):
     """The options of one learner.
 
     result: makes the options from their values by name, such as their class; options: shared ones
-    by name, and the learner's own, in the order in which errors and the manual list them; check:
-    raises OptionError for values that cannot go together; features: the kinds that the learner
-    takes. `by_name` has all options that act on some of these.
+    by name, and the learner's own, in the order of errors and the manual; check: raises
+    OptionError for invalid combinations; features: the kinds that the learner accepts. `by_name`
+    has all options that act on some of these.
     """
 
     def __init__(
@@ -407,7 +412,7 @@ def _kept(table: Any, text: str, task: str, others: Callable[[], Iterable[str]])
 
 
 forget_parsed = _kept.cache_clear
-"""To be called where the values that an option allows have changed."""
+"""Call it when the values that an option allows have changed."""
 
 
 def read(
@@ -443,7 +448,7 @@ def read(
 
 
 def refuse_format(options: Options) -> None:
-    """OptionError where a training is given a format, which is that of an explanation."""
+    """Raises OptionError for a training with the option of an explanation's format."""
     if "format" in options.given and not options.explain:
         raise OptionError(
             "option 'format' is only for explain_training or with option 'explain', which is false"
@@ -491,7 +496,7 @@ def object_in(text: str) -> dict[str, Any]:
 
 
 def shortened(text: str) -> str:
-    """At most 60 characters of what the caller wrote."""
+    """At most 60 characters of the caller's text."""
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -503,9 +508,9 @@ def _shown(value: Any) -> str:
 
 
 def value_of(option: Option, value: Any, called: str = "") -> Any:
-    """The value of an option, read from what JSON has. Raises OptionError.
+    """The value of an option, converted from JSON. Raises OptionError.
 
-    called: how the error names the option, by default `option 'NAME'`.
+    called: the option's name in errors, by default `option 'NAME'`.
     """
     try:
         return option.kind.parse(value)
@@ -517,12 +522,12 @@ def value_of(option: Option, value: Any, called: str = "") -> Any:
         ) from None
 
 
-# Where options act: the one loop that refuses those that would change nothing.
+# Rejection of options without an effect, in one loop.
 #
-# Each `Option` says where it acts. A call that gives it elsewhere would be trained as if it had
-# not been given, so it is refused, at its default too: whoever names an option asks for
-# something. Values of other options and the task are known when options are read. What features
-# and labels are is known when their rows have come.
+# Each `Option` has conditions under which it acts. A call that has it elsewhere would be trained
+# as without it, so it is rejected, at its default too: whoever names an option expects an effect.
+# Values of other options and the task are known when options are read; the kinds of features and
+# labels when their rows have arrived.
 
 EXAMPLE = "expected features such as {'a': a, 'b': b}"
 NOUNS = {
@@ -534,7 +539,7 @@ NOUNS = {
     CATEGORY: "categories",
     DATE: "dates and timestamps",
 }
-"""By kind, what an option is for."""
+"""What an option is for, by kind."""
 SEEN = {
     ROW: "these rows have names",
     LIST: "these features are lists",
@@ -542,12 +547,12 @@ SEEN = {
     WORDS: "these features are words",
     PAIRS: "these features are [user, item]",
 }
-"""By kind, what the features of a training are."""
+"""What the features of a training are, by kind."""
 OF_ROWS = {
     CATEGORY: "a column of text or booleans, or one of numbers in option 'categories'",
     DATE: "a column of dates or timestamps",
 }
-"""By what rows with names may have, how they come to have it."""
+"""How rows with names get such columns, by kind."""
 
 
 class IdleOption(OptionError):
@@ -563,10 +568,10 @@ class IdleOption(OptionError):
 
 @dataclass(frozen=True)
 class AboutTraining:
-    """What is known of a training, None where that is not known yet.
+    """Facts about a training, None where not known yet.
 
     features: the kinds of its features, and of the columns of its rows; classes: whether labels
-    are classes; remedy: what to do where they should be.
+    are classes; remedy: how to make them classes.
     """
 
     task: str = ""
@@ -576,7 +581,7 @@ class AboutTraining:
 
 
 def refuse_idle(table: Mapping[str, Option], options: Any, training: AboutTraining) -> None:
-    """IdleOption for the first option of a table that is given and changes nothing."""
+    """Raises IdleOption for the first option of the call that has no effect."""
     for name, option in table.items():
         if name in options.given:
             why = idle(option, options, training)
@@ -585,7 +590,7 @@ def refuse_idle(table: Mapping[str, Option], options: Any, training: AboutTraini
 
 
 def idle(option: Option, options: Any, training: AboutTraining) -> str | None:
-    """Why an option changes nothing, in a sentence; None where it does."""
+    """The reason why an option changes nothing, in a sentence; None where it does."""
     value = getattr(options, option.name, None)
     cases = [one for one in option.acts if not one.values or value in one.values] or option.acts
     found = [list(against(one, option, options, training)) for one in cases]
@@ -596,20 +601,22 @@ def idle(option: Option, options: Any, training: AboutTraining) -> str | None:
 
 
 def acts_where(option: Option, value: Any, where: str) -> bool:
-    """Whether an option with a value changes something where rows are (`Acts.where`)."""
+    """Returns whether an option with a value changes something where rows are (`Acts.where`)."""
     cases = [one for one in option.acts if not one.values or value in one.values]
     return any(where in one.where for one in cases)
 
 
 def idle_where(table: Mapping[str, Option], options: Any, where: str) -> str | None:
-    """The name of the first option that is given and changes nothing where rows are, if any."""
+    """The name of the first option of the call without an effect at this location of rows, if
+    any.
+    """
     given = (name for name in table if name in options.given)
     values = ((name, getattr(options, name)) for name in given)
     return next((name for name, v in values if not acts_where(table[name], v, where)), None)
 
 
 def needs_one_place(table: Mapping[str, Option], options: Any) -> str | None:
-    """Why a group's rows cannot lie in parts: an option would then change nothing."""
+    """The reason why a group's rows cannot lie in parts: an option would then change nothing."""
     for name, option in table.items():
         value = getattr(options, name)
         if value != option.default and not acts_where(option, value, PARTS):
@@ -618,7 +625,7 @@ def needs_one_place(table: Mapping[str, Option], options: Any) -> str | None:
 
 
 def refuse_pooled(table: Mapping[str, Option], options: Any) -> None:
-    """OptionError for options that change nothing where groups learn from each other."""
+    """Raises OptionError for options that change nothing where groups learn from each other."""
     for name in sorted(options.given):
         if not acts_where(table[name], getattr(options, name), POOLED):
             there = sorted(key for key, one in table.items() if POOLED in one.acts[0].where)
@@ -628,7 +635,9 @@ def refuse_pooled(table: Mapping[str, Option], options: Any) -> None:
 
 
 def against(one: Acts, option: Option, options: Any, training: AboutTraining) -> Iterator[str]:
-    """What of a case does not hold, each as a sentence: the features first, which change least."""
+    """Yields the unmet parts of a condition, each as a sentence: the features first, which change
+    least.
+    """
     value = getattr(options, option.name, None)
     if training.features is not None and not one.features & set(training.features()):
         yield of_other_features(one, option, training.features(), value)
@@ -659,7 +668,7 @@ def against(one: Acts, option: Option, options: Any, training: AboutTraining) ->
 
 
 def lacking(option: Option, beside: Beside, given: Any) -> str:
-    """The sentence about an option that lacks what it needs beside it."""
+    """The sentence about an option that lacks another one that it requires."""
     name, other = f"option '{option.name}'", f"option '{beside.option}'"
     if beside.values == (None,):
         return f"{name} is not available with {other}: leave one of them out"

@@ -24,8 +24,9 @@ Ids = NDArray[np.int64]
 
 
 def copied(group: NDArray[np.void], request: Asked, memory: int, place: int = 0) -> Numbered:
-    """A copy of a group, GROUP (1,), whose features are numbers: of ids that occur, and of those
-    that options name. place: of the group in the request."""
+    """A copy of a group, GROUP (1,), whose features are numbered: ids that occur, and those that
+    options name. place: the group's index in the request.
+    """
     free, blocks = named_features(request, int(group["dim"][0]), place)
     named = np.unique(np.array([*free, *(one for block in blocks for one in block)], np.int64))
     hashes = request.options.holds_out
@@ -46,8 +47,9 @@ def of_numbers(request: Asked, ids: Ids, width: int, place: int = 0) -> Asked:
 
 
 def spread(model: Models, ids: Ids, width: int, asked: PathOptions, memory: int) -> Models:
-    """A model of numbers with a coefficient for each id below the width, and its options as they
-    were given."""
+    """Widens a model of numbers to a coefficient for each id below the width, with the original
+    options.
+    """
     coef = Charges(memory).empty(width)
     coef[:] = 0.0
     coef[ids] = model.coef.values
@@ -63,8 +65,9 @@ def spread(model: Models, ids: Ids, width: int, asked: PathOptions, memory: int)
 def named_features(
     request: Asked, width: int, place: int = 0
 ) -> tuple[list[int], Sequence[Sequence[int]]]:
-    """The ids that options name: without a penalty, and in blocks. Raises OptionError for those
-    that rows of this width cannot have. place: of the group in the request."""
+    """The ids that options name: without a penalty, and in blocks. Raises OptionError for ids
+    beyond this width. place: the group's index in the request.
+    """
     options = request.options
     names = names_of(place, request)
     free = [found_at(one, names, width) for one in options.unpenalized or ()]
@@ -73,13 +76,13 @@ def named_features(
 
 
 def refuse_named(request: Asked, width: int) -> None:
-    """OptionError for features of options that rows of this width cannot have."""
+    """Raises OptionError for features of options that rows of this width cannot have."""
     refuse_unknown("unpenalized", request.options.unpenalized or (), [width], request)
     refuse_groups([width], request)
 
 
 def numbers_of(ids: Sequence[int], known: Ids) -> list[int | None]:
-    """The places of ids among those that are known, ascending; None where one is not known."""
+    """The indices of ids among the known ones, ascending; None where one is not known."""
     if not len(known):
         return [None] * len(ids)
     places = np.minimum(np.searchsorted(known, ids), len(known) - 1)
@@ -88,8 +91,9 @@ def numbers_of(ids: Sequence[int], known: Ids) -> list[int | None]:
 
 
 def block_of(ids: Sequence[int], known: Ids) -> tuple[int, ...]:
-    """A block as places from 1 on. OptionError for an id that does not occur, since the weight of
-    the block's penalty would not count it."""
+    """A block as indices from 1 on. Raises OptionError for an id that does not occur, since the
+    weight of the block's penalty would not count it.
+    """
     numbers = numbers_of(ids, known)
     if None in numbers:
         raise OptionError(
@@ -100,6 +104,6 @@ def block_of(ids: Sequence[int], known: Ids) -> tuple[int, ...]:
 
 
 def features_asked(options: PathOptions) -> dict[str, Any]:
-    """The options that name features, as they were given."""
+    """The options that name features, in their original form."""
     given = {name: getattr(options, name) for name in ("unpenalized", "groups")}
     return {name: one for name, one in given.items() if one is not None}

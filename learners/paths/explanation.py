@@ -14,7 +14,7 @@ from tuskml.schedule import budget
 
 
 def explain(group: NDArray[np.void], request: Request[PathTask, PathOptions]) -> Document:
-    """What would run for one group."""
+    """Explains the training of one group."""
     options, rows, rules = request.options, pass_of(group, request), rules_of(request)
     together = None
     if options.groups is not None:
@@ -40,7 +40,7 @@ def explain(group: NDArray[np.void], request: Request[PathTask, PathOptions]) ->
 
 
 def objective(request: Request[PathTask, PathOptions]) -> str:
-    """What is minimised for each penalty."""
+    """The objective of each penalty as a formula."""
     options = request.options
     penalty = "lambda" if options.penalty is None else f"{options.penalty:g}"
     size = "|s w|" if options.standardize else "|w|"
@@ -52,7 +52,7 @@ def objective(request: Request[PathTask, PathOptions]) -> str:
 
 
 def reason(task: PathTask, *, by_sums: bool) -> str:
-    """Why this plan."""
+    """The reason why this plan."""
     if by_sums:
         return (
             "few dense features are fitted without their rows, which are read once for all folds"
@@ -63,7 +63,7 @@ def reason(task: PathTask, *, by_sums: bool) -> str:
 
 
 def order(options: PathOptions) -> str:
-    """In which order penalties are fitted, and which one is taken."""
+    """Describes the order in which penalties are fitted, and the choice of one."""
     if options.penalty is not None:
         return "one penalty"
     path = options.path or Path()

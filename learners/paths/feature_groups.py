@@ -1,4 +1,4 @@
-"""Which features enter a model together: the option `groups`, by places, names or categories."""
+"""Features that enter a model together: the option `groups`, by index, name or category."""
 
 import json
 from collections.abc import Sequence
@@ -17,8 +17,9 @@ Request_ = Request[Any, Any]
 
 
 def blocks_of(rows: Pass, places: NDArray[np.intp], request: Request_) -> NDArray[np.int32] | None:
-    """The block of each feature, (G, d), of features that are alone one of their own; None: all
-    are alone. places: of the groups in the request."""
+    """The block of each feature, (G, d), single features having their own; None: all are single.
+    places: indices of the groups in the request.
+    """
     if request.options.groups is None:
         return None
     found = np.tile(np.arange(rows.n_features, dtype=np.int32), (rows.n_groups, 1))
@@ -60,7 +61,9 @@ def ranges_of(place: int, request: Request_) -> list[range]:
 def places_of(
     one: int | str, names: Sequence[str], categories: dict[str, range], width: int
 ) -> Sequence[int]:
-    """The features, from 0 on, that a place, a name, or the name of a category stands for."""
+    """The features, from 0 on, that an index from 1 on, a name, or the name of a category stands
+    for.
+    """
     if one in categories:
         return categories[str(one)]
     at = found_at(one, names, width)
@@ -68,8 +71,9 @@ def places_of(
 
 
 def refuse_groups(widths: Sequence[int], request: Request_) -> None:
-    """OptionError for features that no group has, that are in two blocks or that have no penalty,
-    and for categories where there are none. widths: of the groups."""
+    """Raises OptionError for features that no group has, that are in two blocks or that have
+    no penalty, and for categories where there are none. widths: of the groups.
+    """
     given = request.options.groups
     if given is None:
         return
@@ -89,7 +93,9 @@ def refuse_groups(widths: Sequence[int], request: Request_) -> None:
 
 
 def refuse_shared(place: int, request: Request_, width: int) -> None:
-    """OptionError for a feature of a group that is in two blocks, or in one and unpenalised."""
+    """Raises OptionError for a feature of a group that is in two blocks, or in one and
+    unpenalised.
+    """
     names, options = names_of(place, request), request.options
     seen: set[int] = set()
     free = {found_at(one, names, width) for one in options.unpenalized or ()}

@@ -1,4 +1,4 @@
-"""The features that options name, by place or by name."""
+"""The features that options name, by index or by name."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,15 +8,16 @@ from tuskml.learners.learner import Request
 
 
 def names_of(place: int, request: Request[Any, Any]) -> Sequence[str]:
-    """The names of the features of the group at a place; none where they have none."""
+    """The names of the features of a group, by its index; none if they have none."""
     if request.feature_names is not None:
         return request.feature_names(place)
     return request.options.feature_names or ()
 
 
 def found_at(one: int | str, names: Sequence[str], width: int) -> int | None:
-    """The place, from 0 on, of a feature that is given by its place from 1 on or by its name; None
-    where a group has no such feature."""
+    """The index, from 0 on, of a feature given by its index from 1 on or by its name; None if a
+    group has no such feature.
+    """
     if isinstance(one, str):
         return names.index(one) if one in names else None
     return one - 1 if one <= width else None
@@ -29,8 +30,9 @@ def refuse_unknown(
     request: Request[Any, Any],
     more: Sequence[str] = (),
 ) -> None:
-    """OptionError for features of an option that no group has. widths: of the groups; more: other
-    names that the option takes."""
+    """Raises OptionError for features of an option that no group has. widths: of the groups;
+    more: other names that the option takes.
+    """
     every = {tuple(names_of(place, request)): None for place in range(len(widths))}
     names = tuple(dict.fromkeys([*more, *(name for each in every for name in each)]))
     width = max(widths)

@@ -28,9 +28,10 @@ class PathTrials(Trials):
     def holding_out(
         self, options: PathOptions, how: HeldOut, folds: int | None
     ) -> PathOptions | None:
-        """A path that chooses its penalty by the rows that are asked for, in place of its own.
+        """The options of a path that chooses its penalty by the search's folds, instead of its
+        own.
 
-        A search judges it by other rows than its own where both have a number of folds.
+        None if both have a number of folds: the search judges it by other rows than its own.
         """
         path = options.path or Path()
         if not options.holds_out or (path.folds is not None and (folds or how.together)):
@@ -52,7 +53,7 @@ class StoredPaths(Stored):
 
 
 class Paths(Learner):
-    """One task; table: its options."""
+    """The learner of a task; table: its options."""
 
     facts = Facts(weighs=True)
     trials = PathTrials()

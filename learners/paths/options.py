@@ -33,7 +33,7 @@ class Path:
 
     @property
     def times(self) -> int:
-        """How many folds there are."""
+        """The number of folds."""
         return USUAL_FOLDS if self.folds is None else self.folds
 
 
@@ -53,7 +53,7 @@ class PathOptions(Options):
 
     @property
     def holds_out(self) -> bool:
-        """Whether rows that are held out choose the penalty."""
+        """Returns whether rows that are held out choose the penalty."""
         return self.penalty is None and (self.path is None or self.path.times > 0)
 
     @property
@@ -151,7 +151,7 @@ ALPHA = Kind("a number greater than 0 and at most 1", _alpha)
 
 
 def _check(options: PathOptions) -> None:
-    """OptionError for values that cannot go together."""
+    """Raises OptionError for values that cannot go together."""
     if options.penalty is not None and options.path is not None:
         raise OptionError(
             f"options 'lambda' and 'path' are both given, {options.penalty:g} the former: "

@@ -1,4 +1,4 @@
-"""The models of fitted paths: which penalty is taken, and what a model keeps of the others."""
+"""The models of fitted paths: the chosen penalty, and the data kept of the others."""
 
 from typing import Any, NamedTuple
 
@@ -35,7 +35,7 @@ def models_of(
     request: Request[PathTask, PathOptions],
     ids: NDArray[np.int64] | None = None,
 ) -> Models:
-    """The models of groups whose labels (LABELS) and paths are given. ids: as of `kept_paths`."""
+    """Makes the models of groups from their labels (LABELS) and paths. ids: as in `kept_paths`."""
     options, points, weights = request.options, fitted.points, fitted.weights
     everyone = np.arange(len(points))
     taken = np.array([chosen(one, options) for one in points])
@@ -70,8 +70,9 @@ def models_of(
 
 
 def chosen(points: NDArray[np.void], options: PathOptions) -> int:
-    """The place of the penalty whose weights the model has: the last one that was fitted; with
-    folds that of the least loss of held-out rows, or the first within one standard error of it."""
+    """The index of the penalty whose weights the model has: the last one that was fitted; with
+    folds that of the least loss of held-out rows, or the first within one standard error of it.
+    """
     fitted = int(np.isfinite(points["lambda"]).sum())
     held = points["held"][:fitted]
     if not np.isfinite(held).any():
@@ -83,7 +84,7 @@ def chosen(points: NDArray[np.void], options: PathOptions) -> int:
 
 
 def status_of(points: NDArray[np.void], taken: int, options: PathOptions) -> str:
-    """What happened to one group."""
+    """The status of one group."""
     one = points[taken]
     if np.isnan(one["lambda"]):
         return "time limit" if options.time is not None else "out of range"
@@ -97,7 +98,7 @@ def status_of(points: NDArray[np.void], taken: int, options: PathOptions) -> str
             return "time limit"
         if np.isnan(one["held"]):
             return "too few rows"
-    # What a penalty is compared with has to be an optimum, too.
+    # The penalties that a penalty is compared with have to be optima, too.
     near = (
         points[max(taken - 1, 0) : taken + 2] if options.holds_out else points[taken : taken + 1]
     )
@@ -154,13 +155,13 @@ def trials_of(
 
 
 def plans_of(by_sums: NDArray[np.bool_], request: Request[PathTask, PathOptions]) -> Strings:
-    """What runs, in words, of each group. by_sums: whether it needs sums over rows alone, (G,)."""
+    """The plan text of each group. by_sums: whether it needs sums over rows alone, (G,)."""
     both = tuple(plan_of(request, by_sums=kind) for kind in (False, True))
     return Strings(both, by_sums.astype(np.int32))
 
 
 def plan_of(request: Request[PathTask, PathOptions], *, by_sums: bool = False) -> str:
-    """What runs, in words."""
+    """Describes the training in one line."""
     options = request.options
     threads = options.threads or budget.threads()
     how = "systems of equations" if by_sums else "coordinate descent"
@@ -178,7 +179,7 @@ def plan_of(request: Request[PathTask, PathOptions], *, by_sums: bool = False) -
 
 
 def resolved(options: PathOptions, first: tuple[str, ...] = ("alpha",)) -> str:
-    """The options in force but for `lambda`, as JSON that starts with the format's version."""
+    """The options in force except `lambda`, as JSON that starts with the format's version."""
     names = (*first, "tol", "max_iter", "positive", "standardize", "fit_intercept", "seed")
     more = ("unpenalized", "groups", "classes")
     given = (name for name in more if getattr(options, name) is not None)

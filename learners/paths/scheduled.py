@@ -18,15 +18,16 @@ Places = NDArray[np.intp]
 
 
 class Order(Protocol):
-    """Which weights are updated next, such as `tuskml.schedule.Prioritised`."""
+    """Chooses the weights to update next, such as `tuskml.schedule.Prioritised`."""
 
     def pick(self) -> Places:
-        """Their places."""
+        """Their indices."""
         ...
 
     def settle(self, places: Places, change: Floats, distance: Floats) -> None:
-        """By how much they changed, and how much others have to change before they do again, both
-        as weights of columns of length 1."""
+        """Reports the weights' changes, and the change of others that makes them active again,
+        both as weights of columns of length 1.
+        """
         ...
 
     def products(self, places: Places) -> NDArray[np.float32] | None:
@@ -35,14 +36,14 @@ class Order(Protocol):
 
 
 class Rows:
-    """Some rows, x (n, d) and y (n,), and their residuals at the weights that came last."""
+    """Some rows, x (n, d) and y (n,), and their residuals at the latest weights."""
 
     def __init__(self, x: Floats, y: Floats) -> None:
         self.x, self.residual = np.asfortranarray(x), np.array(y, np.float64)
         self.weights = np.zeros(x.shape[1])
 
     def move(self, places: Places, values: Floats) -> None:
-        """To weights that are not 0 at these places alone."""
+        """Moves to weights that are nonzero only at these indices."""
         new = np.zeros_like(self.weights)
         new[places] = values
         moved = np.flatnonzero(new != self.weights)
@@ -57,12 +58,12 @@ NEAREST = 0.1
 
 
 class Lasso(Program):
-    """curvature: the squares of all rows' columns, (d,); a weight whose is 0 stays.
+    """curvature: the squares of all rows' columns, (d,); weights with curvature 0 stay.
 
-    Workers update weights as if nothing else changed. Where the order knows the products of
-    columns, `aggregate` takes into account what other weights have changed meanwhile, in earlier
-    iterations and in this one, so that the updates are those of one after the other; nearly so
-    where the products are of a sample of rows.
+    Workers update weights as if nothing else changed. If the order knows the products of columns,
+    `aggregate` corrects for concurrent changes of other weights, in earlier iterations and in this
+    one, so that the updates equal sequential ones; approximately if the products are of a sample
+    of rows.
     """
 
     def __init__(self, penalty: float, curvature: Floats, order: Order) -> None:
@@ -120,7 +121,7 @@ def thresholded(pull: Floats, penalty: Floats) -> Floats:
 def one_by_one(
     pull: Floats, before: Floats, penalty: Floats, products: NDArray[np.float32]
 ) -> Floats:
-    """The same, each after those that come before it. Changes pull to what each then had."""
+    """Updates each weight after those before it. Changes pull to the value that each then had."""
     now, at = before.copy(), 0
     while at < len(now):
         found = thresholded(pull[at:], penalty[at:])

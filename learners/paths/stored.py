@@ -1,7 +1,7 @@
 """Models that select features in a store: fitted in memory, their weights sealed as a version.
 
 A fit keeps several numbers for each feature, so it is in memory. Sparse features with large ids
-are fitted by numbers of the ids that occur; what is stored has the ids, and so has the path.
+are fitted by numbers of the ids that occur; the stored model and the path have the ids.
 """
 
 from dataclasses import replace
@@ -45,7 +45,9 @@ def train_stored(group: Group, request: Asked, memory: int, root: StoreRoot) -> 
 
 
 def refuse_last_id(request: Asked, ids: Ids) -> None:
-    """DataError for the largest id of all where a path is kept, which counts features from 1."""
+    """Raises DataError for the largest id of all where a path is kept, which counts features
+    from 1.
+    """
     if request.options.penalty is None and len(ids) and ids[-1] == MOST_ID:
         raise DataError(
             f"a group has feature id {MOST_ID}, a path of '{request.task.name}' takes ids up to "
@@ -54,7 +56,7 @@ def refuse_last_id(request: Asked, ids: Ids) -> None:
 
 
 def by_number(group: Group, request: Asked, memory: int, root: NumberedRoot, width: int) -> Models:
-    """The same of features that are numbers of ids; width: one more than the largest id."""
+    """Trains and seals with renumbered features; width: one more than the largest id."""
     refuse_named(request, width)
     numbers = of_numbers(request, root.ids, width)
     return sealed(group, numbers, memory, root, width, request.options)
@@ -68,7 +70,7 @@ def sealed(
     width: int,
     asked: PathOptions | None = None,
 ) -> Models:
-    """Trains and seals; asked: the options where those of the request are of numbers."""
+    """Trains and seals; asked: the original options if those of the request have numbers."""
     name, ids = request.options.store, root.ids if isinstance(root, NumberedRoot) else None
     assert name is not None
     own = replace(request, options=replace(request.options, store=None))
@@ -82,7 +84,7 @@ def sealed(
 
 
 def constant(model: Models, width: int) -> Models:
-    """A model without weights, of a group with so many features."""
+    """A model without weights, of a group with `width` features."""
     return replace(
         model,
         coef=Lists.of_rows(np.zeros((1, 1)), np.ones(1, np.int64)),

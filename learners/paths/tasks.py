@@ -8,8 +8,9 @@ from tuskml.learners.tasks import Task, built_in, in_table
 
 @dataclass(frozen=True, kw_only=True)
 class PathTask(Task):
-    """A task whose penalty has an L1 part. loss: the kernels' number; response: what a margin
-    says, `identity` or `logistic`."""
+    """A task whose penalty has an L1 part. loss: the kernels' number; response: the function of
+    the margin, `identity` or `logistic`.
+    """
 
     loss: int
     response: str
@@ -25,4 +26,4 @@ TASKS = {
         ),
     }.items()
 }
-"""By name, each as the tasks of one learner."""
+"""The tasks by learner, in the form that a learner has them."""

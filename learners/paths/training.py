@@ -39,21 +39,21 @@ from tuskml.learners.paths.tasks import PathTask
 from tuskml.schedule import budget
 
 MOST_ROWS = 2**31 - 1
-"""Of a group, whose rows are numbered by 32 bits."""
+"""Rows of a group, whose numbers have 32 bits."""
 MOST_FEATURES = 1 << 24
-"""Of a group: several numbers are kept for each."""
+"""Features of a group: several numbers are kept for each."""
 
 
 LEAST_ALPHA = 1e-3
-"""That the largest penalty of a path is found by, as in glmnet."""
+"""The alpha by which the largest penalty of a path is computed, at least, as in glmnet."""
 
 
 def train(
     groups: NDArray[np.void], request: Request[PathTask, PathOptions], memory: int
 ) -> Iterator[Models]:
-    """Trains each of the groups; models carry their groups' places in `groups`.
+    """Trains each of the groups; models carry their groups' indices in `groups`.
 
-    Of sparse groups with few but large ids, only those that occur take memory in the training.
+    Of sparse groups with few but large ids, only ids that occur take memory in the training.
     """
     refuse_rows(groups, request.task.name, False)
     widths = groups["dim"].tolist()
@@ -81,7 +81,7 @@ def train(
 def of_places(
     request: Request[PathTask, PathOptions], places: NDArray[np.intp]
 ) -> Request[PathTask, PathOptions]:
-    """A request about all groups, for those at some places."""
+    """Restricts a request about all groups to those at `places`."""
     names, categories = request.feature_names, request.categories
     return replace(
         request,
@@ -96,9 +96,9 @@ def train_groups(
     memory: int,
     ids: NDArray[np.int64] | None = None,
 ) -> Iterator[Models]:
-    """The same on the features that the groups have.
+    """Trains the groups on their features.
 
-    ids: of the features, where these are numbers of ids, as in what is stored.
+    ids: of the features, if these are numbers of ids, as in stored models.
     """
     refuse_rows(groups, request.task.name, ids is not None)
     widths = groups["dim"].tolist()
@@ -111,8 +111,9 @@ def train_groups(
 
 
 def refuse_rows(groups: NDArray[np.void], task: str, numbers: bool) -> None:
-    """DataError for rows that are too many or too wide, OptionError for offsets. numbers: whether
-    features are numbers of the ids that occur."""
+    """Raises DataError for rows that are too many or too wide, OptionError for offsets.
+    numbers: whether features are numbers of the ids that occur.
+    """
     refuse_offsets(groups, task)
     most, widest = int(groups["n_rows"].max()), int(groups["dim"].max())
     if most > MOST_ROWS:
@@ -145,7 +146,7 @@ def train_alike(
     memory: int,
     ids: NDArray[np.int64] | None,
 ) -> Iterator[Models]:
-    """Trains groups of one shape; places: of these in the request; ids: as of `train`."""
+    """Trains groups of one shape; places: their indices in the request; ids: as in `train`."""
     began = time.monotonic()
     options = request.options
     rows = pass_of(groups, request)
@@ -223,11 +224,11 @@ def shares_of(
     labels: NDArray[np.void], request: Request[PathTask, PathOptions]
 ) -> NDArray[np.float64]:
     """The shares of the penalty that are L1 and L2, alpha and 1 - alpha of each group, and the
-    share that the largest penalty is found by, (G, 3).
+    share by which the largest penalty is computed, (G, 3).
 
-    Where the path finds its penalties itself, option `alpha` is the share of labels whose
+    If the path chooses its penalties itself, option `alpha` is the share for labels whose
     deviation is 1. A weight is in units of labels, so its square is divided by their deviation:
-    the model follows the units. The largest penalty of tiny shares would leave nothing but the
+    the model is equivariant to the units. The largest penalty of tiny shares would leave only the
     constant on the whole path.
     """
     alpha = request.options.alpha
@@ -241,7 +242,7 @@ def shares_of(
 
 
 def held_out(request: Request[PathTask, PathOptions]) -> HeldOut | None:
-    """How the rows are held out that choose the penalty; None where none are."""
+    """The held-out rows that choose the penalty; None without any."""
     options, how = request.options, request.held_out or HeldOut()
     if not options.holds_out:
         return None
@@ -249,8 +250,9 @@ def held_out(request: Request[PathTask, PathOptions]) -> HeldOut | None:
 
 
 def roles_of(how: HeldOut) -> NDArray[np.uint8] | None:
-    """What becomes of each stretch of rows in each fold; None where each is held out once, and
-    trained on in all other folds."""
+    """The role of each stretch of rows in each fold; None if each is held out once, and trained on
+    in all other folds.
+    """
     if not (how.in_time or how.together):
         return None
     roles = np.full((len(how.sets), how.stretches), LEFT_OUT, np.uint8)
@@ -270,7 +272,7 @@ def stretches(rows: Pass, request: Request[PathTask, PathOptions]) -> NDArray[np
 
 
 def path_of(options: PathOptions) -> Path:
-    """The penalties that are fitted: the one that is given, or a path."""
+    """The penalties to fit: the one in the options, or a path."""
     if options.penalty is not None:
         return Path(length=1, values=(options.penalty,), folds=0)
     return options.path or Path()
@@ -279,7 +281,9 @@ def path_of(options: PathOptions) -> Path:
 def unpenalized(
     rows: Pass, places: NDArray[np.intp], request: Request[PathTask, PathOptions]
 ) -> NDArray[np.uint8] | None:
-    """Which features have no penalty, (G, d), of those that a group has; None: all have one."""
+    """Tests which features have no penalty, (G, d), of those that a group has; None: all have
+    one.
+    """
     given = request.options.unpenalized
     if given is None:
         return None

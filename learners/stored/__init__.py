@@ -1,1 +1,1 @@
-"""What stored models of all learners share."""
+"""Stored models: the part that all learners share."""

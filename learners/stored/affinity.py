@@ -48,8 +48,10 @@ class Arranging:
     def __call__(
         self, layout: str, cost: Callable[[], Cost], root: StoreRoot | None = None
     ) -> Arranged:
-        """layout: one of option `layout`, but "paper", which is no order; cost: called where it is
-        needed; root: where large sketches are, None for the heap.
+        """Arranges the features.
+
+        layout: one of option `layout`, except "paper", which is no order; cost: called if needed;
+        root: the folder of large sketches, None for the heap.
         """
         if layout == "auto":
             return self._best(cost, root)
@@ -174,7 +176,7 @@ class Arranging:
 
 
 def _part(rows: SparseRows, first: int, end: int) -> SparseRows:
-    """Some neighbouring rows."""
+    """A range of neighbouring rows."""
     starts = rows.starts[first : end + 1]
     return SparseRows(starts - starts[0], rows.ids[starts[0] : starts[-1]])
 

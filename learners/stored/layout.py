@@ -31,8 +31,8 @@ SMALL_BLOCK, WEIGHT_BYTES = 64, 4
 
 @dataclass(frozen=True)
 class Arranged:
-    """live: the features that there are, None for all ids; block: features per block, None to
-    choose by a sample; told: how features are ordered and why, in words; several: weights of a
+    """live: the features that occur, None for all ids; block: features per block, None to choose
+    by a sample; told: the order of features and its reason, in words; several: weights of a
     feature.
     """
 
@@ -51,13 +51,13 @@ def choose_layout(
     arranged: Arranged,
     mark: int,
 ) -> IndexMap:
-    """The index map for the rows of a group (passes.GROUP).
+    """Chooses the index map for the rows of a group (passes.GROUP).
 
-    The frequent features share keys by Algorithm 3 and all others lie in blocks. A store is read
-    once a chunk of rows, so chunks of the sample, not single rows, are what asks for keys; most:
+    The frequent features share keys by Algorithm 3 and all others are in blocks. A store is read
+    once a chunk of rows, so chunks of the sample, not single rows, are the requests; most:
     features that a chunk may hold; arranged: `live_features`, `by_chunks` or `Arranging`; mark:
-    the training's `cancel_count`. Where the same bits are asked for, or root is None, costs are
-    not measured.
+    the training's `cancel_count`. If bits must be reproducible, or root is None, costs are not
+    measured.
     """
     assert isinstance(options.partition, int)
     top = min(options.partition, LARGEST_PARTITION // WEIGHT_BYTES // arranged.several)
@@ -79,10 +79,10 @@ def choose_layout(
 
 
 def bounded(index: IndexMap, several: int) -> IndexMap:
-    """The same with blocks so small that a key has at most LARGEST_PARTITION bytes of weights,
-    where features have several.
+    """The index with blocks so small that a key has at most LARGEST_PARTITION bytes of weights, if
+    features have several.
 
-    OptionError where a partition of frequent features has more.
+    Raises OptionError if a partition of frequent features has more.
     """
     most = LARGEST_PARTITION // WEIGHT_BYTES // several
     if several == 1:
@@ -100,8 +100,8 @@ def bounded(index: IndexMap, several: int) -> IndexMap:
 def given_layout(
     group: np.void, options: Options, root: StoreRoot | None, mark: int, several: int = 1
 ) -> IndexMap | None:
-    """What options alone say: a key each, a partitioning that was kept, or the paper's KV-VP
-    (Algorithm 3 on sampled rows, a key for each other feature). None: find the best.
+    """The layout that options alone determine: a key each, a saved partitioning, or the paper's
+    KV-VP (Algorithm 3 on sampled rows, a key for each other feature). None: choose the best.
     """
     if isinstance(options.partition, str):
         if root is None:
@@ -124,7 +124,7 @@ def given_layout(
 def cost_for(
     options: Options, root: StoreRoot | None, live: LiveFeatures | None, several: int = 1
 ) -> Cost:
-    """What a request costs, measured unless the same bits are asked for, or root is None; several:
+    """The cost of a request, measured unless bits must be reproducible, or root is None; several:
     weights of a feature.
     """
     # The cache does not hold features that are ordered: a key is written before it is read again.
@@ -156,8 +156,8 @@ def live_features(
 
 
 def by_chunks(live: LiveFeatures, group: np.void, rows: int, mark: int) -> LiveFeatures:
-    """The features in the order of the chunks of a given number of rows, or of several of them
-    together, that ask for them.
+    """The features in the order of the chunks of `rows` rows, or of several of them together, that
+    request them.
     """
     n_chunks = -(-int(group["n_rows"]) // rows)
     each = rows * -(-n_chunks // MOST_GROUPS)
@@ -185,8 +185,8 @@ def _by_rows(group: np.void, each: int) -> Iterator[tuple[int, Part]]:
 
 
 def all_fit(n_features: int, top: int, cache: int, several: int = 1) -> bool:
-    """Returns whether the cache holds the frames of a given number of features, of several
-    weights each, in full blocks that are not small, and of `top` partitions.
+    """Returns whether the cache holds the frames of `n_features` features, of several weights
+    each, in full blocks that are not small, and of `top` partitions.
     """
     block, one = (frame_bytes(n * several, WEIGHT_BYTES) for n in (SMALL_BLOCK, 1))
     return (n_features // SMALL_BLOCK + 1) * block + top * one <= frame_share(cache, 1)
@@ -214,10 +214,10 @@ def bytes_of_all(index: IndexMap, several: int = 1) -> int:
 
 
 def cost_of(root: Path, most: int = 1 << 23, writes: bool = False) -> Cost:
-    """What a request costs there, measured once a process; as in `measure_store`.
+    """The cost of a request there, measured once a process; as in `measure_store`.
 
-    The usual cost where the tens of megabytes that this takes cannot be written: the model may
-    need less, and otherwise its own store says what is wrong.
+    The usual cost if the tens of megabytes of the measurement cannot be written: the model may
+    need less, and otherwise its own store reports the error.
     """
     try:
         return measured_cost(root, most, writes)
@@ -227,7 +227,7 @@ def cost_of(root: Path, most: int = 1 << 23, writes: bool = False) -> Cost:
 
 @functools.lru_cache(maxsize=16)
 def measured_cost(root: Path, most: int, writes: bool) -> Cost:
-    """The same; StoreError where it cannot be measured."""
+    """Measures the cost; raises StoreError if that is impossible."""
     return measure_store(root, most=most, writes=writes)
 
 

@@ -74,7 +74,7 @@ class Counters:
 
     @classmethod
     def of_frames(cls, counted: FrameCounters, features: int, saved: int, clock: Clock) -> Self:
-        """What the cache counted, and the phases of the clock with its own.
+        """Combines the counters of the cache with the phases of the clock.
 
         features, saved: as `features` and `saved_by_partitioning`.
         """
@@ -99,7 +99,7 @@ class Counters:
         return shown
 
 
-# Models that trained in memory as values of a store: their weights, and what names them.
+# Models that trained in memory as values of a store: their weights and metadata.
 
 DTYPE = "float64"
 SUFFIX = ", trained in memory"
@@ -123,7 +123,7 @@ def pairs_of(
 
 
 def about(model: Models) -> dict[str, Any]:
-    """What the sealed file says of itself."""
+    """The metadata of the sealed file."""
     classes = model.classes.values.tolist()
     return {
         "task": model.task.pool[model.task.code[0]],
@@ -138,9 +138,10 @@ def about(model: Models) -> dict[str, Any]:
 def stored(
     model: Models, reference: str, width: int, given: Mapping[str, Any] | None = None
 ) -> Models:
-    """The model's value: all but the coefficients and their errors, and where they are.
+    """The model's value: everything except the coefficients and their errors, and a reference to
+    them.
 
-    given: options that the value has in place of the training's.
+    given: options of the value that replace the training's.
     """
     none = Lists(np.empty(0), np.zeros(2, np.int64))
     options = json.loads(model.options.pool[model.options.code[0]])
@@ -157,7 +158,7 @@ def stored(
     )
 
 
-# How far the training of a stored model is: what a checkpoint keeps beside the weights.
+# The progress of the training of a stored model, as its checkpoints record it.
 
 CHECKPOINT_SECONDS = 60.0
 """About the time between two checkpoints."""
@@ -165,7 +166,7 @@ Facts = dict[str, Any]
 
 
 def facts_of(task: Task, rows: Pass, labels: NDArray[np.void]) -> Facts:
-    """What distinguishes a training's rows and task from another's, in any order of the rows."""
+    """Facts that identify a training's rows and task, in any order of the rows."""
     return {
         "task": task.name,
         "n_rows": int(rows.groups["n_rows"][0]),
@@ -176,7 +177,9 @@ def facts_of(task: Task, rows: Pass, labels: NDArray[np.void]) -> Facts:
 
 
 def refuse_others(record: Facts, facts: Facts, told: Callable[[Facts], str]) -> None:
-    """StoreError where the record of a checkpoint is of other facts; told: in words."""
+    """Raises StoreError if the record of a checkpoint is of other facts; told: describes facts in
+    words.
+    """
     if record.get("of") != facts:
         raise StoreError(
             f"the interrupted training was of {told(record.get('of', {}))}, this one is of "
@@ -196,8 +199,8 @@ def _told(facts: Facts) -> str:
 class Progress:
     """step: of the first epoch; dimension: features of the model, those of a warm start too.
 
-    continued: the weights began as those of a warm start, so there may be some that no row names.
-    begun: the objective that the training began with, about; None: unknown.
+    continued: the weights started as those of a warm start, so there may be some that no row
+    names. begun: the initial objective, about; None: unknown.
     """
 
     step: float
@@ -209,7 +212,7 @@ class Progress:
     begun: float | None = None
 
     def again(self, step: float) -> "Progress":
-        """The same beginning with another step."""
+        """The same start with another step."""
         return replace(self, step=step, history=list(self.history))
 
     def as_record(self, facts: Facts) -> Facts:
@@ -218,7 +221,9 @@ class Progress:
 
     @classmethod
     def from_record(cls, record: Facts, facts: Facts) -> "Progress":
-        """What `as_record` gave; StoreError where it was of other rows or another task."""
+        """Restores a record of `as_record`; raises StoreError if it is of other rows or another
+        task.
+        """
         refuse_others(record, facts, _told)
         kept = {name: value for name, value in record.items() if name not in ("of", "model")}
         return cls(**kept, model=Model(**record["model"]))

@@ -1,11 +1,11 @@
-"""Which weights travel from which chunk of rows to which, planned in bounded memory.
+"""Routes of weights from chunk to chunk of rows, planned in bounded memory.
 
-For rows whose features memory does not hold (`kvstore.working.routes`). All that grows with the
-number of features lies in files: the ids of each chunk, rising, and for each of them the chunks
-that have it before and after. They come from one range of ids at a time, so that planning takes no
-more memory than the training (Aggarwal and Vitter, The input/output complexity of sorting and
-related problems, CACM 1988): in the rows an id is replaced by its rank in its chunk at first, and
-its rank by its place when that is known.
+For rows whose features memory does not hold (`kvstore.working.routes`). Everything that grows with
+the number of features is in files: the ids of each chunk, rising, and for each of them the chunks
+that have it before and after. They are processed one range of ids at a time, so that planning
+takes no more memory than the training (Aggarwal and Vitter, The input/output complexity of sorting
+and related problems, CACM 1988): in the rows an id is first replaced by its rank in its chunk, and
+its rank by its position once that is known.
 """
 
 from collections.abc import Callable, Iterator
@@ -41,9 +41,9 @@ from tuskml.kvstore.working.routes import Routes
 Ids = NDArray[np.int64]
 Some = tuple[int, int, Ids, Ids]
 GRAIN_BITS = 12
-"""Ranges begin at multiples of 2^12, so that no block of a store is in two."""
+"""Ranges start at multiples of 2^12, so that no block of a store is in two."""
 PAIR_BYTES, SORTED_BYTES = 12, 16
-"""Of memory for each pair of a range that is linked by a table, and by a sort."""
+"""Bytes of memory for each pair of a range that is linked by a table, and by a sort."""
 SPARSE = 8
 """Ids for each pair of a range from which on its pairs are sorted."""
 FINER = 4
@@ -53,7 +53,7 @@ PER_PART = 64
 
 
 class Ranges:
-    """Ranges, and where they begin in each chunk, which `add` tells."""
+    """Ranges, and their starts in each chunk, which `add` reports."""
 
     def __init__(self, group: np.void, entries: int, memory: int, folder: Path) -> None:
         """group: of sparse rows; entries: of them; memory: bytes that a range is to take."""
@@ -63,7 +63,7 @@ class Ranges:
         self.begin()
 
     def begin(self) -> None:
-        """There is no chunk yet."""
+        """Starts without chunks."""
         self.dimension, self._first = 0, [0]
         self._totals = np.zeros(len(self._bounds) + 1, np.int64)
 
@@ -97,10 +97,10 @@ class Ranges:
         return int(np.add.reduceat(self._totals, self._edges()[:-1]).max())
 
     def each(self, memory: int) -> Iterator[Some]:
-        """Of each range its first id and how many there may be; where it begins in the list of
-        each chunk's ids, all lists one after the other, and how many ids it has there.
+        """Yields for each range its first id and the number of possible ids, its start in each
+        chunk's list of ids, all lists concatenated, and the number of its ids there.
 
-        memory: bytes for where some of them begin, about.
+        memory: bytes for some of the starts, about.
         """
         n, width, edges = self.n_chunks, len(self._totals) + 1, self._edges()
         first, some = self.first[:-1], max(1, memory // (8 * n * FINER))
@@ -125,7 +125,7 @@ class Ranges:
         return np.concatenate(([0], self._bounds, [max(self.dimension, 1)])).astype(np.int64)
 
     def _edges(self) -> Ids:
-        """The parts at which ranges begin, and their number."""
+        """The parts at which ranges start, and their number."""
         edges, total, lows = [0], 0, self._lows().tolist()
         for part, n in enumerate(self._totals.tolist()):
             if total and bytes_of(total + n, lows[part + 1] - lows[edges[-1]]) > self.memory:
@@ -136,7 +136,7 @@ class Ranges:
 
 
 def is_sparse(pairs: int, width: int) -> bool:
-    """Returns whether the pairs of a range of a given number of ids are to be sorted."""
+    """Returns whether the pairs of a range with `width` ids are to be sorted."""
     return width > SPARSE * pairs
 
 
@@ -159,18 +159,19 @@ def _bounds(group: np.void, entries: int, parts: int) -> NDArray[np.int32]:
     return bounds[bounds > 0]
 
 
-# The weights of a range of ids by rising id: how a model leaves the chunks of rows.
+# The weights of a range of ids in ascending order: a model's weights as they leave the chunks of
+# rows.
 
 Array = NDArray[Any]
 Pairs = Iterator[tuple[Ids, Array]]
 PART_WEIGHTS = 1 << 17
-"""Weights that are handed out together, about."""
+"""Weights that are yielded together, about."""
 
 
 @dataclass(frozen=True)
 class Resting:
-    """The ids low .. low + width - 1 of a range: where those of its weights begin that rest with
-    each chunk, and how many they are, both (C,).
+    """The ids low .. low + width - 1 of a range: the start and the number of its weights that
+    remain with each chunk, both (C,).
     """
 
     number: int
@@ -194,14 +195,16 @@ class Shelves:
 
 
 def parts(of: Resting, ids: Array, weights: Array) -> Pairs:
-    """(ids, weights) by rising id, in parts of PART_WEIGHTS at most, but for a block of ids."""
+    """Yields (ids, weights) in ascending order of ids, in parts of PART_WEIGHTS at most, except
+    for a block of ids.
+    """
     yield from Range(ids, of.lengths, of.low, of.width).by_id(weights, PART_WEIGHTS)
 
 
 # For each feature of a chunk of rows the chunks that have it before and after, range by range.
 
 LINK_SHARE, TAKES_SHARE, CUTS_SHARE = 3 / 4, 1 / 8, 1 / 16
-"""Of memory for the ranges in hand, for pairs of chunks, and for where ranges begin."""
+"""Shares of memory for the current ranges, for pairs of chunks, and for the starts of ranges."""
 
 
 def range_bytes(memory: int, lanes: int) -> int:
@@ -215,15 +218,15 @@ def range_bytes(memory: int, lanes: int) -> int:
 class Linking:
     """The links of all pairs, in files; to be closed.
 
-    around: uint32, as of `Range`, by chunk and by rising id; takes: how many weights each
-    chunk takes over from each, uint32 of shape (chunks, chunks), None where that is too much;
-    most_resting: features that rest in a range, at most.
+    around: uint32, as in `Range`, by chunk and by rising id; takes: the number of weights that
+    each chunk takes over from each, uint32 of shape (chunks, chunks), None if that is too large;
+    most_resting: features of a range that remain with chunks, at most.
     """
 
     def __init__(
         self, ids: Records, ranges: Ranges, memory: int, lanes: int, check: Callable[[], None]
     ) -> None:
-        """ids: of each chunk, rising; memory: bytes; check: what it raises ends the work."""
+        """ids: of each chunk, rising; memory: bytes; check: called often, may raise to stop."""
         self._ids, self.n_chunks, self._lock = ids, ranges.n_chunks, Lock()
         fits = 4 * self.n_chunks**2 <= memory * TAKES_SHARE
         shape = self.n_chunks, self.n_chunks
@@ -234,7 +237,7 @@ class Linking:
             )
             self._lanes = [_Lane(ranges.largest) for _ in range(lanes)]
             each = enumerate(ranges.each(int(memory * CUTS_SHARE)))
-            self._at: list[int] = []  # of the features that rest in each range, in `_rests`
+            self._at: list[int] = []  # of the features that remain in each range, in `_rests`
             self.most_resting = 0
             for at, n in ahead(self._link, each, lanes):
                 check()
@@ -270,12 +273,12 @@ class Linking:
             self._lanes.append(lane)
 
     def resting_lengths(self, number: int) -> Ids:
-        """Counts the features of a range that rest with each chunk, (chunks,)."""
+        """Counts the features of a range that remain with each chunk, (chunks,)."""
         return self._counts.read(number * self.n_chunks, self.n_chunks).astype(np.int64)
 
     def resting(self, of: Resting, weights: Records, to: Shelves) -> tuple[Array, Array]:
-        """Of a range the ids of the features that rest with each chunk, int32, chunk after chunk,
-        and their weights; weights: of all that rest with each chunk, by rising id.
+        """Feature ids (int32) of a range, concatenated by the chunk that they remain with, and
+        their weights; weights: of all that remain with each chunk, by rising id.
         """
         ids, found = to.of(of.number, int(of.lengths.sum()))
         self._rests.read(self._at[of.number], len(ids), ids)
@@ -283,8 +286,8 @@ class Linking:
 
 
 class _Lane:
-    """What a thread has for the pairs of a range: made once, as memory that a thread frees stays
-    with the process. What is not used takes none.
+    """Buffers of a thread for the pairs of a range: made once, as memory that a thread frees stays
+    with the process. Unused buffers take none.
     """
 
     def __init__(self, most: int) -> None:
@@ -301,11 +304,11 @@ def made(stack: ExitStack, folder: Path, dtype: str) -> Records:
 
 WEIGHT_BYTES = 4
 BUFFER_SHARE = 1 / 2
-"""Of memory for the regions of chunks; what is written behind them takes the rest."""
+"""Share of memory for the regions of chunks; write buffers take the rest."""
 CHUNKS_SHARE = 1 / 4
-"""Of memory at most for what is kept by chunk."""
+"""Share of memory for data kept by chunk, at most."""
 MOST_LANES = 2
-"""Threads that place weights, each with what it needs for a chunk."""
+"""Threads that place weights, each with buffers for a chunk."""
 MOST_CHUNKS = 1 << 16
 TRIES = 8
 
@@ -315,9 +318,7 @@ class TooWide(Exception):
 
 
 def most_features(memory: int, several: int = 1) -> int:
-    """Features that a chunk may have, of several weights each, with a given number of bytes of
-    memory.
-    """
+    """Features that a chunk may have, of several weights each, with `memory` bytes."""
     return int(memory * BUFFER_SHARE) // (BUFFERS * WEIGHT_BYTES * several)
 
 
@@ -338,7 +339,7 @@ def fewer_rows(rows: int, largest: int, most: int) -> int:
 class Routing:
     """The plan for the rows of a group; to be closed.
 
-    rows: of a chunk; plan: what travels; dimension: an id that is above all.
+    rows: of a chunk; plan: the weights that travel; dimension: an id that is above all.
     """
 
     def __init__(
@@ -350,10 +351,10 @@ class Routing:
         check: Callable[[], None],
         several: int = 1,
     ) -> None:
-        """rows: of one group, whose ids become places in the regions; memory: bytes, of planning
-        and of training each; fewest: chunks at least; check: called often, what it raises ends the
-        work; several: weights of a feature. TooWide where the memory is too small for the rows,
-        which then are as they were.
+        """rows: of one group, whose ids become positions in the regions; memory: bytes, of
+        planning and of training each; fewest: chunks at least; check: called often, may raise to
+        stop; several: weights of a feature. Raises TooWide if the memory is too small for the
+        rows, which then are unchanged.
         """
         self.several = several
         self.memory, self._check, self.n_rows = memory, check, int(rows.groups["n_rows"][0])
@@ -472,7 +473,9 @@ class Routing:
             yield counts
 
     def _order(self) -> None:
-        """Writes in which order the weights of each chunk go on; their places into the rows."""
+        """Writes the order in which the weights of each chunk travel on, and their positions into
+        the rows.
+        """
         with QuietThreads(self.lanes) as pool:
             for _ in pool.map(self._order_chunk, range(self.n_chunks)):
                 self._check()
@@ -511,12 +514,12 @@ class Routing:
             routes.write(j, region)
 
     def pairs(self, routes: Routes) -> Pairs:
-        """(ids, weights) of all features but some whose weight is 0, ids rising throughout, in
-        parts that end at multiples of 2^12; of routes at rest. Weight k of a feature i with
+        """Yields (ids, weights) of all features except some whose weight is 0, in ascending order,
+        in parts that end at multiples of 2^12; routes: inactive. Weight k of a feature i with
         several has the id i * several + k.
 
-        First the weights that rest with each chunk are put in the order of ids; then each range
-        takes its part of every chunk.
+        First the weights that remain with each chunk are sorted by id; then each range takes its
+        part of every chunk.
         """
         with ExitStack() as stack:
             give_back()
@@ -543,7 +546,7 @@ class Routing:
     def _rested(
         self, routes: Routes, found: Records, first: Ids, desks: "list[_Desk]", chunk: int
     ) -> None:
-        """Writes the weights that rest with a chunk, by rising id."""
+        """Writes the weights that remain with a chunk, by rising id."""
         desk = desks.pop()  # there is one for each thread
         try:
             self._put_in_order(routes, found, int(first[chunk]), desk, chunk)
@@ -564,7 +567,7 @@ class Routing:
         if self.several == 1:
             found.write(at, out[:done])
             return
-        # In place of weights their numbers in a file go through the shelves, from 1 on.
+        # The shelves carry the weights' numbers in a file, from 1 on, instead of the weights.
         found.write(at, np.arange(at + 1, at + 1 + done, dtype=np.uint32))
         places = out[:done].view(np.uint32)
         step = max(1, PART_WEIGHTS // self.several)
@@ -587,12 +590,14 @@ class Routing:
             yield ids[some][where] * self.several + which, each[where, which]
 
     def _span(self, chunk: int) -> tuple[int, int]:
-        """Returns where a chunk's features begin in the files, and how many they are."""
+        """The start of a chunk's features in the files, and their number."""
         first, end = (int(at) for at in self._first[chunk : chunk + 2])
         return first, end - first
 
     def _resting_ranges(self, begins: Ids) -> Iterator[Resting]:
-        """What rests of each range; begins: where the weights of each chunk do, (C,)."""
+        """Yields the remaining weights of each range; begins: the start of each chunk's weights,
+        (C,).
+        """
         for number, (low, width) in enumerate(self._ranges.spans()):
             lengths = self._links.resting_lengths(number)
             yield Resting(number, low, width, begins, lengths)
@@ -600,7 +605,7 @@ class Routing:
 
 
 class _Desk:
-    """What a thread has for the weights of a chunk: made once."""
+    """Buffers of a thread for the weights of a chunk: made once."""
 
     def __init__(self, plan: RoutePlan) -> None:
         self.region = pages.empty(plan.largest, np.uint8)

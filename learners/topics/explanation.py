@@ -11,7 +11,7 @@ from tuskml.learners.topics.outcome import plan_of
 
 
 def explain(group: NDArray[np.void], request: Request[Task, TopicOptions]) -> Document:
-    """What would run for one group."""
+    """Explains the training of one group."""
     options = request.options
     because = (
         "it reads each document once a pass, and topics may be fractions of a token"

@@ -7,7 +7,7 @@ from tuskml.learners.options.kinds import SPARSE, WORDS, Option, choice, integer
 from tuskml.learners.options.table import Options, OptionTable
 
 MOST = 1e9
-"""That alpha and beta are below: draws are by single precision."""
+"""Upper limit of alpha and beta: draws are in single precision."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,12 +25,12 @@ class TopicOptions(Options):
 
     @property
     def online(self) -> bool:
-        """Whether variational Bayes trains, batch by batch."""
+        """Returns whether variational Bayes trains, batch by batch."""
         return self.algorithm == ONLINE
 
     @property
     def passes(self) -> int:
-        """How often all documents are read."""
+        """The number of passes over all documents."""
         return self.max_iter or (MOST_PASSES if self.online else MOST_SWEEPS)
 
 

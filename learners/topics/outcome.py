@@ -1,4 +1,4 @@
-"""The models of topics: what they keep, and their statuses."""
+"""The models of topics: their payload and statuses."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,7 @@ def models_of(
 
 
 def plan_of(options: TopicOptions) -> str:
-    """What runs, in words."""
+    """Describes the training in one line."""
     threads = options.threads or budget.threads()
     of = f"{threads} thread{'s' if threads > 1 else ''}"
     if options.online:

@@ -12,7 +12,8 @@ TOPICS, HAS_NULLS = 7, 8
 
 def topics_of_payload(payload: bytes) -> list[float] | None:
     """The bytes of the topics as doubles, as `coef` has them; None for other payloads, and for
-    one that is cut."""
+    a truncated one.
+    """
     if len(payload) < HEAD.size:
         return None
     head = HEAD.unpack_from(payload)

@@ -1,10 +1,9 @@
 """Collapsed Gibbs sampling as a program of the static engine: blocks of words rotate over workers.
 
-Each worker has documents, and the topics of their tokens. A block of words goes round with its
-counts n_kw, so no two workers change the counts of a word at the same time. Of the totals n_k a
-worker knows those of the beginning of the rotation and what it has changed itself. Source: J. K.
-Kim et al., SMPFRAME, CMU-PDL-15-103, 2015, section 4.2. The model of documents is in
-`kernels/native/topics/api.h`.
+Each worker has documents, and the topics of their tokens. A block of words rotates with its counts
+n_kw, so no two workers change the counts of a word at the same time. Of the totals n_k a worker
+knows those at the start of the rotation and its own changes. Source: J. K. Kim et al., SMPFRAME,
+CMU-PDL-15-103, 2015, section 4.2. The model of documents is in `kernels/native/topics/api.h`.
 """
 
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ Ints = NDArray[np.int64]
 
 
 class Counts(NamedTuple):
-    """n_kw of all words or of a block, (K, words), and n_k, (K,), after so many rotations."""
+    """n_kw of all words or of a block, (K, words), and n_k, (K,), after `rotations` rotations."""
 
     words: Ints
     totals: Ints
@@ -31,8 +30,9 @@ class Counts(NamedTuple):
 
 @dataclass
 class Documents:
-    """What a worker has: of each token its document, its word and its topic, (tokens,); n_dk of
-    the documents, (documents, K); and what the worker has added to the totals in a rotation."""
+    """The data of a worker: of each token its document, its word and its topic, (tokens,); n_dk of
+    the documents, (documents, K); and the worker's changes of the totals in a rotation.
+    """
 
     document: Ints
     word: Ints
@@ -53,7 +53,7 @@ class WordRotation(Program):
     def deal(
         self, documents: Sequence[Sequence[int]], workers: int
     ) -> tuple[Counts, list[Documents]]:
-        """Gives each token a random topic: the model to begin with, and each worker's part."""
+        """Gives each token a random topic: the initial model, and each worker's part."""
         rng, k = np.random.default_rng(self.seed), self.prior.topics
         parts, counts = [], np.zeros((k, self.words), np.int64)
         for part in ranges(len(documents), workers):

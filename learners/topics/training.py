@@ -32,14 +32,16 @@ LOOK = 10
 MOST_TOGETHER = 1 << 22
 """Entries and ids of the groups that train in one call, unless one of them has more."""
 ROW_BYTES, WORD_BYTES = 48, 48
-"""That the kernels keep beside what they charge to the account: of a document until it is read,
-and of a word."""
+"""Bytes that the kernels keep in addition to those charged to the account: of a document until it
+is read, and of a word.
+"""
 
 
 @dataclass
 class Progress:
-    """How the training of groups goes. history: minus the log-likelihood of a token, or
-    its bound, (G,) each."""
+    """The progress of groups' trainings. history: minus the log-likelihood of a token, or its
+    bound, (G,) each.
+    """
 
     sweeps: int = 0
     late: bool = False
@@ -49,7 +51,7 @@ class Progress:
 def train(
     groups: NDArray[np.void], request: Request[Task, TopicOptions], memory: int
 ) -> Iterator[Models]:
-    """Trains each of the groups; models carry their groups' places in `groups`."""
+    """Trains each of the groups; models carry their groups' indices in `groups`."""
     refuse_rows(groups, request.task.name)
     with passes.watching_sigint():
         for places in together(groups):
@@ -58,7 +60,7 @@ def train(
 
 
 def are_counts(rows: tuple[NDArray[np.uint32], NDArray[np.int32], Floats]) -> Mask:
-    """Whether the values of sparse rows (starts (n + 1,), ids, values) are counts, (n,)."""
+    """Tests whether the values of sparse rows (starts (n + 1,), ids, values) are counts, (n,)."""
     starts, _, values = rows
     wrong = ~((values >= 0) & (values <= MOST_TOKENS) & (values == np.floor(values)))
     before = np.concatenate([[0], np.cumsum(wrong)])
@@ -66,7 +68,7 @@ def are_counts(rows: tuple[NDArray[np.uint32], NDArray[np.int32], Floats]) -> Ma
 
 
 def refuse_rows(groups: NDArray[np.void], task: str) -> None:
-    """DataError for rows that are not counts of words, OptionError for offsets."""
+    """Raises DataError for rows that are not counts of words, OptionError for offsets."""
     refuse_offsets(groups, task)
     if (groups["kind"] < 2).any():
         raise DataError(
@@ -90,7 +92,7 @@ def train_together(
     began = time.monotonic()
     options = request.options
     look_at_limits(memory)
-    kept = np.empty(bytes_beside(groups), np.uint8)  # counts what the kernels keep uncharged
+    kept = np.empty(bytes_beside(groups), np.uint8)  # counts the kernels' uncharged memory
     reading = np.empty(int(groups["n_rows"].sum()) * ROW_BYTES, np.uint8)  # until rows are read
     rows = Pass(
         groups,
@@ -123,14 +125,14 @@ def words_of(groups: NDArray[np.void], request: Request[Task, TopicOptions]) -> 
 
 
 def bytes_beside(groups: NDArray[np.void]) -> int:
-    """What the kernels keep of words beside tokens and counts."""
+    """Bytes that the kernels keep for words in addition to tokens and counts."""
     return int(groups["dim"].sum()) * WORD_BYTES
 
 
 def open_topics(
     rows: Pass, words: list[Words | None], request: Request[Task, TopicOptions], memory: int
 ) -> Sampler | Online:
-    """The documents of groups in the kernels of the algorithm that was asked for."""
+    """Opens the documents of groups in the kernels of the chosen algorithm."""
     options = request.options
     prior = Prior(options.topics, options.alpha, options.beta)
     if options.online:
@@ -165,7 +167,7 @@ def run(topics: Sampler | Online, rows: Pass, options: TopicOptions) -> Progress
 
 
 def passes_until(done: int, options: TopicOptions) -> int:
-    """How many passes there are until something else is to be done."""
+    """The number of passes until the next other step."""
     stops = [LOOK - done % LOOK, options.passes - done]
     if options.optimize_interval:
         stops.append(options.optimize_interval - done % options.optimize_interval)

@@ -1,4 +1,4 @@
-"""What features and labels allow of trees: bounds of predictions and monotone signs."""
+"""Constraints of trees from features and labels: bounds of predictions and monotone signs."""
 
 import math
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from tuskml.learners.learner import Request
 from tuskml.learners.options.kinds import Kind
 
 Bounds = tuple[float, ...] | None
-"""Of one feature, rising; None: each group finds its own."""
+"""The bin bounds of one feature, rising; None: each group computes its own."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,11 @@ def without_names(
 def by_bounds(
     places: NDArray[np.intp], request: Request[Any, Any]
 ) -> Iterator[tuple[NDArray[np.intp], Request[Any, Any]]]:
-    """Parts of some groups whose features have the same bounds, and a request that lists these.
+    """Yields parts of some groups whose features have the same bounds, and a request that lists
+    these.
 
-    places: of these groups in the request. One part where bounds are not given by name. DataError
-    for a name that no group has, or for features without names.
+    places: indices of these groups in the request. One part if bounds are not by name. Raises
+    DataError for a name that no group has, or for features without names.
     """
     wanted = request.options.bounds
     if not isinstance(wanted, BoundsByName):
@@ -94,10 +95,10 @@ def listed_bounds(
     width: int,
     by_level: NDArray[np.uint8] | None,
 ) -> tuple[Floats, NDArray[np.int64]] | None:
-    """Bounds as the kernels have them, of a request that `by_bounds` has made.
+    """Bounds in the kernels' form, of a request from `by_bounds`.
 
-    width: the number of features; by_level: (G, d), 1 where a feature is a category. DataError
-    for another number of lists and for bounds of a category.
+    width: the number of features; by_level: (G, d), 1 where a feature is a category. Raises
+    DataError for another number of lists and for bounds of a category.
     """
     if bounds is None:
         return None
@@ -155,13 +156,13 @@ SIGNS = Kind(
 
 
 def listed(monotone: tuple[int, ...] | ByName | None) -> tuple[int, ...] | None:
-    """Signs of all features, of a request that `by_signs` has made."""
+    """Signs of all features, of a request from `by_signs`."""
     assert not isinstance(monotone, ByName)
     return monotone
 
 
 def refuse_signed(by_level: NDArray[np.uint8] | None, signs: tuple[int, ...] | None) -> None:
-    """DataError for a sign of a category; by_level: (G, d), 1 where a feature is one."""
+    """Raises DataError for a sign of a category; by_level: (G, d), 1 where a feature is one."""
     if by_level is None or not signs or len(signs) != by_level.shape[1]:
         return
     both = np.flatnonzero(by_level.any(axis=0) & (np.array(signs) != 0))
@@ -175,9 +176,9 @@ def refuse_signed(by_level: NDArray[np.uint8] | None, signs: tuple[int, ...] | N
 def by_signs(
     groups: NDArray[np.void], request: Request[Any, Any]
 ) -> Iterator[tuple[NDArray[np.intp], Request[Any, Any]]]:
-    """Places of the groups whose features have the same signs, and a request that lists these.
+    """Yields indices of groups whose features have the same signs, and a request that lists these.
 
-    One part with all groups where signs are not given by name. DataError for a name that no group
+    One part with all groups if signs are not by name. Raises DataError for a name that no group
     has, or for features without names.
     """
     wanted = request.options.monotone
@@ -198,14 +199,14 @@ def by_signs(
 
 
 def signs_of(wanted: ByName, names: list[tuple[str, ...]]) -> list[tuple[int, ...]]:
-    """For each group the signs of its features."""
+    """The signs of the features of each group."""
     by_name = dict(wanted.signs)
     known = {each: tuple(by_name.get(name, 0) for name in each) for each in set(names)}
     return [known[each] for each in names]
 
 
 def refuse_unknown(option: str, wanted: list[str], names: list[tuple[str, ...]]) -> None:
-    """DataError for a name that no group has."""
+    """Raises DataError for a name that no group has."""
     known = list(dict.fromkeys(name for each in set(names) for name in each))
     for name in wanted:
         if name not in known:

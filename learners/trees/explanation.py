@@ -1,4 +1,4 @@
-"""What a training of trees is expected to take: a few trees are grown, and timed."""
+"""The expected cost of training trees, from a few timed trees."""
 
 import math
 import time
@@ -40,18 +40,18 @@ FORMULAS = {
 SAMPLE = 1 << 22
 """Cells of the rows that are tried, at most: enough that all threads work."""
 SAMPLE_OF_WHOLE_TREES = LARGE + (1 << 12)
-"""The same where trees have no limit of leaves, and take as long as many small ones."""
+"""The same for trees without a limit of leaves, which take as long as many small ones."""
 FEW, MORE, MOST = 2, 6, 50
 """Iterations of the trials: one has FEW, another at least MORE, of small groups up to MOST."""
 LARGE_FOREST = 1, 3
-"""The same of whole trees of a sample."""
+"""The same for whole trees of a sample."""
 TIMES = 3
 """Runs of a trial, the shortest of which counts: other programs may use the machine. Whole trees
 of large groups have one."""
 
 
 def explain(group: NDArray[np.void], request: Request[Task, TreeOptions], memory: int) -> Document:
-    """What would run for one group, and the seconds and the memory that it should take."""
+    """Explains the training of one group, with its expected seconds and memory."""
     return document(
         group,
         request.task.name,
@@ -68,7 +68,7 @@ def formula(options: TreeOptions) -> str:
 
 
 def plan(request: Request[Task, TreeOptions]) -> dict[str, object]:
-    """How the trees grow."""
+    """Describes the growth of the trees."""
     options = request.options
     return {
         "algorithm": request.task.name,
@@ -85,7 +85,9 @@ def plan(request: Request[Task, TreeOptions]) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Seconds:
-    """Of one group: before the first tree, and per iteration; outputs: trees of an iteration."""
+    """Seconds of one group: before the first tree, and per iteration; outputs: trees of an
+    iteration.
+    """
 
     start: float
     each: float
@@ -105,12 +107,12 @@ def candidate(
 
 
 def grows_whole(options: TreeOptions, n: int) -> bool:
-    """Whether trees of n rows end where their leaves have too few rows."""
+    """Returns whether trees of n rows grow until their leaves have too few rows."""
     return not options.max_depth and options.num_leaves >= n
 
 
 def growth(options: TreeOptions, n: int, tried: int) -> float:
-    """How many times as long a tree of n rows takes as one of some of them: each level of a tree
+    """The ratio of the time of a tree of n rows to that of `tried` rows: each level of a tree
     reads all rows, and whole trees get deeper with them.
     """
     levels = math.log(n) / math.log(tried) if grows_whole(options, n) and tried > 2 else 1.0
@@ -154,7 +156,7 @@ def seconds_of(
     trees: int,
     times: int,
 ) -> float:
-    """Seconds that so many iterations take, the least of some runs."""
+    """Seconds of `trees` iterations, the least of some runs."""
     rules = rules_of(options, classes is not None)
     if isinstance(options, ForestOptions):
         rules = averaged(rules, options, int(rows.groups["dim"][0]))
@@ -175,13 +177,14 @@ NEAR, NARROW = 1 << 18, 1 << 16
 """Cells of a group whose rows have the numbers of their histogram cells, and rows of one whose
 histograms are narrow, as `kernels/native/trees` has them."""
 SMALL_ROWS, SMALL_FEATURES = 1023, 256
-"""Of a group that grows in `kernels/native/trees/near`."""
+"""Rows and features of a group that grows in `kernels/native/trees/near`, at most."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """One group: its rows, how many of them are held out, features, and bytes of a feature and of
-    a row."""
+    """The shape of one group: rows, held-out rows, features, and bytes of a feature and of a
+    row.
+    """
 
     rows: int
     held: int
@@ -198,15 +201,15 @@ class Shape:
 
     @property
     def large(self) -> bool:
-        """Whether several threads train it, and whether it gives its features back."""
+        """Returns whether several threads train it, and whether it gives its features back."""
         return self.rows * self.features >= LARGE
 
 
 def most_bytes(group: NDArray[np.void], options: TreeOptions, outputs: int) -> int:
-    """Bytes that the account counts at most while one group trains, its packed rows included.
+    """Peak bytes that the account counts while one group trains, its packed rows included.
 
-    A large group of float32 has most while its rows are put in bins: afterwards its features are
-    given back. outputs: trees of an iteration.
+    A large float32 group has the most while its rows are put in bins: afterwards its features are
+    freed. outputs: trees of an iteration.
     """
     shape = Shape.of(group, options)
     packed, features = dense_charged(group[0])
@@ -224,8 +227,9 @@ def most_bytes(group: NDArray[np.void], options: TreeOptions, outputs: int) -> i
 
 
 def per_row(shape: Shape, options: TreeOptions) -> list[int]:
-    """Bytes of arrays for each row that trees grow on, beside its bins and margins: gradients,
-    orders, labels, draws, and its bins in other forms."""
+    """Bytes of arrays for each row that trees grow on, besides its bins and margins: gradients,
+    orders, labels, draws, and its bins in other forms.
+    """
     d = shape.features
     if isinstance(options, ForestOptions):
         return [16, 4, 4, 4, 4, 4, 8, 8, 8]
@@ -237,7 +241,7 @@ def per_row(shape: Shape, options: TreeOptions) -> list[int]:
 
 
 def grows_near(shape: Shape) -> bool:
-    """Whether the group is as small as those that grow from sets of bits."""
+    """Returns whether the group is as small as those that grow from sets of bits."""
     return shape.rows <= SMALL_ROWS and shape.features <= SMALL_FEATURES
 
 

@@ -1,14 +1,14 @@
 """A forest as the list of numbers that a model's field `coef` has (`udas/scalars/models/trees.c`).
 
-They are d, the number of features; T, the number of trees; B, the number of margins before the
-first tree that follow, one for each of more than two classes, otherwise 0; the number of nodes of
-each tree; and for each node, a tree's in preorder: feature (-1: a leaf), threshold or value of the
-leaf, right child, gain, rows, and whether rows whose feature is missing go left. With B classes,
-tree t is of class t % B.
+They are d, the number of features; T, the number of trees; B, the number of initial margins that
+follow, one for each of more than two classes, otherwise 0; the number of nodes of each tree; and
+for each node, a tree's in preorder: feature (-1: a leaf), threshold or value of the leaf, right
+child, gain, rows, and whether rows with a missing feature go left. With B classes, tree t is of
+class t % B.
 
-Where the last of these is 2, a set of levels of a category goes left, and what is missing goes
-right. Sets are behind the nodes: a number of words, and the words, of 32 bits each, the lowest for
-level 0. The threshold says how far before the end of the whole list a set begins.
+If the last of these is 2, a set of levels of a category goes left, and missing values go right.
+Sets follow the nodes: a number of words, and the words, of 32 bits each, the lowest for level 0.
+The threshold is the distance of a set's start from the end of the whole list.
 """
 
 import re
@@ -71,7 +71,7 @@ def trees_in(numbers: Sequence[float]) -> list[Floats]:
 
 
 def gains_of(numbers: Sequence[float], n_features: int) -> Floats:
-    """What the splits by each feature gained in all, (n_features,)."""
+    """The total gain of the splits by each feature, (n_features,)."""
     gains = np.zeros(n_features)
     for tree in trees_in(numbers):
         splits = tree[tree[:, FEATURE] >= 0]
@@ -80,7 +80,7 @@ def gains_of(numbers: Sequence[float], n_features: int) -> Floats:
 
 
 def splits_by_level(tree: Floats) -> NDArray[np.bool_]:
-    """Which nodes of a tree send a set of levels left."""
+    """Tests which nodes of a tree send a set of levels left."""
     found: NDArray[np.bool_] = tree[:, MISSING] == BY_LEVEL
     return found
 
@@ -144,7 +144,7 @@ def as_bytes(payload: bytes | str) -> bytes:
 def bytes_of(text: str) -> bytes:
     """A payload in a model as JSON, as DuckDB or PostgreSQL write bytes.
 
-    ValueError for other text.
+    Raises ValueError for other text.
     """
     if text.startswith("\\x") and "\\" not in text[1:]:
         return bytes.fromhex(text[2:])
@@ -206,18 +206,18 @@ def numbers_in(data: bytes) -> Floats:
 
 
 def leaf_nodes(value: Floats, counts: NDArray[Any]) -> Floats:
-    """The nodes of leaves, of values and rows."""
+    """The nodes of leaves with these values and rows."""
     out = np.zeros((len(value), NODE))
     out[:, (0, 2)], out[:, 1], out[:, 4] = -1, value, counts
     return out
 
 
 def places(left: Counts, sizes: Counts) -> tuple[Counts, Counts, Counts]:
-    """Of each split its node, the first leaf below it, and where the splits below it end.
+    """The node of each split, the first leaf below it, and the end of the splits below it.
 
     left: splits in the left subtree of each; sizes: splits of each tree. A leaf before a split is
-    in a left subtree that ended, so leaves are as many as splits less those that the split is on
-    the left of.
+    in a left subtree that ended, so there are as many leaves as splits, less those that have the
+    split in their left subtree.
     """
     number = np.arange(len(left))
     tree = np.repeat(np.arange(len(sizes)), sizes)
@@ -229,7 +229,9 @@ def places(left: Counts, sizes: Counts) -> tuple[Counts, Counts, Counts]:
 
 
 def ends_of(left: Counts, sizes: Counts) -> Counts:
-    """Where the splits below each one end: at the innermost left subtree that it is in."""
+    """The end of the splits below each one: that of the innermost left subtree that contains
+    it.
+    """
     out, number = np.empty(len(left), np.int64), 0
     below = left.tolist()
     for end in np.cumsum(sizes).tolist():

@@ -51,7 +51,7 @@ class LevelsAsNumbers(Encoding):
 
 class TreeTrials(Trials):
     def complexity(self, options: TreeOptions) -> float:
-        """The leaves that all trees may have."""
+        """The total number of leaves of all trees."""
         return float(options.trees * options.num_leaves)
 
 
@@ -86,7 +86,7 @@ class TreesByParts(ByParts):
 
 class ForestsByParts(TreesByParts):
     def hops(self, request: Request[Task, TreeOptions]) -> bool:
-        """Where the number of leaves is no limit, most of a tree grows in one place."""
+        """True without a limit of leaves, as most of a tree then grows on one worker."""
         return request.options.num_leaves == NO_LIMIT
 
     def exchanges(
@@ -124,7 +124,7 @@ class Trees(Learner):
         return OPTIONS
 
     def metric(self, request: Request[Task, TreeOptions]) -> str:
-        """As the task of the objective's name has it."""
+        """The metric of the task with the objective's name."""
         named = TASK_TABLE.get(request.options.objective)
         return (named and named.metric) or super().metric(request)
 

@@ -46,11 +46,11 @@ OBJECTIVES = {
     "huber": HUBER,
     "gini": GINI,
 }
-"""By name the loss that trees lower, as the kernels number it."""
+"""The losses of trees by name, with the kernels' numbers."""
 BOOSTED = ("squared", "logistic", "poisson", "quantile", "huber")
 """The objectives of boosted trees."""
 BY_GRADIENTS = with_option("objective", *(one for one in BOOSTED if one != "quantile"))
-"""The leaves of the others are quantiles."""
+"""Objectives whose leaves are means of gradients; those of the others are quantiles."""
 OF_LISTS = (
     Acts(
         frozenset((LIST,)),
@@ -65,7 +65,7 @@ OF_LEVELS = (
         (Beside("category_encoding", "native"), Beside("interactions", None)),
     ),
 )
-"""Where features are numbers of levels."""
+"""Acts if features are numbers of levels."""
 ENCODING = (
     Acts(frozenset((CATEGORY,)), (Beside("interactions", None),)),
     Acts(frozenset((CATEGORY,)), values=("one_hot",)),
@@ -118,7 +118,7 @@ class TreeOptions(Options):
 
 
 def _check(options: TreeOptions) -> None:
-    """OptionError for values that cannot go together."""
+    """Raises OptionError for values that cannot go together."""
     if options.goss:
         _check_goss(options)
     signs = options.monotone if isinstance(options.monotone, tuple) else ()
@@ -131,7 +131,7 @@ def _check(options: TreeOptions) -> None:
 
 
 def _check_goss(options: TreeOptions) -> None:
-    """OptionError for what gradient-based sampling does not go with."""
+    """Raises OptionError for options that gradient-based sampling does not support."""
     if options.row_fraction < 1:
         raise OptionError(
             "options 'goss' and 'row_fraction' both draw rows: leave one of them out"
@@ -336,7 +336,7 @@ NO_LIMIT = 2**31 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class ForestOptions(TreeOptions):
-    """The options of a call whose task is `random_forest`; what it has no option for is fixed.
+    """The options of a call whose task is `random_forest`; settings without an option are fixed.
 
     feature_fraction: None for the square root of the number of features for classes, and a third
     of them for numbers (Breiman 2001).
@@ -407,7 +407,7 @@ FOREST_OPTIONS = OptionTable(
 
 
 def classifies(options: TreeOptions) -> bool:
-    """Whether labels are classes."""
+    """Returns whether labels are classes."""
     return OBJECTIVES[options.objective] in (LOGISTIC, GINI)
 
 
@@ -453,14 +453,14 @@ def child_rows(options: TreeOptions, n: int) -> int:
 
 
 def bin_rows(options: TreeOptions, n: int) -> int:
-    """How many rows the bins of a group of n rows usually have, where there are bins enough."""
+    """The usual number of rows in a bin of a group of n rows, if there are enough bins."""
     if options.min_bin_rows:
         return options.min_bin_rows
     return 2 * min(least_bin_rows(n), child_rows(options, n)) - 1
 
 
 def in_units_of(rules: Rules, labels: np.void, n: int) -> Rules:
-    """The rules for a group with such LABELS, as the kernels have them for groups in one place.
+    """The rules for a group with such LABELS, in the kernels' form for groups in one process.
 
     n: the rows that trees grow on.
     """

@@ -49,15 +49,15 @@ from tuskml.learners.validation import shuffled
 from tuskml.schedule import budget
 
 MOST_ROWS = 2**32 - 1
-"""Of a group, whose rows are numbered by 32 bits."""
+"""Rows of a group, whose numbers have 32 bits."""
 MOST_CLASSES = 1000
-"""Of a group; `TUSK_MOST_OUTPUTS` of `udas/scalars/models/score.h`."""
+"""Classes of a group; `TUSK_MOST_OUTPUTS` of `udas/scalars/models/score.h`."""
 MOST_TOGETHER = 1 << 24
 """Cells of the groups that train in one call, unless one of them has more."""
 GROUPS_TOGETHER = 256
 """Groups that train in one call. Their trees are in memory several times."""
 LEAST_WEIGHT = 1e-270
-"""Of rows on average, below which sums over them are too small for doubles."""
+"""Mean weight of rows below which sums over them are too small for doubles."""
 CONSTANT = ("out of range", "one class")
 """Statuses of models whose trees are left out."""
 STATUSES = (
@@ -74,7 +74,7 @@ STATUSES = (
 def train(
     groups: NDArray[np.void], request: Request[Task, TreeOptions], memory: int
 ) -> Iterator[Models]:
-    """Trains each of the groups; models carry their groups' places in `groups`."""
+    """Trains each of the groups; models carry their groups' indices in `groups`."""
     refuse_rows(groups, request.task.name)
     with passes.watching_sigint():
         for alike, chosen in without_names(groups, request):
@@ -90,9 +90,9 @@ def train(
 def categories_of(
     groups: NDArray[np.void], places: NDArray[np.intp], request: Request[Task, TreeOptions]
 ) -> NDArray[np.uint8] | None:
-    """Which features of groups of one width are categories, (G, d); None: none.
+    """Tests which features of groups of one width are categories, (G, d); None: none.
 
-    places: of these groups in the request.
+    places: indices of these groups in the request.
     """
     width, listed = int(groups["dim"][0]), request.options.categorical
     if request.by_level is not None:
@@ -111,7 +111,7 @@ def categories_of(
 
 
 def refuse_rows(groups: NDArray[np.void], task: str) -> None:
-    """DataError for rows that trees cannot have, OptionError for offsets."""
+    """Raises DataError for rows that trees cannot have, OptionError for offsets."""
     if (groups["kind"] >= 2).any():
         raise DataError(f"features of '{task}' are a list, got sparse(...)")
     refuse_offsets(groups, task)
@@ -150,7 +150,7 @@ def train_together(
 
 
 def refuse_labels(given: Rows, request: Request[Task, TreeOptions]) -> None:
-    """DataError for labels that the objective does not have."""
+    """Raises DataError for labels that the objective does not have."""
     options, labels = request.options, given.labels
     monotone = listed(options.monotone)
     width = int(given.groups["dim"][0])
@@ -239,7 +239,7 @@ def higher(options: TreeOptions, labels: NDArray[np.void]) -> Floats:
 
 
 def status_of(forest: Forest, label: np.void, options: TreeOptions) -> str:
-    """What happened to one group."""
+    """The status of one group."""
     if classifies(options) and label["low"] == label["high"]:
         return "one class"
     if not (np.isfinite(forest.base_loss) and np.isfinite(forest.base).all()):
@@ -306,7 +306,7 @@ def constants(
 
 
 def numbers_of(groups: NDArray[np.void], forests: list[Forest], statuses: list[str]) -> Lists:
-    """The trees of each group as numbers; none of a constant model, but for its margins of more
+    """The trees of each group as numbers; for a constant model none, except the margins of more
     than two classes.
     """
     lists = [
@@ -334,7 +334,7 @@ def classes_of(given: Rows, options: TreeOptions) -> Lists:
 
 
 def plan_of(options: TreeOptions) -> str:
-    """What runs, in words."""
+    """Describes the training in one line."""
     threads = options.threads or budget.threads()
     behind = f"{threads} thread{'s' if threads > 1 else ''}"
     if isinstance(options, ForestOptions):

@@ -1,4 +1,4 @@
-"""Trees to go on from: option `warm_start` of boosted trees.
+"""Trees to continue: option `warm_start` of boosted trees.
 
 They are the model's, whose margins are those before the next tree, as after as many iterations of
 one longer training.
@@ -24,7 +24,7 @@ from tuskml.learners.trees.forest import HEAD, MISSING, VALUE, bytes_of, set_of,
 from tuskml.learners.trees.forest import NODE as NUMBERS
 
 OWN_LEVEL = ("keep", "level")
-"""Values of option `missing` with which NULLs of a category are a level of their own."""
+"""Values of the option `missing` with which NULLs of a category are a level of their own."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,9 @@ class Category:
 
 @dataclass(frozen=True)
 class Move:
-    """How sets of one feature change: levels below `levels` stay, and the bit `before` of the old
-    sets becomes the bit `missing`; None: there is no such bit."""
+    """The change of sets of one feature: levels below `levels` stay, and the bit `before` of the
+    old sets becomes the bit `missing`; None: there is no such bit.
+    """
 
     feature: int
     levels: int
@@ -47,8 +48,9 @@ class Move:
 
 
 def categories_of_model(preparation: Any) -> tuple[Category, ...]:
-    """The categories in a model's preparation, a JSON text or the object; ValueError if it is
-    damaged."""
+    """The categories in a model's preparation, a JSON text or the object; raises ValueError if
+    it is damaged.
+    """
     try:
         read = json.loads(preparation) if isinstance(preparation, str) else preparation or {}
         own = read.get("missing") in OWN_LEVEL
@@ -65,7 +67,7 @@ def categories_of_model(preparation: Any) -> tuple[Category, ...]:
 
 
 def levels_in(column: Any) -> tuple[str, ...]:
-    """The levels of a column of a preparation; ValueError if they cannot be numbered."""
+    """The levels of a column of a preparation; raises ValueError if they cannot be numbered."""
     levels = tuple(map(sound, column["levels"]))
     if len(levels) > MOST_LEVEL or len(set(levels)) < len(levels):
         raise ValueError
@@ -73,7 +75,7 @@ def levels_in(column: Any) -> tuple[str, ...]:
 
 
 def sound(text: Any) -> str:
-    """The text; ValueError if it is none, or not Unicode."""
+    """Returns the text; raises ValueError if it is not a text or not valid Unicode."""
     if not isinstance(text, str):
         raise ValueError
     text.encode()
@@ -83,10 +85,11 @@ def sound(text: Any) -> str:
 def by_numbering(
     places: NDArray[np.intp], request: Request[Any, Any]
 ) -> Iterator[tuple[NDArray[np.intp], Request[Any, Any]]]:
-    """Parts of groups whose NULLs have the same numbers, and a request whose trees have them too.
+    """Yields parts of groups whose NULLs have the same numbers, and a request whose trees have
+    them too.
 
-    places: of groups in the request, whose categories are numbers of levels. DataError where the
-    trees of before do not say what their levels are called.
+    places: indices of groups in the request, whose categories are numbers of levels. Raises
+    DataError if the earlier trees lack the names of their levels.
     """
     start = request.options.warm_start
     if start is None or request.by_level is None or request.preparation is None:
@@ -103,8 +106,9 @@ def by_numbering(
 
 
 def moves_of(before: tuple[Category, ...], preparation: str, by_level: bytes) -> tuple[Move, ...]:
-    """How sets of a model change in a group of this preparation; by_level: a byte per feature, 1
-    where it is a category."""
+    """The changes of a model's sets in a group of this preparation; by_level: a byte per feature,
+    1 where it is a category.
+    """
     known = {one.known.column: one for one in before}
     columns = [one for one in json.loads(preparation)["columns"] if one["kind"] == "levels"]
     moves: list[Move] = []
@@ -150,7 +154,7 @@ def moved(left: set[int], move: Move) -> set[int]:
 
 
 FEATURE, RIGHT, GAIN, ROWS = 0, 2, 3, 4
-"""Places in a node, beside those of `forest.py`."""
+"""Indices in a node, in addition to those of `forest.py`."""
 BROKEN = "warm_start has coefficients that are no trees, expected a whole model of 'gbdt'"
 
 
@@ -208,7 +212,7 @@ TREES_BEFORE = Kind(WARM_START.allowed, _trees)
 
 
 def refuse_model(given: WarmStart, task: str, objective: str) -> None:
-    """OptionError for a model of another task or objective, or in a store."""
+    """Raises OptionError for a model of another task or objective, or in a store."""
     if given.store is not None:
         raise OptionError(
             f"warm_start is the stored model '{given.store}', expected a model of '{task}' with "
@@ -226,7 +230,7 @@ def refuse_model(given: WarmStart, task: str, objective: str) -> None:
 
 
 def refuse_names(given: WarmStart, names: tuple[str, ...]) -> None:
-    """DataError where both have names of features, and other ones."""
+    """Raises DataError if both have names of features, and other ones."""
     own = given.features if isinstance(given, TreesBefore) else ()
     if not own or not names or own == names:
         return
@@ -240,8 +244,8 @@ def refuse_names(given: WarmStart, names: tuple[str, ...]) -> None:
 
 
 def refuse_start(places: NDArray[np.intp], request: Request[Any, Any]) -> None:
-    """OptionError or DataError for a model that groups cannot go on from; places: of the groups in
-    the request.
+    """Raises OptionError or DataError for a model that groups cannot continue; places: indices of
+    the groups in the request.
     """
     given = request.options.warm_start
     if given is None:
@@ -253,7 +257,7 @@ def refuse_start(places: NDArray[np.intp], request: Request[Any, Any]) -> None:
 
 
 def started(given: Rows, options: Any, classifies: bool) -> Forest | None:
-    """The trees that groups of as many classes go on from; None: there are none."""
+    """The trees that groups of equally many classes continue; None without a warm start."""
     start = options.warm_start
     if start is None:
         return None
@@ -279,7 +283,7 @@ def started(given: Rows, options: Any, classifies: bool) -> Forest | None:
 def trees_before(given: WarmStart, width: int, outputs: int) -> Forest:
     """The trees of a model of d features; outputs: 1, or the number of more than two classes.
 
-    DataError for numbers that are no trees of these features and outputs.
+    Raises DataError for numbers that are no trees of these features and outputs.
     """
     numbers = np.array(given.coef, np.float64)
     bases = outputs if outputs > 1 else 0
@@ -324,7 +328,7 @@ def starts(sizes: Floats, most: int) -> NDArray[np.int64]:
 
 
 def check_nodes(table: Floats, start: NDArray[np.int64], width: int, sets: Floats) -> None:
-    """DataError unless each walk ends at a leaf of its tree, and each set is there."""
+    """Raises DataError unless each walk ends at a leaf of its tree, and each set is there."""
     size = np.repeat(np.diff(start), np.diff(start))
     at = np.arange(len(table)) - np.repeat(start[:-1], np.diff(start))
     feature, right = table[:, FEATURE], table[:, RIGHT]
@@ -341,7 +345,7 @@ def check_nodes(table: Floats, start: NDArray[np.int64], width: int, sets: Float
 
 
 def places_of(sets: Floats) -> list[int]:
-    """Where each set begins."""
+    """The start of each set."""
     words = (sets >= 0) & (sets < 2.0**32) & (sets % 1 == 0)
     places, at = [], 0
     while words.all() and at < len(sets):
@@ -355,7 +359,7 @@ def places_of(sets: Floats) -> list[int]:
 
 
 def refuse_categories(before: Forest, categorical: NDArray[np.uint8] | None) -> None:
-    """DataError where a category of the rows is split as a number, or the other way round.
+    """Raises DataError if a category of the rows is split as a number, or the other way round.
 
     categorical: (G, d), as the kernels have it.
     """

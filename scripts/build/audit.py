@@ -28,7 +28,7 @@ def glibc(platform: str) -> tuple[int, int]:
 
 
 def main() -> None:
-    """Prints what was found of each wheel, and exits with 1 if one promises more than it keeps."""
+    """Prints the result of each wheel, and exits with 1 if one promises more than it keeps."""
     kept = True
     for wheel in map(Path, sys.argv[1:]):
         least = found(wheel)

@@ -37,7 +37,7 @@ def version() -> str:
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """Each file of the project that is part of the tree, and where it lies there."""
+    """Yields each file of the project that is part of the tree, and its path there."""
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in SUFFIXES:
@@ -84,9 +84,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Writes the community extension's source tree.")
     parser.add_argument("tree", type=Path)
     parser.add_argument("--build", action="store_true", help="build it by cmake")
-    given = parser.parse_args()
-    write(given.tree)
-    print(build(given.tree) if given.build else given.tree)
+    args = parser.parse_args()
+    write(args.tree)
+    print(build(args.tree) if args.build else args.tree)
 
 
 if __name__ == "__main__":

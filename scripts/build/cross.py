@@ -34,7 +34,7 @@ FORGIVEN = [  # style that clang would have otherwise, and flags that it does no
 
 
 def from_python() -> Iterator[tuple[Path, list[str]]]:
-    """What setup.py builds on every machine, each source with its library's flags."""
+    """The sources that setup.py builds on every machine, each with its library's flags."""
     numbers = footer.API_VERSION.removeprefix("v").split(".")
     parts = zip(("MAJOR", "MINOR", "PATCH"), numbers, strict=True)
     duckdb = [
@@ -69,7 +69,7 @@ def from_postgres() -> Iterator[tuple[Path, list[str]]]:
 
 
 def command(target: str, source: Path, flags: list[str]) -> list[str]:
-    """How one source is compiled."""
+    """The command that compiles one source."""
     _, _, standard = native.LANGUAGES[source.suffix]
     name = os.environ.get("CLANG", "clang") + ("++" if source.suffix == ".cpp" else "")
     common = [flag for flag in native.COMMON_FLAGS if flag != "-O3"]
@@ -87,7 +87,7 @@ def command(target: str, source: Path, flags: list[str]) -> list[str]:
 
 
 def refusal(tried: list[str], source: Path, scratch: Path) -> str:
-    """What the compiler says of one source; empty where it compiles."""
+    """The compiler's errors for one source; empty without any."""
     target = scratch / ("_".join(source.parts) + ".o")
     done = subprocess.run(
         [*tried, "-o", str(target), str(source)], capture_output=True, text=True, check=False
@@ -97,7 +97,7 @@ def refusal(tried: list[str], source: Path, scratch: Path) -> str:
 
 
 def main() -> None:
-    """Compiles all sources, prints what is refused, and exits with 1 if anything is."""
+    """Compiles all sources, prints errors, and exits with 1 if there are any."""
     target = sys.argv[1] if len(sys.argv) > 1 else DEFAULT
     tried = {
         (source, *command(target, source, flags)): source

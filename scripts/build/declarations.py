@@ -1,10 +1,10 @@
-"""What the headers of the native libraries declare, for Python to call them with ctypes.
+"""The declarations in the headers of the native libraries, for Python to call them with ctypes.
 
-The build writes it as `_native.json` beside each library: functions by name, with the types of the
-result and of the arguments; structures by name, with their fields in order; constants of enums and
-macros. A type is written as in C, without `const` and spaces: `double`, `tk_pass*`, `char[512]`;
-`const char*` alone keeps it, which is text that is given;
-`*` alone is the address of a function.
+The build writes them as `_native.json` next to each library: functions by name, with the types of
+the result and of the arguments; structures by name, with their fields in order; constants of enums
+and macros. A type is written as in C, without `const` and spaces: `double`, `tk_pass*`,
+`char[512]`; only `const char*` keeps it, for text arguments; `*` alone is the address of a
+function.
 """
 
 import json
@@ -66,7 +66,7 @@ def fields(body: str) -> list[list[str]]:
 
 
 def parameters(text: str, begin: int) -> list[str]:
-    """The types of the parameters of a function, whose list begins at this place."""
+    """The types of the parameters of a function, whose list starts at this index."""
     depth, end = 1, begin
     while depth:
         depth += {"(": 1, ")": -1}.get(text[end], 0)

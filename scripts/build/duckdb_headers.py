@@ -30,7 +30,7 @@ def folder() -> Path:
 
 
 def download(target: Path) -> None:
-    """Fetches the archive, checks its hash, and moves the headers into place whole."""
+    """Fetches the archive, checks its hash, and moves the complete headers to the target."""
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target) as name:
         scratch = Path(name)

@@ -27,13 +27,13 @@ def marked(text: str) -> str:
 
 
 def put_mark(at: re.Match[str]) -> str:
-    """What was found, with the mark before the name."""
+    """The match, with the mark before the name."""
     before, table, scalar, quoted = at.groups()
     return (before or quoted or "") + MARK + (table or scalar or "")
 
 
 def script(folder: Path) -> str:
-    """The macros, and their documented names, but for those that the database has already."""
+    """The macros, and their documented names, except those that the database already has."""
     macros, names = ((folder / f"{name}.sql").read_text() for name in ("macros", "names"))
     return macros + names.replace(
         "CREATE OR REPLACE TEMP MACRO", "CREATE TEMP MACRO IF NOT EXISTS"

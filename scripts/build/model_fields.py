@@ -1,6 +1,7 @@
-"""Writes what follows from the schema of a model value, `udas/rowblock/model_fields.h`.
+"""Writes the files derived from the schema of a model value, `udas/rowblock/model_fields.h`.
 
-python scripts/build/model_fields.py            writes it
+python scripts/build/model_fields.py            writes them
+
 python scripts/build/model_fields.py --check    names the files that are stale
 """
 
@@ -22,7 +23,7 @@ TYPES = {
     "TRUTH": ("BOOLEAN", "boolean"),
     "PAYLOAD": ("BLOB", "bytea"),
 }
-"""By kind: DuckDB's type and PostgreSQL's."""
+"""DuckDB's type and PostgreSQL's, by kind."""
 PYTHON = '''\
 """The fields of a model value; `scripts/build/model_fields.py` writes this from the schema."""
 
@@ -45,7 +46,7 @@ MODEL_FIELDS = (
 
 
 class Part(NamedTuple):
-    """The lines of a file from one that begins with `begin` to one that ends with `end`."""
+    """The lines of a file from one that starts with `begin` to one that starts with `end`."""
 
     path: str
     begin: str
@@ -54,7 +55,7 @@ class Part(NamedTuple):
 
 
 def fields() -> list[tuple[str, str, str]]:
-    """Name, kind and meaning of each field. ValueError where the table has something else."""
+    """Name, kind and meaning of each field. Raises ValueError if the table has something else."""
     text = SCHEMA.read_text()
     rows = text[text.index("#define TUSK_MODEL_FIELDS(FIELD)") :].split("/* clang-format on")[0]
     rows = rows.split("\n", 1)[1]
@@ -93,7 +94,7 @@ def manual() -> str:
 
 
 def parts() -> list[Part]:
-    """What is written into files that say other things too."""
+    """The generated parts of hand-written files."""
     duckdb = "    model STRUCT(\n" + columns(0, " " * 8) + ") NOT NULL,\n"
     whole = "    CAST(model AS STRUCT(\n" + columns(0, " " * 8) + "));\n"
     postgres = "CREATE TYPE @extschema@.tuskml_model AS (\n" + columns(1, " " * 4) + ");\n"
@@ -111,7 +112,7 @@ def parts() -> list[Part]:
 
 
 def written() -> dict[Path, str]:
-    """Each file as it must be."""
+    """The content of each file."""
     files = {ROOT / "udas" / "model_fields.py": python()}
     for part in parts():
         path = ROOT / part.path

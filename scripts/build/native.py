@@ -102,7 +102,7 @@ LONGEST = (
     "stored/chunks.cpp",
     "epochs/hogwild.cpp",
 )
-"""Sources that take the compiler longest: begun first, so that no core waits at the end."""
+"""Sources that compile longest: started first, so that no core waits at the end."""
 LANGUAGES = {  # suffix of the source: variable that names the compiler, default, its own flags
     ".c": ("CC", "cc", ["-std=gnu11"]),
     ".cpp": ("CXX", "c++", ["-std=c++20"]),
@@ -132,7 +132,9 @@ def folders_below(top: str) -> list[str]:
 
 
 def libraries() -> list[Library]:
-    """What this machine can build: the kernels once per instruction set, and the extension."""
+    """The libraries that this machine can build: the kernels once per instruction set, and the
+    extension.
+    """
     levels: dict[str, list[str]] = {"": []}
     if footer.MACHINE.lower() in ("x86_64", "amd64") and not all_sanitized():
         levels |= X86_64_LEVELS
@@ -216,7 +218,7 @@ def run(command: list[str]) -> None:
 
 
 class Job:
-    """One source to compile by one command."""
+    """One source and the command that compiles it."""
 
     def __init__(self, source: Path, command: list[str]) -> None:
         key = hashlib.sha256(shlex.join(command).encode()).hexdigest()[:12]
@@ -225,7 +227,7 @@ class Job:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Sorts what takes longest to the front."""
+        """The sort key that puts the longest jobs first."""
         name = f"{self.source.parent.name}/{self.source.name}"
         place = LONGEST.index(name) if name in LONGEST else len(LONGEST)
         return place + (self.source.suffix == ".c"), -self.source.stat().st_size
@@ -274,7 +276,7 @@ def macros_header() -> Path:
 
 
 class BuildNative(build_ext):
-    """Compiles what changed, over all cores, and links every library."""
+    """Compiles changed sources, over all cores, and links every library."""
 
     def get_ext_filename(self, fullname: str) -> str:
         """The file of a library; also called with the last part of its name alone."""
@@ -306,7 +308,7 @@ class BuildNative(build_ext):
             shutil.copy(built_key, Path("udas", "duckdb", built_key.name))
 
     def build_extensions(self) -> None:
-        """Takes the place of distutils' compiler, which works with Python's own flags."""
+        """Replaces distutils' compiler, which uses Python's own flags."""
         jobs = {
             ext.name: [
                 Job(source, self._command(ext, source)) for source in map(Path, ext.sources)

@@ -15,7 +15,9 @@ GLIBC = "2_31"
 
 
 def is_possible() -> bool:
-    """Returns whether this system has what `portable.c` names: glibc 2.31 or later on Linux."""
+    """Returns whether this system has the functions of `portable.c`: glibc 2.31 or later on
+    Linux.
+    """
     name, version = platform.libc_ver()
     found = tuple(map(int, version.split("."))) if name == "glibc" else (0,)
     return found >= tuple(map(int, GLIBC.split("_")))
@@ -35,7 +37,7 @@ def wrapped() -> list[str]:
 
 
 def link_flags() -> list[str]:
-    """For the linker, after the objects."""
+    """Flags for the linker, after the objects."""
     return [
         "-static-libstdc++",
         "-Wl,--exclude-libs,ALL",

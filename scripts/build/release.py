@@ -31,7 +31,7 @@ OWNER = "OWNER"
 
 
 def run(*command: str) -> str:
-    """What a program prints; SystemExit with what it says where it fails."""
+    """The output of a program; raises SystemExit with its errors if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}: {done.stdout}{done.stderr}")
@@ -39,7 +39,9 @@ def run(*command: str) -> str:
 
 
 def archives(dist: Path, version: str) -> list[Path]:
-    """The sdist and the wheels of this version; SystemExit unless both kinds are there, alone."""
+    """The sdist and the wheels of this version; raises SystemExit unless both kinds are there,
+    alone.
+    """
     sdist, wheels = dist / f"tuskml-{version}.tar.gz", sorted(dist.glob(f"tuskml-{version}-*.whl"))
     if not sdist.is_file() or not wheels:
         raise SystemExit(f"{dist} has no sdist and wheel of tuskml {version}: make wheel")
@@ -58,7 +60,7 @@ def own(files: list[Path]) -> Path:
 
 
 def environment(wheel: Path, folder: Path) -> str:
-    """The Python of a new environment with the wheel and what it needs."""
+    """The Python of a new environment with the wheel and its dependencies."""
     venv.create(folder, with_pip=True)
     python = str(folder / "bin" / "python")
     run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(wheel))
@@ -83,7 +85,7 @@ def sbom(python: str) -> dict[str, Any]:
 
 
 def linked_in(wheel: Path) -> list[dict[str, Any]]:
-    """What the wheel's libraries contain of others: the C++ library, unless it is the system's."""
+    """The foreign parts of the wheel's libraries: the C++ library, unless it is the system's."""
     with zipfile.ZipFile(wheel) as opened:
         libraries = [opened.read(name) for name in opened.namelist() if name.endswith(".so")]
     said = [re.search(rb"GCC: \([^)]*\) (\d+[.\d]*)", library) for library in libraries]
@@ -111,7 +113,7 @@ def sums(files: list[Path]) -> str:
 
 
 def sign(path: Path, key: Path) -> Path:
-    """Signs a file by `ssh-keygen -Y sign`; the signature lies beside it."""
+    """Signs a file by `ssh-keygen -Y sign`; the signature is written next to it."""
     signature = path.with_name(path.name + ".sig")
     signature.unlink(missing_ok=True)
     run("ssh-keygen", "-Y", "sign", "-q", "-n", NAMESPACE, "-f", str(key), str(path))
@@ -119,7 +121,7 @@ def sign(path: Path, key: Path) -> Path:
 
 
 def release(dist: Path, version: str, python: str | None, key: Path | None) -> list[str]:
-    """Writes what is missing in the folder, and returns lines about it."""
+    """Writes missing files in the folder, and returns lines about them."""
     files = archives(dist, version)
     with tempfile.TemporaryDirectory() as scratch:
         made = sbom(python or environment(own(files), Path(scratch)))
@@ -147,17 +149,17 @@ def main() -> None:
     parser.add_argument("--key", type=Path, help="a private or public key of ssh that signs")
     parser.add_argument("--python", help="of an environment that has the wheel already")
     parser.add_argument("--tag", help="that the release has; it must name the version")
-    given = parser.parse_args()
+    args = parser.parse_args()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    if given.tag and given.tag != f"v{project['version']}":
-        raise SystemExit(f"the tag is {given.tag}, expected v{project['version']}")
+    if args.tag and args.tag != f"v{project['version']}":
+        raise SystemExit(f"the tag is {args.tag}, expected v{project['version']}")
     unnamed = [name for name, url in project["urls"].items() if OWNER in url.split("/")]
-    if given.tag and unnamed:
+    if args.tag and unnamed:
         raise SystemExit(
             f"pyproject.toml has {OWNER} in the URLs {', '.join(unnamed)}, expected the account "
             "that publishes"
         )
-    for line in release(given.dist, project["version"], given.python, given.key):
+    for line in release(args.dist, project["version"], args.python, args.key):
         print(line)
 
 

@@ -56,7 +56,7 @@ def read(path: Path) -> rsa.RSAPrivateKey:
 
 
 def refusal(path: Path) -> str:
-    """Says what the file should be."""
+    """The error that describes the expected file."""
     return (
         f"TUSKML_SIGNING_KEY names {path}, expected an RSA private key in PEM, without a password"
     )

@@ -1,6 +1,7 @@
-"""Writes what follows from the table of tasks, `udas/rowblock/tasks.h`.
+"""Writes the files derived from the table of tasks, `udas/rowblock/tasks.h`.
 
-python scripts/build/tasks.py            writes it
+python scripts/build/tasks.py            writes them
+
 python scripts/build/tasks.py --check    names the files that are stale
 """
 
@@ -65,7 +66,7 @@ class Row(NamedTuple):
 
 
 def rows() -> list[Row]:
-    """The table. ValueError where it has a line of another form."""
+    """The table. Raises ValueError if it has a line of another form."""
     text = TABLE.read_text()
     text = text[text.index("#define TUSK_TASK_TABLE(TASK)") :].split("\n", 1)[1]
     found = [Row(*groups) for groups in ROW.findall(text)]
@@ -104,7 +105,7 @@ def listed(names: list[str]) -> str:
 
 
 def sql() -> dict[str, str]:
-    """By file, the lines that tell tasks apart in SQL."""
+    """By file, the lines that distinguish tasks in SQL."""
     termless = listed([row.name for row in rows() if row.kind in TERMLESS])
     trees = listed([row.name for row in rows() if row.kind == "BOOSTED"])
     centres = listed([row.name for row in rows() if row.kind == "CENTRES"])
@@ -132,7 +133,7 @@ BEGIN, END = "-- tasks (scripts/build/tasks.py)\n", "-- end of tasks\n"
 
 
 def written() -> dict[Path, str]:
-    """Each file as it must be."""
+    """The content of each file."""
     files = {
         ROOT / "udas" / "tasks.py": python(),
         ROOT / "dbt" / "macros" / "sql" / "tasks.sql": dbt(),

@@ -22,7 +22,9 @@ ROUTINE = re.compile(
 TYPE = re.compile(r"CREATE\s+TYPE\s+(\S+)\s+AS\s*\(([^()]*)\)", re.IGNORECASE)
 ALWAYS = ("REVOKE", "GRANT", "COMMENT", "DO")
 CALL = "SELECT"
-"""What gives functions their names in another schema, when those that went are no more."""
+"""The prefix of statements that name functions in another schema, after removed ones are
+dropped.
+"""
 
 
 def statements(script: str) -> list[str]:
@@ -49,10 +51,9 @@ def routine(statement: str) -> tuple[str, str] | None:
 
 
 def new_fields(types: dict[str, str], new: str) -> tuple[str, list[str]] | None:
-    """The type that a statement made before, and how it gets its new fields.
+    """The type that a statement made before, and the statements that add its new fields.
 
-    types: the statements that made composite types, by name. None where more differs than fields
-    that are new.
+    types: the statements that made composite types, by name. None if more differs than new fields.
     """
     now = TYPE.fullmatch(new)
     was = TYPE.fullmatch(types.get(now[1], "")) if now else None
@@ -66,7 +67,7 @@ def new_fields(types: dict[str, str], new: str) -> tuple[str, list[str]] | None:
 
 
 def upgrade(old: str, new: str) -> str:
-    """The upgrade script; ValueError where a statement can be no part of one."""
+    """The upgrade script; raises ValueError if a statement can be no part of one."""
     before, after = statements(old), statements(new)
     had = {named: text for text in before if (named := routine(text))}
     has = {named for text in after if (named := routine(text))}

@@ -31,7 +31,7 @@ def families() -> list[dict[str, Any]]:
 
 
 def ratio(comparison: dict[str, Any]) -> str:
-    """How many times better tuskml is; worked out where the run does not say it."""
+    """The factor by which tuskml is better; computed if the run does not state it."""
     if comparison["ratio"]:
         return str(comparison["ratio"])
     computed = quotient(comparison)

@@ -1,4 +1,4 @@
-"""Writes the parts of hand-written pages that the code says: which task or database has what.
+"""Writes the generated parts of hand-written pages: which task or database has which feature.
 
     python scripts/docs/capabilities.py            writes the parts
     python scripts/docs/capabilities.py --check    names the pages that are stale
@@ -28,7 +28,7 @@ OWN_ROW = re.compile(r"^\| tuskml \|.*$", re.MULTILINE)
 
 
 def features() -> str:
-    """A row per task: labels, kinds of features, and what rows may have besides."""
+    """A row per task: labels, kinds of features, and further columns that rows may have."""
     head = [
         "task",
         "labels",
@@ -62,7 +62,7 @@ def features() -> str:
 
 
 def places() -> str:
-    """A row per task: where it trains, and what limits or begins a training."""
+    """A row per task: where it trains, and what limits or starts a training."""
     head = [
         "task",
         "`store`",
@@ -158,7 +158,7 @@ def quoted(names: Iterable[str]) -> str:
 
 
 def own_row() -> str:
-    """What tuskml is, as a row of the comparison with other systems."""
+    """tuskml's row in the comparison with other systems."""
     here, there = duckdb_functions(), postgres_functions()
     assert "aggregate" in here["train_model"].kind
     assert "train_model" in there

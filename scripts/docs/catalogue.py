@@ -1,4 +1,4 @@
-"""The functions of both databases, as their own catalogues and scripts have them."""
+"""The functions of both databases, from their own catalogues and scripts."""
 
 import re
 from collections.abc import Iterable
@@ -36,7 +36,7 @@ REFUSED = (
 
 
 Overload = tuple[tuple[str, ...], tuple[str, ...], str]
-"""Names of the arguments, which may be empty, their types, and what is returned."""
+"""Names of the arguments, which may be empty, their types, and the type of the result."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Function:
 
 
 def arguments_of_all(shape: list[Overload]) -> list[Argument]:
-    """Place by place; the first overload has most arguments."""
+    """The arguments by position; the first overload has most arguments."""
     found = []
     for place, name in enumerate(shape[0][0]):
         having = [o for o in shape if len(o[1]) > place]
@@ -91,7 +91,7 @@ def arguments_of_all(shape: list[Overload]) -> list[Argument]:
 
 
 def unique(texts: Iterable[str]) -> list[str]:
-    """Each once, in alphabetical order."""
+    """The distinct texts, in alphabetical order."""
     return sorted(set(texts))
 
 
@@ -101,7 +101,7 @@ def public(name: str) -> bool:
 
 
 def duckdb_functions() -> dict[str, Function]:
-    """What a connection has with tuskml that it has not without."""
+    """The functions that a connection has only with tuskml."""
     query = (
         "SELECT DISTINCT function_name, function_type, parameters, parameter_types, return_type "
         "FROM duckdb_functions() WHERE schema_name = 'main'"
@@ -146,7 +146,9 @@ def duckdb_functions() -> dict[str, Function]:
 
 
 def takes_any_label(name: str, kind: str) -> bool:
-    """Whether an argument of any type is one of a metric, and does not only refuse a call."""
+    """Returns whether an argument of any type is one of a metric, and does not only refuse a
+    call.
+    """
     return kind == "aggregate" and name not in ("train_model", "explain_training")
 
 
@@ -181,7 +183,7 @@ def readable(kind: str) -> str:
 
 
 def postgres_functions() -> dict[str, Function]:
-    """What the scripts of the extensions create."""
+    """The functions that the scripts of the extensions create."""
     found: dict[str, Function] = {}
     hidden: dict[str, str] = {}
     scripts = (ROOT / "sql" / "postgres").glob("tuskml*/[0-9]*.sql")
@@ -238,7 +240,7 @@ def result_of(rest: str, hidden: dict[str, str]) -> str:
 
 
 def comment_before(text: str, place: int) -> str:
-    """The comment that ends right before a place."""
+    """The comment that ends right before an index."""
     lines: list[str] = []
     for line in reversed(text[:place].splitlines()):
         if not line.startswith("--"):

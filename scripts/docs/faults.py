@@ -1,9 +1,9 @@
-"""Prints what a run of the catalogue of faults found, as the table of docs/reliability.md.
+"""Prints the results of a run of the catalogue of faults, as the table of docs/reliability.md.
 
     python scripts/docs/faults.py build/faults/*.json            prints the table
     python scripts/docs/faults.py --write build/faults/*.json    puts it into the page
 
-The files are those of `pytest --faults-json`; several, of parts of one run, add up.
+The files are those of `pytest --faults-json`; several, of parts of one run, are added.
 """
 
 import json

@@ -53,7 +53,7 @@ FEATURES = {
     PAIRS: "pairs",
     ROW_GROUPS: "lists that are read by row group",
 }
-"""By kind, features as the page of options calls them."""
+"""Features by kind, in the words of the page of options."""
 NUMBERS = (
     "DOUBLE[] or FLOAT[] or sparse of DOUBLE or sparse of FLOAT",
     "anyarray or record or sparse of double precision or sparse of real",
@@ -160,7 +160,7 @@ def options_table(options: Mapping[str, Option], acts: bool = True) -> str:
 
 
 def shown_values(allowed: str) -> str:
-    """What is allowed, with ranges in signs."""
+    """The allowed values, with ranges in signs."""
     text = re.sub(r"a whole number from (\S+) to ", r"whole, \1 to ", allowed)
     text = text.replace("a number of at least ", ">= ").replace("a number greater than ", "> ")
     return text.replace(" and less than ", ", < ").replace(" and at most ", ", <= ")
@@ -178,7 +178,7 @@ def where_it_acts(option: Option) -> str:
 
 
 def covers(wide: Acts, narrow: Acts) -> bool:
-    """Whether the first case holds wherever the second does."""
+    """Returns whether the first case holds wherever the second does."""
     same = replace(narrow, features=wide.features, beside=wide.beside) == wide
     return same and narrow.features <= wide.features and {*wide.beside} <= {*narrow.beside}
 
@@ -209,7 +209,7 @@ def case_in_words(one: Acts) -> str:
 
 
 def needed(beside: Beside) -> str:
-    """What has to stand beside an option."""
+    """Describes another option that an option requires."""
     if beside.values == (None,):
         return f"no `{beside.option}`"
     if beside.values:
@@ -406,7 +406,7 @@ def kind_of(here: Function | None, there: Function | None) -> str:
 
 
 def sentence_of(name: str, here: Function | None, there: Function | None) -> str:
-    """What a function returns or does. Raises LookupError where nothing says it."""
+    """A sentence on the result or effect of a function. Raises LookupError if there is none."""
     comments = (one.comment for one in (here, there) if one is not None)
     sentence = SENTENCES.get(name) or next(filter(None, comments), "")
     if not sentence:
@@ -446,7 +446,7 @@ def shown_arguments(arguments: list[Argument], named: list[str]) -> str:
 
 
 def shown_results(function: Function, results: list[str]) -> str:
-    """What is returned; a macro's result has the type of what it calls."""
+    """The types of results; a macro's result has the type of the function that it calls."""
     known = " or ".join(result for result in results if result)
     return known or ("table" if "table" in function.kind else "*any*")
 

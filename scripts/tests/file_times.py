@@ -51,6 +51,6 @@ class Times:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """In the process that reports, not in those that test."""
+    """Registers in the process that reports, not in those that test."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Times(), "file-times")

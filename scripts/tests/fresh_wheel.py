@@ -1,4 +1,5 @@
-"""What a newcomer does with a wheel where no compiler is: python fresh_wheel.py
+"""The first steps of a new user with a wheel on a machine without a compiler: python
+fresh_wheel.py
 
 It trains a model per group by `tuskml.connect()`, and after `tuskml install` in a new process by a
 plain connection of DuckDB, in a home directory of its own.

@@ -1,8 +1,8 @@
 """Runs sqllogictest files with an extension: python sqllogic.py EXTENSION FILE...
 
-It knows what `packaging/duckdb-community/test` uses of DuckDB's format: `require`, `load`,
-`statement ok`, `statement error` with a part of the message, and `query` with its columns' types
-and values separated by tabs. The DuckDB is that of the Python that runs it.
+It supports the parts of DuckDB's format that `packaging/duckdb-community/test` uses: `require`,
+`load`, `statement ok`, `statement error` with a part of the message, and `query` with its columns'
+types and values separated by tabs. The DuckDB is that of the Python that runs it.
 """
 
 import re
@@ -16,7 +16,7 @@ import duckdb
 
 
 class Step(NamedTuple):
-    """A command of a file: its words, its SQL, what is expected, and its line number."""
+    """A command of a file: its words, its SQL, the expected result, and its line number."""
 
     words: list[str]
     sql: str
@@ -38,11 +38,11 @@ def steps(text: str) -> Iterator[Step]:
 
 
 class Failure(Exception):
-    """What a step answered in place of what was expected."""
+    """The actual result of a step that failed."""
 
 
 class Runner:
-    """One file's database, and the extension that it requires."""
+    """Runs one file with a database of its own, and the extension that it requires."""
 
     def __init__(self, extension: Path, scratch: str) -> None:
         self.extension, self.scratch = extension, scratch
@@ -67,7 +67,7 @@ class Runner:
             raise Failure(f"{kind!r}, expected require, load, statement or query")
 
     def statement(self, step: Step) -> None:
-        """One that succeeds, or fails with a part of a message."""
+        """Runs a statement that succeeds, or fails with a part of a message."""
         try:
             self.connection.execute(step.sql).fetchall()
         except duckdb.Error as error:
@@ -79,11 +79,11 @@ class Runner:
 
     @staticmethod
     def says(message: str, step: Step) -> bool:
-        """Whether the message has what is expected."""
+        """Returns whether the message contains the expected part."""
         return not step.expected or step.expected[0] in message
 
     def query(self, step: Step) -> None:
-        """One that answers rows."""
+        """Runs a query and compares its rows."""
         rows = self.connection.execute(step.sql).fetchall()
         if any(len(row) != len(step.words[1]) for row in rows):
             raise Failure(f"{len(rows[0])} columns, expected {step.words[1]}")
@@ -107,7 +107,7 @@ def run_file(extension: Path, path: Path) -> list[str]:
 
 
 def main() -> None:
-    """Runs the files, prints what fails, and exits with 1 if anything does."""
+    """Runs the files, prints failures, and exits with 1 if there are any."""
     extension, *files = map(Path, sys.argv[1:])
     said = [line for path in files for line in run_file(extension.resolve(), path)]
     print("\n".join(said), file=sys.stderr)

@@ -7,7 +7,7 @@ from fitting import model_of
 EXACT = ["bgd", "lbfgs", "newton", "newton_cg", "svrg"]
 ALGORITHMS = [*EXACT, "mgd", "sgd", "hogwild", "hogbatch"]
 UNDETERMINED = ("separable", "too few rows", "collinear features")
-"""Where many weights do equally well, or none does best."""
+"""Statuses for which many weights are equally good, or none is best."""
 
 
 def by_group(con, task, features="x", table="t", **options):

@@ -60,7 +60,7 @@ def objective(task, x, y, model, l1=0.0, l2=0.0, class_weight=None):
 
 
 def violation(task, x, y, model, l1=0.0, l2=0.0, class_weight=None, fit_intercept=True):
-    """How far the smallest subgradient is from zero, by weight and then by intercept."""
+    """The distance of the smallest subgradient from zero, by weight and then by intercept."""
     x, w = np.asarray(x, np.longdouble), model.coef.astype(np.longdouble)
     _, slope = losses(task, x @ w + model.intercept, y)
     slope = row_weights(y, class_weight) * slope

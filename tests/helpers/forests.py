@@ -49,14 +49,14 @@ def rows_of(
     classes: bool = False,
     weight: np.ndarray | None = None,
 ) -> Pass:
-    """One group of dense rows; of classes 1 is the positive one."""
+    """One group of dense rows; with classes, 1 is the positive one."""
     kind = "dense float32" if x.dtype == np.float32 else "dense float64"
     groups = block(x, y, kind, segment_rows=97, weight=weight)
     return Pass(groups, int(classes), np.ones(1), None, True, threads)
 
 
 def grown(x: np.ndarray, y: np.ndarray, threads: int = 1, **given: Any) -> Forest:
-    """The trees of one group; weight: (n,), of its rows; categorical: places of features."""
+    """The trees of one group; weight: (n,), of its rows; categorical: indices of features."""
     weight = given.pop("weight", None)
     monotone = given.pop("monotone", None)
     categorical = given.pop("categorical", None)
@@ -100,7 +100,7 @@ def leaves(tree: np.ndarray, x: np.ndarray, sets: np.ndarray = EMPTY) -> np.ndar
 
 
 def margins(forest: Forest, x: np.ndarray) -> np.ndarray:
-    """What the trees say of each row: (n,), or (n, K) of more than two classes."""
+    """The margins of the rows: (n,), or (n, K) of more than two classes."""
     out = np.tile(forest.base, (len(x), 1))
     for number, tree in enumerate(trees_of(forest)):
         out[:, number % len(forest.base)] += tree["value"][leaves(tree, x, forest.sets)]

@@ -1,7 +1,7 @@
-"""Models of every task whose bytes and fields somebody forged, and every call that takes a model.
+"""Models of every task with forged bytes and fields, and every call that takes a model.
 
-Statements are the same text in both databases but for rows with names and how a field is replaced.
-Whatever a forged model holds, a statement ends in rows or in one sentence.
+Statements are the same text in both databases, except for rows with names and the replacement of a
+field. With any forged model, a statement ends in rows or in one sentence.
 """
 
 import json
@@ -45,7 +45,7 @@ MODELS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "topics": ("lda", "NULL", WORDS, {"topics": 2, "max_iter": 3}),
     "numbered topics": ("lda", "NULL", SPARSE, {"topics": 2, "max_iter": 3}),
 }
-"""By name the task, label, features and options of a model."""
+"""The task, label, features and options of models, by name."""
 ROWS = {
     "list": ("ARRAY[1.0, 2.0, 3.0]", "ARRAY[1.0]"),
     "sparse": ("sparse(ARRAY[1, 3], ARRAY[1.0, 2.0])", "sparse(ARRAY[2000000000], ARRAY[1.0])"),
@@ -173,7 +173,7 @@ class Forger:
 
     @staticmethod
     def place_in(payload: bytearray, chosen: random.Random) -> int:
-        """A place in the head, at the border of what follows, or anywhere."""
+        """An index in the head, at a boundary after it, or anywhere."""
         way, n = chosen.random(), max(len(payload) - 1, 0)
         if way < 0.25:
             return min(chosen.randrange(4, HEAD.size), n)

@@ -15,7 +15,7 @@ COUNTED = {
     "iter_value": "counts[3]++; counts[4] += *a1;",
     "writebatch_put": "counts[5]++; counts[6] += a4;",
 }
-"""By function, what is counted of its arguments a0, a1, ... and its result."""
+"""Expressions over the arguments a0, a1, ... and the result that are counted, by function."""
 
 
 def entries() -> list[tuple[str, str, list[str]]]:

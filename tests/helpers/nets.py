@@ -49,7 +49,7 @@ def rules(**given: Any) -> Rules:
 
 
 def rows_of(x: Array, y: Array, threads: int = 1, classes: bool = False) -> Pass:
-    """One group of dense rows; of two classes 1 is the positive one."""
+    """One group of dense rows; with two classes, 1 is the positive one."""
     kind = "dense float32" if x.dtype == np.float32 else "dense float64"
     return Pass(block(x, y, kind, segment_rows=97), int(classes), np.ones(1), None, True, threads)
 
@@ -100,11 +100,11 @@ ACTIVATIONS: tuple[tuple[Callable[[Array], Array], Callable[[Array], Array]], ..
         lambda z: normal(z) + z * np.exp(-(z**2) / 2) / sqrt(2 * pi),
     ),
 )
-"""Each with its derivative."""
+"""Activations, each with its derivative."""
 
 
 def margins(layers: Layers, x: Array, activation: int = 0) -> Array:
-    """What a net says of rows, (n, outputs)."""
+    """The margins of a net, (n, outputs)."""
     for w, b in layers[:-1]:
         x = ACTIVATIONS[activation][0](x @ w.T + b)
     return x @ layers[-1][0].T + layers[-1][1]

@@ -1,4 +1,4 @@
-"""What tests of options try: a value of each, the rows and labels of each task, and trainings."""
+"""Cases for tests of options: a value of each, the rows and labels of each task, and trainings."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -40,7 +40,7 @@ UNION ALL BY NAME
 SELECT -5 AS i, 'nan'::DOUBLE AS a, 1 AS b, 'k1' AS k, 1 AS n, DATE '2024-01-01' AS d, 1 AS g,
        'red' AS words, 1 AS y, 1 AS two, 1 AS whole
 """
-"""The same, and a row with NaN, ids below 0 and a weight below 0: option `invalid` is about it."""
+"""The rows, and one with NaN, ids below 0 and a weight below 0: option `invalid` is about it."""
 FEATURES = {
     LIST: "[a, b, n]",
     SPARSE: "sparse([0, 1 + i % 3], [1 + i % 2, 3])",
@@ -50,7 +50,7 @@ FEATURES = {
     WORDS: "['w' || i % 9, 'v' || i % 4, 'u' || (i * i) % 7]",
     PAIRS: "[i % 12, i * 5 % 31]",
 }
-"""By kind, or by what rows with names have."""
+"""Features by kind, or by the kind of columns in rows with names."""
 SEEN = {
     CATEGORY: {ROW, CATEGORY},
     DATE: {ROW, CATEGORY, DATE},
@@ -86,7 +86,7 @@ VALUES: Mapping[str, Any] = {
     "unpenalized": [1], "unseen": "error", "validation": 0.3,
     "warm_start": {"coef": [0.1, 0.2, 0.3], "intercept": 1.0}, "weight_decay": 0.7,
 }  # fmt: skip
-"""By option a value that it does not have unless given; None: see `value_of`."""
+"""A value for each option that is not its default; None: see `value_of`."""
 BY_TASK: Mapping[str, Mapping[str, Any]] = {
     "lda": {"feature_names": ["one", "two", "three", "four"]},
     "random_forest": {"feature_fraction": 0.9},
@@ -101,7 +101,7 @@ BY_TASK: Mapping[str, Mapping[str, Any]] = {
     "sparse_logistic": {"alpha": 0.4},
 }
 LINEAR = {"algorithm": "bgd", "schedule": "constant"}
-"""The same of all linear models, of values that go together."""
+"""Compatible values of options of all linear models."""
 QUICK: Mapping[str, Mapping[str, Any]] = {
     "gbdt": {
         "trees": 12,
@@ -116,14 +116,16 @@ QUICK: Mapping[str, Mapping[str, Any]] = {
     "elastic_net": {"path": {"length": 6, "folds": 2}},
     "sparse_logistic": {"path": {"length": 6, "folds": 2}},
 }
-"""Options that keep trainings short, unless they are what is tried."""
+"""Options that keep trainings short, unless they are tested."""
 OF_LEVELS = ("max_cat_threshold", "max_cat_to_onehot", "cat_smooth", "cat_l2")
 MORE: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("gbdt", "patience"): {"trees": 60, "learning_rate": 0.9},
     ("mlp", "patience"): {"max_iter": 90, "learning_rate": 0.08},
     ("fm", "patience"): {"max_iter": 60, "learning_rate": 0.05},
 }
-"""What lets an option show, beside what it needs."""
+"""Further options that make the effect of an option visible, in addition to those that it
+requires.
+"""
 NO_WORD_IS_INVALID = ("invalid", WORDS)
 CLASSES = ("logistic", "svm", "squared_hinge", "sparse_logistic")
 OF_COUNTS = ("poisson", "negative_binomial")
@@ -131,7 +133,7 @@ NOT_COMPARED = ("seconds", "options", "payload", "store")
 
 
 def choices(option: Option) -> list[str]:
-    """The names that an option chooses from, but for its default."""
+    """The names that an option chooses from, except its default."""
     names = [part.strip("' ") for part in option.kind.allowed.replace(" or ", ", ").split(",")]
     return [name for name in names if name != option.default]
 
@@ -145,7 +147,7 @@ def value_of(task: str, option: Option) -> Any:
 
 @dataclass(frozen=True)
 class Try:
-    """An option that is given beside some others, to a task with features of a kind."""
+    """An option in combination with others, for a task with features of a kind."""
 
     task: str
     kind: str
@@ -181,7 +183,7 @@ class Try:
 
     @property
     def levels(self) -> bool:
-        """Whether some features are numbers of levels."""
+        """Returns whether some features are numbers of levels."""
         by_name = self.kind in (CATEGORY, DATE)
         native = self.beside.get("category_encoding", "native") == "native"
         return (by_name and native) or (self.kind == LIST and "categorical" in self.beside)
@@ -194,7 +196,7 @@ class Try:
 
 
 def besides(option: Option, task: str) -> Iterator[dict[str, Any]]:
-    """Other options, beside which one may act: none, and those that its cases name."""
+    """Other options with which one may act: none, and those that its conditions name."""
     seen: list[dict[str, Any]] = [{}]
     table = learner_of(task_named(task)).options.by_name
     for case in option.acts:
@@ -213,7 +215,9 @@ def besides(option: Option, task: str) -> Iterator[dict[str, Any]]:
 
 
 def tries(task: str, kinds: Iterator[str] | tuple[str, ...] = tuple(FEATURES)) -> Iterator[Try]:
-    """Each option of a task with each kind of features, beside what it needs."""
+    """Yields each option of a task with each kind of features, and the options that it
+    requires.
+    """
     for option in learner_of(task_named(task)).options.by_name.values():
         for beside in besides(option, task):
             for kind in kinds:
@@ -227,7 +231,7 @@ def tasks() -> list[str]:
 
 
 def holds(one: Try, case: Acts, value: Any) -> bool:
-    """Whether a case of the table has an option, beside what is tried."""
+    """Returns whether the condition of an option holds in a case."""
     table = learner_of(task_named(one.task)).options.by_name
     given = {**{name: option.default for name, option in table.items()}, **one.base()}
     given[one.option] = value
@@ -245,7 +249,7 @@ Model = dict[str, Any]
 
 
 def trained(con: duckdb.DuckDBPyConnection, one: Try, options: Mapping[str, Any]) -> Model | str:
-    """The model without what says how it was made, or why there is none."""
+    """The model without the fields on its making, or the reason why there is none."""
     given = json.dumps(options).replace("'", "''")
     weight = ", sign(i)" if one.rows == "spoiled" and one.task != "lda" else ""
     call = f"train_model('{one.task}', {one.label}, {FEATURES[one.kind]}, '{given}'{weight})"

@@ -43,7 +43,7 @@ LOGIT = {
 
 @contextmanager
 def own_things():
-    """Forgets at the end what was registered inside."""
+    """Unregisters custom objects at the end."""
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Tasks of a user's own, registered for each test of a module, and rows for them."""
+"""Custom tasks, registered for each test of a module, and rows for them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Well and ill conditioned problems, and what an optimum of one is."""
+"""Well and ill conditioned problems, and tests of an optimum."""
 
 import numpy as np
 import pytest

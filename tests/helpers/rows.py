@@ -22,7 +22,7 @@ HEADER = np.dtype(
     ]
 )
 ROOM = 3
-"""Rows and entries that each segment has room for beyond its own; what lies there is rubbish."""
+"""Rows and entries of unused room in each segment, which has random content."""
 
 
 class Groups(np.ndarray):
@@ -94,7 +94,7 @@ def block(x, y, kind="dense float64", segment_rows=1000, dim=None, weight=None):
 
 
 def extras_of(weight):
-    """What a group's rows have beside their labels."""
+    """The extras of a group's rows."""
     return 0 if weight is None else WEIGHTS
 
 
@@ -125,11 +125,13 @@ def rows_pass(groups, task="linear", class_weight=None, smoothing=0.0, threads=1
 
 @functools.cache
 def database():
-    """A database of its own."""
+    """A new database."""
     return tuskml.connect()
 
 
 def account():
-    """The address of its account, for kernels that copy rows; C's `database` begins with it."""
+    """The address of its account, for kernels that copy rows; the first field of C's
+    `database`.
+    """
     ((found,),) = database().execute("SELECT _tusk_account()").fetchall()
     return ctypes.c_void_p.from_address(found).value

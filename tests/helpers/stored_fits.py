@@ -60,7 +60,7 @@ def working(root, name="ads"):
 
 @contextmanager
 def at_epoch(number: int, action: Callable[[], object]) -> Iterator[None]:
-    """Does something once a training has done so many epochs."""
+    """Calls `action` once a training has finished epoch `number`."""
 
     def listener(event: events.Event) -> None:
         if event.iteration == number:

@@ -1,4 +1,4 @@
-"""Ratings, factorizations of them in memory and in a store, and what such a model consists of."""
+"""Ratings, factorizations of them in memory and in a store, and the parts of such a model."""
 
 import json
 import re
@@ -44,7 +44,7 @@ def in_store(root, arrays, name="films", **options):
 
 
 def vectors(root, models):
-    """All vectors of a stored model, by way of its sealed file."""
+    """All vectors of a stored model, from its sealed file."""
     users, items, width = map(int, models.classes.values)
     with root.open(models.store.pool[0]) as sealed:
         assert sealed.dimension == (users + items) * width

@@ -4,7 +4,7 @@ import numpy as np
 from fitting import losses
 
 SPARSE_INTERCEPT = 0.01
-"""By how much the intercept of sparse rows is damped, as in scikit-learn's SGD."""
+"""The damping of the intercept of sparse rows, as in scikit-learn's SGD."""
 
 
 def sparse_rows(rng, n, d, mean=6, task="linear", empty=0.1):
@@ -51,7 +51,7 @@ class Reference:
             self.shrink(self.key_of == key, key)
 
     def epoch(self, done):
-        """One epoch; returns the sum of losses, each before its batch's update."""
+        """Runs one epoch; returns the sum of losses, each before its batch's update."""
         total = seen = 0
         for begin, end, keys in self.chunks:
             self.settle(keys)

@@ -1,4 +1,4 @@
-"""A model of topics as bytes, which is what its payload has: written by `native/topics/write.cpp`.
+"""A model of topics as the bytes of its payload, written by `native/topics/write.cpp`.
 
 Little-endian. Each section begins at a multiple of 8 bytes, and zeros fill the gaps. No 8 bytes
 are a NaN, so that the bytes may pass as doubles.
@@ -61,7 +61,7 @@ class Topics:
 
     @property
     def listed(self) -> NDArray[np.int64]:
-        """How many topics each word has, (V,)."""
+        """The number of topics of each word, (V,)."""
         starts = self.starts.astype(np.int64)
         return starts[1:] - starts[:-1]
 
@@ -74,7 +74,9 @@ class Topics:
 
 
 def read(blob: NDArray[np.uint8]) -> Topics:
-    """A model from its bytes. ValueError for another version, or a length that does not fit."""
+    """A model from its bytes. Raises ValueError for another version, or a length that does not
+    fit.
+    """
     given = np.ascontiguousarray(blob).view(np.uint8)
     if given.size < HEAD.itemsize or given[:4].view("<u4")[0] != VERSION:
         raise ValueError(f"the bytes are no model of topics of version {VERSION}")

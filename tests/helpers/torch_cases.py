@@ -1,4 +1,4 @@
-"""Nets for which PyTorch's losses were recorded; read by the test and by what recorded them.
+"""Nets with recorded losses of PyTorch; read by the test and by the recording program.
 
 python tests/helpers/torch_cases.py FILE writes the losses of 50 steps of each, by PyTorch.
 """
@@ -53,7 +53,7 @@ def layers(random: np.random.Generator, sizes: list[int]) -> list[tuple[np.ndarr
 
 
 def linear(weights: np.ndarray, biases: np.ndarray) -> Any:
-    """PyTorch's layer that begins with these."""
+    """A layer of PyTorch with these initial weights."""
     import torch
 
     layer = torch.nn.Linear(weights.shape[1], weights.shape[0])

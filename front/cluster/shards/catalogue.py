@@ -1,4 +1,4 @@
-"""Which groups there are, how many rows they have, and which files hold them."""
+"""The groups, their numbers of rows, and the files that hold them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,9 +17,10 @@ FILE = "tusk_file"
 
 @dataclass(frozen=True)
 class Shard:
-    """A file of rows. checksum: SHA-256 as hexadecimal digits; where it is not known, modified is
-    when the file was last changed, in nanoseconds; of a file that is not this machine's, footer is
-    a digest of what its Parquet footer says of each column of each row group."""
+    """A file of rows. checksum: SHA-256 as hexadecimal digits; if it is not known, modified is
+    the time of the file's last change, in nanoseconds; for a remote file, footer is a digest
+    of the Parquet footer's facts on each column of each row group.
+    """
 
     path: str
     bytes: int
@@ -30,7 +31,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Group:
-    """A group: its key, its number of rows, and the shards that hold them, by place."""
+    """A group: its key, its number of rows, and the shards that hold them, by index."""
 
     key: Key
     rows: int
@@ -51,8 +52,8 @@ def catalogue_of(
 ) -> Catalogue:
     """Reads the catalogue from the manifest next to the files, or from the columns of the keys.
 
-    files: as the caller gave them; source: what follows FROM; keys: names and SQL; without any,
-    all rows are one group, whose key is (). DataError where a shard of the manifest is missing.
+    files: the caller's; source: the SQL after FROM; keys: names and SQL; without any, all rows are
+    one group, whose key is (). Raises DataError if a shard of the manifest is missing.
     """
     manifest = manifest_beside(database, files, [sql for _, sql in keys])
     if manifest is not None:
@@ -79,7 +80,7 @@ def manifest_beside(
 
 
 def remote_manifest(database: DuckDB, folder: str) -> Manifest | None:
-    """The same of a folder that DuckDB reads; None where it has none or cannot read it."""
+    """The manifest of a folder that DuckDB reads; None if it has none or cannot read it."""
     file = database.text(f"{folder}/{NAME}")
     try:
         found = database.fetch(f"SELECT content FROM read_text({file})")
@@ -95,7 +96,9 @@ def as_one_group(found: Catalogue) -> Catalogue:
 
 
 def of_manifest(database: DuckDB, manifest: Manifest) -> Catalogue:
-    """What a manifest says. DataError for a shard that is missing or has another size."""
+    """The catalogue of a manifest. Raises DataError for a shard that is missing or has another
+    size.
+    """
     there = sizes_of(database, manifest)
     more = sorted(set(there) - {shard.file for shard in manifest.shards})
     if more:
@@ -128,7 +131,7 @@ def sizes_of(database: DuckDB, manifest: Manifest) -> dict[str, int | None]:
 
 
 def damaged(path: str) -> str:
-    """Makes the error for a shard that is not what the manifest says."""
+    """The error for a shard that differs from the manifest."""
     return (
         f"the shard {path} is damaged, its checksum is not the manifest's: restore it, or write "
         "the shards again with tuskml split"
@@ -138,7 +141,7 @@ def damaged(path: str) -> str:
 def of_files(
     database: DuckDB, files: Sequence[str], source: str, keys: Sequence[str]
 ) -> Catalogue:
-    """As one query finds them, which reads the columns of the keys."""
+    """The catalogue from one query, which reads the columns of the keys."""
     listed = ", ".join(map(database.text, files))
     relation = f"read_parquet([{listed}], filename = '{FILE}') AS source"
     if not keys:
@@ -186,8 +189,7 @@ LOOKED_AT = "SELECT size, epoch_ns(last_modified::TIMESTAMP_NS) FROM read_blob({
 
 
 def remote_shard(database: DuckDB, path: str) -> Shard:
-    """A file of an object store or the like: its size and time where they are known, and what its
-    footer says."""
+    """A remote file: its size and time if known, and the facts of its footer."""
     file = database.text(path)
     try:
         size, modified = database.fetch(LOOKED_AT.format(file=file))[0]

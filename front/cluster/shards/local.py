@@ -17,7 +17,7 @@ class LocalFolder:
         self.folder = folder
 
     def refuse_taken(self, replace: bool) -> None:
-        """DataError where the shards have no place."""
+        """Raises DataError if the folder cannot be made or replaced."""
         folder = self.folder
         if not folder.absolute().parent.is_dir():
             raise DataError(f"into is {str(folder)!r}, in a folder that does not exist")
@@ -42,7 +42,7 @@ class LocalFolder:
         """A shard is complete, and stays where it is."""
 
     def complete(self, manifest: Manifest) -> Manifest:
-        """Writes the manifest, and gives the folder its name; what had it goes."""
+        """Writes the manifest, and gives the folder its name; replaces an existing one."""
         partial = manifest.write().parent
         old = partial.with_name(f"{partial.name}-old")
         if self.folder.exists():

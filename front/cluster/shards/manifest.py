@@ -19,8 +19,9 @@ CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class ShardFile:
-    """One file. sha256: of its bytes, as hexadecimal digits; statistics: by column with numbers
-    {"min", "max", "nulls"}, as Parquet's row groups have them."""
+    """One file. sha256: of its bytes, as hexadecimal digits; statistics: by column with
+    numbers {"min", "max", "nulls"}, as in Parquet's row groups.
+    """
 
     file: str
     rows: int
@@ -31,8 +32,9 @@ class ShardFile:
 
 @dataclass(frozen=True)
 class GroupRows:
-    """One group. key: DuckDB's text of each key's value, None for NULL; bytes: its share of its
-    shards' bytes, by rows; shards: places in the list of shards."""
+    """One group. key: DuckDB's text of each key's value, None for NULL; bytes: its share of
+    its shards' bytes, by rows; shards: indices in the list of shards.
+    """
 
     key: tuple[str | None, ...]
     rows: int
@@ -42,10 +44,10 @@ class GroupRows:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What `tuskml.split` wrote. Shards are sorted by the keys, NULL last.
+    """The result of `tuskml.split`. Shards are sorted by the keys, NULL last.
 
-    folder: where the shards lie, a text where it is not on this machine; group_by, key_types:
-    names and DuckDB's types of the keys, which are columns of the shards.
+    folder: that of the shards, a text if it is not on this machine; group_by, key_types: names and
+    DuckDB's types of the keys, which are columns of the shards.
     """
 
     folder: Path | str
@@ -71,7 +73,7 @@ class Manifest:
         return f"{self.folder}/*.parquet"
 
     def moved(self, folder: Path | str) -> "Manifest":
-        """The same, of a folder that has been given this name."""
+        """Returns the manifest with another name of the folder."""
         return replace(self, folder=folder)
 
     def write(self) -> Path:
@@ -85,7 +87,7 @@ class Manifest:
 
 
 def refuse_existing(folder: str, has_manifest: bool, replace: bool) -> None:
-    """DataError where a folder that is there must not become one of new shards."""
+    """Raises DataError if a folder that is there must not become one of new shards."""
     if not has_manifest:
         raise DataError(
             f"into is {folder!r}, which exists and is not a folder of shards: expected a new "
@@ -99,7 +101,9 @@ def refuse_existing(folder: str, has_manifest: bool, replace: bool) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest of a folder; None where it has none. DataError for one that is damaged."""
+    """The manifest of a folder; None where it has none. Raises DataError for one that is
+    damaged.
+    """
     path = folder / NAME
     try:
         text = path.read_text(encoding="utf-8")
@@ -111,7 +115,7 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def parsed(folder: Path | str, text: str) -> Manifest:
-    """The manifest of a folder by its text. DataError for one that is damaged."""
+    """The manifest of a folder by its text. Raises DataError for one that is damaged."""
     path = f"{folder}/{NAME}"
     content = checked(path, text)
     if content.get("format") != FORMAT:
@@ -134,7 +138,7 @@ def parsed(folder: Path | str, text: str) -> Manifest:
 
 
 def checked(path: str, text: str) -> dict[str, Any]:
-    """The content, which is what was written. DataError where it is not."""
+    """The content, verified by its checksum. Raises DataError if it was changed."""
     try:
         content: dict[str, Any] = json.loads(text)
         if content.pop("sha256") != digest_of(content):

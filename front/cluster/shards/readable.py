@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from tuskml.api.asked import Training
+from tuskml.api.call import Training
 from tuskml.cluster.shards.catalogue import Catalogue, catalogue_of
 from tuskml.cluster.shards.temporary import temporary_shards
 from tuskml.databases.duckdb import DuckDB

@@ -20,14 +20,14 @@ def is_remote(path: str) -> bool:
 
 
 class RemoteFolder:
-    """One folder, which need not be there. Raises DataError where the storage refuses."""
+    """One folder, which may be missing. Raises DataError for errors of the storage."""
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
         self.files = files_of(self.url)
 
     def refuse_taken(self, replace: bool) -> None:
-        """DataError where the shards have no place."""
+        """Raises DataError if the folder cannot be made or replaced."""
         names = self.names()
         if names:
             refuse_existing(self.url, NAME in names, replace)
@@ -79,7 +79,7 @@ class RemoteFolder:
 
 
 def files_of(url: str) -> Any:
-    """The file system of fsspec that a path names. DataError where there is none."""
+    """The file system of fsspec for a path. Raises DataError if there is none."""
     name = url.split("://", 1)[0]
     try:
         import fsspec

@@ -21,17 +21,17 @@ from tuskml.cluster.shards.writing import Writing
 from tuskml.databases.connection import connect
 from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
-from tuskml.databases.keeping import keep_file
-from tuskml.databases.opening import opened
+from tuskml.databases.opening import open_database
+from tuskml.databases.results import keep_file
 from tuskml.databases.sources import Rows, Source, listed, rows_of, scope_of
 from tuskml.errors import DataError, OptionError, TuskError
-from tuskml.text.calls import explained
+from tuskml.text.calls import with_clear_errors
 from tuskml.text.expressions import quoted
 
 SHARD_BYTES = 25_000_000
 
 
-@explained
+@with_clear_errors
 def split(
     connection: object,
     *,
@@ -65,7 +65,7 @@ def split(
     folder = RemoteFolder(str(into)) if is_remote(str(into)) else LocalFolder(Path(into))
     folder.refuse_taken(replace)
     with (
-        opened(connection) as given,
+        open_database(connection) as given,
         rows_of(given, source) as rows,
         local(given, *keyed(given, rows, group_by)) as (database, query, keys),
         sorted_table(database, query, keys) as table,

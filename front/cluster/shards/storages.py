@@ -1,8 +1,8 @@
 """File systems of fsspec that DuckDB reads shards from, on this machine and on workers.
 
 A caller registers one with DuckDB, as `con.register_filesystem(fsspec.filesystem("s3"))`. Workers
-register the one of the same name, with what fsspec finds there: its configuration files, and
-variables of the environment. So no key and no secret of a storage travels or is logged.
+register the one of the same name, with the settings that fsspec finds there: its configuration
+files, and environment variables. So no key and no secret of a storage travels or is logged.
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,9 @@ def storages(connection: duckdb.DuckDBPyConnection, paths: Iterable[str]) -> lis
 
 
 def register(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) -> None:
-    """Registers those that a connection has not. ExtensionError for one that cannot be made."""
+    """Registers missing file systems with a connection. Raises ExtensionError for one that
+    cannot be made.
+    """
     there = set(connection.list_filesystems())
     for name in names:
         if name in there:

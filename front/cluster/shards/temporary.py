@@ -1,8 +1,9 @@
 """Shards that last as long as a training: the rows of a table or a query, for its workers.
 
-A process that is killed cannot remove its folder, so the next one that makes a folder there does.
-A file in each folder is locked by the process that made it, and the system ends the lock with that
-process. A lock may not be seen from another host, so folders of other hosts are left alone.
+A killed process cannot remove its folder, so the next one that makes a folder there removes it. A
+file in each folder is locked by the process that made it, and the system releases the lock with
+that process. A lock may not be visible from another host, so folders of other hosts are left
+alone.
 """
 
 import fcntl
@@ -31,17 +32,17 @@ HOST = Path("/proc/sys/kernel/random/boot_id")
 def temporary_shards(database: DuckDB, query: str, keys: Sequence[str]) -> Iterator[str | None]:
     """Writes a query's rows as shards by these of its columns, and removes them at the end.
 
-    Yields what `read_parquet` takes, or None for a query without rows. DataError where the shards
-    have no place.
+    Yields the argument of `read_parquet`, or None for a query without rows. Raises DataError if
+    the shards cannot be written.
     """
     with temporary_folder(os.environ.get(FOLDER) or None) as folder:
-        yield written(database, query, keys, folder)
+        yield write_shards(database, query, keys, folder)
 
 
 @contextmanager
 def temporary_folder(parent: str | None = None) -> Iterator[Path]:
-    """A new folder, which is removed at the end, by default among the temporary ones of this
-    machine. DataError where it cannot be made.
+    """A new folder, which is removed at the end, by default in the temporary folder of this
+    machine. Raises DataError if it cannot be made.
     """
     remove_left(Path(parent or gettempdir()))
     try:
@@ -58,7 +59,9 @@ def temporary_folder(parent: str | None = None) -> Iterator[Path]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Holds the folder's lock, where the file system has locks; else nobody else removes it."""
+    """Holds the folder's lock, if the file system has locks; otherwise no other process
+    removes it.
+    """
     new, held = folder / f"{LOCK}-new", -1
     with suppress(OSError):
         held = os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -81,7 +84,7 @@ def remove_left(parent: Path) -> None:
 
 
 def remove_if_left(folder: Path) -> None:
-    """Removes one of them. OSError where it is another's, or its process lives."""
+    """Removes one of them. Raises OSError if it is another's, or its process lives."""
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         return
@@ -94,7 +97,7 @@ def remove_if_left(folder: Path) -> None:
         os.close(held)
 
 
-def written(database: DuckDB, query: str, keys: Sequence[str], folder: Path) -> str | None:
+def write_shards(database: DuckDB, query: str, keys: Sequence[str], folder: Path) -> str | None:
     """The glob of the shards; None for a query without rows."""
     with sorted_table(database, query, keys) as table:
         if not database.fetch(f"SELECT 1 FROM {table} LIMIT 1"):

@@ -17,7 +17,7 @@ ROW_GROUP = 20_480
 FIRST_ROWS = 50_000
 """Rows of a shard before it is known how many bytes a row has."""
 FULL = 0.9
-"""How full a shard is meant to be, since rows differ in bytes."""
+"""The target size of a shard as a share of the limit, since rows differ in bytes."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Range:
 
 
 class Writing:
-    """One table, whose rows are in the order of the keys, into one folder."""
+    """Writes one table, whose rows are in the order of the keys, into one folder."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Writing:
         limit: int,
         taken: Callable[[Path], None] = lambda path: None,
     ) -> None:
-        """taken: is given each shard's file when it is complete and described."""
+        """taken: called with each shard's file when it is complete and described."""
         self.database, self.table, self.folder, self.limit = database, table, folder, limit
         self.taken = taken
         self.keys = tuple(keys)
@@ -58,17 +58,17 @@ class Writing:
         if not groups:
             raise DataError("source has no rows, expected some to split")
         self.base: int = groups[0][-1]
-        """Row number of the first row: not 0 in a transaction that has made the table."""
+        """Number of the first row: not 0 in a transaction that has made the table."""
         self.groups = [(*key, n, first - self.base) for *key, n, first in groups]
         self.ends: list[int] = [first + n for *_, n, first in self.groups]
-        """Where each group's rows end."""
+        """The end of each group's rows."""
         self.types: tuple[str, ...] = ()
         if keys:
             columns = database.columns(f"SELECT {by} FROM {table}")
             self.types = tuple(kind for _, kind in columns)
 
     def manifest(self) -> Manifest:
-        """Writes all shards; what they and the groups are."""
+        """Writes all shards; returns their manifest."""
         ranges: list[Range] = []
         shards: list[ShardFile] = []
         for rows, size in self.written():

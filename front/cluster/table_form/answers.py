@@ -51,7 +51,7 @@ def texts(column: "pa.Array") -> Names:
 
 
 def pooled(values: Sequence[Any], kind: Callable[[Any], Any]) -> tuple[tuple[Any, ...], Any]:
-    """The different values, and the place of each, -1 for None."""
+    """The distinct values, and the index of each, -1 for None."""
     places: dict[Any, int] = {}
     code = [-1 if one is None else places.setdefault(kind(one), len(places)) for one in values]
     return tuple(places), np.array(code, np.int32)
@@ -87,4 +87,4 @@ COLUMNS: dict[str, Callable[[Any], Any]] = {
     "COUNT": count,
     "TRUTH": truth,
 }
-"""By kind of a field, what a trainer has of it."""
+"""Functions that read a field, by its kind."""

@@ -1,4 +1,4 @@
-"""What a statement of `clustered.py` does while it runs: it trains, and returns its groups."""
+"""The training within a statement of `statement.py`: it trains, and returns its groups."""
 
 import json
 import threading
@@ -11,9 +11,9 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.api.asked import Training, Where
-from tuskml.cluster.clustered import answers_of
+from tuskml.api.call import ExecutorChoice, Training
 from tuskml.cluster.table_form.answers import models_of
+from tuskml.cluster.training import answers_of
 from tuskml.databases.connection import ensure_macros
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.duckdb_rounds import Unloaded
@@ -27,29 +27,29 @@ from tuskml.model.execution import Execution
 
 LOOK_SECONDS = 0.05
 FAILED = "!"
-"""With which an answer begins that says why there are no models."""
+"""The first character of an answer that gives the reason why there are no models."""
 
 
 @dataclass
 class Running:
     """One statement, which may run more than once.
 
-    account: of its database; seen: SQL of the number that the statement gives for the rows that it
-    sees, None for files; models: the handle of the models that it takes.
+    account: of its database; seen: SQL of the hash of the rows that the statement sees, None for
+    files; models: the handle of the models that it takes.
     """
 
     account: int
-    where: Where
+    where: ExecutorChoice
     training: Training
     seen: str | None
     models: str = field(default_factory=new_handle)
 
     def train(self, groups: NDArray[np.void], memory: int) -> str:
         """Trains all groups, or the one without a key. Returns as JSON of each its keys as text,
-        its number, and the label by which its model is asked for, null for a group without a
-        usable row. Where the training fails, returns FAILED and the reason.
+        its number, and the label that selects its model, null for a group without a usable row. If
+        the training fails, returns FAILED and the reason.
 
-        groups: of one row, whose label is the number of the rows that the statement sees.
+        groups: of one row, whose label is the hash of the rows that the statement sees.
         """
         try:
             return self.trained(float(first_labels(groups)[0]))
@@ -59,7 +59,7 @@ class Running:
             return f"{FAILED}{error}"
 
     def trained(self, seen: float) -> str:
-        """The same; seen: that number."""
+        """Trains; seen: the hash of the rows."""
         with cursor_of(self.account) as cursor:
             if cursor is None:
                 raise TuskError("the database was closed")
@@ -83,7 +83,7 @@ class Running:
         )
 
     def answers(self, cursor: duckdb.DuckDBPyConnection, seen: float) -> Any:
-        """What workers answer, as `answers_of` has it."""
+        """The workers' answers, as `answers_of` returns them."""
         database = Unloaded(cursor)
         ensure_macros(cursor)
         with one_transaction(database):
@@ -91,7 +91,7 @@ class Running:
             return answers_of(database, self.training, self.where)
 
     def refuse_other_rows(self, database: DuckDB, seen: float) -> None:
-        """DataError unless this connection sees the rows that the statement sees."""
+        """Raises DataError unless this connection sees the rows that the statement sees."""
         if self.seen is None:
             return
         ((here,),) = database.fetch(f"SELECT {self.seen} FROM {self.training.source.sql}")
@@ -109,7 +109,7 @@ def described(key: tuple[Any, ...], number: int, label: float | None) -> dict[st
 
 
 def telling(models: Models, estimated: Execution) -> Models:
-    """The models, whose plans that are texts, and not JSON, say what a cluster takes too."""
+    """The models, whose plans that are texts, and not JSON, include the time on a cluster."""
     pool = tuple(
         plan if plan.startswith("{") else f"{plan}\n\n{estimated}" for plan in models.plan.pool
     )
@@ -118,7 +118,7 @@ def telling(models: Models, estimated: Execution) -> Models:
 
 @contextmanager
 def one_transaction(database: DuckDB) -> Iterator[None]:
-    """All reads within see the same rows. All writes are rolled back at the end."""
+    """Runs all reads within on the same rows. Rolls back all writes at the end."""
     database.fetch("BEGIN TRANSACTION")
     try:
         yield

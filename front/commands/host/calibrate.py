@@ -37,7 +37,7 @@ def grammar(made: Parser) -> None:
     add_json(made, "print what was measured as one JSON object")
 
 
-def show_calibration(given: argparse.Namespace) -> None:
+def show_calibration(args: argparse.Namespace) -> None:
     """Measures, saves and prints."""
     from tuskml.api import reading_seconds
     from tuskml.learners.machine.constants import host_file, save
@@ -49,7 +49,7 @@ def show_calibration(given: argparse.Namespace) -> None:
         if told:
             print(f"measuring {part}", file=sys.stderr)
 
-    reading = reading_seconds.measured(tell, given.postgres)
+    reading = reading_seconds.measure(tell, args.postgres)
     measured: dict[str, Any] = {}
     for learner in learners():
         found = learner.facts.calibrate(tell)
@@ -57,11 +57,11 @@ def show_calibration(given: argparse.Namespace) -> None:
             reading[name] |= seconds
         measured |= found
     measured["reading"] = reading
-    if given.refine:
+    if args.refine:
         measured = measured | {"refine": True}
-    path = given.output or host_file()
+    path = args.output or host_file()
     save(measured, path)
-    if given.json:
+    if args.json:
         print(json.dumps(measured | {"file": str(path)}))
         return
     each = measured["passes"]["gradient"]["dense float32"]

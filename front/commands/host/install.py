@@ -47,14 +47,14 @@ def grammar(command: Parser) -> None:
     add_json(command, "print the statements and what was noted as one JSON object")
 
 
-def run(given: argparse.Namespace) -> None:
-    """Prints the statement that loads the extension, or what would be noted."""
-    if given.note:
+def run(args: argparse.Namespace) -> None:
+    """Prints the statement that loads the extension, or the planned changes."""
+    if args.note:
         print(note(), end="")
-    elif given.remove:
-        remove(given.dry_run, given.json)
+    elif args.remove:
+        remove(args.dry_run, args.json)
     else:
-        install(tuple(map(checked, given.versions)), given.dry_run, given.json)
+        install(tuple(map(checked, args.versions)), args.dry_run, args.json)
 
 
 def checked(version: str) -> str:
@@ -84,7 +84,7 @@ def install(versions: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
 
 
 def changes(user: trust.Repository, versions: tuple[str, ...]) -> Iterator[str]:
-    """What `install` changes, a line each."""
+    """Describes the changes of `install`, one per line."""
     own, platform = trust.looked_for()
     yield f"{user.pinned}: DuckDB trusts what the key {trust.fingerprint()} signed"
     for version in (own, *versions):
@@ -94,13 +94,13 @@ def changes(user: trust.Repository, versions: tuple[str, ...]) -> Iterator[str]:
 
 
 def noted() -> Iterator[str]:
-    """Where the notes are."""
+    """Describes the notes, one per line."""
     for path in notes():
         yield f"{path}: training uses {sys.executable}"
 
 
 def say(lines: Iterator[str], dry_run: bool) -> None:
-    """Prints what changes, before it does."""
+    """Prints the changes, before they are made."""
     print("would change:" if dry_run else "changing:", file=sys.stderr)
     for line in lines:
         print(f"  {line}", file=sys.stderr, flush=True)
@@ -128,7 +128,9 @@ def remove(dry_run: bool, as_json: bool) -> None:
 
 
 def notes() -> list[Path]:
-    """Where the extension looks for the note: next to its file, then in the user's data folder."""
+    """The paths where the extension searches for the note: next to its file, then in the
+    user's data folder.
+    """
     return [extension_path().with_name(trust.NOTE), trust.of_user().prefix.with_name(trust.NOTE)]
 
 

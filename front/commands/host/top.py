@@ -47,13 +47,13 @@ def grammar(made: Parser) -> None:
     add_json(made, "print the list as one JSON value")
 
 
-def show_trainings(given: argparse.Namespace) -> None:
+def show_trainings(args: argparse.Namespace) -> None:
     """Prints the list."""
     while True:
-        print(listed(json_wanted=given.json), flush=True)
-        if given.every is None:
+        print(listed(json_wanted=args.json), flush=True)
+        if args.every is None:
             return
-        time.sleep(max(given.every, 0.1))
+        time.sleep(max(args.every, 0.1))
 
 
 def listed(json_wanted: bool) -> str:

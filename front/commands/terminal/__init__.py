@@ -1,1 +1,1 @@
-"""What the commands share: grammar, arguments, prompt, progress bar, Ctrl-C."""
+"""Shared by the commands: grammar, arguments, prompt, progress bar, Ctrl-C."""

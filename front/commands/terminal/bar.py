@@ -21,7 +21,7 @@ READ = re.compile(r"train_model: (\d+) rows read")
 
 @contextmanager
 def bar(groups: int | None = None, label: str = "training") -> Iterator[None]:
-    """Shows what trains inside, to a person."""
+    """Shows the progress of trainings inside."""
     if not sys.stderr.isatty():
         yield
         return
@@ -31,7 +31,7 @@ def bar(groups: int | None = None, label: str = "training") -> Iterator[None]:
 
 @contextmanager
 def training_bar(database: Database, groups: int | None = None) -> Iterator[None]:
-    """The same for a training in either database; PostgreSQL does not report groups."""
+    """Shows the progress of a training in either database; PostgreSQL does not report groups."""
     if not isinstance(database, Postgres):
         with bar(groups):
             yield
@@ -44,7 +44,7 @@ def training_bar(database: Database, groups: int | None = None) -> Iterator[None
 
 @contextmanager
 def notices(connection: "psycopg.Connection") -> Iterator[None]:
-    """Shows what the server last reported, rows or an iteration, about once a second."""
+    """Shows the server's latest report, rows or an iteration, about once a second."""
     with tqdm(desc="training", bar_format="{desc}: {elapsed}{postfix}", ncols=80) as shown:
 
         def show(notice: "psycopg.errors.Diagnostic") -> None:

@@ -1,8 +1,8 @@
-"""Ctrl-C for the command line: it ends a training however early it comes.
+"""Ctrl-C for the command line: it ends a training at any time.
 
-A signal that arrives after a statement began and before its training did is nobody's: Python's
-handlers run between bytecodes of the main thread, which waits in the database, and the training
-does not watch signals yet.
+A signal that arrives after the start of a statement and before that of its training is otherwise
+lost: Python's handlers run between bytecodes of the main thread, which waits in the database, and
+the training does not watch signals yet.
 """
 
 import os
@@ -16,7 +16,7 @@ SECONDS = 0.1
 
 @contextmanager
 def ends_trainings() -> Iterator[None]:
-    """Within it a SIGINT cancels all trainings, those that begin later too; else as ever."""
+    """Within it a SIGINT cancels all trainings, later ones too; then restores the handler."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

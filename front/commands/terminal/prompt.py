@@ -21,9 +21,9 @@ was typed. Ctrl-D, exit or \\q leaves."""
 
 
 def prompt(execute: Callable[[str, str], Iterator[Result]], as_json: bool = False) -> None:
-    """Reads statements and prints what they return, until the end of input.
+    """Reads statements and prints their results, until the end of input.
 
-    execute: runs a script of a name. An error is printed, and the prompt goes on.
+    execute: runs a named script. An error is printed, and the prompt continues.
     """
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401, edits the line and remembers those before
@@ -45,7 +45,9 @@ def prompt(execute: Callable[[str, str], Iterator[Result]], as_json: bool = Fals
 
 
 def statements() -> Iterator[str]:
-    """What is typed, each time it ends with a semicolon, or is one of the prompt's own words."""
+    """The typed text, yielded each time it ends with a semicolon, or is one of the prompt's
+    own words.
+    """
     text = ""
     while True:
         try:
@@ -86,7 +88,7 @@ def complete(text: str) -> bool:
 
 @contextlib.contextmanager
 def unwatched() -> Iterator[None]:
-    """Within it Ctrl-C is the prompt's own: it must not cancel trainings that begin later."""
+    """Within it Ctrl-C belongs to the prompt: it must not cancel later trainings."""
     before = signal.set_wakeup_fd(-1)
     try:
         yield

@@ -20,7 +20,7 @@ from tuskml.text.expressions import QUOTED, renamed, split, unquoted
 
 
 def add_database(command: argparse.ArgumentParser) -> None:
-    """Where rows lie."""
+    """Adds the argument of the database."""
     text = "a DuckDB file, :memory:, or a URL such as postgresql://user@host/name"
     files(command.add_argument("database", metavar="DATABASE", help=text))
 
@@ -35,7 +35,7 @@ def add_source(command: argparse.ArgumentParser) -> None:
 
 
 def add_training(command: argparse.ArgumentParser) -> None:
-    """All that a training is asked for by."""
+    """Adds all arguments of a training."""
     add = command.add_argument
     add_database(command)
     tasks = [*TASKS, ANY_TASK]
@@ -54,14 +54,14 @@ def add_training(command: argparse.ArgumentParser) -> None:
 
 
 def add_into(command: argparse.ArgumentParser, text: str) -> None:
-    """Where results are kept."""
+    """Adds the options of where results are stored."""
     files(command.add_argument("--into", metavar="TABLE", help=text))
     replace = "let --into replace an existing table or file"
     command.add_argument("--replace", action="store_true", help=replace)
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Each option of train_model by its own flag, as the list of options in the help says."""
+    """Adds a flag for each option of train_model, as listed in the help."""
     known = registry.all_options()
     for name in (*known, *SEARCHES):
         flags = list(dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}")))
@@ -97,7 +97,7 @@ def all_options() -> str:
 
 
 def option(text: str) -> tuple[str, Any]:
-    """Name and value of `NAME=VALUE`; a value that is no JSON is text."""
+    """Name and value of `NAME=VALUE`; a value that is not JSON is text."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as l2=0.01")
@@ -105,7 +105,7 @@ def option(text: str) -> tuple[str, Any]:
 
 
 def named_value(name: str, text: str) -> tuple[str, Any]:
-    """An option's name and value; a value that is no JSON is text."""
+    """An option's name and value; a value that is not JSON is text."""
     try:
         return name, json.loads(text)
     except (ValueError, RecursionError):
@@ -113,7 +113,7 @@ def named_value(name: str, text: str) -> tuple[str, Any]:
 
 
 def options(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """The options by name. DataError where one is given twice."""
+    """The options by name. Raises DataError for one that occurs twice."""
     found: dict[str, Any] = {}
     known = {*registry.all_options(), *SEARCHES}
     for name, value in pairs:
@@ -130,13 +130,13 @@ def keys(text: str) -> list[str]:
 
 
 def key_names(expressions: Sequence[str]) -> list[str]:
-    """What the keys are called: by AS, or as they are."""
+    """The names of the keys: by AS, or their texts."""
     named = (renamed(text)[1] or text for text in expressions)
     return [unquoted(name) if QUOTED.fullmatch(name) else name for name in named]
 
 
 def in_order(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[tuple[Any, ...], Any]]:
-    """Keys, each made a tuple, and what belongs to them, by key; NULLs last."""
+    """Pairs sorted by key, each key made a tuple; NULLs last."""
     rows = [(key if isinstance(key, tuple) else (key,), item) for key, item in pairs]
 
     def order(row: tuple[tuple[Any, ...], Any]) -> list[tuple[bool, str, Any]]:

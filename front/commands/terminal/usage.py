@@ -1,4 +1,4 @@
-"""What the subcommands of `tuskml` share: grammar, usage errors, help with examples."""
+"""Shared by the subcommands of `tuskml`: grammar, usage errors, help with examples."""
 
 import argparse
 import re
@@ -25,7 +25,7 @@ INVALID = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
-    """Arguments and what they mean side by side."""
+    """Formats arguments and their descriptions side by side."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=26, width=WIDTH)
@@ -55,7 +55,7 @@ class Parser(argparse.ArgumentParser):
         return self
 
     def error(self, message: str) -> NoReturn:
-        """Ends with status 2: what is wrong, which name is near, and where help is."""
+        """Ends with status 2: the fault, the nearest name, and where to find help."""
         found = INVALID.search(message)
         near = nearest(found[1], re.findall(r"[\w-]+", found[2])) if found else ""
         if found and message.startswith("argument --task") and task_hint(found[1]):
@@ -69,7 +69,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {' '.join(message.split())}{near or ';'} see {self.prog} -h\n")
 
     def _near(self, name: str) -> str:
-        """What a flag that there is not may have been meant to be."""
+        """A hint on the flag that an unknown one may stand for."""
         flags = [flag[2:] for flag in self._option_string_actions if flag.startswith("--")]
         meant = argument_meant(name).replace("_", "-")
         if hint(name):
@@ -83,7 +83,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Refuses what is left over here, where the flags are known."""
+        """Rejects unknown arguments here, where the flags are known."""
         self.complete()
         found, left = super().parse_known_args(args, namespace)
         if left:
@@ -106,9 +106,9 @@ def add_command(
 
 
 def describe(command: Parser, run: Run | None, description: str, examples: str) -> None:
-    """Gives a command its help and what does its job.
+    """Sets a command's help and function.
 
-    run: None where actions of the command do; examples: what a person can copy, without a heading.
+    run: None if its actions have functions; examples: commands to copy, without a heading.
     """
     command.description = textwrap.fill(description, WIDTH)
     command.epilog = "examples:\n" + textwrap.indent(textwrap.dedent(examples).strip("\n"), "  ")

@@ -1,4 +1,4 @@
-"""Which stored models the tables of a database name."""
+"""The stored models that the tables of a database refer to."""
 
 from tuskml.databases.database import Database
 from tuskml.databases.postgres import Postgres
@@ -22,9 +22,9 @@ WHERE t.typname = 'tuskml_model' AND a.attnum > 0
 
 
 def used_models(database: Database) -> set[str]:
-    """References of the stored models that all tables name: the registry and any other.
+    """References to stored models in all tables: the registry and any other.
 
-    TuskError where a table may not be read: what it names cannot be known then.
+    Raises TuskError if a table may not be read: its references are unknown then.
     """
     statements = _in_postgres if isinstance(database, Postgres) else _in_duckdb
     found: set[str] = set()

@@ -1,7 +1,7 @@
 """`tuskml postgres`: installs, checks, upgrades and removes the extension.
 
-Each command yields what it has done or found as name and value, and raises a TuskError whose
-sentence says what mends it.
+Each command yields its results as name and value, and raises a TuskError whose sentence gives the
+remedy.
 """
 
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, LiteralString
 
 from tuskml.databases.extension import pgxs
-from tuskml.databases.postgres_connection import connected, conninfo
+from tuskml.databases.postgres_connection import conninfo, open_connection
 from tuskml.errors import ExtensionError, TuskError
 from tuskml.version import VERSION
 
@@ -76,7 +76,7 @@ def show(facts: Facts, as_json: bool) -> None:
 
 @dataclass(frozen=True)
 class Request:
-    """What a command is for: a server, a database, what of the extension, and where."""
+    """The target of a command: a server, a database, the part of the extension, and the schema."""
 
     pg_config: Path | None = None
     database: str | None = None
@@ -86,12 +86,12 @@ class Request:
 
     @property
     def extensions(self) -> tuple[str, ...]:
-        """Those to install: predictions and metrics alone, or training too."""
+        """The extensions to install: predictions and metrics alone, or training too."""
         return pgxs.EXTENSIONS[:1] if self.scorer else pgxs.EXTENSIONS
 
 
 def run(action: str, request: Request) -> Facts:
-    """What one of the commands does or finds."""
+    """Runs one of the commands and returns its results."""
     if action == "check":
         return check(request.database)
     return {"install": install, "upgrade": upgrade, "uninstall": uninstall}[action](request)
@@ -105,7 +105,7 @@ def install(request: Request) -> Facts:
         who = "the owner of a database" if request.scorer else "a superuser"
         yield "next", f"CREATE EXTENSION {last} CASCADE; by {who}, in each database to use it"
         return
-    with connected(request.database) as connection:
+    with open_connection(request.database) as connection:
         check_same(connection, server)
         for name in request.extensions:
             before = versions(connection, name)[1]
@@ -165,7 +165,7 @@ def upgrade(request: Request) -> Facts:
         updates = " ".join(f"ALTER EXTENSION {name} UPDATE;" for name in request.extensions)
         yield "next", f"{updates} in each database that has it"
         return
-    with connected(request.database) as connection:
+    with open_connection(request.database) as connection:
         check_same(connection, server)
         dbname = connection.info.dbname
         if versions(connection, pgxs.SCORING)[1] is None:
@@ -194,7 +194,7 @@ def uninstall(request: Request) -> Facts:
     if server.files() and not request.force:
         refuse_in_use(server, request.database)
     if request.database is not None:
-        with connected(request.database) as connection, connection.transaction():
+        with open_connection(request.database) as connection, connection.transaction():
             dropped = versions(connection, pgxs.SCORING)[1] is not None
             for name in reversed(pgxs.EXTENSIONS):
                 connection.execute(identified("DROP EXTENSION IF EXISTS {}", name))
@@ -218,7 +218,7 @@ def refuse_in_use(server: pgxs.Server, database: str | None) -> None:
     from psycopg.conninfo import make_conninfo
 
     try:
-        with connected(database or "postgres") as connection:
+        with open_connection(database or "postgres") as connection:
             here = connection.info.dbname if database else None
             check_same(connection, server, files=False)
             names = [name for (name,) in connection.execute(DATABASES).fetchall()]
@@ -233,7 +233,7 @@ def refuse_in_use(server: pgxs.Server, database: str | None) -> None:
     for name in names:
         if name == here:
             continue
-        with connected(make_conninfo(target, dbname=name)) as other:
+        with open_connection(make_conninfo(target, dbname=name)) as other:
             if any(versions(other, extension)[1] for extension in pgxs.EXTENSIONS):
                 users.append(name)
     if users:
@@ -252,7 +252,7 @@ def refuse_in_use(server: pgxs.Server, database: str | None) -> None:
 def check(database: str | None) -> Facts:
     """Versions and paths as a server sees them; a metric and a training with known answers."""
     yield "package", VERSION
-    with connected(database or "") as connection:
+    with open_connection(database or "") as connection:
         yield "server", f"PostgreSQL {setting(connection, 'server_version')}"
         yield "database", connection.info.dbname
         yield "extension", check_extension(connection, pgxs.SCORING)
@@ -334,7 +334,7 @@ def check_extension(connection: "psycopg.Connection", extension: str) -> str:
 
 
 def check_scoring(connection: "psycopg.Connection") -> str:
-    """What a metric with a known answer found."""
+    """Runs a metric with a known answer and reports the result."""
     ((found,),) = connection.execute(SCORING).fetchall()
     if found != 3:
         raise ExtensionError(
@@ -381,7 +381,7 @@ def load(connection: "psycopg.Connection") -> None:
 
 
 def check_training(connection: "psycopg.Connection", path: str) -> str:
-    """What a training with a known answer found."""
+    """Runs a training with a known answer and reports the result."""
     from psycopg.errors import UndefinedFile
 
     try:

@@ -1,4 +1,4 @@
-"""PostgreSQL's extension: what it needs of a server's installation, its build, its files."""
+"""PostgreSQL's extension: its requirements on a server's installation, its build, its files."""
 
 import importlib.metadata
 import importlib.util
@@ -39,12 +39,12 @@ class Server:
 
     @property
     def version(self) -> str:
-        """Such as `15.20`."""
+        """The version, such as `15.20`."""
         return self.values["VERSION"].split()[1]
 
     @property
     def major(self) -> int:
-        """Such as 15."""
+        """The major version, such as 15."""
         return int(re.match(r"\d+", self.version)[0])  # type: ignore[index]
 
     @property
@@ -69,7 +69,7 @@ class Server:
 
 
 def find(pg_config: Path | None = None) -> Server:
-    """The server of the pg_config given, or of the one that is found."""
+    """The server of the given pg_config, or of the one on the path."""
     program = pg_config or search()
     try:
         done = subprocess.run([program], capture_output=True, text=True, check=False)
@@ -104,7 +104,9 @@ def search() -> Path:
 
 
 def check_server(server: Server, extensions: Sequence[str] = EXTENSIONS) -> None:
-    """All that a build and PL/Python, if there is to be training, need of server and system."""
+    """Checks the requirements of a build and, for training, of PL/Python on the server and
+    system.
+    """
     header = server.folder("INCLUDEDIR-SERVER") / "postgres.h"
     for needed in (header, server.folder("PGXS")):
         if not needed.exists():
@@ -135,7 +137,9 @@ def plpython(server: Server) -> Path:
 
 
 def server_python(server: Server) -> str | None:
-    """The version of the Python that PL/Python was linked with, such as `3.11`, where it shows."""
+    """The version of the Python that PL/Python was linked with, such as `3.11`, if it can be
+    found.
+    """
     found = re.search(rb"libpython(3\.\d+)", plpython(server).read_bytes())
     return found[1].decode() if found else None
 
@@ -153,7 +157,7 @@ def check_python(server: Server) -> None:
 
 
 def python_path() -> str:
-    """The folders in which the server finds tuskml and what it imports, separated by colons."""
+    """The folders in which the server finds tuskml and its dependencies, separated by colons."""
     places = [place for place in sys.path if place and Path(place) != Path.cwd()]
     needs = importlib.metadata.requires("tuskml") or []
     names = [re.split(r"[^\w.-]", need)[0] for need in needs if "extra ==" not in need]
@@ -181,7 +185,9 @@ def server_user(server: Server) -> pwd.struct_passwd | None:
 
 
 def check_readable(path: str, user: pwd.struct_passwd) -> None:
-    """The server imports as its own user, who must be let into the folders of the packages."""
+    """Raises an error unless the server's user, who imports the packages, may read their
+    folders.
+    """
     specs = map(importlib.util.find_spec, IMPORTED)
     files = [spec.origin for spec in specs if spec and spec.origin]
     for place in [*path.split(os.pathsep), *files]:
@@ -195,7 +201,7 @@ def check_readable(path: str, user: pwd.struct_passwd) -> None:
 
 
 def shut_to(path: Path, user: pwd.struct_passwd) -> Path | None:
-    """What on the way to a file or folder its permissions hide from a user."""
+    """The first part of a path that its permissions hide from a user."""
     groups = os.getgrouplist(user.pw_name, user.pw_gid)
     for place in [*reversed(path.parents), path]:
         info = place.stat()
@@ -215,7 +221,7 @@ def sources() -> Path:
 
 
 def make(server: Server, path: str, folder: Path, *targets: str) -> str:
-    """Runs the extensions' Makefile in a folder of its own; returns what was printed."""
+    """Runs the extensions' Makefile in a folder of its own; returns its output."""
     command = ["make", "--no-print-directory", "-C", str(folder)]
     command += ["-f", str(sources() / "Makefile"), *targets]
     command += [f"PG_CONFIG={server.pg_config}", f"TUSKML_VERSION={VERSION}"]

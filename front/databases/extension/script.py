@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def statements(text: str) -> Iterator[tuple[int, str]]:
-    """Each statement and the line that it begins in; comments before it are not its own."""
+    """Yields each statement and the line of its start; comments before it are left out."""
     begin: int | None = None
     for token in TOKEN.finditer(text):
         piece = token[0]
@@ -28,9 +28,10 @@ def statements(text: str) -> Iterator[tuple[int, str]]:
 def run_in_postgres(
     connection: "psycopg.Connection[Any]", text: str, name: str = "script"
 ) -> Iterator[Result]:
-    """Runs a script and yields what its statements return; each commits, as the connection does.
+    """Runs a script and yields the results of its statements; each commits, as the connection
+    does.
 
-    ScriptError where one fails, which ends the script, or where one is a command of psql's own.
+    Raises ScriptError if one fails, which ends the script, or if one is a command of psql.
     """
     import psycopg
 

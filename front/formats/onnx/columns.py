@@ -16,7 +16,7 @@ from tuskml.model.scoring import source_kinds
 
 ML = "ai.onnx.ml"
 MISSING = {"skip": np.nan, "error": np.nan}
-"""What a gap weighs where no level and no number takes its place."""
+"""The contribution of a gap that no level or number replaces."""
 
 
 def prepared_inputs(model: Model) -> dict[str, str]:
@@ -45,7 +45,7 @@ def prepared_margins(graph: Graph, model: Model) -> None:
 def add_number(
     graph: Graph, name: str, column: dict[str, Any], preparation: dict[str, Any], weights: Any
 ) -> str:
-    """What a number adds to the margin, of shape (n, 1)."""
+    """Adds the contribution of a number to the margin, of shape (n, 1)."""
     weight = float(next(weights))
     indicated = float(next(weights)) if column.get("indicator") else 0.0
     gap = MISSING.get(preparation["missing"], weight * column.get("fill", 0.0) + indicated)
@@ -62,7 +62,7 @@ def add_number(
 def level_weights(
     column: dict[str, Any], preparation: dict[str, Any], weights: Any
 ) -> tuple[list[float], float, float]:
-    """What each level weighs, one that was not trained on, and a gap."""
+    """The weight of each level, of an unknown one, and of a gap."""
     levels = column["levels"]
     reference = bool(column.get("reference"))
     known = [0.0] * reference + [float(next(weights)) for _ in levels[reference:]]
@@ -79,7 +79,9 @@ def level_weights(
 def add_category(
     graph: Graph, name: str, column: dict[str, Any], preparation: dict[str, Any], weights: Any
 ) -> str:
-    """What a level adds to the margin, of shape (n, 1): its place in a table of weights."""
+    """Adds the contribution of a level to the margin, of shape (n, 1): its index in a table of
+    weights.
+    """
     known, unseen, gap = level_weights(column, preparation, weights)
     graph.constant(f"{name}_table", np.array([*known, unseen, gap], np.float64)[:, None])
     place = numbers_placed if column.get("numbers") else texts_placed
@@ -88,7 +90,7 @@ def add_category(
 
 
 def texts_placed(graph: Graph, name: str, given: str, levels: list[str]) -> None:
-    """The place of each text among the levels; behind them the unknown ones, then a gap."""
+    """Adds the index of each text among the levels; then come the unknown ones, then a gap."""
     keys = levels if "" in levels else [*levels, ""]
     values = [*range(len(levels)), *([] if "" in levels else [len(levels) + 1])]
     graph.add(
@@ -103,7 +105,7 @@ def texts_placed(graph: Graph, name: str, given: str, levels: list[str]) -> None
 
 
 def numbers_placed(graph: Graph, name: str, given: str, levels: list[str]) -> None:
-    """The same of numbers."""
+    """Adds the index of each number among the levels."""
     n = len(levels)
     graph.constant(f"{name}_levels", np.array([float(level) for level in levels])[None, :])
     graph.constant(f"{name}_steps", np.arange(n, dtype=np.int64)[None, :] - n)

@@ -1,7 +1,7 @@
-"""Rows with names in ONNX graphs, for all models: the features that the model computes of them.
+"""Rows with names in ONNX graphs, for all models: the features that the model computes from them.
 
-The node `features` is what a list of features would be, of shape (n, d); `refused`, of shape
-(n, 1), is 0, and NaN where the model refuses the row or has no prediction for it.
+The node `features` equals a list of features, of shape (n, d); `refused`, of shape (n, 1), is 0,
+and NaN where the model rejects the row or has no prediction for it.
 """
 
 import json
@@ -29,9 +29,9 @@ class Block:
     """The features of one column, without an indicator.
 
     parts: nodes of shape (n, w); width: of all of them; is_category: whether one of the features
-    is 1 and the others 0, or all are 0; indicator: the node that says that the value was missing;
-    whole: the parts as one node, once it was asked for; vector: the node of the level's vector
-    where the category is embedded, (n, length), which takes the parts' place.
+    is 1 and the others 0, or all are 0; indicator: the node that is 1 if the value was missing;
+    whole: the parts as one node, once computed; vector: the node of the level's vector if the
+    category is embedded, (n, length), which replaces the parts.
     """
 
     parts: list[str]
@@ -70,10 +70,11 @@ class Rows:
 def prepared_features(
     graph: Graph, model: Model, vectors: Mapping[int, Floats] | None = None
 ) -> None:
-    """Adds the nodes `features` and `refused`. DataError for what ONNX cannot derive.
+    """Adds the nodes `features` and `refused`. Raises DataError for features that ONNX cannot
+    derive.
 
     vectors: by the first feature of each category that a net embeds, the vectors of its features;
-    `features` then has the other features and behind them the vectors, by column.
+    `features` then has the other features followed by the vectors, by column.
     """
     preparation = json.loads(model.preparation or "")
     rows = Rows(graph, preparation["missing"], preparation["unseen"] == "error", vectors or {})
@@ -129,7 +130,7 @@ def upright(steps: Steps, values: str) -> str:
 
 
 def number(rows: Rows, steps: Steps, column: dict[str, Any], is_missing: str, value: str) -> Block:
-    """A number, or the sine and cosine of a part that goes round; in a gap what fills it."""
+    """A number, or the sine and cosine of a cyclic part; gaps are filled."""
     rows.refuse_gaps(steps, is_missing)
     fill = math.nan if rows.missing == "keep" else float(column.get("fill", 0.0))
     indicator = as_double(steps, is_missing) if column.get("indicator") else None
@@ -149,7 +150,9 @@ def as_double(steps: Steps, truth: str) -> str:
 
 
 def category(rows: Rows, steps: Steps, column: dict[str, Any], place: str) -> Block:
-    """Each level's feature; place: the level's, or behind them the unknown ones, then a gap."""
+    """Each level's feature; place: the index of the level, followed by the unknown ones, then
+    a gap.
+    """
     levels, reference = column["levels"], int(bool(column.get("reference")))
     n = len(levels)
     width = n - reference + bool(column.get("other")) + bool(column.get("missing"))
@@ -185,13 +188,14 @@ def category(rows: Rows, steps: Steps, column: dict[str, Any], place: str) -> Bl
 
 
 def last(steps: Steps, place: int) -> str:
-    """A place behind the levels."""
+    """An index after the levels."""
     return steps.constant(place, np.int64)
 
 
 def product(rows: Rows, steps: Steps, column: dict[str, Any]) -> Block:
-    """Products of the factors' features, those that the model has: each key counts the features of
-    the factors, the last one fastest. A level that a row does not have makes 0, NaN beside it too.
+    """Products of the factors' features, those that the model has: each key counts the
+    features of the factors, the last one fastest. A level that a row does not have makes 0,
+    even with a NaN factor.
     """
     factors = [rows.blocks[place] for place in column["factors"]]
     keys = np.array(column["keys"], np.int64)
@@ -214,7 +218,7 @@ def product(rows: Rows, steps: Steps, column: dict[str, Any]) -> Block:
 
 
 def gathered(steps: Steps, block: Block, places: Any) -> str:
-    """Some features of a column, by their places."""
+    """Some features of a column, by their indices."""
     if not block.whole:
         many = len(block.parts) > 1
         block.whole = steps.do("Concat", *block.parts, axis=1) if many else block.parts[0]

@@ -21,7 +21,7 @@ class Graph:
         self.refuses = True
 
     def intercept(self, values: Any) -> None:
-        """What is added to the margins, `intercept`: NaN for a row without a prediction."""
+        """Adds the term `intercept` of the margins: NaN for a row without a prediction."""
         name = "intercept_of_all" if self.refuses else "intercept"
         self.constant(name, np.asarray(values, np.float64))
         if self.refuses:
@@ -35,7 +35,7 @@ class Graph:
         return name
 
     def more_operators(self) -> list[Any]:
-        """The sets of operators besides ONNX's own that the nodes are of."""
+        """The sets of operators of the nodes, besides ONNX's own."""
         from onnx import helper
 
         needed = any(node.domain == ML for node in self.nodes)
@@ -50,7 +50,7 @@ class Graph:
 
 
 class Steps:
-    """Adds nodes and constants to a graph; their names begin with `name`."""
+    """Adds nodes and constants to a graph; their names start with `name`."""
 
     def __init__(self, graph: Graph, name: str) -> None:
         self.graph, self.name, self.n = graph, name, 0

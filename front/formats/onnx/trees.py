@@ -9,7 +9,7 @@ from tuskml.learners.trees.forest import levels_left, splits_by_level, trees_in
 from tuskml.model.scoring import Floats
 
 SUM = 1
-"""Of the values of trees, `aggregate_function`."""
+"""The sum of the trees' values, of `aggregate_function`."""
 AT_MOST, MEMBER = 0, 6
 """Modes of splits of ONNX's operator TreeEnsemble: a number of at most a threshold, a member."""
 
@@ -17,8 +17,8 @@ AT_MOST, MEMBER = 0, 6
 def ensemble(coef: Sequence[float], outputs: int) -> dict[str, Any]:
     """The attributes of ONNX's operator TreeEnsemble, which keeps splits and leaves apart.
 
-    A tree of a single leaf is a split whose branches both lead to that leaf. The levels of splits
-    by level follow each other, with a NaN behind each set. coef: the model's.
+    A tree of a single leaf is a split whose branches both lead to that leaf. The sets of splits by
+    level are concatenated, with a NaN after each. coef: the model's.
     """
     from onnx import numpy_helper
 

@@ -1,4 +1,4 @@
-"""What the operators of ONNX graphs make of tensors."""
+"""Evaluation of the operators of ONNX graphs on symbolic tensors."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from tuskml.formats.onnx_reading.values import (
 from tuskml.model.scoring import Floats
 
 CLOSE = 1e-6
-"""How far the constants of an activation may be off, as floats are."""
+"""Tolerance of the constants of an activation, which are floats."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Node:
         return self.inputs[0]
 
     def array(self, place: int) -> Floats:
-        """A constant input. DataError where it is none."""
+        """A constant input. Raises DataError if it is not constant."""
         value = self.inputs[place] if place < len(self.inputs) else None
         if not isinstance(value, np.ndarray):
             raise DataError(
@@ -64,7 +64,7 @@ FLOATS = (1, 11)
 
 
 def cast(node: Node) -> Value:
-    """Another precision; only what follows from an answer may become whole."""
+    """Ignores another precision; only tensors derived from an answer may become integers."""
     if node.attributes.get("to") not in FLOATS and not isinstance(node.first, Derived):
         raise DataError("numbers are cast to another type, expected floats or doubles")
     return same(node)
@@ -80,7 +80,7 @@ def reshape(node: Node) -> Value:
 
 
 def dropout(node: Node) -> Value:
-    """Nothing, outside of training."""
+    """Passes its input through, unless in training mode."""
     if len(node.inputs) > 2 and node.inputs[2] is not None and node.array(2).any():
         raise DataError("'Dropout' is in training mode, expected a graph for predictions")
     return same(node)
@@ -227,7 +227,7 @@ def scaler(node: Node) -> Value:
 
 
 def plain_features(node: Node) -> int:
-    """Counts the features that trees read. DataError where they are not the rows' own."""
+    """Counts the features that trees read. Raises DataError if they are not the rows' own."""
     if not isinstance(node.first, Features):
         raise node.refused()
     if not node.first.plain:
@@ -241,14 +241,14 @@ def tree_ensemble(node: Node) -> Value:
 
 
 def tree_regressor(node: Node) -> Value:
-    """The same of the older operator."""
+    """As `trees`, for the older operator."""
     given = node.attributes
     found = trees.older(plain_features(node), given, "target", trees.targets_of(given))
     return transformed(found, given.get("post_transform", "NONE"))
 
 
 def tree_classifier(node: Node) -> Value:
-    """The same, whose second output is the answer."""
+    """As `tree_regressor`; its second output is the answer."""
     given = node.attributes
     labels = len(given.get("classlabels_int64s", ()) or given.get("classlabels_strings", ()))
     lone = labels == 2 and len(set(given["class_ids"])) == 1
@@ -268,7 +268,7 @@ def tree_classifier(node: Node) -> Value:
 
 
 def transformed(found: Forest, how: str) -> Value:
-    """What `post_transform` makes of margins."""
+    """Applies `post_transform` to margins."""
     if how == "NONE":
         return found
     if how not in ("LOGISTIC", "SOFTMAX"):
@@ -279,12 +279,12 @@ def transformed(found: Forest, how: str) -> Value:
 
 
 def total(node: Node) -> Value:
-    """Sums along an axis, which only follow from answers here; and of what is 0."""
+    """Sums along an axis: of tensors derived from answers, or of zeros."""
     return node.first if isinstance(node.first, Zero) else follows(node)
 
 
 def follows(node: Node) -> Value:
-    """A class, or what says which rows have none."""
+    """A class, or the mask of rows without one."""
     if all(one is None or isinstance(one, np.ndarray | Features | Zero) for one in node.inputs):
         raise node.refused()
     return Derived()
@@ -326,4 +326,4 @@ READ: dict[str, Callable[[Node], Value]] = {
         follows,
     ),
 }
-"""By the operator."""
+"""Functions by operator."""

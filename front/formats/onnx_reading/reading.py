@@ -49,7 +49,7 @@ DAMAGED = (
     TypeError,
     ValueError,
 )
-"""What it comes to that a graph has not what its operators need."""
+"""Errors of a graph that lacks parts its operators need."""
 NO_TREE = Tree(np.array([[-1.0, 0, 0, 0, 0, 0]]))
 
 
@@ -67,7 +67,7 @@ def fields(
 
 
 def fields_of(proto: "onnx.ModelProto", objective: str) -> dict[str, Any]:
-    """The same; ValueError and KeyError where the graph is damaged."""
+    """As `fields`; raises ValueError and KeyError if the graph is damaged."""
     about = {prop.key: prop.value for prop in proto.metadata_props}
     about = about if proto.producer_name == "tuskml" else {}
     if about.get("objective") == "gini":
@@ -103,7 +103,7 @@ def fields_of(proto: "onnx.ModelProto", objective: str) -> dict[str, Any]:
 
 
 def loaded(graph: "str | PathLike[str] | bytes | onnx.ModelProto") -> "onnx.ModelProto":
-    """A graph, from a file or from bytes. DataError where it is none."""
+    """A graph, from a file or from bytes. Raises DataError if it is not one."""
     try:
         import onnx
     except ImportError as error:
@@ -126,7 +126,7 @@ def loaded(graph: "str | PathLike[str] | bytes | onnx.ModelProto") -> "onnx.Mode
 
 
 def followed(proto: "onnx.ModelProto") -> dict[str, Value]:
-    """What each tensor of a graph is."""
+    """The value of each tensor of a graph."""
     from onnx import helper, numpy_helper
 
     graph = proto.graph
@@ -174,7 +174,7 @@ def plain(value: Any) -> Any:
 
 
 def rows_of(given: Any) -> Features:
-    """The input. DataError where it is no matrix of numbers."""
+    """The input. Raises DataError unless it is a matrix of numbers."""
     from onnx import TensorProto
 
     kind = given.type.tensor_type
@@ -233,7 +233,7 @@ def second_less_first(of: Margins) -> Margins:
 
 
 def task_of(of: Margins, response: str, told: str | None) -> str:
-    """The task that trains such models; told: what tuskml wrote into the graph."""
+    """The task that trains such models; told: the task that tuskml wrote into the graph."""
     if told in TASKS:
         return str(told)
     if isinstance(of, Forest):
@@ -278,7 +278,7 @@ def own_classes(proto: "onnx.ModelProto") -> list[float]:
 
 
 def numbers(of: Margins, task: str) -> dict[str, Any]:
-    """The fields of a model that say what it answers."""
+    """The fields of a model that determine its answers."""
     several = of.margins > 1
     if isinstance(of, Forest):
         base = None if several else float(of.bases[0])
@@ -294,7 +294,7 @@ def numbers(of: Margins, task: str) -> dict[str, Any]:
 
 
 def coef_of_net(of: Dense) -> list[float]:
-    """The numbers of a net. DataError for one of several activations."""
+    """The numbers of a net. Raises DataError for one of several activations."""
     if len(set(of.activations)) > 1:
         raise DataError(f"the layers have activations {one_of(of.activations)}, expected one")
     units = [len(biases) for _, biases in of.layers]

@@ -14,7 +14,7 @@ from tuskml.learners.trees.forest import NODE
 from tuskml.model.scoring import Floats
 
 MODES = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER")
-"""Of splits, by their numbers in TreeEnsemble; the older operators have `BRANCH_` before them."""
+"""Modes of splits, by their numbers in TreeEnsemble; the older operators add `BRANCH_`."""
 MOST_LEVEL, MOST_TARGETS = 65_535, 1000
 AVERAGE, SUM = 0, 1
 
@@ -63,7 +63,7 @@ def ensemble(n: int, given: Attributes) -> Forest:
 
 
 def targets_of(given: Attributes) -> int:
-    """The numbers of a row. DataError where they are too many."""
+    """The numbers of a row. Raises DataError if they are too many."""
     n = int(given.get("n_targets", 1))
     if not 1 <= n <= MOST_TARGETS:
         raise DataError(f"the trees have {n} targets, expected 1 to {MOST_TARGETS}")
@@ -121,7 +121,7 @@ def older(n: int, given: Attributes, kind: str, margins: int) -> Forest:
 
 
 def numbers(given: Attributes, name: str) -> list[float]:
-    """An attribute of floats, or the tensor of doubles in its place."""
+    """An attribute of floats, or the equivalent tensor of doubles."""
     found = given.get(name)
     if found is None or not len(found):
         found = given.get(f"{name}_as_tensor", ())
@@ -165,7 +165,7 @@ def forest(n: int, trees: Sequence[tuple[Nodes, int]], bases: Floats, average: b
 
 
 def preorder(nodes: Nodes, root: int, seen: set[int]) -> "list[Split | Mapping[int, float]]":
-    """The nodes below a root, each before those on its left. DataError where they are no tree.
+    """The nodes below a root, each before those on its left. Raises DataError if they are no tree.
 
     seen: the nodes of the trees before, no split of which may be in another one.
     """
@@ -191,7 +191,7 @@ def sides(split: Split) -> tuple[int, int, bool]:
 
 
 def table_of(nodes: Nodes, root: int, target: int) -> Tree:
-    """A tree whose leaves say the numbers of one margin; rows and gains are not known."""
+    """A tree whose leaves have the numbers of one margin; rows and gains are unknown."""
     rows: list[list[float]] = []
     sets: list[tuple[int, ...]] = []
     waiting = [(root, -1)]  # nodes, and the split whose right child they are
@@ -227,7 +227,9 @@ def threshold(split: Split) -> float:
 
 
 def refuse(given: Attributes, **allowed: Any) -> None:
-    """DataError for an attribute that is none of those that are allowed, the first is usual."""
+    """Raises DataError for an attribute outside the allowed values, the first of which is the
+    default.
+    """
     for name, one in allowed.items():
         values = one if isinstance(one, tuple) else (one,)
         found = given.get(name, values[-1])

@@ -1,4 +1,4 @@
-"""What the tensors of an ONNX graph are, as functions of the features of a row."""
+"""Symbolic values of an ONNX graph's tensors, as functions of the features of a row."""
 
 from dataclasses import dataclass, replace
 
@@ -26,11 +26,11 @@ class Features:
         return bool((self.scale == 1).all() and (self.shift == 0).all())
 
     def times(self, factor: Floats) -> "Features":
-        """Each feature times a factor, or all times one."""
+        """Multiplies each feature by a factor, or all by one."""
         return replace(self, scale=self.scale * factor, shift=self.shift * factor)
 
     def plus(self, more: Floats) -> "Features":
-        """Each feature and a number, or all and one."""
+        """Adds a number to each feature, or one to all."""
         return replace(self, shift=self.shift + more)
 
 
@@ -55,7 +55,7 @@ class Dense:
         return len(self.layers[-1][1])
 
     def times(self, factor: Floats) -> "Dense":
-        """Each number times a factor, or all times one."""
+        """Multiplies each number by a factor, or all by one."""
         if self.active:
             if factor.size != 1:
                 raise DataError("an activation is multiplied by several numbers, expected one")
@@ -65,7 +65,7 @@ class Dense:
         return self._ending((weights * factor[:, None], biases * factor))
 
     def plus(self, more: Floats) -> "Dense":
-        """Each number and one of its own, or all and one."""
+        """Adds a number to each, or one to all."""
         if self.active:
             raise DataError("a number is added to an activation, expected weights of a layer")
         weights, biases = self.layers[-1]
@@ -92,9 +92,10 @@ class Erf:
 
 @dataclass(frozen=True)
 class Forest:
-    """Sums of trees. trees: of each margin the tables of its trees, as
-    `learners.trees.forest.trees_in` has them, with sets of levels instead of their places; bases:
-    what is added, (margins,)."""
+    """Sums of trees. trees: of each margin the tables of its trees, as in
+    `learners.trees.forest.trees_in`, with sets of levels instead of their indices; bases: the
+    initial margins, (margins,).
+    """
 
     n: int
     trees: tuple[tuple["Tree", ...], ...]
@@ -106,7 +107,7 @@ class Forest:
         return len(self.trees)
 
     def times(self, factor: Floats) -> "Forest":
-        """Each margin times a factor, or all times one."""
+        """Multiplies each margin by a factor, or all by one."""
         each = np.broadcast_to(factor.ravel(), self.bases.shape)
         trees = tuple(
             tuple(tree.times(one) for tree in some)
@@ -115,20 +116,21 @@ class Forest:
         return replace(self, trees=trees, bases=self.bases * each)
 
     def plus(self, more: Floats) -> "Forest":
-        """Each margin and a number of its own, or all and one."""
+        """Adds a number to each margin, or one to all."""
         return replace(self, bases=self.bases + np.broadcast_to(more.ravel(), self.bases.shape))
 
 
 @dataclass(frozen=True)
 class Tree:
-    """table: (nodes, 6) in preorder; sets: the levels that splits by level send left, whose
-    places are the values of these splits."""
+    """table: (nodes, 6) in preorder; sets: the levels that splits by level send left, into
+    which the values of these splits are indices.
+    """
 
     table: Floats
     sets: tuple[tuple[int, ...], ...] = ()
 
     def times(self, factor: float) -> "Tree":
-        """The same with its leaves multiplied."""
+        """Multiplies the leaves."""
         table = self.table.copy()
         table[table[:, 0] < 0, 1] *= factor
         return replace(self, table=table)
@@ -139,7 +141,7 @@ Margins = Dense | Forest
 
 @dataclass(frozen=True)
 class Answer:
-    """What a response makes of margins: `logistic`, `softmax` or `exp`."""
+    """A response to margins: `logistic`, `softmax` or `exp`."""
 
     of: Margins
     response: str

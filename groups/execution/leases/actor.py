@@ -1,8 +1,8 @@
-"""The process of a Ray cluster that holds its arbiter. It takes and returns text alone.
+"""The process of a Ray cluster with its arbiter. It takes and returns text alone.
 
 It is a detached actor with a name, so the first run of a cluster starts it, all others find it,
-and it outlives them. It uses none of the cluster's CPUs. What it knows is in memory: when it
-dies, the next run that asks starts another one, which learns from all runs what they hold.
+and it outlives them. It uses none of the cluster's CPUs. Its state is in memory: when it dies, the
+next request starts another one, which learns from all runs what they hold.
 """
 
 import json
@@ -18,7 +18,7 @@ from tuskml.schedule.fair.arbiter import Arbiter, Rules
 SETTING = "TUSKML_CLUSTER_LEASE"
 NAME, SPACE = "tuskml arbiter", "tuskml"
 NODES_SECONDS = 1.0
-"""For which the list of nodes is believed."""
+"""Seconds for which the list of nodes is cached."""
 
 
 def lease_seconds() -> float | None:
@@ -68,11 +68,11 @@ class ArbiterActor:
         return self.arbiter.bid(app, number, Table(**json.loads(table)))
 
     def leave(self, app: str) -> None:
-        """`Arbiter.leave`."""
+        """Calls `Arbiter.leave`."""
         self.arbiter.leave(app)
 
     def state(self) -> str:
-        """What each app holds, the rounds so far, and bids that never came, for a person."""
+        """The leases of each app, the rounds so far, and missing bids, for a person."""
         held = self.arbiter.leases.held
         found = {"held": held, "rounds": self.arbiter.rounds, "pid": os.getpid()}
         return json.dumps(found | {"unanswered": self.arbiter.unanswered})

@@ -1,7 +1,7 @@
 """A run of units whose workers come and go with leases.
 
-A worker whose lease has ended finishes its unit and goes; units are the checkpoints of trainings
-by group. One that is not done two leases later is ended, and its unit begins again elsewhere.
+A worker whose lease has ended finishes its unit and leaves; units are the checkpoints of trainings
+by group. One that is not done two leases later is ended, and its unit restarts elsewhere.
 """
 
 import time
@@ -41,7 +41,7 @@ class LeasedRun(Run):
         super().__init__(ray, work, units, caller, leaders)
         self.lease, self.profile = lease, Profile()
         self.nodes: dict[Any, str] = {}
-        """Of each worker."""
+        """The node of each worker."""
         self.due: dict[Any, float] = {}
         """Since when workers at work have no lease."""
         self.rows = sum(unit.size for unit in units)
@@ -54,19 +54,19 @@ class LeasedRun(Run):
         return self.profile.pace is not None
 
     def app(self) -> App:
-        """What is left, as the agent values it: units are jobs of one worker each."""
+        """The remaining work, as the agent values it: units are jobs of one worker each."""
         pace = self.profile.pace or GUESSED_PACE
         left = [unit.size for unit in self.left]
         left += [task.unit.size for task in self.working.values() if task.unit.pin is None]
         jobs = [max(size, 1.0) * pace for size in left]
         jobs += [size * pace * LED_UNITS for size in self.pins.sizes.values()]
-        if self.leaders.working and not self.pins.sizes:  # nobody has asked yet
+        if self.leaders.working and not self.pins.sizes:  # no request yet
             jobs += [pace] * ray_session.processors(self.ray)
         work = max(self.rows * pace, sum(jobs), 1e-9)
         return App((Phase(tuple(jobs)),) if jobs else (), work, len(self.units))
 
     def start(self) -> None:
-        """Nothing: workers come with leases."""
+        """Does nothing: workers come with leases."""
 
     def start_on(self, node: str) -> None:
         """Asks Ray for a worker on a node."""
@@ -79,12 +79,14 @@ class LeasedRun(Run):
         self.nodes[worker] = node
 
     def hand_out(self) -> None:
-        """The same, but not to workers whose lease has ended: these go between two units."""
+        """As `Run.hand_out`, except to workers whose lease has ended: these leave between two
+        units.
+        """
         self.follow()
         super().hand_out()
 
     def look(self) -> Iterator[Outcome]:
-        """The same with the arbiter's answers."""
+        """As `Run.look`, with the arbiter's answers."""
         self.tenant.look()
         if not self.tenant.held and self.tenant.answered > self.last_seen:
             self.last_seen = self.tenant.answered  # it waits for a lease, not for a worker
@@ -144,7 +146,7 @@ class LeasedRun(Run):
             self.pins.add(one for one in task.unit.each if self.wanted(one))
 
     def ended(self, task: Task, how: str) -> None:
-        """The same, and the profile hears of a unit that is trained."""
+        """As `Run.ended`; also adds a trained unit to the profile."""
         super().ended(task, how)
         if how == "trained" and task.unit.size:
             places = {self.nodes[worker] for worker in self.alive()} | {self.nodes[task.worker]}
@@ -152,7 +154,7 @@ class LeasedRun(Run):
             self.profile.note(len(places) > 1, seconds / task.unit.size)
 
     def stop(self) -> None:
-        """The same, and the lease is given back."""
+        """As `Run.stop`; also returns the lease."""
         super().stop()
         if not self.head.lost:
             self.tenant.leave()

@@ -1,7 +1,7 @@
 """A run's conversation with the arbiter, which never makes the run wait.
 
-It asks several times a second, and bids when it is made an offer. Whatever happens to the arbiter,
-the run goes on with the workers that it has.
+It asks several times a second, and bids when it receives an offer. Whatever happens to the
+arbiter, the run continues with the workers that it has.
 """
 
 import json
@@ -19,7 +19,9 @@ from tuskml.schedule.fair.valuation import App, Slowdowns, ideal_seconds
 
 ASK_SECONDS = 0.25
 PATIENCE_SECONDS, START_SECONDS = 10.0, 60.0
-"""For an answer, after which the arbiter is ended as one that is stopped; for the first one."""
+"""Seconds to wait for an answer, after which the arbiter is ended as stopped; and for the
+first answer.
+"""
 
 
 class Tenant:
@@ -43,7 +45,7 @@ class Tenant:
         self.waiting: Any = None
         self.asked = 0.0
         self.restarts = -1
-        """How often an arbiter was looked for again."""
+        """The number of restarts of the arbiter."""
 
     def look(self) -> None:
         """Asks if it is time, and takes an answer that has come."""
@@ -59,7 +61,7 @@ class Tenant:
             self.give_up(kill=True)
 
     def ask(self, now: float) -> None:
-        """What the run holds, and whether it may bid."""
+        """Reports what the run holds, and whether it may bid."""
         app, self.asked = self.app(), now
         question = {
             "app": self.name,

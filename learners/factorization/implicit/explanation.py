@@ -14,7 +14,7 @@ from tuskml.learners.factorization.training import shape_of
 def explain(
     group: NDArray[np.void], options: FactorizationOptions, reading: float | None
 ) -> Document:
-    """What would run for one group."""
+    """Explains the training of one group."""
     settings = ImplicitSettings.of(options)
     rows = Pass(group, 0, None, None, False, settings.threads)
     shape = shape_of(rows, settings)
@@ -52,7 +52,7 @@ def explain(
 
 
 def objective(settings: ImplicitSettings) -> str:
-    """What is minimised."""
+    """The objective as a formula."""
     if settings.ranks:
         squares = "|p_u|^2 + |q_i|^2 + b_i^2 + |q_j|^2 + b_j^2"
         penalty = f" + {settings.l2 / 2:g} ({squares})" if settings.l2 else ""

@@ -13,7 +13,7 @@ from tuskml.schedule import budget
 
 WHERE = "option 'feedback': 'implicit'"
 L2 = {False: 10.0, True: 0.01}
-"""Where none is given, of least squares and of the loss bpr."""
+"""The default l2 for least squares (False) and for the loss bpr (True)."""
 STEP = 0.1
 ALGORITHMS = {
     one.implicit == BPR: ("auto", one.name) for one in REGISTERED if one.implicit is not None
@@ -40,7 +40,7 @@ class ImplicitSettings:
 
     @classmethod
     def of(cls, options: FactorizationOptions) -> "ImplicitSettings":
-        """OptionError where options do not go together."""
+        """Raises OptionError if options do not go together."""
         refuse_options(options)
         ranks = options.loss == BPR
         return cls(
@@ -64,7 +64,7 @@ class ImplicitSettings:
 
     @property
     def biases(self) -> bool:
-        """Whether vectors have a bias: of bpr those of items do, and the users' is 0."""
+        """Returns whether vectors have a bias: of bpr those of items do, and the users' is 0."""
         return self.ranks
 
     def step_of(self, epoch: int, first: float) -> float:
@@ -87,7 +87,7 @@ class ImplicitSettings:
         return f"{self.cg_steps} {'step' if self.cg_steps == 1 else 'steps'} of conjugate gradient"
 
     def resolved(self) -> str:
-        """As JSON, the version first."""
+        """The settings as JSON, starting with the version."""
         own: dict[str, Any] = {"alpha": self.alpha, "cg_steps": self.cg_steps}
         if self.ranks:
             own = {"loss": BPR, "step": self.step, "schedule": self.schedule}
@@ -110,7 +110,7 @@ class ImplicitSettings:
 
 
 def refuse_options(options: FactorizationOptions) -> None:
-    """OptionError for values that implicit feedback has not."""
+    """Raises OptionError for values that implicit feedback has not."""
     ranks = options.loss == BPR
     where = f"{WHERE} and 'loss': 'bpr'" if ranks else WHERE
     if options.algorithm not in ALGORITHMS[ranks]:

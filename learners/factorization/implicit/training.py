@@ -24,13 +24,13 @@ from tuskml.learners.labels import Allowed
 from tuskml.learners.models import Models
 
 MOST = 1e30
-"""Of feedback and of its confidence, whose products floats hold."""
+"""The largest feedback and the largest confidence whose products fit in floats."""
 
 
 def train(
     groups: NDArray[np.void], options: FactorizationOptions, memory: int
 ) -> Iterator[Models]:
-    """Trains each of the groups by itself; models carry their groups' places in `groups`."""
+    """Trains each of the groups separately; models carry their groups' indices in `groups`."""
     settings = ImplicitSettings.of(options)
     mark = passes.cancel_mark()
     return each(groups, lambda group: fit(group, settings, memory, mark))
@@ -72,12 +72,12 @@ class Solving(Epochs):
     """Epochs that solve for vectors: they never raise the objective, which may be 0."""
 
     def ran_away(self) -> bool:
-        """Whether the objective is no number."""
+        """Returns whether the objective is infinite or NaN."""
         return not np.isfinite(self.history[-1])
 
 
 def visit_of(model: Interactions, settings: ImplicitSettings) -> Callable[[int, float], float]:
-    """What an epoch does: steps for triples, or a solution for each vector."""
+    """The function that runs an epoch: steps for triples, or a solution for each vector."""
     if settings.ranks:
         return model.rank
     return lambda *_: model.solve(settings.cg_steps)
@@ -91,7 +91,7 @@ def feedback(alpha: float) -> Allowed:
 
 
 def refuse_feedback(rows: Pass, alpha: float) -> None:
-    """RowsError for a row whose label is no feedback."""
+    """Raises RowsError for a row whose label is not valid feedback."""
     found = feedback_outside(rows, MOST / max(alpha, 1.0))
     if found is not None:
         row, label = found

@@ -26,17 +26,17 @@ REGISTERED: tuple[Algorithm, ...] = (
     hogbatch.ALGORITHM,
     hogwild.ALGORITHM,
 )
-"""In the order in which candidates are listed."""
+"""The algorithms, in the order in which candidates are listed."""
 ALGORITHMS = {one.name: one for one in REGISTERED}
 FIRST_CHOICE = next(one for one in REGISTERED if one.first_choice)
 """The rule's, where its systems are small."""
 LAST_CHOICE = next(one for one in REGISTERED if one.last_choice)
 """The rule's for everything else."""
 SAMPLED = next(one for one in REGISTERED if one.samples)
-"""Whose steps take what a sampler of the user's own yields."""
+"""The algorithm whose steps use a custom sampler."""
 STORED = next(one for one in REGISTERED if one.stored_by_default)
 BY_SAMPLER, UNASKED = (
     next(one for one in REGISTERED if one.streams is way)
     for way in (Streams.BY_SAMPLER, Streams.UNASKED)
 )
-"""Which one reads by row group where only the sampler is asked for, or nothing at all."""
+"""The algorithms that read by row group if only the sampler is named, or no option."""

@@ -100,7 +100,7 @@ class SearchedStep:
 
 
 def next_step(change: Floats, change_of_gradient: Floats, step: Floats) -> Floats:
-    """s's / s'y, the step that would have been right for the move just made."""
+    """The step s's / s'y, which would have been right for the last move."""
     sy = np.einsum("gp,gp->g", change, change_of_gradient)
     ss = np.einsum("gp,gp->g", change, change)
     fitting = sy > 1e-14 * ss
@@ -134,11 +134,12 @@ BY_SPREAD = {
         (260.0, 570.0, 940.0, 1800.0),
     ),
 }
-"""Those of svm's last decade are extrapolated."""
+"""Iterations by decade of the tolerance; svm's last decade is extrapolated."""
 BY_MODEL = ByModel(3.67, 0.65, 3.0, 1.05, 0.21, 0.07, 0.84, high=60.0)
-"""Of 73 trainings on sets of `scripts/bench/planner/truth_*.py` but the last half: where each set
-is judged by a fit without it, 81 % are within twice as many. Nearly collinear features make it up
-to 36 times as many, where `lbfgs` takes up to four times as many."""
+"""Fitted to 73 trainings on sets of `scripts/bench/planner/truth_*.py` except the last half: if
+each set is judged by a fit without it, 81 % are within a factor of two. Nearly collinear features
+need up to 36 times as many, where `lbfgs` needs up to four times as many.
+"""
 USUAL = Usual(
     SMOOTH,
     CORNERED,
@@ -152,8 +153,9 @@ USUAL = Usual(
     constant=Interval(4, 10, 60),
 )
 BACKTRACKED, BACKTRACKED_SPARSE = 1.15, 1.5
-"""Passes an iteration with line search, more where features were not scaled alike, but for the
-hinge."""
+"""Passes per iteration with line search, more where features were not scaled alike; the hinge
+excepted.
+"""
 
 
 class Bgd(Algorithm):

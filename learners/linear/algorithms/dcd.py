@@ -51,8 +51,10 @@ FAR = 4.0
 
 @dataclass
 class DualState:
-    """Dual variables of G groups, the weights (G, p) that they make, which the state's `v` is the
-    best of; best, bound, gap (G,): its objective, what none is below, and between them.
+    """Dual variables of G groups and their primal weights (G, p); the state's `v` has the best of
+    these.
+
+    best (G,): the objective of `v`; bound (G,): the lower bound; gap (G,): their difference.
     """
 
     dual: Dual
@@ -86,7 +88,7 @@ class StageDual:
 
 
 def dual_state(state: State) -> DualState:
-    """What Stage left in the state."""
+    """The dual state that Stage stored."""
     assert isinstance(state.own, DualState)
     return state.own
 
@@ -113,7 +115,7 @@ def look(part: Problem, state: State) -> Found:
 
 
 class Gap:
-    """Compute: objective and gap, which Update has just looked at but for the first time."""
+    """Compute: objective and gap, which Update has just evaluated, except the first time."""
 
     def __call__(self, part: Problem, state: State) -> Found:
         kept, state.found = state.found, None
@@ -144,7 +146,9 @@ class DualEpoch:
         state.found = found
 
     def _due(self, state: State, gained: Floats) -> bool:
-        """Whether any group's gap may be within the tolerance, or the training ends here."""
+        """Returns whether any group's gap may be within the tolerance, or the training ends
+        here.
+        """
         last = self.unseen >= SELDOM or state.iteration + 1 >= self.plan.max_iter
         if self.always or last or self.gained is None or time.monotonic() >= self.deadline:
             return True
@@ -156,13 +160,15 @@ class DualEpoch:
 
 
 USUAL = ((0.4, 0.8, 1.2, 3.5), (0.9, 1.7, 2.7, 7), (1.6, 3, 5.5, 21))
-"""By decades of the tolerance, of what grows with the condition of the problem."""
+"""Iterations by decade of the tolerance, per unit of growth with the problem's condition."""
 ROOTS = 2.5
-"""On dense rows iterations are for each of condition + ROOTS sqrt(condition), the condition being
-the squared length of a row over l2 times the rows."""
+"""Iterations on dense rows are per unit of condition + ROOTS sqrt(condition), the condition being
+the squared length of a row over l2 times the rows.
+"""
 SPARSE, SPARSE_POWER = 5.4, 1.1
-"""On sparse rows they are for each of the condition to that power. Labels that the features tell
-well take half as many where it is 10, noisy ones twice as many."""
+"""Iterations on sparse rows are per unit of the condition to that power. Labels that features
+separate well need half as many where it is 10, noisy ones twice as many.
+"""
 MUCH, OF_MUCH = 10.0, 0.57
 """Beyond so much of it they grow as that power: of the fitted half of the sets of
 `scripts/bench/planner/truth_data.py`."""
@@ -174,11 +180,12 @@ variables end within their bounds, whatever the penalty."""
 SWEEPS_A_DECADE = 0.6
 """The least iterations, for each decade, however well conditioned the problem is."""
 SPARED = 0.3
-"""Of what was measured, where each iteration looked at the gap."""
+"""The share of the measured seconds that is saved; the measured iterations each evaluate the gap.
+"""
 VARIABLES = 1e-7
 """Seconds a row, before the first iteration: of its dual variable, and of the first look."""
 MOST_BYTES = float(1 << 30)
-"""Beside rows that are visited in random order: so many of them may not all be in memory."""
+"""Memory besides rows that are visited in random order: more rows may not all be in memory."""
 TIMED_L2 = 1e-4
 
 
@@ -229,7 +236,7 @@ class Dcd(Algorithm):
     def cost(
         self, costs: Costs, plan: Plan, iterations: float = TYPICAL, on_sample: float = 0.0
     ) -> Cost:
-        """What was measured has a look at the gap in it, which later iterations are spared."""
+        """The cost without the evaluations of the gap that later iterations save."""
         gradient = costs.rows_pass("gradient")
         spared = SPARED * (1 - min(SELDOM / max(iterations, 1.0), 1.0))
         epoch = (1 - spared) * costs.rows_pass(self.name, alone=True)
@@ -243,7 +250,7 @@ class Dcd(Algorithm):
         )
 
     def usual(self, question: Question, k: float) -> Interval:
-        """By the problem's condition."""
+        """Iterations from the problem's condition."""
         seen, l2 = question.seen, question.options.l2
         known = question.length is not None
         length = question.length or (1.0 if seen.sparse else float(seen.n_features))
@@ -267,7 +274,7 @@ class Dcd(Algorithm):
 
 
 def growth(question: Question, condition: float) -> float:
-    """By how much iterations grow with the condition."""
+    """The factor by which iterations grow with the condition."""
     if question.seen.n_features > question.rows_of_one:
         return WIDE_ROOTS * math.sqrt(condition)
     if question.seen.sparse:

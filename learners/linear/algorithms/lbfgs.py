@@ -101,12 +101,12 @@ class Moves:
 
 
 def first_guess(problem: Problem) -> Floats | None:
-    """The inverse curvature (G, p) before anything is known of sparse rows; None for dense ones.
+    """The inverse curvature (G, p) to start with on sparse rows; None for dense ones.
 
-    A feature's values are at most 1 where it occurs; `frequency` says how often. That makes up
-    the curvature's diagonal, of which this is one over the root: with one over all of it the
-    objective is lower at a given tolerance, but the gradient's largest component, by which
-    convergence is judged and which is a frequent feature's, takes longer to fall.
+    A feature's values are at most 1 where it occurs; `frequency` is the share of rows. That gives
+    the curvature's diagonal, and this is one over its root: with one over all of it the objective
+    is lower at a given tolerance, but the gradient's largest component, by which convergence is
+    judged and which is a frequent feature's, takes longer to fall.
     """
     if problem.frequency is None:
         return None
@@ -166,7 +166,7 @@ class QuasiNewtonStep:
     def _direction(
         part: Problem, moves: Moves, active: Index, slope: Floats, new: np.ndarray
     ) -> tuple[Floats, Floats]:
-        """Where to go and how far first; steepest descent where nothing is remembered."""
+        """The direction and the first step length; steepest descent without remembered moves."""
         direction = -moves.guessed(active, slope)
         step = np.ones(len(slope))
         if moves.guess is None:
@@ -193,9 +193,10 @@ SPARSE = {
     "svm": ((0.5, 9, 16, 150), (3, 20, 30, 400), (6, 40, 90, 1500)),
 }
 OF_DENSITY = 0.04, 0.09
-"""Of 62 logistic trainings by a table, on sparse sets of `scripts/bench/planner/truth_*.py` but
-those of `truth_once.py`: where each is judged by a fit without it, 95 % are within twice as
-many."""
+"""Fitted to 62 logistic trainings by a table, on sparse sets of `scripts/bench/planner/truth_*.py`
+except those of `truth_once.py`: if each is judged by a fit without it, 95 % are within a factor of
+two.
+"""
 BY_SPREAD = {
     "linear": (
         (1.0, 3.0, 3.3, 1.6),
@@ -216,15 +217,17 @@ BY_SPREAD = {
         (100.0, 150.0, 250.0, 400.0),
     ),
 }
-"""Those of svm's last decade are extrapolated."""
+"""Iterations by decade of the tolerance; svm's last decade is extrapolated."""
 BY_SHAPE = (75.0, 1.0, -0.3)
-"""Of 24 made sets without a penalty, 500 to 500,000 rows of 3, 10 and 40 features: within 2.2. A
-penalty takes down to a quarter where rows are many."""
+"""Fitted to 24 synthetic sets without a penalty, 500 to 500,000 rows of 3, 10 and 40 features:
+within a factor of 2.2. A penalty reduces it to as little as a quarter where rows are many.
+"""
 BY_MODEL = ByModel(3.22, 0.62, 4.0, 0.8, 0.15, 0.11, 0.86, high=9.0)
-"""Of 114 trainings on sets of `scripts/bench/planner/truth_*.py` but the last half: where each set
-is judged by a fit without it, 88 % are within twice as many."""
+"""Fitted to 114 trainings on sets of `scripts/bench/planner/truth_*.py` except the last half: if
+each set is judged by a fit without it, 88 % are within a factor of two.
+"""
 BY_PENALTY = ByPenalty(20.7, 0.61, 1.26)
-"""Of 52 trainings on the same sets, 79 % of them within twice as many."""
+"""Fitted to 52 trainings on the same sets, 79 % of them within a factor of two."""
 USUAL = Usual(
     SMOOTH,
     CORNERED,
@@ -298,7 +301,7 @@ class Lbfgs(Algorithm):
 
 
 def remembered(iterations: float) -> float:
-    """Moves that are remembered, the mean of so many iterations from the first on."""
+    """The number of remembered moves, averaged over the first `iterations` iterations."""
     n = max(iterations, 1.0)
     return (n - 1) / 2 if n <= MEMORY else MEMORY - MEMORY * (MEMORY + 1) / (2 * n)
 

@@ -66,14 +66,17 @@ FLOATS = (0, 2)
 NEAR = 0.05
 """Violation below which H may be kept, and the factor by which it then shrinks an iteration."""
 FINER = 0.01
-"""Of epsilon, to which smooth losses are trained: the last iterations, with an H that was kept or
-that was summed in float, gain few digits each and cost little, and p-values are read to many."""
+"""Smooth losses are trained to this share of epsilon: the last iterations, with an H that was kept
+or summed in float, gain few digits each and cost little, and p-values are read to many digits.
+"""
 ENOUGH = 100.0
-"""Times epsilon, the violation from which on a last step is taken that nobody looks at."""
+"""Times epsilon: from this violation on, a last step is taken without evaluating its result."""
 ROUNDING = 1e-9
-"""Relative pivot that rounding may have made, even with products of doubles."""
+"""Relative pivot that rounding may produce, even with products of doubles."""
 LEAST_DAMPING, MORE_DAMPING, MOST_DAMPING = 1e-11, 100.0, 1e-3
-"""Of the diagonal, where a step along directions that the rows hardly determine was too long."""
+"""Damping as a share of the diagonal, after a step that was too long along nearly undetermined
+directions.
+"""
 WHOLE_STEPS = Bounds(most_shrunk=OF_WHOLE_STEPS)
 SLOW = 0.3
 """A violation that shrank by less than this factor asks for a new H."""
@@ -126,7 +129,7 @@ class NewtonStep(Steps):
         settle_move(state, new_v, there, moved, self.endless)
 
     def _solved(self, part: Problem, state: State, found: Found) -> Solution:
-        """The step of the active groups, and what was seen of their systems."""
+        """The step of the active groups, and the properties of their systems."""
         assert found.hessian is not None
         active, rows = state.active, part.rows
         hessian = self._damped(found.hessian, found, active)
@@ -147,7 +150,7 @@ class NewtonStep(Steps):
         return replace(seen[0], step=step)
 
     def step_of(self, state: State, active: Index, found: Found) -> Floats:
-        """As of `Steps`."""
+        """As in `Steps`."""
         assert self.pairs is not None
         assert found.hessian is not None
         hessian = found.hessian
@@ -156,7 +159,7 @@ class NewtonStep(Steps):
         )
 
     def _damp(self, groups: Index) -> None:
-        """More damping for groups whose whole step was too long for rounding's sake.
+        """Increases the damping of groups whose full step was too long because of rounding.
 
         Levenberg, A method for the solution of certain non-linear problems in least squares, 1944.
         """
@@ -164,7 +167,7 @@ class NewtonStep(Steps):
         self.damping[groups] = np.minimum(more, MOST_DAMPING)
 
     def _damped(self, hessian: Triangles, found: Found, active: Index) -> Triangles:
-        """A loss may be flat but for a corner: without damping a step may have no length.
+        """Adds damping for a loss that is flat outside a corner, whose step may have no length.
 
         The damping vanishes with the gradient, so that convergence stays superlinear (Li,
         Fukushima, Qi and Yamashita, Regularized Newton methods for convex minimization problems,
@@ -190,7 +193,9 @@ class NewtonStep(Steps):
         return damped
 
     def _renew(self, state: State, active: Index, found: Found) -> NDArray[np.bool_]:
-        """Which groups need H where they go; remembers for which it will be stale."""
+        """Tests which groups need H at their next weights; remembers those for which it will be
+        stale.
+        """
         n = len(state.v)
         if self.violation is None:
             self.violation = np.full(n, np.inf)
@@ -225,7 +230,7 @@ def evaluate(
     renew: NDArray[np.bool_],
     precise: NDArray[np.bool_],
 ) -> Found:
-    """One pass at v, for the curvature too where it is to be renewed."""
+    """Makes one pass at v, for the curvature too where it is to be renewed."""
     n = len(v)
     found = None
     for curvature, exact in ((False, False), (True, False), (True, True)):
@@ -233,7 +238,7 @@ def evaluate(
         which = chosen.nonzero()[0]
         if len(which) == n:
             every = replace(part, precise=exact).evaluate(v, curvature)
-            return every if curvature else replace(every, hessian=hessian)  # nobody writes there
+            return every if curvature else replace(every, hessian=hessian)  # nothing writes to it
         if len(which):
             if found is None:
                 found = Found(
@@ -256,7 +261,7 @@ def tolerance(problem: Problem, plan: Plan) -> Tolerance:
 USUAL = Usual(((3, 4, 4, 6), (5, 5.5, 6.2, 9), (8, 10, 12, 20)))
 """However the features' variances spread: Newton's steps do not depend on the units."""
 RENEWED = 1.5
-"""Iterations that need the curvature anew: until near the optimum."""
+"""Iterations that compute the curvature anew: those far from the optimum."""
 MOST_FEATURES = 4096
 MOST_BYTES = float(1 << 30)
 
@@ -279,9 +284,9 @@ class Newton(Algorithm):
     def operators(
         self, problem: Problem, plan: Plan, start: Floats, deadline: float | None
     ) -> Operators:
-        """On a device many small groups have their own Update.
+        """The operators; on a device many small groups have an Update of their own.
 
-        Of the hinge, where its corner is not smoothed, it is an interior-point method.
+        For a hinge whose corner is not smoothed, it is an interior-point method.
         """
         if not problem.task.smooth and problem.rows.smoothing == 0:
             return interior.operators(problem, plan, start, deadline)
@@ -320,7 +325,7 @@ class Newton(Algorithm):
         return task is None or task.smooth
 
     def first_on_sample(self, whole: float, enough: bool) -> float | None:
-        """Most of its iterations, since the sample's optimum is near that of all rows."""
+        """Most of the iterations, since the sample's optimum is near that of all rows."""
         return max(1.0, (1.0 if enough else 0.6) * whole)
 
     def smooths(self, task: LinearTask) -> bool:
@@ -381,7 +386,9 @@ class Newton(Algorithm):
         return USUAL.iterations(question, k)
 
     def memory(self, costs: Costs) -> float:
-        """With the curvature and each thread's share of sums; of the hinge, more for each row."""
+        """Bytes including the curvature and each thread's sums; for the hinge, more for each
+        row.
+        """
         seen, threads, p = costs.question.seen, costs.question.threads, costs.p
         total = costs.memory(self.vectors, 0 if costs.question.task.smooth else interior.ROW_BYTES)
         triangle = p * (p + 1) / 2 * DOUBLE

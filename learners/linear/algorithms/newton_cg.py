@@ -1,13 +1,13 @@
 """Newton's method without the curvature: each system is solved by conjugate gradients.
 
 Lin, Weng and Keerthi, Trust region Newton method for logistic regression, JMLR 2008, with a line
-search in the place of the trust region (Nocedal and Wright, Numerical Optimization, 2006,
-algorithm 7.1) and the curvature's diagonal as preconditioner (Hsia, Chiang and Lin, Preconditioned
-conjugate gradient methods in truncated Newton frameworks for large-scale linear classification,
-ACML 2018). A product of the curvature with a direction is one pass over the rows. Systems are
-solved as well as the gradient deserves, which keeps convergence superlinear (Dembo, Eisenstat and
-Steihaug, Inexact Newton methods, 1982); for the squared loss the first one is all there is, the
-normal equations, and is solved to the tolerance.
+search instead of the trust region (Nocedal and Wright, Numerical Optimization, 2006, algorithm
+7.1) and the curvature's diagonal as preconditioner (Hsia, Chiang and Lin, Preconditioned conjugate
+gradient methods in truncated Newton frameworks for large-scale linear classification, ACML 2018).
+A product of the curvature with a direction is one pass over the rows. Systems are solved as well
+as the gradient deserves, which keeps convergence superlinear (Dembo, Eisenstat and Steihaug,
+Inexact Newton methods, 1982); for the squared loss the first one is all there is, the normal
+equations, and is solved to the tolerance.
 """
 
 import math
@@ -41,14 +41,14 @@ from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.machine.constants import interpolated
 
 MOST_PRODUCTS = 500
-"""In an iteration; what is missing is the next one's."""
+"""Products in an iteration; the next iteration continues."""
 ENOUGH = 0.5
-"""Of the tolerance, to which a system is solved at most."""
+"""A system is solved to this share of the tolerance at most."""
 FORCING = 0.25
-"""Of the gradient, to which it is solved at least."""
+"""A system is solved to this share of the gradient at least."""
 SPENT = 1e-14
 FEW = 0.75
-"""Of the groups, from which on those that are solved are left out of the products."""
+"""Below this share of unsolved groups, the solved ones are left out of the products."""
 
 
 class TruncatedStep:
@@ -88,7 +88,9 @@ class TruncatedStep:
         settle_move(state, new_v, there, moved, self.endless)
 
     def _ended(self, state: State, errors: list[float]) -> bool:
-        """Whether time is over, or another plan is to go on; errors: of this system so far."""
+        """Returns whether time is over, or another plan takes over; errors: of this system so
+        far.
+        """
         self.last = self.products + len(errors)
         over = time.monotonic() >= self.deadline
         return over or (state.enough is not None and state.enough(self.last, errors))
@@ -105,12 +107,12 @@ class TruncatedStep:
 def conjugate_gradients(
     curvature: Curvature, gradient: Floats, goal: Floats, ended: Callable[[list[float]], bool]
 ) -> Floats:
-    """About -H^-1 gradient (G, p): until what is left violates by at most goal (G,).
+    """About -H^-1 gradient (G, p), until the residual violates by at most goal (G,).
 
-    Preconditioned by H's diagonal (Nocedal and Wright, algorithm 5.3); where that is not known yet
-    a step of steepest descent, whose product tells it, comes first. A group whose curvature
-    vanishes along its direction keeps what it has. ended: whether to stop, by what was left
-    after each product, in units of the goal.
+    Preconditioned by H's diagonal (Nocedal and Wright, algorithm 5.3); where that is not known
+    yet, a step of steepest descent comes first, whose product gives it. A group whose curvature
+    vanishes along its direction keeps its weights. ended: whether to stop, given the residual
+    after each product in units of the goal.
     """
     blind = not curvature.known
     step, left = np.zeros_like(gradient), -gradient
@@ -168,11 +170,13 @@ PRODUCTS = {
 """Products of the curvature with a direction that are taken in all, by decades of the tolerance,
 where no spread is known."""
 OF_SPARSE = ((1.0, 3.0), (2.0, 6.5), (3.0, 12.0), (6.0, 24.0))
-"""The same of the squared loss on sparse rows: medians of 15 sets, the fitted half's and the fresh
-ones, of which all but one took 8 to 47 products to 1e-6."""
+"""Products for the squared loss on sparse rows, by decade of the tolerance: medians of 15 sets,
+the fitted half's and the fresh ones, of which all but one took 8 to 47 products to 1e-6.
+"""
 OF_DENSITY = 0.11, 0.19
-"""Of losses that are not quadratic: of 63 logistic trainings on sparse rows, where each is judged
-by a fit without it, 89 % take half to twice as many products. Without that power 68 % did."""
+"""For losses that are not quadratic: on 63 logistic trainings on sparse rows, each judged by a fit
+without it, 89 % take half to twice as many products. Without that power 68 % did.
+"""
 PRODUCTS_BY_SPREAD: dict[str, spread.BySpreads] = {
     "linear": (
         (1.0, 3.7, 4.5, 3.1),
@@ -188,15 +192,17 @@ PRODUCTS_BY_SPREAD: dict[str, spread.BySpreads] = {
     ),
 }
 BENT, OF_MODEL = 1.28, 1.17
-"""Of losses that are not quadratic: one more product is so many times one more on the sketch, to
-that power, because the curvature falls on the way and is solved for anew. Of groups of 150 to
-4,000 rows of categories and of a9a, and of the fitted half and the fresh sets of
-`scripts/bench/planner/truth_data.py`, eight of ten took 0.6 to 1.8 times as many."""
+"""For losses that are not quadratic: the ratio of products to those on the sketch, and the power
+of the latter, because the curvature falls on the way and is solved for anew. Of groups of 150 to
+4,000 rows of categories, of a9a, and of the fitted half and the fresh sets of
+`scripts/bench/planner/truth_data.py`, eight of ten took 0.6 to 1.8 times as many.
+"""
 EXPECTED = 1.3
-"""Times what the table of the spread says: eight of ten of 168 dense trainings of the fitted half
-and the fresh sets took 0.5 to 3.3 times as many products, in the middle 1.1 to 1.2 times."""
+"""Times the table of the spread: eight of ten of 168 dense trainings of the fitted half and the
+fresh sets took 0.5 to 3.3 times as many products, the median 1.1 to 1.2 times.
+"""
 FRESH = 0.7
-"""Of a gradient's pass, by which the first product of an iteration takes more."""
+"""The extra time of an iteration's first product, as a share of a gradient's pass."""
 STEPS_OF_CG = 0.7
 """Work on weights for a product, of that of a plain step."""
 
@@ -269,7 +275,7 @@ class NewtonCg(Algorithm):
 
 
 def products_of(question: Question, k: float) -> float:
-    """Of the curvature with a direction, in all iterations, to k decades below 1."""
+    """Products of the curvature with a direction, in all iterations, to k decades below 1."""
     if question.sketch is not None:
         tolerance = ENOUGH * 10**-k
         found = question.sketch.iterations(Method.CONJUGATE_GRADIENTS, tolerance).point

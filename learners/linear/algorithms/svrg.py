@@ -35,7 +35,7 @@ from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.linear.request import Plan
 
 GROW = 1.1
-"""Of the step, after an epoch that lowered the objective."""
+"""The step's growth after an epoch that lowered the objective."""
 
 
 class Anchor:
@@ -96,20 +96,22 @@ class AnchoredEpoch:
 
 USUAL = Usual(((0.7, 1.5, 2.5, 5), (1.2, 2.8, 5, 12), (4, 20, 80, 300)))
 CORNERED = ((6, 9, 12, 40), (15, 25, 35, 120), (60, 100, 140, 480))
-"""At the hinge, whatever the rows: of 69 trainings that converged, of all sets of
-`scripts/bench/planner/truth_*.py` but those of `truth_once.py`, 66 took a quarter to four times as
-many."""
+"""Epochs at the hinge, for any rows: of 69 trainings that converged, of all sets of
+`scripts/bench/planner/truth_*.py` except those of `truth_once.py`, 66 took a quarter to four times
+as many.
+"""
 SPARSE = 2.5
 """Times more epochs where features are rare."""
 
 
 FLOW, FLOW_POWER, OF_CLASSES = 33.0, 0.25, 0.68
-"""Epochs for each of the flow's length by the rows to that power, and of classes so many times as
-many: of the fitted half of the sets of `scripts/bench/planner/truth_data.py`."""
+"""Epochs per unit of the flow's length, the power of the rows, and the factor for classes; fitted
+to half of the sets of `scripts/bench/planner/truth_data.py`.
+"""
 
 
 def by_flow(question: Question, sketch: Sketch, tolerance: float) -> Interval:
-    """By how long the gradient's flow takes, in the steps that an epoch's rows make.
+    """Epochs from the length of the gradient flow, in the steps that an epoch's rows make.
 
     A step is at most about one over the mean squared length of a row, the curvature's trace.
     """

@@ -1,1 +1,1 @@
-"""What follows from a training: errors, statuses, and models that rows do not determine."""
+"""Inference after a training: errors, statuses, and models that rows do not determine."""

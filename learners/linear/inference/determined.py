@@ -1,13 +1,12 @@
-"""What the rows determine without a penalty: their span, the least norm, covariances by the
+"""Directions that the rows determine without a penalty: span, least norm, covariances by the
 curvature and by the scores.
 
-Where features depend on each other many weights do equally well. One of them is the answer: the
-one with the least norm over features centred by their mean and divided by their standard
-deviation (without an intercept: by the root of their mean square), as `numpy.linalg.pinv` of such
-columns has it. All numbers here are of all rows, so that the answer depends on nothing else.
+Where features depend on each other many weights fit equally well. The answer is the one with the
+least norm over features centred by their mean and divided by their standard deviation (without an
+intercept: by the root of their mean square), as `numpy.linalg.pinv` of such columns gives it. All
+numbers here are of all rows, so that the answer depends on nothing else.
 
-Coordinates: u = v sigma, and b = v_d + v.mean in the place of the intercept; sigma and mean are
-those of z.
+Coordinates: u = v sigma, and b = v_d + v.mean for the intercept; sigma and mean are those of z.
 """
 
 from collections.abc import Iterator
@@ -22,24 +21,24 @@ from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.request import CLUSTERED
 
 MOST_WEIGHTS = 513
-"""Weights up to which matrices (p, p) of rows are made beside those of an algorithm."""
+"""Weights up to which matrices (p, p) of rows are made in addition to those of an algorithm."""
 CONSTANT = 1e-13
 """Part of its mean square that a feature's variance must exceed to be one."""
 DEPENDENT = 1e-13
 """Eigenvalue of the correlations up to which a direction is not there, at least."""
 ESTIMABLE = 1e-6
-"""Component along what is not determined below which a coefficient is determined."""
+"""Component along undetermined directions below which a coefficient is determined."""
 ENTRIES = 1 << 20
-"""Of matrices (p, p) that are worked on at once."""
+"""Entries of matrices (p, p) that are processed at once."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """What the rows of G groups span.
+    """The span of the rows of G groups.
 
-    sigma, mean (G, d): of the features of z, sigma 0 where they never vary; null (G, d, d): the
-    projection on what is not determined of u; rank (G,): independent directions, the intercept
-    counted; seen (G, d): features that are not 0 everywhere.
+    sigma, mean (G, d): of the features of z, sigma 0 where they are constant; null (G, d, d): the
+    projection on the undetermined directions of u; rank (G,): independent directions, the
+    intercept counted; seen (G, d): features that are not 0 everywhere.
     """
 
     sigma: Floats
@@ -49,7 +48,7 @@ class Span:
     seen: NDArray[np.bool_]
 
     def of(self, which: Index) -> "Span":
-        """The same for some of the groups."""
+        """Selects some of the groups."""
         return Span(*(getattr(self, f.name)[which] for f in fields(Span)))
 
     @property
@@ -82,9 +81,9 @@ def span(problem: Problem) -> Span:
 
 
 def deviations(problem: Problem) -> Floats:
-    """What features vary by in the caller's units, (G, d), by one pass over the rows.
+    """The deviations of features in the caller's units, (G, d), by one pass over the rows.
 
-    Of features that never vary it is their size.
+    For constant features it is their size.
     """
     if problem.d >= MOST_WEIGHTS:
         return _wide_deviations(problem)
@@ -98,7 +97,7 @@ def deviations(problem: Problem) -> Floats:
 
 
 def _wide_deviations(problem: Problem) -> Floats:
-    """The same without matrices (p, p)."""
+    """As `deviations`, without matrices (p, p)."""
     rows = problem.rows
     if rows.sparse:
         mean, square = moments(rows)
@@ -172,8 +171,8 @@ def span_of(moments: Floats, intercept: bool) -> Span:
 
 
 def without_constants(problem: Problem, v: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Weights v (G, p) of sparse rows of any width with the same margins, and which groups (G,)
-    have features beside the intercept that never vary, whose weights it takes.
+    """Weights v (G, p) of sparse rows of any width with the same margins, the constant features'
+    weights moved to the intercept, and which groups (G,) have such features.
     """
     mean, square = moments(problem.rows)
     constant = (square > 0) & (square - mean**2 <= CONSTANT * square)
@@ -221,7 +220,7 @@ class Curved:
     inverse: Floats
 
     def of(self, which: Index) -> "Curved":
-        """The same for some of the groups."""
+        """Selects some of the groups."""
         return Curved(self.spanned.of(which), self.inverse[which])
 
     def step(self, gradient: Floats) -> Floats:
@@ -230,8 +229,8 @@ class Curved:
         return to_v(self.spanned, found)
 
     def variances(self, problem: Problem) -> tuple[Floats, Floats]:
-        """Of weights of z (G, d) and of the intercept in the caller's units (G,), but for s^2 / n;
-        NaN where the rows do not determine them.
+        """Variances of weights of z (G, d) and of the intercept in the caller's units (G,),
+        without the factor s^2 / n; NaN where the rows do not determine them.
         """
         s = self.spanned
         unit = np.divide(1.0, s.sigma, where=s.sigma > 0, out=np.zeros_like(s.sigma))
@@ -278,7 +277,7 @@ def curved(spanned: Span, hessian: Floats, intercept: bool) -> Curved:
     return Curved(spanned, on @ whole @ on)
 
 
-# Standard errors that hold where the variance of the loss's derivative is not what a model says.
+# Standard errors that hold where the variance of the loss's derivative differs from the model's.
 #
 # The covariance is the sandwich H^-1 S H^-1 of the summed curvature H and the sum S of squared
 # scores. HC0 (White, A heteroskedasticity-consistent covariance matrix estimator, 1980) is this
@@ -292,7 +291,7 @@ def curved(spanned: Span, hessian: Floats, intercept: bool) -> Curved:
 # and in statsmodels; one cluster alone has no such errors.
 
 POWERS = {"HC0": 0, "HC1": 0, "HC2": 1, "HC3": 2}
-"""Of 1 - h, that squared scores are divided by."""
+"""The power of 1 - h that divides squared scores."""
 
 
 def variances(
@@ -315,12 +314,12 @@ def variances(
 
 
 def covariance(problem: Problem, v: Floats, hessian: Floats) -> Floats:
-    """n times the covariances (G, p, p) of the weights v, whose diagonal `variances` has."""
+    """n times the covariances (G, p, p) of the weights v, with the diagonal of `variances`."""
     return sandwich(problem, v, hessian)[0]
 
 
 def sandwich(problem: Problem, v: Floats, hessian: Floats) -> tuple[Floats, Floats]:
-    """The same, and the clusters."""
+    """The sandwich by the packed hessian, and the number of clusters (G,)."""
     whole = unpacked(hessian)
     whole[~np.isfinite(whole).all(axis=(1, 2))] = 0.0
     used = (np.diagonal(whole, axis1=1, axis2=2) > 0).sum(axis=1)
@@ -331,7 +330,7 @@ def sandwich(problem: Problem, v: Floats, hessian: Floats) -> tuple[Floats, Floa
 def sandwich_of(
     problem: Problem, v: Floats, inverse: Floats, used: NDArray[np.int64]
 ) -> tuple[Floats, Floats]:
-    """The same by the inverse (G, p, p) of the mean curvature; used (G,): weights with one."""
+    """The sandwich by the inverse (G, p, p) of the mean curvature; used (G,): weights with one."""
     n = problem.rows.weight
     loss = problem.task.expected if problem.task.expected is not None else problem.rows.loss
     rows = replace(problem.rows, loss=loss)

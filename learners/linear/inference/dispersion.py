@@ -1,4 +1,5 @@
-"""What losses have beside their weights: the scale of standard errors, the dispersion of counts.
+"""Parameters of losses besides the weights: the scale of standard errors, the dispersion of
+counts.
 
 Standard errors are the root of the diagonal of s^2 (n H)^-1, H the mean curvature. s^2 is 1 for a
 likelihood without a scale; the residual variance for the squared loss; Pearson's chi^2 over its
@@ -19,14 +20,14 @@ from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.request import LinearOptions
 
 LEAST, MOST = 1e-8, 1e8
-"""Of the dispersion of counts; the least one is a Poisson distribution but for rounding, and is
-told as 0.
+"""The range of the dispersion of counts; the least one is numerically a Poisson distribution, and
+is reported as 0.
 """
 ROUNDS, STEPS = 50, 100
 SETTLED = 1e-8
 """Change of the dispersion's logarithm."""
 FURTHEST = 2.0
-"""How far a step moves that logarithm."""
+"""The largest change of that logarithm in a step."""
 
 
 def scales(problem: Problem, state: State, which: Index, freedom: Floats) -> Floats:
@@ -89,7 +90,7 @@ def curvature(problem: Problem, v: Floats) -> Floats:
 
 
 def by_moments(labels: NDArray[np.void]) -> Floats:
-    """A first dispersion of counts, (G,): what their variance exceeds their mean by."""
+    """A first dispersion of counts, (G,), from the excess of their variance over their mean."""
     mean, variance = labels["mean"], labels["variance"]
     excess = np.divide(variance - mean, mean**2, where=mean > 0, out=np.ones_like(mean))
     return np.asarray(np.clip(excess, 0.01, 100.0))
@@ -127,7 +128,7 @@ def likeliest(rows: Pass, weights: Floats, dispersion: Floats) -> Floats:
 # Ripley, Modern applied statistics with S, 2002, 7.4).
 
 ENOUGH = 1e-3
-"""Of epsilon, to which the logarithm of the dispersion settles."""
+"""The logarithm of the dispersion converges to this share of epsilon."""
 
 
 NOISE, SHRINKS = 1e-5, 0.5
@@ -135,7 +136,7 @@ NOISE, SHRINKS = 1e-5, 0.5
 
 
 def estimates_dispersion(problem: Problem, options: LinearOptions) -> bool:
-    """Whether the loss has a dispersion that nobody gave."""
+    """Returns whether the loss has a dispersion that the options do not set."""
     return problem.task.parameter == "dispersion" and options.dispersion is None
 
 

@@ -1,10 +1,10 @@
-"""How well a likelihood fits: what `model_fit` shows of a model.
+"""Goodness of fit of a likelihood, as `model_fit` shows it.
 
-The deviance is twice what the log-likelihood lacks to that of a model with a parameter per row;
-the null deviance is that of the best constant (McCullagh and Nelder, Generalized linear models,
-1989, 2.3). All sums are by the rows' weights. Without a penalty, `parameters` are the
-coefficients that the rows determine, the intercept and one that is estimated beside them, as R
-counts: the variance of `linear`, the scale of `gamma` or the dispersion of counts.
+The deviance is twice the difference of the log-likelihood to that of a model with a parameter per
+row; the null deviance is that of the best constant (McCullagh and Nelder, Generalized linear
+models, 1989, 2.3). All sums are by the rows' weights. Without a penalty, `parameters` counts the
+coefficients that the rows determine, the intercept and an estimated parameter, as R does: the
+variance of `linear`, the scale of `gamma` or the dispersion of counts.
 """
 
 import math
@@ -33,8 +33,9 @@ SETTLED = 1e-12
 
 @dataclass(frozen=True)
 class Sums:
-    """Of the labels y of n rows by weight: n, log y!, y log y, log y, what the size 1/a of counts
-    adds, and of tweedie y^(2 - p) / ((p - 1) (2 - p)), where a is p."""
+    """Weighted sums over the labels y of n rows: n, log y!, y log y, log y, the terms of counts'
+    size 1/a, and for tweedie with power p (in a's position) y^(2 - p) / ((p - 1) (2 - p)).
+    """
 
     n: float
     factorial: float
@@ -79,8 +80,8 @@ def rising(y: Floats, a: float) -> Floats:
 
 
 def log_likelihood(task: LinearTask, loss: float, s: Sums, scale: float) -> float:
-    """Of a group whose losses are summed; scale: the dispersion of `gamma`, as R takes it here the
-    deviance by row.
+    """The log-likelihood of a group whose losses are summed; scale: the dispersion of `gamma`,
+    which as in R is the deviance per row.
     """
     if task.quadratic:
         return float(-s.n / 2 * (np.log(2 * np.pi * 2 * loss / s.n) + 1))

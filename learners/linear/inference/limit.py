@@ -1,4 +1,4 @@
-"""What the rows determine where the likelihood has no optimum, and a model for the rest.
+"""Estimates of what the rows determine if the likelihood has no optimum, and a model for the rest.
 
 Where some rows can be put on their side by ever larger weights (`separation.py`), the likelihood
 nears its upper bound as these weights run away, and the bound is the greatest likelihood of the
@@ -34,12 +34,15 @@ from tuskml.learners.linear.tasks import LINEAR
 
 Bools = NDArray[np.bool_]
 Look = Callable[[Problem, Floats, Floats, Floats], Reach]
-"""What a step (n, p) at weights v (n, p) does to the rows that are not as far away as (n,)."""
+"""A function that takes a step (n, p) at weights v (n, p) and evaluates the rows that are not as
+far away as (n,).
+"""
 
 MOST_STEPS = 80
 AT_REST, LAST_STEPS = 1e-4, 3
-"""Share of a proof (`separation.py`) below which nothing moves any more but for rounding, and the
-steps that are taken from there, each of which squares what is left."""
+"""Share of a proof (`separation.py`) below which all movement is rounding, and the steps that are
+taken from there, each of which squares the error.
+"""
 JUMP = 45.0
 """Newton's steps along a direction that runs away, which moves by about 1 each."""
 PRESENT = 1e-10
@@ -53,13 +56,13 @@ TOLD = 1e-9
 SETTLED = 1e-12
 """Part of the objective that Newton's last step lowers it by."""
 ENOUGH = 1e-4
-"""Share of what a step promises that it has to lower the objective by."""
+"""Share of a step's predicted decrease that the objective must reach."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Of n groups, (n, p, p) each: v is base u, u is back v, weights in the caller's units are
-    caller u, and products are the mean ones of z and 1.
+    """Coordinates of n groups, (n, p, p) each: v is base u, u is back v, weights in the caller's
+    units are caller u, and products are the mean ones of z and 1.
     """
 
     base: Floats
@@ -68,7 +71,7 @@ class Frame:
     products: Floats
 
     def of(self, which: Index) -> "Frame":
-        """The same for some of the groups."""
+        """Selects some of the groups."""
         return Frame(*(getattr(self, f.name)[which] for f in fields(Frame)))
 
     def to_own(self, v: Floats) -> Floats:
@@ -81,7 +84,9 @@ class Frame:
 
     @functools.cached_property
     def white(self) -> Floats:
-        """From coordinates in which features are uncorrelated, of size 1, to u; 0 for others."""
+        """The map from coordinates in which features are uncorrelated, of size 1, to u; 0 for
+        others.
+        """
         size, direction = np.linalg.eigh(self.bent(self.products))
         there = size > PRESENT * np.maximum(size[:, -1:], np.finfo(float).tiny)
         root = np.where(there, 1 / np.sqrt(np.where(there, size, 1.0)), 0.0)
@@ -99,11 +104,11 @@ class Frame:
 
 @dataclass(frozen=True)
 class Limit:
-    """Where n groups without an optimum go: weights v (n, p), of which what does not run away is
-    known where settled (n,).
+    """The limits of n groups without an optimum: weights v (n, p), whose finite part is known
+    where settled (n,).
 
-    frame: from u to v and back; away (n, p, p): the projection of u on what runs away; inverse
-    (n, p, p): of the mean curvature by u, 0 on that.
+    frame: from u to v and back; away (n, p, p): the projection of u on the diverging directions;
+    inverse (n, p, p): of the mean curvature by u, 0 on these.
     """
 
     v: Floats
@@ -133,18 +138,18 @@ class Limit:
         return self.frame.to_v(own)
 
     def of(self, which: Index) -> "Limit":
-        """The same for some of the groups."""
+        """Selects some of the groups."""
         own = self.v[which], self.settled[which], self.frame.of(which)
         return Limit(*own, self.away[which], self.inverse[which])
 
     @property
     def by_v(self) -> Floats:
-        """The inverse of the mean curvature (n, p, p) by v, 0 along what runs away."""
+        """The inverse of the mean curvature (n, p, p) by v, 0 along diverging directions."""
         base = self.frame.base
         return np.asarray(base @ self.inverse @ base.transpose(0, 2, 1))
 
     def with_errors(self, spread: Floats) -> "Limit":
-        """The same with another covariance, n times that of v (n, p, p)."""
+        """Returns a copy with another covariance, n times that of v (n, p, p)."""
         back = self.frame.back
         return replace(self, inverse=back @ spread @ back.transpose(0, 2, 1))
 
@@ -165,8 +170,8 @@ Runaways = list[tuple[Index, Limit]]
 
 
 def runaways_of(problem: Problem, state: State, which: Index, deadline: float | None) -> Runaways:
-    """Of groups without an optimum; none where time does not suffice, or where sums of squares of
-    features do not fit into doubles.
+    """The diverging directions of groups without an optimum; none if the time does not suffice, or
+    if sums of squares of features overflow doubles.
     """
     problem, found = by_processor(problem, deadline), []
     try:
@@ -190,7 +195,7 @@ def runaways_of(problem: Problem, state: State, which: Index, deadline: float | 
 
 
 def by_processor(problem: Problem, deadline: float | None) -> Problem:
-    """The same problem on rows that the processor reads, in double, until a deadline."""
+    """The problem on rows that the processor reads, in double, until a deadline."""
     rows = problem.rows
     given = rows.loss, rows.positive, rows.class_weight, rows.fit_intercept
     fresh = replace(anew(rows, *given), parameter=rows.parameter, deadline=deadline)
@@ -208,8 +213,8 @@ def greatest(state: State, parted: Bools, runaways: Runaways) -> tuple[Floats, B
 
 
 def bounded(problem: Problem) -> Problem:
-    """The same rows of counts with a loss whose curvature is at most 1, far below the mean of the
-    counts proportional to their mean.
+    """The same rows of counts with a loss whose curvature is at most 1, and proportional to the
+    mean of small counts.
     """
     unit = 1 / separation.unit_of(problem)
     parameter = np.stack([unit, np.ones_like(unit)], axis=1)
@@ -219,14 +224,14 @@ def bounded(problem: Problem) -> Problem:
 
 
 def far_away(problem: Problem) -> Floats:
-    """Margins on the own side (G,) beyond which a row says nothing any more."""
+    """Margins on the correct side (G,) beyond which a row has no influence."""
     unit = separation.unit_of(problem)
     return np.asarray(JUMP - 5.0 - np.log(unit))
 
 
 def followed(problem: Problem, v: Floats, frame: Frame, look: Look) -> tuple[Floats, Bools]:
-    """Newton's method from v (n, p) on, by jumps where rows run away, until all that does not is
-    at rest; and for which groups (n,) it is.
+    """Newton's method from v (n, p) on, with jumps where rows diverge, until the rest converges;
+    and for which groups (n,) it does.
     """
     far, least, v = far_away(problem), LOST * separation.unit_of(problem), v.copy()
     settled, left = np.zeros(problem.n_groups, bool), np.arange(problem.n_groups)
@@ -254,8 +259,8 @@ def followed(problem: Problem, v: Floats, frame: Frame, look: Look) -> tuple[Flo
 
 
 def _step(found: Found, white: Floats, least: Floats) -> Floats:
-    """Newton's step (n, p), but for directions along which rows ran so far away that what is left
-    of their curvature is rounding.
+    """Newton's step (n, p), without directions along which the curvature that is left is
+    rounding.
     """
     by = white.transpose(0, 2, 1)
     curvature = np.nan_to_num(determined.unpacked(np.asarray(found.hessian)))
@@ -269,7 +274,7 @@ def _step(found: Found, white: Floats, least: Floats) -> Floats:
 def limit_of(
     frame: Frame, v: Floats, settled: Bools, informed: Floats, curvature: Floats
 ) -> Limit:
-    """What is determined at weights v (n, p), where all that runs away is far.
+    """The finite part at weights v (n, p), where all diverging rows are far.
 
     informed, curvature (n, p, p): by v, the mean curvature of a loss whose largest is about 1, and
     that of the likelihood.
@@ -279,7 +284,7 @@ def limit_of(
     informed, curvature = np.nan_to_num(informed), np.nan_to_num(curvature)
     spread, white = frame.bent(frame.products), frame.white
     bent, turned = np.linalg.eigh(white.transpose(0, 2, 1) @ frame.bent(informed) @ white)
-    # What the other rows tell is what is the same along all that runs away.
+    # The other rows determine the part that is constant along all diverging directions.
     told = spread @ white @ (turned * (bent > INFORMED)[:, None, :])
     left, sizes, _ = np.linalg.svd(told)
     kept = left * (sizes > TOLD * np.maximum(sizes[:, :1], np.finfo(float).tiny))[:, None, :]
@@ -292,7 +297,7 @@ def limit_of(
 
 
 def frame_of(problem: Problem) -> Frame:
-    """Of features and the intercept."""
+    """The frame of features and the intercept."""
     products, intercept = determined.products(problem), float(problem.rows.fit_intercept)
     spanned = determined.span_of(products, problem.rows.fit_intercept)
     n, p = problem.n_groups, problem.d + 1
@@ -309,8 +314,8 @@ def frame_of(problem: Problem) -> Frame:
 
 
 def softened(problem: Problem, limit: Limit, ridge: Floats) -> tuple[Floats, Floats]:
-    """Weights v (n, p) with the least mean loss and u (ridge u) / 2 along what runs away, all else
-    as at the limit; and that sum (n,). ridge: (n, p, p).
+    """Weights v (n, p) with the least mean loss and u (ridge u) / 2 along diverging directions,
+    all else as at the limit; and that sum (n,). ridge: (n, p, p).
     """
     frame, away = limit.frame, limit.away
     own = frame.to_own(limit.v)

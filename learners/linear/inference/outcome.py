@@ -25,7 +25,7 @@ Members = dict[str, tuple[Bools, Floats]]
 NEARLY_DEPENDENT = 1e-13
 """Relative pivot below which double precision leaves fewer than two digits of standard errors."""
 SUSPECT = 1e-8
-"""Relative pivot below which it is looked at what the rows determine."""
+"""Relative pivot below which the span of the rows is computed."""
 TIGHT = 0.05
 """Relative pivot below which products of floats leave too few digits of standard errors."""
 STEEP = 1e-3
@@ -37,18 +37,18 @@ standard errors change by about half of the change.
 """
 DISPERSION = "dispersion"
 ESTIMATED = (DISPERSION, "delta")
-"""Parameters of losses that are estimated where they are not given."""
+"""Parameters of losses that are estimated if the options do not set them."""
 
 
 @dataclass(frozen=True)
 class Inference:
-    """What is known of G models where they ended.
+    """The inference on G models at their final weights.
 
     std_err (G, p): the intercept's first, NaN where it has no meaning; freedom (G,): degrees of
-    freedom of its tests, scale (G,): s^2, both NaN where nobody looked; constant, dependent,
-    parted (G,): a feature never varies, features depend on each other, no optimum because rows
-    separate; clusters (G,): of rows, NaN unless the errors are by cluster; empty (G,): all counts
-    are 0; runaways: of parted groups, what the other rows determine.
+    freedom of its tests, scale (G,): s^2, both NaN if not computed; constant, dependent, parted
+    (G,): a feature is constant, features depend on each other, no optimum because rows separate;
+    clusters (G,): of rows, NaN unless the errors are by cluster; empty (G,): all counts are 0;
+    runaways: of parted groups, what the other rows determine.
     """
 
     std_err: Floats
@@ -98,12 +98,12 @@ def infer(
     deadline: float | None = None,
     limited: bool = False,
 ) -> Inference:
-    """Standard errors from the inverse curvature at the optimum, and what stands against them.
+    """Computes standard errors from the inverse curvature at the optimum, and their obstacles.
 
-    The curvature H of the mean loss gives the covariance s2 (n H)^-1, s2 = 1 for the logistic
-    loss and the residual variance for the squared one. Where features depend on each other the
-    weights become those of the least norm (`determined.py`). deadline: of `time.monotonic()`, for
-    what takes passes beyond that; limited: whether a number of iterations was asked for.
+    The curvature H of the mean loss gives the covariance s2 (n H)^-1, s2 = 1 for the logistic loss
+    and the residual variance for the squared one. Where features depend on each other the weights
+    become those of the least norm (`determined.py`). deadline: of `time.monotonic()`, for further
+    passes; limited: whether the options set the number of iterations.
     """
     seen = Inference.none(problem)
     seen.parted[seen.empty] = True
@@ -135,7 +135,7 @@ def infer(
 
 
 def _put_limit(problem: Problem, seen: Inference, places: Index, limit: Limit) -> Limit:
-    """Standard errors of what does not run away; the limit with their covariance."""
+    """Stores standard errors of the finite part; returns the limit with their covariance."""
     seen.freedom[places] = problem.rows.weight[places] - limit.rank
     if not wants_inference(problem):
         return limit
@@ -157,11 +157,11 @@ def soften(
     options: LinearOptions,
     deadline: float | None,
 ) -> Bools:
-    """Leaves groups without an optimum at a finite model; which of them got a ridge, (G,).
+    """Gives groups without an optimum a finite model; returns which of them got a ridge, (G,).
 
-    Where no penalty was named a ridge is put on what runs away, or on all if nothing is
-    determined. Other trainings stay where they ended, but for what is determined. Groups of counts
-    that are all 0 get the constant of half a count in all rows.
+    If the options have no penalty, a ridge is put on the diverging directions, or on all if
+    nothing is determined. Other trainings keep their final weights, except for what is determined.
+    Groups of counts that are all 0 get the constant of half a count in all rows.
     """
     ridge, given = np.zeros(problem.n_groups, bool), "l2" in options.given
     if seen.empty.any():
@@ -205,7 +205,7 @@ def _infer_some(
     which: Index,
     deadline: float | None,
 ) -> None:
-    """The same for the groups that converged, into seen."""
+    """As `infer`, for the groups that converged, into seen."""
     part, smooth = problem.of(which), problem.task.test is not None
     if not smooth:
         for some in determined.blocks(len(which), problem.d + 1):
@@ -268,10 +268,10 @@ def behind(
 def apart(
     problem: Problem, v: Floats, end: "End", solution: Solution, threads: int
 ) -> separation.Proof:
-    """What Newton's step proves where trainings ended (`separation.py`)."""
+    """The proof of separation by Newton's step from the final weights (`separation.py`)."""
     if problem.task.own is None and end.gradient is not None:
         step = solve(end.hessian, end.gradient, threads).step
-    else:  # a likelihood of the user's own
+    else:  # a custom likelihood
         problem = separation.as_logistic(problem)
         found = problem.evaluate(v, curvature=True)
         solution = solve(np.asarray(found.hessian), found.gradient, threads)
@@ -292,8 +292,8 @@ def _decide(
     near: separation.Ended | None,
     deadline: float | None,
 ) -> None:
-    """Whether the rows of some groups separate, into seen; past the deadline they count as groups
-    that time did not suffice for. near: where Newton's step leads.
+    """Decides whether the rows of some groups separate, into seen; past the deadline they count as
+    undecided. near: the end of Newton's step.
     """
     if not len(which):
         return
@@ -308,7 +308,7 @@ def _decide(
 
 
 def noted(problem: Problem, seen: Inference, n_rows: NDArray[np.int64], ridge: Bools) -> Members:
-    """Members of options that some of the groups have, which and what, (G,) each.
+    """Members of options that some of the groups have: which groups and the values, (G,) each.
 
     freedom: where it is not the rows less the standard errors, since rows were held out or weights
     have none that count, or errors are by cluster; clusters: of rows, one less than which are the
@@ -336,7 +336,7 @@ def noted(problem: Problem, seen: Inference, n_rows: NDArray[np.int64], ridge: B
 
 
 def free_weights(problem: Problem) -> NDArray[np.int64]:
-    """Weights (G,) of features that vary in what was seen of them, and of the intercept."""
+    """Weights (G,) of features that vary in the rows seen, and of the intercept."""
     return np.asarray((problem.scale > 0).sum(axis=1) + int(problem.rows.fit_intercept))
 
 
@@ -407,11 +407,11 @@ def _put_variances(
     constant: Floats,
     rank: NDArray[np.int64],
 ) -> None:
-    """Standard errors and their degrees of freedom.
+    """Stores standard errors and their degrees of freedom.
 
-    own (n, d) and constant (n,): variances but for s2 / n (robust ones: 1 / n) of z's weights,
-    whose squares in
-    the caller's units may be no doubles, and of the intercept in the caller's units.
+    own (n, d) and constant (n,): variances without the factor s2 / n (robust ones: 1 / n) of z's
+    weights, whose squares in the caller's units may overflow, and of the intercept in the caller's
+    units.
     """
     if not wants_inference(problem):
         return
@@ -432,7 +432,8 @@ def _put_variances(
 def refine(
     problem: Problem, state: State, which: Index, step_of: Callable[[Floats], Floats]
 ) -> None:
-    """Newton's steps with residuals of all rows, which normal equations alone leave too large.
+    """Makes Newton's steps with residuals of all rows, to correct the error of the normal
+    equations.
 
     step_of: from gradients (len(which), p); a step that does not help is not taken.
     """
@@ -452,10 +453,10 @@ def refine(
 
 
 def polish(problem: Problem, state: State, which: Index, step: Floats) -> None:
-    """Takes Newton's step (n, p) where some trainings ended that knew no curvature: what a
-    tolerance of gradients leaves depends on the order of rows, and on directions that are flat.
+    """Makes Newton's step (n, p) after trainings without a curvature.
 
-    A step that does not help is not taken.
+    Their remaining error depends on the order of rows and on flat directions. A step that does not
+    help is not taken.
     """
     if not len(which):
         return
@@ -472,7 +473,7 @@ def polish(problem: Problem, state: State, which: Index, step: Floats) -> None:
 
 @dataclass(frozen=True)
 class End:
-    """Where groups ended: packed hessian, and the gradient (G, p) where one was needed."""
+    """The curvature where groups ended: packed hessian, and the gradient (G, p) where needed."""
 
     hessian: Floats
     gradient: Floats | None
@@ -503,8 +504,8 @@ def end_of(problem: Problem, state: State, which: Index, threads: int) -> End:
 
 
 def may_part(task: LinearTask) -> bool:
-    """Whether the loss is a likelihood of two classes or of counts, which has no optimum where
-    rows separate.
+    """Returns whether the loss is a likelihood of two classes or of counts, which has no optimum
+    where rows separate.
 
     Other losses of classes, such as a squared hinge, have one there.
     """
@@ -540,7 +541,7 @@ def covariances(problem: Problem, state: State, seen: Inference, threads: int) -
 def _covariance_of(
     problem: Problem, state: State, seen: Inference, which: Index, threads: int
 ) -> Floats:
-    """The same of some groups, (n, d, d)."""
+    """The covariances of some groups, (n, d, d)."""
     part, v = problem.of(which), state.v[which]
     hessian = end_of(problem, state, which, threads).hessian
     if problem.task.expected is not None:

@@ -29,10 +29,10 @@ Again = Callable[[Problem, Floats], State]
 
 
 def term_widths(request: Request, widths: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """How many features each term of G groups has, (G, T), -1 behind a group's last one.
+    """The number of features of each term of G groups, (G, T), -1 after a group's last one.
 
-    None where no likelihood ratios are asked for; widths (G,): features of each group, each of
-    which is a term where features are lists.
+    None unless likelihood ratios are requested; widths (G,): features of each group, each of which
+    is a term where features are lists.
     """
     if not request.options.likelihood_ratio:
         return None
@@ -46,8 +46,8 @@ def term_widths(request: Request, widths: NDArray[np.int64]) -> NDArray[np.int64
 
 @dataclass(frozen=True)
 class Whole:
-    """G groups trained with all their features: what was seen where they ended, weights v (G, p)
-    of the greatest likelihood, and of which groups (G,) these are known.
+    """G groups trained with all their features: inference, weights v (G, p) of the greatest
+    likelihood, and for which groups (G,) these are known.
     """
 
     problem: Problem
@@ -56,7 +56,7 @@ class Whole:
     known: NDArray[np.bool_]
 
     def of(self, which: Index) -> tuple[Problem, Floats]:
-        """The problem of some groups and their weights (G, p), of a descent that begins anew."""
+        """The problem of some groups and their weights (G, p), for a new descent."""
         part = self.problem.of(which)
         return replace(part, begun=None, before=None), self.v[which].copy()
 
@@ -100,13 +100,13 @@ def has_likelihood(whole: Whole, options: LinearOptions) -> NDArray[np.bool_]:
 
 
 def features(first: Index, widths: NDArray[np.int64], d: int) -> NDArray[np.bool_]:
-    """Which of d features a term has, (G, d)."""
+    """Tests which of d features a term has, (G, d)."""
     at = np.arange(d)
     return np.asarray((at >= first[:, None]) & (at < (first + widths)[:, None]))
 
 
 class Spans:
-    """How many directions the rows of groups span, with and without some features."""
+    """Ranks of the rows of groups, with and without some features."""
 
     def __init__(self, problem: Problem) -> None:
         self.intercept = problem.rows.fit_intercept
@@ -147,7 +147,7 @@ def statistics(
 
 
 def likelihoods(problem: Problem, v: Floats, scale: Floats) -> Floats:
-    """Log-likelihoods (G,) but for what is the same of all weights v (G, p).
+    """Log-likelihoods (G,) up to a constant that does not depend on weights v (G, p).
 
     scale (G,): the dispersion of `gamma`.
     """

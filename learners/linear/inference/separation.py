@@ -1,4 +1,4 @@
-"""Whether a likelihood of classes or counts has an optimum: whether no direction separates rows.
+"""Decides whether a likelihood of classes or counts has an optimum: no direction separates rows.
 
 Without a penalty there is none if and only if there is a direction u, not 0 on all rows, along
 which no margin y (z.u) is below 0 (Albert and Anderson, On the existence of maximum likelihood
@@ -14,8 +14,8 @@ detecting separated data, 2007):
   -s is one: along it the method runs away if there is no optimum, one unit of the closest
   margins an iteration, while all that is not parted comes to rest.
 
-Counts y with mean exp(m) have no optimum if and only if there is a direction along which no
-margin changes where y > 0, none rises where y = 0, and some fall (Correia, Guimaraes and Zylkin,
+Counts y with mean exp(m) have no optimum if and only if there is a direction along which no margin
+changes where y > 0, none rises where y = 0, and some fall (Correia, Guimaraes and Zylkin,
 Verifying the existence of maximum likelihood estimates for generalized linear models, 2019). Here
 g = mean((exp(m) - y) z), so that the numbers exp(m) (1 - z.s) - y times z add up to 0, and no such
 direction exists where z.s < 1 in all rows of y = 0. That holds for a negative binomial loss too.
@@ -36,13 +36,13 @@ from tuskml.learners.linear.tasks import LINEAR
 Bools = NDArray[np.bool_]
 
 SURE = 0.9
-"""Of the 1 that the share of a proof stays below: rounding takes none of it."""
+"""The share of a proof must stay below this, not 1, so that rounding cannot matter."""
 LEVEL = 1e-7
 """Part of the largest move of a margin, by which others may fall and have not moved."""
 CLEAR = 1e-9
 """Relative pivot of H below which its steps prove nothing."""
 MOST_STEPS, MOST_NEAR = 60, 6
-"""Of Newton's method: from v = 0 on, and from weights where a training ended."""
+"""Steps of Newton's method: from v = 0, and from the final weights of a training."""
 HALVINGS = 30
 
 
@@ -59,8 +59,8 @@ class Reach:
 
 
 def reach(rows: Pass, weights: Floats, direction: Floats, far: Floats | None = None) -> Reach:
-    """Margins at weights (G, d + 1) along a direction (G, d + 1), both in the caller's units; far
-    (G,): margins on the own side beyond which rows do not count.
+    """Evaluates margins at weights (G, d + 1) along a direction (G, d + 1), both in the caller's
+    units; far (G,): margins on the correct side beyond which rows do not count.
     """
     beyond = np.full(len(weights), np.inf) if far is None else far
     out = margin_reach(rows, weights, direction, beyond)
@@ -73,13 +73,15 @@ def backed(found: Reach) -> Bools:
 
 
 def along(problem: Problem, v: Floats, step: Floats, far: Floats | None = None) -> Reach:
-    """What a step (G, p) at v (G, p) does to the rows."""
+    """Evaluates the margins along a step (G, p) at v (G, p)."""
     return reach(problem.rows, problem.to_caller(v), problem.to_caller(step), far)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """exists: there is an optimum; parted: there is none, both (G,); neither: not decided."""
+    """Proofs for G groups. exists (G,): there is an optimum; parted (G,): there is none; where
+    neither holds it is undecided.
+    """
 
     exists: Bools
     parted: Bools
@@ -102,7 +104,7 @@ def begin(problem: Problem) -> Floats:
 
 
 def as_logistic(problem: Problem) -> Problem:
-    """The same rows with the logistic loss, all of which weigh alike."""
+    """The same rows with the logistic loss and equal weights."""
     task = LINEAR["logistic"]
     rows = replace(problem.rows, loss=task.loss, class_weight=None, open=None)
     return replace(problem, rows=rows, task=task, gradient_unit=None)
@@ -115,20 +117,20 @@ def completely(problem: Problem, v: Floats) -> Bools:
 
 
 def verdict(problem: Problem, v: Floats, step: Floats, pivot: Floats) -> Verdict:
-    """What Newton's step (G, p) at v (G, p) proves; pivot (G,) as `solve` has it."""
+    """Decides from Newton's step (G, p) at v (G, p); pivot (G,) as returned by `solve`."""
     return judged(along(problem, v, step), pivot)
 
 
 def judged(found: Reach, pivot: Floats) -> Verdict:
-    """The same, of what Newton's step does to the rows."""
+    """Decides from the margins along Newton's step."""
     exists = (found.most_share < SURE) & (pivot > CLEAR)
     parted = (found.least_margin > 0) | (backed(found) & ~exists)
     return Verdict(exists & ~parted, parted)
 
 
 def never_counted(problem: Problem, v: Floats) -> Bools:
-    """Groups (G,) of counts in which features that occur in rows of 0 alone prove that there is no
-    optimum, where features are too many for Newton's steps. v (G, p): any weights.
+    """Tests which groups (G,) of counts have no optimum because of features that occur only in
+    rows of 0, if features are too many for Newton's steps. v (G, p): any weights.
     """
     rows, direction = problem.rows, np.zeros((problem.n_groups, problem.d + 1))
     counted = squared(rows).gradient(direction)[:, 2:-1]  # -sum(y x)
@@ -139,8 +141,8 @@ def never_counted(problem: Problem, v: Floats) -> Bools:
 
 @dataclass(frozen=True)
 class Ended:
-    """Where Newton's step leads from where trainings ended: the weights (G, p), and the rank (G,)
-    that the rows have, 0 where it is not known.
+    """The end of Newton's step from the final weights of trainings: the weights (G, p), and the
+    rank (G,) of the rows, 0 where unknown.
     """
 
     v: Floats
@@ -149,7 +151,9 @@ class Ended:
 
 @dataclass(frozen=True)
 class Proof:
-    """parted (G,): there is no optimum; left (G,): nothing is proved; near: of these groups."""
+    """parted (G,): there is no optimum; left (G,): undecided; near: the end of Newton's step for
+    undecided groups.
+    """
 
     parted: Bools
     left: Bools
@@ -163,12 +167,11 @@ def decide(
     proof: Callable[..., Verdict] = verdict,
     ended: Ended | None = None,
 ) -> Bools:
-    """Groups (G,) without an optimum, by Newton's method from v = 0 on until one or the other is
-    proved; where rounding leaves both open, as none is.
+    """Tests which groups (G,) have no optimum, by Newton's method from v = 0 until a proof; groups
+    that rounding leaves undecided count as having one.
 
-    proof: as `verdict`; ended: of trainings that came near an optimum if there is one, where a few
-    steps from there on are tried first, which mostly prove it. Raises OutOfTime at the rows'
-    deadline.
+    proof: as `verdict`; ended: of trainings that came near an optimum if there is one; a few steps
+    from there are tried first, and usually suffice. Raises OutOfTime at the rows' deadline.
     """
     problem = replace(problem, precise=True)
     parted, left = np.zeros(problem.n_groups, bool), np.arange(problem.n_groups)
@@ -191,7 +194,7 @@ def followed(
     most: int,
     whole: NDArray[np.int64] | None = None,
 ) -> tuple[Bools, NDArray[np.intp]]:
-    """Groups (G,) that are proved to have no optimum, and the places of those not decided.
+    """Returns groups (G,) proved to have no optimum, and the indices of those not decided.
 
     whole: the rows' rank; None where v is 0, where the curvature has it.
     """
@@ -220,7 +223,7 @@ def followed(
 
 
 def lowered(problem: Problem, v: Floats, step: Floats, objective: Floats) -> Floats:
-    """Newton's step, halved by group until the objective is not above what it was."""
+    """Newton's step, halved by group until the objective is not above `objective`."""
     by = np.ones(len(v))
     for _ in range(HALVINGS):
         worse = ~(problem.objective(v - by[:, None] * step) <= objective)

@@ -1,6 +1,7 @@
-"""Rows that separate, where no penalty was asked for and without one there is no optimum.
+"""A ridge for rows that separate, if the options have no penalty and there is no optimum without
+one.
 
-They get the least that makes one: l2 = 1 / n on coefficients of features divided by their standard
+The least ridge that makes one: l2 = 1 / n on coefficients of features divided by their standard
 deviation, as scikit-learn's LogisticRegression has it with C = 1 on scaled features.
 """
 
@@ -20,14 +21,15 @@ from tuskml.learners.linear.problem import Found, Index, Problem, add_to_diagona
 from tuskml.learners.linear.request import LinearOptions, Plan
 
 PRECISE, MOST_ITERATIONS = 1e-10, 100
-"""Of newton, for groups of few features."""
+"""Tolerance and iterations of newton, for groups of few features."""
 WIDE_PRECISE, MOST_WIDE_ITERATIONS = 1e-8, 1000
-"""Where a matrix of weights by weights would cost far more than the training."""
+"""The same for groups where a matrix of weights by weights would cost far more than the training.
+"""
 
 
 @dataclass(frozen=True)
 class Tempered(Problem):
-    """The same objective plus sum(ridge w^2) / 2; ridge (G, d) is of coefficients in the caller's
+    """The objective plus sum(ridge w^2) / 2; ridge (G, d) is for coefficients in the caller's
     units.
     """
 
@@ -70,11 +72,11 @@ def temper(
     options: LinearOptions,
     deadline: float | None,
 ) -> NDArray[np.bool_]:
-    """Leaves some groups at their optimum with the ridge; for which of them time and iterations
-    sufficed, (n,). The others stay where they are.
+    """Moves some groups to their optimum with the ridge; returns which of them reached it in time,
+    (n,). The others stay where they are.
 
-    Where features are too many for Newton's steps, the ridge takes no more iterations than were
-    asked for in all, and no group gets it where another algorithm was asked for.
+    Where features are too many for Newton's steps, all iterations together stay within the option,
+    and no group gets the ridge if another algorithm was named.
     """
     rows, most = problem.rows, math.inf
     if problem.d >= determined.MOST_WEIGHTS:
@@ -120,7 +122,7 @@ def with_ridge(problem: Problem) -> Tempered:
 def descent(
     problem: Problem, plan: Plan, start: Floats, deadline: float | None, most: float
 ) -> Operators:
-    """How the optimum is reached, whatever the plan's algorithm is; most: iterations."""
+    """The operators that reach the optimum, for any algorithm of the plan; most: iterations."""
     few, chosen = problem.d < determined.MOST_WEIGHTS, solver(problem)
     settings = replace(
         plan,
@@ -134,7 +136,7 @@ def descent(
 
 
 def solver(problem: Problem) -> Algorithm:
-    """What finds the weights with the ridge."""
+    """The algorithm that finds the weights with the ridge."""
     return FIRST_CHOICE if problem.d < determined.MOST_WEIGHTS else LAST_CHOICE
 
 

@@ -1,14 +1,14 @@
-"""Huber's loss, whose threshold is given in units of the label or goes by the residuals' scale.
+"""Huber's loss, whose threshold is in units of the label or a multiple of the residuals' scale.
 
-By default it is EFFICIENT times that scale, the median of the absolute residuals over what it is
+By default it is EFFICIENT times that scale, the median of the absolute residuals over its value
 for a standard normal distribution, where the estimator then has 95 % of the efficiency of least
 squares (Huber, Robust statistics, 1981, 7.8; as MASS's `rlm` and statsmodels' `RLM` have it).
-Weights and threshold are found by turns, the first weights by least squares. So a threshold that
-is given is approached from above too: of a narrow one the first weights would see no curvature.
+Weights and threshold are updated in turn, the first weights by least squares. A threshold from the
+options is approached from above too: for a narrow one the first weights would have no curvature.
 
 Where more than half of the residuals vanish so does the scale. The threshold then ends at LEAST of
-what the labels vary by, at which the loss is that of median regression. Where all of them vanish,
-least squares has the optimum of each threshold, and no narrow one has to be approached.
+the labels' spread, at which the loss is that of median regression. Where all of them vanish, least
+squares has the optimum of each threshold, and no narrow one has to be approached.
 """
 
 from collections.abc import Callable
@@ -30,14 +30,16 @@ NORMAL = 0.6744897501960817
 """The median of the absolute value of a standard normal variable."""
 LEAST = 1e-9
 FINEST = 1e-6
-"""Of what the labels vary by, the least unit that convergence is measured in."""
+"""The least unit in which convergence is measured, as a share of the labels' spread."""
 NEARLY_EXACT = 1e-3
-"""Of what the labels vary by, residuals of least squares that may be those of its tolerance."""
+"""Residuals of least squares that its tolerance may explain, as a share of the labels' spread."""
 ROUNDS = 100
 ENOUGH, SETTLED = 0.1, 1e-9
-"""Of epsilon, and at least, to which the logarithm of the threshold settles."""
+"""The logarithm of the threshold converges to this share of epsilon, or to the second value if
+that is larger.
+"""
 NARROWER = 1 / 3
-"""How much a threshold that is given may be narrower than the one before it."""
+"""The ratio by which a threshold from the options may be narrower than the one before it."""
 WIDEST_STEP = 30.0
 """Times the step to the next estimate, of one that takes its trend into account."""
 
@@ -45,7 +47,7 @@ Again = Callable[[Problem, Floats], State]
 
 
 def settled(plan: Plan) -> float:
-    """How far the logarithm of an estimated threshold may be off, where a plan trains."""
+    """The tolerance of the logarithm of an estimated threshold, for a plan."""
     noise = 1.0 if ALGORITHMS[plan.family].stochastic else ENOUGH
     return max(noise * plan.epsilon, SETTLED)
 
@@ -86,8 +88,8 @@ def with_threshold(
 def exactly(
     problem: Problem, state: State, threshold: Floats, unit: Floats, again: Again
 ) -> tuple[State, NDArray[np.bool_]]:
-    """Where least squares ends at the tolerance of thresholds (G,), and which groups have no
-    residuals there.
+    """Least squares at the tolerance of thresholds (G,), and which groups have no residuals
+    there.
     """
     near = threshold < NEARLY_EXACT * unit
     ended = again(at_threshold(problem, unit, threshold, unit), state.v)
@@ -97,8 +99,8 @@ def exactly(
 
 
 def arriving(again: Again, problem: Problem, plan: Plan) -> Again:
-    """Descents that end by Newton's step: what a tolerance of gradients leaves along directions
-    that are flat moves the median residual by far more.
+    """Descents that end by Newton's step: the error that a tolerance of gradients leaves along
+    flat directions moves the median residual by far more.
     """
     if problem.l1 or problem.d >= MOST_WEIGHTS or ALGORITHMS[plan.family].stochastic:
         return again
@@ -119,7 +121,7 @@ def arriving(again: Again, problem: Problem, plan: Plan) -> Again:
 def narrowed(
     problem: Problem, state: State, delta: Floats, unit: Floats, again: Again
 ) -> tuple[Problem, State]:
-    """The same for thresholds delta (G,), from that of least squares on."""
+    """Trains with thresholds delta (G,), approached from that of least squares."""
     with np.errstate(invalid="ignore"):
         wide = np.sqrt(2 * np.maximum(state.objective, 0.0))
     now = np.maximum(np.where(np.isfinite(wide), wide, delta), delta)
@@ -161,9 +163,9 @@ def scaled(problem: Problem, state: State, unit: Floats) -> Floats:
 class Trend:
     """The next thresholds (G,) on the way to a fixed point of their estimates.
 
-    The secant method, whose steps go where the estimate is, at most WIDEST_STEP times as far, and
-    halve the range between thresholds that are known to be too low and too high rather than leave
-    it. All is of logarithms.
+    The secant method, whose steps follow the estimate, at most WIDEST_STEP times as far, and
+    bisect rather than leave the range between thresholds known to be too low and too high. All is
+    of logarithms.
     """
 
     def __init__(self, n: int) -> None:
@@ -175,7 +177,7 @@ class Trend:
         at, off = np.log(threshold), np.log(estimate / threshold)
         self.low = np.where(off > 0, at, self.low)
         self.high = np.where(off < 0, at, self.high)
-        wrong = np.abs(off) > WIDEST_STEP * (self.high - self.low)  # rounding told a side
+        wrong = np.abs(off) > WIDEST_STEP * (self.high - self.low)  # rounding decided a side
         self.low[wrong], self.high[wrong] = -np.inf, np.inf
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = (off - self.off) / (at - self.at)

@@ -27,11 +27,11 @@ DEPENDENT = 1e-12
 
 @dataclass(frozen=True)
 class Errors:
-    """std_err (G, K, p), each class's intercept first, against the first class, whose own are
+    """std_err (G, K, p): each class's intercept first, relative to the first class, whose own are
     NaN; dependent (G,): features depend on each other; parted (G,): there is no optimum, since a
-    direction separates classes; clusters (G,): NaN unless asked for; spreads: covariances of
-    groups' coefficients (`terms.py`), where these are asked for; runaways: of parted groups, what
-    the other rows determine.
+    direction separates classes; clusters (G,): NaN unless requested; spreads: covariances of
+    groups' coefficients (`terms.py`), if requested; runaways: of parted groups, what the other
+    rows determine.
     """
 
     std_err: Floats
@@ -42,7 +42,7 @@ class Errors:
     runaways: Runaways = field(default_factory=list)
 
     def of_group(self, g: int, found: "GroupErrors", problem: SoftmaxProblem) -> None:
-        """Notes what is known of one group."""
+        """Stores the errors of one group."""
         self.std_err[g], self.dependent[g], self.clusters[g] = (
             found.std_err,
             found.dependent,
@@ -54,7 +54,9 @@ class Errors:
 
 @dataclass(frozen=True)
 class GroupErrors:
-    """The same of one group: std_err (K, p); inverse (K p, K p): the covariance of v, if known."""
+    """The errors of one group: std_err (K, p); inverse (K p, K p): the covariance of v, if
+    known.
+    """
 
     std_err: Floats
     dependent: bool = False
@@ -98,7 +100,7 @@ def infer(
 
 
 def _put_limit(problem: SoftmaxProblem, found: Errors, places: Index, limit: Limit) -> None:
-    """Standard errors of what does not run away."""
+    """Stores standard errors of the finite part."""
     if problem.softmax.weight is not None:
         return
     if problem.covariance != CLASSIC:
@@ -134,7 +136,7 @@ def _infer_some(
     threads: int,
     deadline: float | None,
 ) -> None:
-    """The same for groups that converged, into found."""
+    """As `infer`, for groups that converged, into found."""
     part = problem.of(which)
     assert isinstance(part, SoftmaxProblem)
     plain = separation.unweighted(part)
@@ -155,7 +157,7 @@ def _infer_some(
 
 
 def _of_group(problem: SoftmaxProblem, v: Floats, whole: Floats) -> GroupErrors:
-    """The same of one group; whole (K p, K p): the summed curvature."""
+    """The errors of one group; whole (K p, K p): the summed curvature."""
     k, p = problem.softmax.n_classes, problem.p
     weights, free = problem.blocks(problem.to_caller(v)), problem.used().ravel()
     used, curvature = problem.used()[0, -1], whole[np.ix_(free, free)]
@@ -197,7 +199,7 @@ def sandwich(
 
 
 def members(problem: SoftmaxProblem, state: State, counts: Floats) -> Members:
-    """What `model_fit` reads; counts (G, K): weights of the rows of each class."""
+    """The members that `model_fit` reads; counts (G, K): weights of the rows of each class."""
     softmax, weights = problem.softmax, problem.blocks(problem.to_caller(state.v))
     own = counts if softmax.weight is None else counts * softmax.weight
     losses = softmax.gradient(replace(problem.rows, loss_only=True), weights)[:, 0]
@@ -213,7 +215,7 @@ def members(problem: SoftmaxProblem, state: State, counts: Floats) -> Members:
 
 
 def judge(problem: SoftmaxProblem, state: State, plan: Plan, seen: Errors) -> Strings:
-    """One status per group; also withdraws `converged` where there is nothing to converge to."""
+    """One status per group; also clears `converged` for groups without an optimum."""
     code = np.zeros(problem.n_groups, np.int32)
     n_rows = problem.rows.groups["n_rows"]
 

@@ -20,7 +20,7 @@ from tuskml.learners.linear.request import CLUSTERED
 
 @dataclass(frozen=True)
 class SoftmaxProblem(Problem):
-    """The same objective for K classes."""
+    """The objective for K classes."""
 
     classes: Softmax | None = None
 
@@ -37,7 +37,7 @@ class SoftmaxProblem(Problem):
 
     @property
     def penalised(self) -> bool:
-        """Whether there is a penalty, so that all classes have weights."""
+        """Returns whether there is a penalty, so that all classes have weights."""
         return self.l1 > 0 or self.l2 > 0
 
     def of(self, which: Index) -> Problem:
@@ -86,7 +86,7 @@ class SoftmaxProblem(Problem):
         return out.reshape(self.n_groups, -1)
 
     def penalty(self, coef: Floats) -> Floats:
-        """Of coefficients (G, K, d) in the caller's units."""
+        """The penalty of coefficients (G, K, d) in the caller's units."""
         return super().penalty(coef.reshape(len(coef), -1))
 
     def penalty_at(self, v: Floats) -> Floats:
@@ -122,8 +122,8 @@ class SoftmaxProblem(Problem):
         return objective
 
     def used(self) -> NDArray[np.bool_]:
-        """Which weights are determined by rows alone, (G, K, p): of features that vary, and the
-        intercept, but for the first class.
+        """Tests which weights the rows alone determine, (G, K, p): of features that vary, and the
+        intercept, except those of the first class.
         """
         found = np.empty((self.n_groups, self.softmax.n_classes, self.p), bool)
         found[:, :, :-1] = self.scale[:, None, :] > 0

@@ -1,4 +1,4 @@
-"""Whether the loss of several classes has an optimum: whether no direction separates them.
+"""Decides whether the loss of several classes has an optimum: no direction separates them.
 
 Without a penalty there is none if and only if there is a direction u, with weights u_k for each
 class, along which no margin of a row's own class y against another, m_y - m_k, falls, and some
@@ -32,25 +32,27 @@ Bools = NDArray[np.bool_]
 
 
 def unweighted(problem: SoftmaxProblem) -> SoftmaxProblem:
-    """The same rows without weights of classes, which change nothing about an optimum."""
+    """The same rows without weights of classes, which do not affect the existence of an
+    optimum.
+    """
     classes = replace(problem.softmax, weight=None)
     return replace(problem, classes=classes, gradient_unit=None)
 
 
 def completely(problem: SoftmaxProblem, v: Floats) -> Bools:
-    """Groups (G,) whose weights v make the own class of each row its likeliest."""
+    """Tests for which groups (G,) the weights v predict the class of every row."""
     return np.asarray(along(problem, v, np.zeros_like(v)).least_margin > 0)
 
 
 def verdict(problem: Problem, v: Floats, step: Floats, pivot: Floats) -> Verdict:
-    """What Newton's step (G, K p) at v (G, K p) proves; pivot (G,) as `solve` has it."""
+    """Decides from Newton's step (G, K p) at v (G, K p); pivot (G,) as returned by `solve`."""
     return separation.judged(along(problem, v, step), pivot)
 
 
 def along(
     problem: Problem, v: Floats, step: Floats, far: Floats | None = None
 ) -> separation.Reach:
-    """What a step (G, K p) at v (G, K p) does to the rows, as of two classes."""
+    """Evaluates the margins along a step (G, K p) at v (G, K p), as for two classes."""
     assert isinstance(problem, SoftmaxProblem)
     weights, moves = (problem.blocks(problem.to_caller(one)) for one in (v, step))
     beyond = np.full(len(v), np.inf) if far is None else far
@@ -66,8 +68,7 @@ def parted(
     threads: int,
     deadline: float | None,
 ) -> Bools:
-    """Which of some groups (n,) have no optimum. Past the deadline they count as groups that time
-    did not suffice for.
+    """Tests which of some groups (n,) have no optimum. Past the deadline they count as undecided.
 
     curvature (n, K p, K p): summed, at their weights, without weights of classes.
     """
@@ -93,7 +94,7 @@ def parted(
 def runaways_of(
     problem: SoftmaxProblem, state: State, which: Index, deadline: float | None
 ) -> Runaways:
-    """As of two classes (`inference/limit.py`); weights of classes change what they estimate."""
+    """As for two classes (`inference/limit.py`); weights of classes change the estimates."""
     given, found = limit.by_processor(problem, deadline), []
     try:
         for block in determined.blocks(len(which), state.v.shape[1]):
@@ -110,15 +111,15 @@ def runaways_of(
 
 
 def frame_of(problem: SoftmaxProblem) -> Frame:
-    """Of all classes but the first, whose weights are 0."""
+    """The frame of all classes except the first, whose weights are 0."""
     others = np.diag(np.append(0.0, np.ones(problem.softmax.n_classes - 1)))
     each = limit.frame_of(problem)
     return Frame(*(np.kron(others, getattr(each, f.name)) for f in fields(Frame)))
 
 
 def soften(problem: SoftmaxProblem, state: State, runaways: Runaways) -> Bools:
-    """Puts the ridge of two classes on what runs away; which groups (G,) got it. It is that of
-    weights whose sum over classes is 0.
+    """Puts the ridge of two classes on diverging directions; returns which groups (G,) got it. The
+    weights sum to 0 over classes.
     """
     ridge, k = np.zeros(problem.n_groups, bool), problem.softmax.n_classes
     features = np.diag(np.append(np.ones(problem.d), 0.0))
@@ -137,7 +138,7 @@ def soften(problem: SoftmaxProblem, state: State, runaways: Runaways) -> Bools:
 
 
 def unsoftened(problem: SoftmaxProblem, state: State, runaways: Runaways) -> None:
-    """Leaves what runs away where the training ended, and the rest where it has an optimum."""
+    """Leaves diverging directions where the training ended, and moves the rest to its optimum."""
     for places, limits in runaways:
         some = np.flatnonzero(~limits.complete)
         which = places[some]

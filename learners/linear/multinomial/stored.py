@@ -48,7 +48,7 @@ class Several:
         return label
 
     def first_intercepts(self, options: LinearOptions) -> tuple[float, ...]:
-        """Those of the best constant; the first is 0."""
+        """The intercepts of the best constant; the first is 0."""
         if not options.fit_intercept:
             return (0.0,) * len(self.label)
         weight = self.softmax.weight
@@ -68,10 +68,10 @@ def several_of(rows: Pass, labels: NDArray[np.void], request: Request) -> Severa
 def trains_in_store(
     groups: NDArray[np.void], request: Request, n_classes: int, memory: int
 ) -> bool:
-    """Whether the weights of so many classes lie in the store while they are trained.
+    """Returns whether the weights of all classes stay in the store during training.
 
-    They do by an algorithm or an option for stores, and where memory (address of the account; 0:
-    no limit) does not hold them; else a training in memory is both faster and exact.
+    They do with an algorithm or an option for stores, and if memory (address of the account; 0: no
+    limit) does not hold them; else a training in memory is both faster and exact.
     """
     options = request.options
     if options.algorithm != "auto" or options.departs(*OF_STORES):
@@ -87,7 +87,7 @@ def trains_in_store(
 
 
 def outgrows(groups: NDArray[np.void], n_classes: int, memory: int) -> bool:
-    """Whether the weights of sparse rows' classes take more memory than a training may."""
+    """Returns whether the weights of sparse rows' classes take more memory than a training may."""
     if not memory or not (bytes_of(groups["dim"]) * n_classes > FLOOR).any():
         return False
     look_at_limits(memory)
@@ -99,14 +99,16 @@ def outgrows(groups: NDArray[np.void], n_classes: int, memory: int) -> bool:
 
 
 def centred(intercepts: Sequence[float], penalised: bool) -> NDArray[np.float64]:
-    """Those of the model: of equal ones, where all classes have weights, that with the mean 0."""
+    """The intercepts of the model: shifted to the mean 0 where all classes have penalised
+    weights.
+    """
     found = np.array(intercepts, float)
     return found - found.mean() if penalised else found
 
 
 def sealed_pairs(pairs: Pairs, intercepts: NDArray[np.float64]) -> Pairs:
-    """What a sealed model has: weight k of feature i has id (i + 1) K + k, the intercepts are
-    first; pairs: with the ids of a working store, i K + k.
+    """The numbers of a sealed model: weight k of feature i has id (i + 1) K + k, the intercepts
+    are first; pairs: with the ids of a working store, i K + k.
     """
     k = len(intercepts)
     places = np.flatnonzero(intercepts)

@@ -1,6 +1,6 @@
-"""What tests of whole terms need of multinomial models: covariances and likelihood ratios.
+"""Data for tests of whole terms of multinomial models: covariances and likelihood ratios.
 
-Of K classes, a term of w features has (K - 1) w coefficients, those against the first class.
+With K classes, a term of w features has (K - 1) w coefficients, relative to the first class.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +35,8 @@ def spread(problem: SoftmaxProblem, inverse: Floats) -> Floats:
 def covariances(
     problem: SoftmaxProblem, spreads: Mapping[int, Floats], widths: NDArray[np.int64]
 ) -> Lists:
-    """Those of G groups, row by row, NaN where one is not known; empty lists for too many weights.
+    """The covariances of G groups, row by row, NaN where unknown; empty lists for too many
+    weights.
 
     widths (G,): features.
     """

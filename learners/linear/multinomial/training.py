@@ -34,17 +34,17 @@ from tuskml.learners.validation import shuffled
 
 MOST_CLASSES = 1000
 ENTRIES = 1 << 21
-"""Of curvatures that are worked on at once."""
+"""Entries of curvatures that are processed at once."""
 MOST_WEIGHTS = 2048
-"""Of all classes, in systems of equations."""
+"""Weights of all classes, in systems of equations."""
 FEW_WEIGHTS = 128
 """Weights of all classes up to which systems of all of them take less than more iterations."""
 
 
 @dataclass(frozen=True)
 class Many:
-    """What G groups with as many classes train on: rows, LABELS, classes, the rows of each
-    (G, K), widths (G,), and where it is asked for the features of each term (`Inputs`).
+    """The data of G groups with equally many classes: rows, LABELS, classes, the rows of each (G,
+    K), widths (G,), and if requested the features of each term (`Inputs`).
     """
 
     rows: Pass
@@ -76,7 +76,9 @@ def train_many(given: Inputs, request: Request, memory: int, began: float) -> Mo
 
 
 def alike(sizes: NDArray[np.int64], p: int) -> Iterator[NDArray[np.intp]]:
-    """Places of groups with as many classes, so many that their curvatures take little memory."""
+    """Yields indices of groups with equally many classes, in batches whose curvatures fit in
+    memory.
+    """
     for size in np.unique(sizes).tolist():
         which = np.flatnonzero(sizes == size)
         step = max(1, ENTRIES // (size * p) ** 2)
@@ -85,7 +87,7 @@ def alike(sizes: NDArray[np.int64], p: int) -> Iterator[NDArray[np.intp]]:
 
 
 def refuse(options: LinearOptions) -> None:
-    """OptionError where options are for two classes."""
+    """Raises OptionError if options are for two classes."""
     known = ALGORITHMS.get(options.algorithm)
     able = ["auto", *(name for name, one in ALGORITHMS.items() if one.multinomial)]
     if options.algorithm != "auto" and (known is None or not known.multinomial):
@@ -102,7 +104,9 @@ def refuse(options: LinearOptions) -> None:
 
 
 def class_weights(options: LinearOptions, label: Floats, count: Floats) -> Floats | None:
-    """The weights of rows by class, like label (G, K); None: 1. DataError where one is lacking."""
+    """The weights of rows by class, like label (G, K); None: 1. Raises DataError if one is
+    lacking.
+    """
     given = options.class_weight
     if given is None:
         return None
@@ -124,7 +128,7 @@ def class_weights(options: LinearOptions, label: Floats, count: Floats) -> Float
 
 
 def plan_of_classes(rows: Pass, request: Request) -> Plan:
-    """What would run for a group with more than two classes, for explanations."""
+    """The plan of a group with more than two classes, for explanations."""
     refuse(request.options)
     _, _, (size,) = classes_of(rows, MOST_CLASSES)
     return plan_of(rows, request, size)
@@ -212,7 +216,9 @@ def start(problem: SoftmaxProblem, counts: Floats) -> Floats:
 
 
 def started_at(problem: SoftmaxProblem, given: WarmStart) -> Floats:
-    """The weights of a model with the same classes, (G, K p). DataError if it has others."""
+    """The weights of a model with the same classes, (G, K p). Raises DataError if it has
+    others.
+    """
     k, p = problem.softmax.n_classes, problem.p
     if given.store is not None or given.several != k:
         what = f"the stored model '{given.store}'" if given.store else "a model of two classes"
@@ -240,8 +246,8 @@ def started_at(problem: SoftmaxProblem, given: WarmStart) -> Floats:
 
 @dataclass(frozen=True)
 class About:
-    """What models say of groups: n_rows (G,), with those held out; began: the training, which
-    has to end by the deadline, of `time.monotonic()`.
+    """Facts about groups for their models: n_rows (G,), held-out ones included; began: start of
+    the training, which has to end by the deadline, of `time.monotonic()`.
     """
 
     given: Many
@@ -299,7 +305,7 @@ def models_of(
 
 
 def plans_of(plan: Plan, classes: int) -> tuple[str, str]:
-    """What ran, without and with a ridge."""
+    """The plan texts without and with a ridge."""
     line = f"{plan_line(plan)}, {classes} classes"
     return line, f"{line}, then a ridge by {FIRST_CHOICE.name}"
 
@@ -307,7 +313,7 @@ def plans_of(plan: Plan, classes: int) -> tuple[str, str]:
 def of_terms(
     problem: SoftmaxProblem, state: State, plan: Plan, seen: Errors, about: About
 ) -> dict[str, Lists]:
-    """The fields of models from which tests of terms are made."""
+    """The fields of models from which tests of terms are computed."""
     given, deadline = about.given, about.deadline
     found = {"covariance": terms.covariances(problem, seen.spreads or {}, given.widths)}
     if given.terms is None:

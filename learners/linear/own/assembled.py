@@ -1,4 +1,4 @@
-"""A plan's operators: its algorithm's, with the user's own in their places."""
+"""The operators of a plan: those of its algorithm, with custom ones in their places."""
 
 from dataclasses import replace
 
@@ -14,9 +14,9 @@ from tuskml.learners.linear.request import Plan
 
 
 def operators_of(problem: Problem, plan: Plan, start: Floats, deadline: float | None) -> Operators:
-    """A plan's operators: its algorithm's, and the user's own in their places.
+    """The operators of a plan: those of its algorithm, with custom ones in their places.
 
-    A transform of the user's own has made the problem already (`transformed`).
+    A custom transform has already been applied to the problem (`transformed`).
     """
     own = replaced_in(plan)
     build = ALGORITHMS[plan.family].operators
@@ -41,7 +41,7 @@ def operators_of(problem: Problem, plan: Plan, start: Floats, deadline: float | 
 
 
 def transformed(problem: Problem, plan: Plan) -> Problem:
-    """The problem in the coordinates of the user's own transform, if the plan has one."""
+    """The problem in the coordinates of the plan's custom transform, if it has one."""
     what = replaced_in(plan).get("transform")
     if what is None:
         return problem

@@ -1,8 +1,8 @@
-"""Operators and algorithms of the user's own, by name, and how they replace the built-in ones.
+"""Registration of custom operators and algorithms by name, and their use in plans.
 
-What is registered is a function `make(setting)` that returns an operator: a callable of the
-signature that `operators.py` has for its kind. It is called once for each batch of groups that
-train together (and for each stage of it), so an operator may keep what it likes.
+One registers a function `make(setting)` that returns an operator: a callable with the signature of
+its kind in `operators.py`. It is called once for each batch of groups that train together (and for
+each stage of it), so an operator may keep state.
 """
 
 import re
@@ -38,11 +38,11 @@ DRAWING = (SAMPLED.name, BY_SAMPLER.name)
 
 @dataclass(frozen=True)
 class Setting:
-    """What an operator is made from.
+    """The context in which an operator is made.
 
     problem: objective and rows of G groups; plan: the settings in force; start: weights (G, p) in
     the coordinates of the problem; deadline: of `time.monotonic()`, or None; replaced: the
-    built-in operator whose place it takes; random: seeded by the option `seed`.
+    built-in operator that it replaces; random: seeded by the option `seed`.
     """
 
     problem: Problem
@@ -151,7 +151,7 @@ def unregister_algorithm(name: str) -> None:
 
 
 def found_make(kind: str, algorithm: str, given: str | Make) -> tuple[str, Make]:
-    """An operator of an algorithm, with what errors call it."""
+    """Returns the function that makes an operator of an algorithm, with its label for errors."""
     if not isinstance(given, str):
         check_make(f"{kind} of algorithm '{algorithm}'", given)
         return f"{kind} of algorithm '{algorithm}'", given
@@ -165,19 +165,19 @@ def found_make(kind: str, algorithm: str, given: str | Make) -> tuple[str, Make]
 
 
 def check_make(what: str, make: object) -> None:
-    """What makes an operator can be called."""
+    """Raises OptionError unless `make` is callable."""
     if not callable(make):
         raise OptionError(f"{what} is {make!r}, expected a function of a setting or a class")
 
 
 def base_of(algorithm: str) -> str:
-    """The built-in algorithm that one is, or is made of."""
+    """The built-in algorithm that this is or is based on."""
     own = ALGORITHMS.get(algorithm)
     return algorithm if own is None else own.base
 
 
 def named(chosen: LinearOptions) -> dict[str, str]:
-    """The operators of the user's own that options name, by option; samplers that draw too."""
+    """The custom operators that options name, by option; samplers too."""
     given = {option: getattr(chosen, option) for option in OPTION_OF.values()}
     kinds = {option: kind for kind, option in OPTION_OF.items()}
     found = {option: name for option, name in given.items() if name in OPERATORS[kinds[option]]}
@@ -185,14 +185,14 @@ def named(chosen: LinearOptions) -> dict[str, str]:
 
 
 def steps_in_python(algorithm: str, sampler: str | None, own_task: bool) -> bool:
-    """Whether an algorithm's steps are calls of Python, each for a batch of rows."""
+    """Returns whether an algorithm's steps are calls of Python, each for a batch of rows."""
     own = ALGORITHMS.get(algorithm)
     sampled = sampler in OPERATORS["sample"] or (own is not None and "sample" in own.makes)
     return base_of(algorithm) == SAMPLED.name and (own_task or sampled)
 
 
 def refuse_sampler(chosen: LinearOptions) -> None:
-    """A sampler of the user's own takes the rows of one algorithm's steps, and of no other's."""
+    """Raises OptionError for a custom sampler with an algorithm that cannot use it."""
     base = base_of(chosen.algorithm)
     if chosen.sampler in DRAWN and base not in ("auto", *DRAWING):
         raise OptionError(
@@ -207,7 +207,7 @@ def refuse_sampler(chosen: LinearOptions) -> None:
 
 
 def replaced_in(plan: Plan) -> dict[str, tuple[str, Make]]:
-    """The operators of the user's own in a plan, by kind, with what errors call them."""
+    """The custom operators of a plan, by kind, with their labels for errors."""
     own = ALGORITHMS.get(plan.algorithm)
     found = {} if own is None else dict(own.makes)
     by_option = {"transform": plan.transform, "sample": plan.sampler, "converge": plan.converge}
@@ -219,7 +219,7 @@ def replaced_in(plan: Plan) -> dict[str, tuple[str, Make]]:
 
 
 def made(what: tuple[str, Make], setting: Setting, kind: str) -> Callable[..., Any]:
-    """The operator, made and watched."""
+    """Makes the operator and wraps it with checks."""
     label, make = what
     try:
         operator = make(setting)
@@ -234,7 +234,7 @@ def made(what: tuple[str, Make], setting: Setting, kind: str) -> Callable[..., A
 
 @dataclass(frozen=True)
 class Guarded:
-    """An operator of the user's own; its faults become one sentence, and cancelling ends it."""
+    """A custom operator whose faults become one sentence, and which can be cancelled."""
 
     kind: str
     label: str
@@ -253,7 +253,7 @@ class Guarded:
 
 
 def refuse(label: str, found: object, expected: str) -> OperatorError:
-    """What an operator answered wrongly."""
+    """The error for a wrong return value of an operator."""
     shown = f"an array of shape {found.shape}" if isinstance(found, np.ndarray) else repr(found)
     return OperatorError(f"{label} returned {shown[:100]}, expected {expected}")
 
@@ -292,7 +292,7 @@ def a_sample(label: str, found: Any, problem: Problem, state: State) -> Problem:
 
 
 def a_finding(label: str, found: Any, part: Problem, state: State) -> Found | None:
-    """What was found for the groups that move, or nothing."""
+    """Checks the result of a custom Compute: a `Found` of the groups that move, or None."""
     if found is not None and (
         not isinstance(found, Found) or found.gradient.shape != (part.n_groups, part.d + 1)
     ):
@@ -340,7 +340,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}")
 
 
 def check_new(what: str, name: object, taken: Container[str]) -> None:
-    """A name that SQL can say, and that none of tuskml's own has. Raises OptionError."""
+    """Raises OptionError unless the name is valid in SQL and new."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise OptionError(
             f"the name of a {what} is {name!r}, expected a letter and at most 62 more letters, "

@@ -1,9 +1,8 @@
-"""Tasks of the user's own: a loss in NumPy, or compiled, beside those of `tasks.py`.
+"""Custom tasks: a loss in NumPy, or compiled, in addition to those of `tasks.py`.
 
 A loss is a function of margins m = w.x + b and labels y, with its derivative by m and, for
-Newton's method, its curvature: what scikit-learn's losses (`sklearn._loss`) and MADlib's GLM
-families hold.
-All that is done to linear models is then done to it: penalties, groups, sparse rows, statuses,
+Newton's method, its curvature, as in scikit-learn's losses (`sklearn._loss`) and MADlib's GLM
+families. It works with all features of linear models: penalties, groups, sparse rows, statuses,
 plans, predictions.
 """
 
@@ -23,7 +22,7 @@ from tuskml.udas.tasks import TASK_TABLE
 
 STEP = 1e-4
 TOLERANCE = 1e-3
-"""Of the derivative against differences of the loss, relative to its size or 1."""
+"""Tolerance of the derivative against differences of the loss, relative to its size or 1."""
 MARGINS = np.array([-1.9, -1.1, -0.35, 0.15, 0.7, 1.3, 2.2])
 FUNCTION: Any = type(CALL()).__base__
 """Any function of ctypes."""
@@ -160,7 +159,7 @@ def number_of(address: Any) -> int:
 
 
 def sample_labels(classes: bool, low: float, high: float) -> Floats:
-    """Some labels that there may be."""
+    """Some allowed labels."""
     if classes:
         return np.array([-1.0, 1.0])
     if math.isfinite(low) and math.isfinite(high):
@@ -175,8 +174,7 @@ def sample_labels(classes: bool, low: float, high: float) -> Floats:
 def check_derivatives(own: OwnLoss, labels: Floats) -> None:
     """Compares derivative and curvature with central differences, as scipy's check_grad does.
 
-    A curvature may stand in for the second derivative where that jumps: three of four places must
-    agree.
+    A curvature may replace a second derivative that jumps: three of four points must agree.
     """
     y, m = (grid.ravel() for grid in np.meshgrid(labels, MARGINS, indexing="ij"))
 

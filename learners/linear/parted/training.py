@@ -28,7 +28,7 @@ from tuskml.learners.options.table import needs_one_place
 
 
 def whole(request: Request) -> str | None:
-    """Why a group's rows have to be in one place; None where they need not."""
+    """The reason why a group's rows cannot be split; None if they can."""
     task, options = request.task, request.options
     known = ALGORITHMS.get(options.algorithm)
     if task.own is not None or not (task.smooth or (known is not None and known.noisy)):
@@ -58,7 +58,7 @@ def train_by_parts(parts: Parts, request: Request) -> Models | None:
         groups, loss, None, None, intercept, plan.threads,
         cancel_mark=passes.cancel_mark(), parts=parts, classifies=request.task.classifies,
     )  # fmt: skip
-    with np.errstate(all="ignore"):  # what is not finite is looked for at the end
+    with np.errstate(all="ignore"):  # values that are not finite are found at the end
         labels = rows.labels()
         refuse_labels(request.task, labels)
         given = Inputs(rows, labels, None, groups["dim"].astype(np.int64))

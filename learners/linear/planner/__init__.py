@@ -1,1 +1,1 @@
-"""Which algorithm trains a linear model: candidates, costs, the choice."""
+"""The choice of the algorithm of a linear model: candidates, costs and selection."""

@@ -81,11 +81,11 @@ SIZES = {"dense": (1 << 17, 1 << 19, 1 << 21, 1 << 24), "sparse": (1 << 17, 1 <<
 SIZED_WIDTH = {"dense": 64, "sparse": 8192}
 SHORT_ROW = 4
 ITERATIONS = 8
-"""Of a training whose work on weights is timed."""
+"""Iterations of a training whose work on weights is timed."""
 RUNS = 3
 TIMED = tuple(one.name for one in REGISTERED if one.calibrated)
 EPOCHS = tuple(one.name for one in REGISTERED if one.calibrated and one.stochastic)
-"""Those that may apply a penalty or a scale."""
+"""The epochs that may apply a penalty or a scale."""
 PASSES = ("gradient", "curvature", *TIMED)
 Tell = Callable[[str], None]
 
@@ -94,7 +94,7 @@ Tell = Callable[[str], None]
 def made(
     storage: str, rows: int, features: int, each: int = SPARSE_ROW
 ) -> Iterator[NDArray[np.void]]:
-    """One group of such rows, labels 0 and 1; each: entries of a sparse row."""
+    """Makes one group of such rows, with labels 0 and 1; each: entries of a sparse row."""
     segment, groups = groups_of(*made_arrays(storage, rows, features, each), storage, features)
     yield groups
     del segment  # alive until here
@@ -113,12 +113,12 @@ def problem_of(groups: NDArray[np.void], threads: int, task: str = "linear") -> 
 
 
 def penalised(problem: Problem) -> Problem:
-    """The same with a penalty, and scales that are not 1."""
+    """Returns the problem with a penalty, and scales that are not 1."""
     return replace(problem, l2=1e-5, scale=np.full((1, problem.d), 0.5))
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Of the middle one of a few runs."""
+    """The median seconds of a few runs."""
     took = []
     for _ in range(RUNS):
         began = time.perf_counter()
@@ -128,7 +128,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def once(kind: str, problem: Problem) -> Callable[[], object]:
-    """One pass or epoch of a kind."""
+    """A function that runs one pass or epoch of a kind."""
     v = 0.1 * np.random.default_rng(0).standard_normal((1, problem.d + 1))
     rows = problem.rows
     if kind == "gradient":
@@ -142,7 +142,7 @@ def once(kind: str, problem: Problem) -> Callable[[], object]:
 
 
 def row_count(kind: str, storage: str, features: int) -> tuple[int, float]:
-    """How many rows to measure on, and how many units of work they are."""
+    """The number of rows to measure on, and the units of work that they are."""
     p = features + 1
     sparse, double = storage.startswith("sparse"), storage.endswith("64")
     each = SPARSE_ROW if sparse else features
@@ -157,7 +157,7 @@ def row_count(kind: str, storage: str, features: int) -> tuple[int, float]:
 def pass_table(
     kind: str, storage: str, rows_take: float, with_penalty: bool = False
 ) -> list[list[float]]:
-    """Seconds per unit of work by features, one thread; rows_take: seconds per row beside it."""
+    """Seconds per unit of work by features, one thread; rows_take: further seconds per row."""
     table = []
     for features in (CURVED if kind == "curvature" else WIDTHS)[storage.split(maxsplit=1)[0]]:
         rows, units = row_count(kind, storage, features)
@@ -169,7 +169,7 @@ def pass_table(
 
 
 def by_loss(kind: str, layout: str) -> dict[str, float]:
-    """Seconds a row beside its entries, by task: short rows show them best."""
+    """Seconds per row in addition to its entries, by task: short rows show them best."""
     storage, wide = f"{layout} float32", layout == "sparse" and kind != "curvature"
     rows = ENTRIES // SPARSE_ROW
     features = (SIZED_WIDTH if wide else {"dense": 8, "sparse": 32})[layout]
@@ -188,7 +188,7 @@ def by_loss(kind: str, layout: str) -> dict[str, float]:
 
 
 def sizes_of(layout: str) -> dict[str, list[list[float]]]:
-    """By kind: entries, what one takes of what it does among `ENTRIES`, two threads' speed-up."""
+    """Rows of a table by kind: entries, the relative cost of an entry, two threads' speed-up."""
     storage, features = f"{layout} float32", SIZED_WIDTH[layout]
     each = SPARSE_ROW if layout == "sparse" else features
     kinds = [kind for kind in PASSES if layout == "dense" or kind != "curvature"]
@@ -208,7 +208,7 @@ def sizes_of(layout: str) -> dict[str, list[list[float]]]:
 
 
 def speedup(kind: str, groups: NDArray[np.void], one: float) -> float:
-    """How many threads' work two threads do, on rows that take one thread so many seconds."""
+    """The speed-up of two threads on rows that take one thread `one` seconds."""
     if budget.threads() < 2:
         return 1.8  # nothing to measure on, nothing to decide
     return min(max(one / seconds(once(kind, problem_of(groups, 2))), 0.5), 2.0)
@@ -225,7 +225,7 @@ def steps() -> dict[str, list[list[float]]]:
 
 
 def step_seconds(algorithm: Algorithm, features: int) -> list[float]:
-    """Of the iterations of a training on 16 rows, the middle one of a few runs, by iteration."""
+    """The median seconds of each iteration of a training on 16 rows."""
     storage = algorithm.step_storage
     told = (
         f'{{"algorithm": "{algorithm.name}", "epsilon": 0, "max_iter": {ITERATIONS}, "l2": 0.1}}'
@@ -265,7 +265,9 @@ def looks() -> dict[str, float]:
 
 
 def measure(tell: Tell = lambda _: None) -> dict[str, Any]:
-    """All constants, as `optimizer.constants.parse` reads them; tell hears what is measured."""
+    """Measures all constants, as `optimizer.constants.parse` reads them; tell: receives the name
+    of each.
+    """
     passes: dict[str, dict[str, list[list[float]]]] = {}
     with_penalty: dict[str, dict[str, list[list[float]]]] = {}
     rows: dict[str, dict[str, dict[str, float]]] = {}

@@ -1,17 +1,17 @@
-"""Candidates: the plan of the rule, every algorithm's defaults, and what each costs.
+"""Candidates: the plan of the rule, every algorithm's defaults, and their costs.
 
-The rule plans what is instant anyway; beyond, `choice.py` leaves it where another plan costs less.
-auto takes newton where its p x p systems are small compared with the passes over the rows, and
-lbfgs otherwise:
+The rule's plan trains where it is instant anyway; else `choice.py` replaces it if another plan
+costs less. auto takes newton where its p x p systems are small compared with the passes over the
+rows, and lbfgs otherwise:
 
 1. l1 > 0: lbfgs (OWL-QN); newton's quadratic model has no kinks.
 2. At most 512 features: newton. Its iterations are few and hardly dearer than a gradient's, and
    it yields standard errors; those of the hinge are of an interior-point method, which the
-   condition of the problem does not slow down as it does what follows a smoothed corner.
+   condition of the problem does not slow down as it does the methods for a smoothed corner.
 3. Otherwise: lbfgs.
 
 Large groups start on a sample of their rows, which leaves one or two iterations for all of them.
-Sparse rows do where features are few and a penalty holds those that the sample hardly has.
+Sparse rows do so if features are few and a penalty bounds those that are rare in the sample.
 """
 
 import math
@@ -52,7 +52,7 @@ def choose_algorithm(
 
 
 def not_first(task: LinearTask | None, options: LinearOptions) -> str | None:
-    """Why the first choice is not the rule's for a task; None where it is."""
+    """The reason why the first choice is not the rule's for a task; None where it is."""
     why = None if task is None else FIRST_CHOICE.refusal(task)
     if why is not None:
         return f"{why} for {FIRST_CHOICE.name}"
@@ -70,9 +70,9 @@ def choose(
     only: str | None = None,
     threads: int = 0,
 ) -> Plan:
-    """The plan for a batch: what the caller asked for, and the rule for the rest.
+    """The plan for a batch: the options, completed by the rule.
 
-    only: the algorithm, whatever the options say; threads: 0 for what they say.
+    only: the algorithm, overriding the options; threads: 0 for those of the options.
     """
     algorithm, reason = (only, "asked for") if only else choose_algorithm(options, seen, task)
     family = algorithm if algorithm in ALGORITHMS else base_of(algorithm)
@@ -107,7 +107,7 @@ def choose(
 def corners(epsilon: float, task: LinearTask) -> tuple[float, ...]:
     """Smoothings of the hinge from 1 down to epsilon: the objective ends within epsilon / 2.
 
-    Those of other corners need not be so narrow, since the rest is extrapolated.
+    Those of other losses with corners need not be so narrow, since the rest is extrapolated.
     """
     last = max(epsilon, LEAST_CORNER if task.hinged else LEAST_EXTRAPOLATED)
     found = [1.0]
@@ -131,7 +131,8 @@ def stride(
 
 
 def holds_rare(options: LinearOptions, seen: Statistics) -> bool:
-    """Whether a sample of sparse rows leaves the weights of rare features near 0, by the penalty.
+    """Returns whether a sample of sparse rows leaves the weights of rare features near 0, by the
+    penalty.
 
     At the optimum |w| <= mean|loss'| / l2: one row of the sample moves a weight by at most 1.
     """
@@ -157,23 +158,23 @@ def holds_rare(options: LinearOptions, seen: Statistics) -> bool:
 # and SGD and MGD by several threads without locks.
 
 CURVATURE = "pass curvature"
-"""What a pass for the curvature is among what was measured."""
+"""The relative cost of a pass for the curvature, by its measured name."""
 FEW_GROUPS = 32
-"""Whose epochs leave most of a GPU idle."""
+"""With fewer groups, epochs leave most of a GPU idle."""
 
 
 def families(question: Question) -> tuple[str, ...]:
-    """The algorithms that may be candidates: tuskml's own, and the user's."""
+    """The algorithms that may be candidates, built-in and custom ones."""
     return (*ALGORITHMS, *(name for name, own in OWN_ALGORITHMS.items() if own.candidate))
 
 
 def takes_trial(question: Question, name: str) -> bool:
-    """Whether only a trial tells what it costs: its steps are Python's."""
+    """Returns whether its cost is known only from a trial, as its steps run in Python."""
     return name in OWN_ALGORITHMS or steps_in_python(name, None, question.task.general)
 
 
 def by_trial(question: Question) -> list[str]:
-    """Those that may be candidates whose cost only a trial tells."""
+    """The candidates whose cost is known only from a trial."""
     return [
         name
         for name in families(question)
@@ -182,7 +183,7 @@ def by_trial(question: Question) -> list[str]:
 
 
 def never_tried(question: Question, name: str) -> bool:
-    """tuskml's own stochastic algorithms with one of its own tasks whose steps are not compiled.
+    """Tests for built-in stochastic algorithms with a built-in task whose steps are not compiled.
 
     Compiled passes over all rows win, and the trial would take longer than many a training.
     """
@@ -190,7 +191,7 @@ def never_tried(question: Question, name: str) -> bool:
 
 
 def untimed(question: Question, plan: Plan) -> str | None:
-    """Why what takes a trial is no candidate."""
+    """The reason why a plan that needs a trial is no candidate."""
     timed = question.measured.get(plan.algorithm)
     if timed is not None:
         return timed.failure
@@ -207,7 +208,7 @@ def candidate(question: Question, algorithm: str) -> Plan:
 
 
 def why_not(question: Question, plan: Plan, memory: float) -> str | None:
-    """Why a plan cannot meet the request; None where it can."""
+    """The reason why a plan cannot meet the request; None where it can."""
     own = ALGORITHMS[plan.family].refusal(question.task)
     if own is None and takes_trial(question, plan.algorithm):
         own = untimed(question, plan)
@@ -215,9 +216,9 @@ def why_not(question: Question, plan: Plan, memory: float) -> str | None:
 
 
 def unable(question: Question, plan: Plan, memory: float) -> str | None:
-    """Why a plan cannot meet the request, whatever its iterations take; None where it can.
+    """The reason why a plan cannot meet the request at any number of iterations; None if it can.
 
-    memory: bytes that it takes beside the rows.
+    memory: bytes in addition to the rows.
     """
     algorithm = ALGORITHMS[plan.family]
     wrong = algorithm.unfit(question.options)
@@ -239,7 +240,7 @@ def unable(question: Question, plan: Plan, memory: float) -> str | None:
 
 
 def refusals(question: Question, algorithm: Algorithm) -> list[tuple[str, bool]]:
-    """What may keep any algorithm from being a candidate, and whether it does."""
+    """Reasons that exclude any algorithm, and whether each applies."""
     options, seen = question.options, question.seen
     corner = not question.task.smooth and "converge" not in options.given
     few = question.gpu and seen.groups < FEW_GROUPS
@@ -276,7 +277,7 @@ def refusals(question: Question, algorithm: Algorithm) -> list[tuple[str, bool]]
     ]
 
 
-# The cost of whole plans: what their algorithms put together, and what trainings reported.
+# The cost of whole plans: estimates from their algorithms, corrected by reported trainings.
 
 SAMPLING, BOUNDED = 3.0, 0.4
 """Standard errors of a mean, about the largest of a gradient's; the deviation of a derivative that
@@ -287,7 +288,7 @@ class PlanCosts(Costs):
     """The costs of one question's plans, by a machine's constants."""
 
     def of(self, plan: Plan, iterations: float = TYPICAL, on_sample: float = 0.0) -> Cost:
-        """A plan's cost, an iteration's being the mean of about so many."""
+        """A plan's cost; an iteration's is averaged over about `iterations` of them."""
         timed = self.question.measured.get(plan.algorithm)
         if timed is not None:
             return self._timed(plan, timed)
@@ -299,11 +300,11 @@ class PlanCosts(Costs):
         return replace(cost, iteration=by * cost.iteration, sampled=by * cost.sampled)
 
     def unrefined(self, plan: Plan, iterations: float, on_sample: float) -> Cost:
-        """The same without what trainings reported."""
+        """The cost without the correction by reported trainings."""
         return ALGORITHMS[plan.family].cost(self, plan, iterations, on_sample)
 
     def _timed(self, plan: Plan, timed: Measured) -> Cost:
-        """Of an algorithm of the user's own."""
+        """The cost of a custom algorithm."""
         last = 2 * LOSS_ALONE * self.rows_pass("gradient") + self.inference(fresh=0.0)
         setup, memory = self.common() + timed.setup, ALGORITHMS[plan.family].memory(self)
         return Cost(setup, timed.iteration, last, 0.0, memory)

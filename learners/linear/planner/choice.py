@@ -1,7 +1,7 @@
-"""Which plan trains: the candidates with iterations, cost and total, and the best of them.
+"""The choice of a plan: the candidates with iterations, cost and total, and the best of them.
 
-Iterations come from curves fitted to what candidates did on a sample, or where none was run from
-what such algorithms usually need (`iterations.py`).
+Iterations come from curves fitted to candidates' runs on a sample, or without a run from the
+typical number of such algorithms (`iterations.py`).
 """
 
 import math
@@ -30,17 +30,21 @@ from tuskml.learners.machine.reading import draw_seconds, scan_seconds
 from tuskml.learners.row_groups import RUN_ROWS
 
 CERTAIN, CERTAIN_SEEN = 3.0, 10.0
-"""How far the ends of an interval may be apart, of usual iterations and of those of a trial."""
+"""The largest ratio of an interval's ends that counts as certain, for usual iterations and for
+those of a trial.
+"""
 INSTANT, WORTH_TRYING = 0.002, 0.1
 """Seconds below which the rule's plan is not worth a second thought, or others not a trial."""
 BATCH = tuple(name for name, one in ALGORITHMS.items() if not one.stochastic)
-"""Whose iterations are known without a trial."""
+"""Algorithms whose iterations are known without a trial."""
 WILD = 30.0
-"""How many times more iterations than expected a plan may take, beyond which only a trial is
-believed: it would be chosen for what it may spare, and cost many times that."""
+"""The ratio of possible to expected iterations beyond which only a trial counts: the plan would be
+chosen for its possible savings, and could cost many times that.
+"""
 FAR = 10.0
-"""Times the iterations that a trial made, beyond which its curve is not believed alone, and its
-square, beyond which it tells no more: errors that have hardly fallen yet lead anywhere."""
+"""A trial's curve is used alone up to this multiple of its iterations, and not at all beyond its
+square: errors that have hardly fallen yet predict nothing.
+"""
 ROUGH = 1e-3
 ROUGH_ITERATIONS = 8.0
 LEAST_ROWS = 4096
@@ -49,7 +53,7 @@ LEAST_ROWS = 4096
 
 @dataclass(frozen=True)
 class Speculated:
-    """What a candidate did on a sample: its curve, and the share of the rows that it saw."""
+    """A candidate's run on a sample: its curve, and the share of the rows in the sample."""
 
     curve: Curve
     share: float
@@ -70,9 +74,9 @@ class Candidate:
     refusal: str | None
     short: bool = False
     store: Mapping[str, int] | None = None
-    """What it would ask of a store, by name."""
+    """Its options for a store, by name."""
     wasted: float = 0.0
-    """Seconds that were spent already on what only other plans can use."""
+    """Seconds already spent on results that only other plans can use."""
 
     @property
     def seconds(self) -> Interval:
@@ -87,7 +91,7 @@ class Candidate:
 
     @property
     def certain(self) -> bool:
-        """Whether what it takes is known well."""
+        """Returns whether its seconds are well known."""
         apart = CERTAIN_SEEN if self.seen else CERTAIN
         return self.seconds.high <= apart * self.seconds.low
 
@@ -100,9 +104,9 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """The plan, the candidates it was chosen from, what cannot be met, and what trials showed.
+    """The plan, its candidates, options that cannot be met, and the results of trials.
 
-    asked: the question with all that was seen; kept: the training's first pass, if it was made.
+    asked: the question with all observations; kept: the training's first pass, if it was made.
     """
 
     plan: Plan
@@ -163,7 +167,7 @@ def assess(
 def assess_one(
     question: Question, costs: PlanCosts, plan: Plan, speculated: Mapping[str, Speculated]
 ) -> Candidate:
-    """One candidate."""
+    """Assesses one candidate."""
     algorithm = ALGORITHMS[plan.family]
     known, neighbour = speculated.get(plan.algorithm), speculated.get(LAST_CHOICE.name)
     refusal = why_not(question, plan, algorithm.memory(costs))
@@ -194,7 +198,7 @@ def assess_one(
 
 
 def believed(curve: Curve, epsilon: float, usual: Interval) -> Interval:
-    """What a trial says; where it ended far from the tolerance, what is usual counts as much."""
+    """Iterations by a trial; if it ended far from the tolerance, averaged with the usual ones."""
     told = curve.iterations(epsilon)
     if told.point <= FAR * len(curve.errors):
         return told
@@ -216,7 +220,7 @@ def rounded(question: Question) -> Question:
 
 
 def select(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> Choice:
-    """The plan that is expected to take least; the rule's own where none is possible."""
+    """The plan with the least expected seconds; the rule's own if none is possible."""
     options = question.options
     possible = [one for one in candidates if one.refusal is None]
     if options.algorithm != "auto":
@@ -234,7 +238,7 @@ def select(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> 
 
 
 def compared(best: Candidate, possible: list[Candidate]) -> str:
-    """What is expected of the best plan, and of the next."""
+    """A phrase that compares the expected seconds of the best plan and of the next."""
     told = f"{shown_seconds(best.seconds.point)} expected"
     others = [one for one in possible if one is not best and dependable(one)]
     if not others:
@@ -244,16 +248,16 @@ def compared(best: Candidate, possible: list[Candidate]) -> str:
 
 
 def dependable(one: Candidate) -> bool:
-    """Whether its iterations are known well enough to be chosen, or to go on by.
+    """Returns whether its iterations are known well enough to choose it or to continue with it.
 
-    What epochs come to, only a trial tells, and at the hinge what `bgd` comes to.
+    Only a trial tells this for epochs, and at the hinge for `bgd`.
     """
     known = one.iterations.high <= WILD * max(one.iterations.point, 1.0)
     return one.seen or (known and one.plan.algorithm in BATCH)
 
 
 def kept(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> Choice:
-    """The rule's plan, and what it cannot meet."""
+    """Keeps the rule's plan, with what it cannot meet."""
     if not any(one.refusal is None and dependable(one) for one in candidates):
         if not any(one.short for one in candidates):
             return Choice(own, candidates)
@@ -264,7 +268,7 @@ def kept(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> Ch
 
 
 def too_few(candidates: tuple[Candidate, ...], own: Plan) -> str:
-    """That max_iter leaves no plan, and the best one without it."""
+    """A sentence that no plan fits max_iter, with the best one without that limit."""
     told = f"no plan reaches epsilon {own.epsilon:g} within max_iter {own.max_iter:,}"
     others = [one for one in candidates if one.short and dependable(one)]
     if others:
@@ -277,7 +281,7 @@ def too_few(candidates: tuple[Candidate, ...], own: Plan) -> str:
 
 
 def unmet(question: Question, best: Candidate) -> str | None:
-    """What the request asks in vain, and what to revisit."""
+    """A sentence on the options that cannot be met, and what to change."""
     limit = question.options.time
     if limit is None or best.seconds.low <= limit:
         return None
@@ -289,39 +293,40 @@ def unmet(question: Question, best: Candidate) -> str | None:
 
 
 def takes_less(candidates: tuple[Candidate, ...], own: Plan, seconds: float) -> bool:
-    """Whether the rule's plan does."""
+    """Returns whether the rule's plan does."""
     mine = next(one for one in candidates if one.plan.algorithm == own.algorithm)
     return mine.refusal is None and mine.seconds.point < seconds
 
 
 SAMPLE_AT_LEAST = SAMPLE_ROWS // 8
-"""Rows that a speculation reads where there are so many."""
+"""Rows that a speculation reads at least, if there are so many."""
 
 
-# The eleven plans of ML4all, and what those take that packed rows do not train by unasked.
+# The eleven plans of ML4all, and the costs of those that packed rows use only by option.
 #
 # Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD 2017, section 6
 # and figure 5: BGD, and MGD and SGD by transform and sampler. Eagerly by shuffled partitions they
-# are candidates themselves. Here are the others, by equations 7 to 9. Reading and transforming
-# rows cost the eager ones what they cost for all rows, and the lazy ones their share of it, with
-# a seek for each piece (equation 3, `learners/machine/reading.py`).
+# are candidates themselves. Here are the others, by equations 7 to 9. For reading and transforming
+# rows, the eager ones pay the cost of all rows, and the lazy ones their share of it, with a seek
+# for each piece (equation 3, `learners/machine/reading.py`).
 
 SHUFFLED = "shuffled-partition"
 ALL_ROWS = " on all rows"
-"""What the name of a plan ends with that reads and transforms all rows, and draws none of them."""
+"""The suffix of a plan's name that reads and transforms all rows, and samples none."""
 DRAW_SECONDS = {EAGER: 430e-9}
-"""Of a row that a sampler draws from rows in memory, beside its step: Bernoulli's numbers are
-drawn one by one and sorted. Measured on dense and sparse rows: 391 to 470 ns, and 57 to 141 of
-another sampler (2026-11-23, load 12)."""
+"""Seconds of drawing a row from memory, in addition to its step: Bernoulli's numbers are drawn one
+by one and sorted. Measured on dense and sparse rows: 391 to 470 ns, and 57 to 141 with another
+sampler (2026-11-23, load 12).
+"""
 OTHER_DRAW = 90e-9
-"""The same of another sampler: from memory that is read in no order."""
+"""The same for other samplers: from memory that is read in random order."""
 ROW_GROUP_ROWS = 122_880
-"""Of a table or a Parquet file, where nobody has looked."""
+"""Rows of a row group of a table or a Parquet file, if it was not read."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """How a stochastic plan gets its rows."""
+    """A way of a stochastic plan to read its rows."""
 
     algorithm: str
     transform: str
@@ -337,14 +342,14 @@ class Way:
 
 
 def ways(algorithm: str) -> tuple[Way, ...]:
-    """Those of one algorithm, but for the one by which packed rows train."""
+    """The ways of one algorithm, except the default for packed rows."""
     eager = [Way(algorithm, "eager", sampler) for sampler in DRAWN]
     lazy = [Way(algorithm, "lazy", s) for s in (SHUFFLED, *DRAWN) if s != EAGER]
     return (*eager, *lazy)
 
 
 def seconds(way: Way, question: Question, cost: Cost, epochs: float) -> tuple[float, float]:
-    """What a way takes beside reading rows, and the share of the rows that it reads.
+    """Seconds of a way except those of reading rows, and the share of the rows that it reads.
 
     cost, epochs: of the same algorithm by shuffled partitions of packed rows.
     """
@@ -365,20 +370,20 @@ def drawing(way: Way, question: Question) -> float:
     return max(draw_seconds(seen.rows, each) - scan_seconds(seen.on_disk), 0.0)
 
 
-# Plans that do not train on rows packed in memory, and why a call's rows do not train by them.
+# Plans that do not train on rows packed in memory, and the reason why not.
 #
-# They are shown beside the others: what one of them would take, and what to ask for to get it.
+# They are listed with the others: their cost, and the options that select them.
 
 WAYS = tuple(way for one in (UNASKED, BY_SAMPLER) for way in ways(one.name))
-"""Those of ML4all's eleven plans (figure 5) that packed rows do not train by unasked."""
+"""Those of ML4all's eleven plans (figure 5) that packed rows use only by option."""
 ELSEWHERE = ("stored", "one pass", *(way.name for way in WAYS), "gpu")
 CHUNK_ENTRIES = 1 << 20
 """Entries of the rows that a stored model's training reads the store for at a time."""
 SEEK_SECONDS, WEIGHT_SECONDS = 0.83e-6, 0.86e-9
-"""Of a request to a store in memory and of each weight it brings (`partitioner/cost.py`)."""
+"""Seconds of a request to a store in memory and of each weight in it (`partitioner/cost.py`)."""
 WEIGHT_BYTES = 4
 BUDGET = float(4 << 30)
-"""Bytes for weights and what is kept beside them, beyond which a stored model is advised."""
+"""Bytes of weights and vectors beyond which a stored model is advised."""
 
 
 def assess_elsewhere(
@@ -399,7 +404,7 @@ def assess_elsewhere(
 
 
 def another_way(way: Way, question: Question, costs: PlanCosts) -> Candidate:
-    """One of the eleven plans: what it would take, and why it does not train these rows."""
+    """One of the eleven plans: its cost, and why it does not train these rows."""
     plan, algorithm = candidate(question, way.algorithm), ALGORITHMS[way.algorithm]
     why = why_not(question, plan, algorithm.memory(costs))
     if why is not None:
@@ -453,7 +458,7 @@ def stored(question: Question, constants: Constants) -> Candidate:
 
 
 def stored_refusal(question: Question, requests: float) -> str:
-    """Why the weights do not go to a store."""
+    """The reason why the weights do not go to a store."""
     seen = question.seen
     if not seen.sparse:
         return "with option 'store' dense features train in memory, and the weights are stored"
@@ -468,12 +473,12 @@ def stored_refusal(question: Question, requests: float) -> str:
 
 
 def in_memory(question: Question) -> float:
-    """Bytes that the rule's choice for wide sparse rows keeps beside the rows."""
+    """Bytes that the rule's choice for wide sparse rows needs in addition to the rows."""
     return float(LAST_CHOICE.vectors) * 8 * (question.seen.n_features + 1) * question.seen.groups
 
 
 def chunks(seen: Statistics) -> float:
-    """How many times an epoch asks the store for what the next rows need."""
+    """The requests to the store in an epoch."""
     return max(4.0, seen.entries / CHUNK_ENTRIES)
 
 
@@ -491,10 +496,11 @@ def requests_of(seen: Statistics) -> float:
 
 
 def distinct(entries: float, features: int) -> float:
-    """Different features among so many entries, by Zipf's law: the r-th has a share of 1 / r.
+    """The expected number of distinct features among `entries`, by Zipf's law: the r-th has a
+    share of 1 / r.
 
-    Features are seen for sure up to rank m = entries / log features; beyond, each as often as
-    it is expected to be.
+    Features surely occur up to rank m = entries / log features; beyond, with their expected
+    frequency.
     """
     if features < 2:
         return float(min(entries, features))

@@ -11,13 +11,13 @@ from tuskml.learners.machine.constants import Constants
 from tuskml.learners.machine.reading import scan_seconds
 
 LOSS_ALONE = 0.75
-"""Of a gradient's pass, where the losses alone are wanted."""
+"""The cost of the losses alone, as a share of a gradient's pass."""
 SEARCHED = 1.03
 """Passes an iteration: now and then a step of a second-order method is shortened."""
 TRIED_AGAIN = 0.6
-"""Of an iteration's work on weights, for each step that is tried beyond the first."""
+"""The cost of each further step that is tried, as a share of an iteration's work on weights."""
 TYPICAL = 10.0
-"""Iterations, where nobody has said how many."""
+"""Iterations if no estimate exists."""
 PLAIN_STEP, SYSTEM_STEP = "bgd", "newton"
 """The calibration's names for work on weights: vectors of weights, and a system of equations."""
 VECTORS = 8
@@ -30,9 +30,10 @@ DOUBLE = 8
 
 
 class Parts(NamedTuple):
-    """Seconds of what iterations are made of, where passes over the rows are counted as made.
+    """Seconds of the parts of an iteration, where passes over the rows are counted as they are
+    made.
 
-    own: of an iteration beside its passes; gradient and curvature: of such a pass.
+    own: of an iteration without its passes; gradient and curvature: of such a pass.
     """
 
     own: float
@@ -58,7 +59,7 @@ class Cost:
     parts: Parts | None = None
 
     def total(self, iterations: float, on_sample: float = 0.0) -> float:
-        """Of so many iterations, after others on the sample."""
+        """Total seconds of `iterations` iterations, after `on_sample` ones on the sample."""
         return self.setup + self.finish + iterations * self.iteration + on_sample * self.sampled
 
 
@@ -81,7 +82,7 @@ class Costs:
     def __init__(self, question: Question, constants: Constants) -> None:
         self.question, self.constants = question, constants
         self.p = question.seen.n_features + 1
-        self.known: dict[tuple[str, bool], float] = {}  # what was worked out already
+        self.known: dict[tuple[str, bool], float] = {}  # results cached
 
     def rows_pass(self, kind: str, precise: bool = False, alone: bool = False) -> float:
         """Seconds of one pass or epoch of a kind over all rows.
@@ -109,7 +110,7 @@ class Costs:
 
     @property
     def penalised(self) -> bool:
-        """Whether sparse epochs apply a penalty, and scales with it."""
+        """Returns whether sparse epochs apply a penalty, and scales with it."""
         return self.question.seen.sparse and self.question.penalised
 
     @property
@@ -119,9 +120,9 @@ class Costs:
         return float(max(seen.entries, 1)) * (2 if seen.double else 1)
 
     def speedup(self, kind: str, alone: bool = False) -> float:
-        """How many times sooner the threads are done; alone: each group is one thread's work.
+        """The speed-up by the threads; alone: each group is one thread's work.
 
-        Then they are not done before the largest group is.
+        Then it is limited by the largest group.
         """
         seen, threads = self.question.seen, self.question.threads
         most = math.inf
@@ -188,7 +189,7 @@ class Costs:
         return LOSS_ALONE * self.rows_pass("gradient") if len(smoothing) > 1 else 0.0
 
     def memory(self, vectors: int = VECTORS, row_bytes: int = 0) -> float:
-        """Bytes beside the rows: vectors of weights, and what is kept for each row."""
+        """Bytes in addition to the rows: vectors of weights, and data kept for each row."""
         seen = self.question.seen
         return float(seen.groups * self.p * vectors * DOUBLE) + float(seen.rows * row_bytes)
 
@@ -202,16 +203,18 @@ def total_of(cost: Cost, iterations: Interval, on_sample: float) -> Interval:
     )
 
 
-# What a running plan has done, in estimated seconds.
+# The work of a running plan, in estimated seconds.
 #
-# Passes over the rows are counted as they are made: those of line searches, of looks at a duality
-# gap and of conjugate gradients too, whatever was expected of an iteration. Other work on the
-# machine changes none of it.
+# Passes over the rows are counted as they are made, including those of line searches, duality gaps
+# and conjugate gradients, whatever was expected of an iteration. Other work on the machine does
+# not affect it.
 
 
 @dataclass
 class Work:
-    """Of one plan; own: seconds of its iterations, beside their passes where these are counted."""
+    """The work of one plan; own: seconds of its iterations, without their passes where these are
+    counted.
+    """
 
     cost: Cost
     own: float = 0.0
@@ -227,7 +230,7 @@ class Work:
 
     @property
     def seconds(self) -> float:
-        """Of all that was done."""
+        """Total seconds of the passes and iterations made so far."""
         parts, made = self.cost.parts, self.meter
         if parts is None:
             return self.cost.setup + self.own

@@ -27,7 +27,7 @@ LEAST_POINTS = 5
 LEAST_DROPS = 3
 MOST_ITERATIONS = 10**7
 LEAST_GROWTH = 1.25
-"""Of the drops, where a sequence may be called superlinear."""
+"""The growth of the drops from which a sequence may count as superlinear."""
 SPREAD = 2.0
 """Standard errors on either side of the point."""
 SLOW_PENALTY = 1.25
@@ -36,7 +36,7 @@ LEAST_RATE = {"linear": 1e-4, "sublinear": 0.5}
 
 
 def decades(epsilon: float) -> float:
-    """How many powers of ten the tolerance is below 1."""
+    """The powers of ten by which the tolerance is below 1."""
     return max(-math.log10(max(epsilon, 1e-15)), 0.5)
 
 
@@ -50,7 +50,7 @@ class Interval:
 
     @classmethod
     def around(cls, low: float, point: float, high: float) -> "Interval":
-        """The same, in order and within what can be counted."""
+        """Makes an interval with ends in order and clipped to the range of iterations."""
         low, point, high = (min(max(x, 0.0), MOST_ITERATIONS) for x in (low, point, high))
         return cls(min(low, point), point, max(high, point))
 
@@ -63,9 +63,9 @@ class Curve:
     """A fitted sequence of errors by iteration from 0.
 
     A straight shape goes through `middle`, a point of (i or log i, log e), and falls by `rate`;
-    the superlinear one goes on from the last error, `middle` holding its place and the last drop,
-    and `rate` the factor by which drops grow. residual: root mean square of log e; doubt: the
-    standard error of rate.
+    the superlinear one continues from the last error, `middle` holding its index and the last
+    drop, and `rate` the factor by which drops grow. residual: root mean square of log e; doubt:
+    the standard error of rate.
     """
 
     shape: str
@@ -93,7 +93,7 @@ class Curve:
         return Interval.around(low, point, high)
 
     def _reach(self, goal: float, rate: float) -> float:
-        """Where the continued shape meets log e = goal."""
+        """The iteration where the continued shape meets log e = goal."""
         if self.shape == "superlinear":
             return self._reach_by_drops(goal, rate)
         x = self.middle[0] + (self.middle[1] - goal) / rate
@@ -132,10 +132,10 @@ def misfit(curve: Curve) -> float:
 
 
 def records(errors: tuple[float, ...]) -> Floats:
-    """(k, 2): the iterations that went below all before, their errors, and where that stands now.
+    """The iterations whose error is below all before, (k, 2), with their errors.
 
-    What a line search leaves is not monotone, and what counts is the first error that is low
-    enough. The first third, where a run has not settled, is left out if three points remain.
+    Errors of a line search are not monotone, and the first error that is low enough counts. The
+    first third, where a run has not settled, is left out if three points remain.
     """
     lowest = np.minimum.accumulate(np.array(errors))
     i = np.flatnonzero(np.append(True, lowest[1:] < lowest[:-1]))
@@ -190,14 +190,14 @@ MOST = 400
 
 
 FEWER = 120
-"""The same where some of the eigenvalues are not known."""
+"""The same if some of the eigenvalues are unknown."""
 
 
 LEAST_TOLERANCE = 1e-9
 
 
 UNSURE = 1.6
-"""How many times more or less it may be."""
+"""The factor by which the iterations are uncertain."""
 
 
 LEAST_EIGENVALUE = 1e-12
@@ -231,14 +231,14 @@ def shrunk(eigenvalues: Floats, ratio: float) -> Floats:
 
 @dataclass(frozen=True)
 class Sketch:
-    """The model of one problem at its start.
+    """A quadratic model of one problem at its start.
 
     curvature: as Lanczos' method saw it from the gradient (k steps); largest: the gradient's
-    largest component by weight; unit: what gradients are measured in; step: the first one of
-    steepest descent, by the Lipschitz bound; length: what the start's gradient is measured in for
-    the first step of quasi-Newton methods, infinite where that is 1; ratio: weights for each row
-    of the sample, 0 where all rows were seen; most: iterations that a method makes on it; scaled:
-    of the methods that precondition, by their own weights.
+    largest component by weight; unit: that of gradients; step: the first one of steepest descent,
+    by the Lipschitz bound; length: the unit of the start's gradient for the first step of
+    quasi-Newton methods, infinite where that is 1; ratio: weights for each row of the sample, 0
+    where all rows were seen; most: iterations that a method makes on it; scaled: of the methods
+    that precondition, by their own weights.
     """
 
     curvature: Tridiagonal
@@ -264,7 +264,9 @@ class Sketch:
 
     @property
     def corrected(self) -> bool:
-        """Whether the eigenvalues are no longer those that were seen: all were, of a sample."""
+        """Returns whether the eigenvalues are no longer those that were seen: all were, of a
+        sample.
+        """
         steps, p = self.curvature.basis.shape
         return steps == p and self.ratio > 0
 
@@ -285,10 +287,10 @@ class Sketch:
         return known[1]
 
     def _corrected(self, method: Method, first: float, norms: Floats, largest: Floats) -> Floats:
-        """The same by the corrected eigenvalues, whose vectors are not known.
+        """Iterations by the corrected eigenvalues, whose vectors are unknown.
 
-        The largest component is taken to be the share of the norm that it is where the norm has
-        fallen as far by the eigenvalues that were seen.
+        The largest component is assumed to be the same share of the norm as at the same decrease
+        of the norm by the eigenvalues that were seen.
         """
         ends = 0.5 * float(norms.min())
         found = speculate_apart(method, *self.spectrum, first, ends, self.most)
@@ -298,9 +300,10 @@ class Sketch:
     def iterations(
         self, method: Method, tolerance: float, bent: float = 0.0, times: float = 1.0
     ) -> Interval:
-        """Until the largest component is at most the tolerance.
+        """Iterations until the largest component is at most the tolerance.
 
-        bent: further iterations of an objective that is not quadratic; times: how many times more.
+        bent: further iterations of an objective that is not quadratic; times: a factor on the
+        result.
         """
         errors = self.scaled.get(method, self).errors(method, tolerance)
         below = np.flatnonzero(errors <= tolerance)
@@ -313,7 +316,7 @@ class Sketch:
         return Interval.around(most / UNSURE, point, 4 * point)
 
     def flow(self, tolerance: float) -> float:
-        """How long the gradient's flow dv/dt = -gradient takes to the tolerance."""
+        """The time that the gradient's flow dv/dt = -gradient takes to the tolerance."""
         share = self.largest / max(self.norm, 1e-300)
         goal = tolerance * self.unit / max(share, 1e-300)
         eigenvalue, along = self.spectrum

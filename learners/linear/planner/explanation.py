@@ -1,4 +1,4 @@
-"""An explanation of a training as data: plan, candidates, and what the training came to."""
+"""An explanation of a training as data: plan, candidates, and the actual costs."""
 
 import math
 import time
@@ -36,7 +36,9 @@ CURVE_POINTS = 30
 
 @dataclass(frozen=True)
 class Actual:
-    """What a batch of groups took: iterations (G,), seconds, and how many groups converged."""
+    """The actual costs of a batch of groups: iterations (G,), seconds, and the number of groups
+    that converged.
+    """
 
     iterations: NDArray[np.int64]
     seconds: float
@@ -48,7 +50,7 @@ class Actual:
         return self.seconds / max(1, int(self.iterations.max(initial=0)))
 
     def document(self) -> dict[str, Any]:
-        """For JSON."""
+        """The costs as JSON."""
         return {
             "iterations": spread(self.iterations),
             "seconds_per_iteration": self.each,
@@ -67,7 +69,7 @@ def spread(counts: NDArray[np.int64]) -> dict[str, float]:
 
 
 def objective(request: Request) -> str:
-    """What is minimised."""
+    """The objective as a formula."""
     options, task = request.options, request.task
     penalty = "".join(
         f" + {weight:g}{term}"
@@ -78,7 +80,7 @@ def objective(request: Request) -> str:
 
 
 def row_order(plan: Plan) -> str:
-    """In which order rows are read."""
+    """Describes the order in which rows are read."""
     first = "by a hash of each row" if plan.canonical else "as delivered"
     if plan.sampler is not None:
         return f"{first}, then as the sampler {plan.sampler} takes them"
@@ -86,7 +88,7 @@ def row_order(plan: Plan) -> str:
 
 
 def device(groups: NDArray[np.void], request: Request) -> str | None:
-    """Where kernels would run; nothing of small groups unless it is asked for."""
+    """The device of the kernels; None for small groups unless the option names it."""
     options = request.options
     small = groups["kind"][0] >= 2 or dense_bytes(groups) < placement.least_bytes()
     if small and "device" not in options.given:
@@ -95,7 +97,7 @@ def device(groups: NDArray[np.void], request: Request) -> str | None:
 
 
 def by_total(candidates: tuple[Candidate, ...]) -> list[Candidate]:
-    """Those that may run first, the cheapest of them first; those of packed rows before others."""
+    """Candidates by total seconds, possible ones first; those of packed rows before others."""
 
     def place(one: Candidate) -> tuple[bool, bool, float]:
         return one.refusal is not None, one.plan.algorithm in ELSEWHERE, one.seconds.point
@@ -140,7 +142,7 @@ def with_chosen(source: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
 
 
 def one_document(one: Candidate, chosen: Choice) -> dict[str, Any]:
-    """One candidate: what it is estimated to take, or why it cannot be."""
+    """One candidate: its estimated costs, or the reason why it is not possible."""
     possible, asked = one.refusal is None, one.store or {}
     seen = chosen.known.get(one.plan.algorithm)
     return {
@@ -165,7 +167,7 @@ def ends(interval: Interval) -> dict[str, float]:
 
 
 def trial(seen: Speculated, epsilon: float) -> dict[str, Any]:
-    """What a candidate did on a sample, and the curve that was fitted to it."""
+    """A candidate's run on a sample, and the curve that was fitted to it."""
     return {
         "share": seen.share,
         "errors": list(seen.curve.errors),
@@ -191,7 +193,7 @@ def continued(curve: Curve, epsilon: float) -> list[tuple[float, float]]:
 
 
 def by_drops(curve: Curve, epsilon: float) -> list[tuple[float, float]]:
-    """The superlinear curve: it goes on from the last error by growing drops."""
+    """The superlinear curve: it continues from the last error by growing drops."""
     number, at, drop = len(curve.errors) - 1, math.log(curve.errors[-1]), curve.middle[1]
     points = [(float(number), math.exp(at))]
     while at > math.log(epsilon) and len(points) < CURVE_POINTS:
@@ -201,7 +203,7 @@ def by_drops(curve: Curve, epsilon: float) -> list[tuple[float, float]]:
     return points
 
 
-# The explanation of a training that has been made.
+# The explanation of a finished training.
 
 
 def explained(
@@ -212,7 +214,7 @@ def explained(
     state: State,
     began: float,
 ) -> str:
-    """The whole explanation of a batch's training, with what it came to."""
+    """The whole explanation of a batch's training, with its actual costs."""
     if question is not None and not chosen.candidates:  # it was instant anyway
         whole = by_statistics(chosen.plan, question)
         chosen = replace(chosen, candidates=whole.candidates)

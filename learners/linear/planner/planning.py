@@ -32,13 +32,13 @@ from tuskml.schedule import shares
 from tuskml.schedule.phases import is_phase
 
 HOPELESS = 2.5
-"""A candidate that is expected to take so many times the best one's seconds is not tried."""
+"""A candidate whose expected seconds are this multiple of the best one's is not tried."""
 TOO_WIDE = 0.125
 """Features of sparse rows for each of them, beyond which none is tried on a sample."""
 LEAST_OVERHEAD = 0.001
 """Seconds that a sketch may take of however short a training: 2 ms with all that comes before."""
 TABLES = 0.0015
-"""Seconds of what planning does beside a second sketch, or beside trials."""
+"""Seconds of planning, without a second sketch or trials."""
 
 
 NARROW, NARROW_QUADRATIC = 64, 128
@@ -47,7 +47,7 @@ many as plans make at least that could spare it, where one such pass is nearly a
 
 
 def statistics(groups: NDArray[np.void], memory: int = 0) -> Statistics:
-    """What is known of groups of one kind and width; memory: address of their account."""
+    """The statistics of groups of one kind and width; memory: address of their account."""
     sparse = bool(groups["kind"][0] >= 2)
     rows, width = int(groups["n_rows"].sum()), int(groups["dim"].max())
     entries = rows * width
@@ -70,7 +70,7 @@ def statistics(groups: NDArray[np.void], memory: int = 0) -> Statistics:
 def first_plan(
     groups: NDArray[np.void], request: Request, memory: int = 0
 ) -> tuple[Plan, Question | None]:
-    """The rule's plan, and the question to the optimizer where it is asked.
+    """The rule's plan, and the question to the optimizer if it is needed.
 
     memory: address of the account of the rows.
     """
@@ -81,7 +81,7 @@ def first_plan(
         bool(groups["kind"][0] >= 2),
     )
     plan = choose(request.task, options, seen)
-    if request.near is not None:  # what the rule takes gains most by a start near the end
+    if request.near is not None:  # the rule's choice gains most by a start near the end
         return replace(plan, sample_stride=1), None
     if options.algorithm != "auto" or options.custom or options.sampler in DRAWN:
         return plan, None
@@ -98,7 +98,7 @@ def plan_for(groups: NDArray[np.void], request: Request) -> Plan:
 
 
 def by_statistics(own: Plan, question: Question, only: Sequence[str] | None = None) -> Choice:
-    """The choice by what is known without looking at rows; the same bits on every machine."""
+    """The choice by statistics alone, without reading rows; the same bits on every machine."""
     plain = choice.rounded(question) if question.options.ordered else question
     known = constants.shipped() if question.options.ordered else constants.of_host()
     candidates = choice.assess(plain, known, only=only)
@@ -148,13 +148,17 @@ def worth_trying(candidates: tuple[Candidate, ...]) -> list[Candidate]:
 
 
 def to_the_end(one: Candidate) -> bool:
-    """Whether a trial goes on until the gap is proved; an interior-point method is known well."""
+    """Returns whether a trial continues until the gap is proved; an interior-point method is
+    known well.
+    """
     family = ALGORITHMS[one.plan.family]
     return len(one.plan.smoothing) > 1 or (family.proves_gap and not family.first_choice)
 
 
 def too_heavy(plan: Plan, each: Mapping[str, float]) -> bool:
-    """Whether an iteration takes too long beside the last choice's; each: seconds by algorithm."""
+    """Returns whether an iteration takes too long compared with the last choice's; each: seconds
+    by algorithm.
+    """
     known = ALGORITHMS.get(plan.algorithm)
     if known is None or known.lighter is None:
         return False
@@ -162,7 +166,9 @@ def too_heavy(plan: Plan, each: Mapping[str, float]) -> bool:
 
 
 def too_wide(question: Question) -> bool:
-    """Whether a sample of sparse rows would lack most features of all rows: an easier problem."""
+    """Returns whether a sample of sparse rows would lack most features of all rows: an easier
+    problem.
+    """
     seen = question.seen
     return seen.sparse and seen.n_features > TOO_WIDE * seen.most_rows
 
@@ -174,11 +180,11 @@ def gain(one: Candidate, best: Candidate) -> float:
 
 
 AMPLE = 1.0
-"""Seconds, within which what is trivial is done by any plan."""
+"""Seconds in which any plan finishes a trivial training."""
 
 
 def constrained(question: Question) -> bool:
-    """Whether the request has limits that the plan of a trivial training may not keep."""
+    """Returns whether the request has limits that the plan of a trivial training may not keep."""
     time, max_iter = question.options.time, question.options.max_iter
     return max_iter is not None or (time is not None and time < AMPLE)
 
@@ -188,7 +194,9 @@ TRIVIAL, TRIVIAL_AT_CORNERS = 1e7, 1e5
 
 
 def trivial(question: Question) -> bool:
-    """Whether even newton's products would be so few that not even costs need be estimated."""
+    """Returns whether even newton's products would be so few that not even costs need be
+    estimated.
+    """
     seen = question.seen
     rows = max(seen.most_rows, LEAST_ROWS) if question.options.ordered else seen.rows
     products = rows * float(seen.n_features + 1) ** 2

@@ -1,4 +1,4 @@
-"""What is known when a plan is asked for: the rows, a sketch of them, options and memory."""
+"""The planner's inputs: statistics of the rows, a sketch of them, options and memory."""
 
 import math
 from collections.abc import Mapping
@@ -10,16 +10,16 @@ from tuskml.learners.linear.planner.curves import Sketch
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.tasks import LinearTask
 
-# What all candidate plans of one training have in common.
+# Data shared by all candidate plans of one training.
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """What is known of a batch of groups with the same number of features.
+    """Statistics of a batch of groups with the same number of features.
 
-    most_rows: of the largest group, as a power of two; the others, which costs are estimated
-    from, are 0 where nobody has counted: rows and entries (values of the features) of all groups.
-    on_disk: bytes of spilled rows that a pass has to read.
+    most_rows: of the largest group, as a power of two; the others, for cost estimates, are 0 where
+    not counted: rows and entries (values of the features) of all groups. on_disk: bytes of spilled
+    rows that a pass has to read.
     """
 
     most_rows: int
@@ -33,15 +33,15 @@ class Statistics:
 
     @property
     def storage(self) -> str:
-        """How rows are kept, as `tuskml.kernels.passes.KINDS` says it."""
+        """The storage of the rows, as in `tuskml.kernels.passes.KINDS`."""
         return f"{'sparse' if self.sparse else 'dense'} float{64 if self.double else 32}"
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Seconds of something of the user's own on all rows: before and in an iteration, or a pass.
+    """Measured seconds of custom code on all rows: before and in an iteration, or a pass.
 
-    failure: why it cannot be.
+    failure: why it could not be measured.
     """
 
     setup: float
@@ -51,10 +51,10 @@ class Measured:
 
 @dataclass(frozen=True)
 class AtCorner:
-    """Iterations of a method at the hinge, as a sample of the rows tells.
+    """Iterations of a method at the hinge, from a sample of the rows.
 
-    ended: whether it came to an end there, else it takes more; unsure: how many times more or
-    fewer it may take; whole: whether that was to the tolerance that is asked for.
+    ended: whether it converged, else it takes more; unsure: the uncertainty factor; whole: whether
+    that was to the requested tolerance.
     """
 
     iterations: float
@@ -65,17 +65,16 @@ class AtCorner:
 
 @dataclass(frozen=True)
 class Question:
-    """What all candidates of one training have in common.
+    """Data shared by all candidates of one training.
 
     length: mean squared length of the centred rows, and spread: of dense features' variances
-    (`iterations.py`), where they are known; spread_with_l2: with what the penalty adds; rarer: the
-    rarer class's share of the rows, at the hinge; sketch: a
-    model of the objective (`curves.py`); corner: what methods did at the hinge on a sample
-    (`trials.py`); measured: what was timed instead of being computed,
-    by algorithm or as "pass gradient" and "pass curvature"; spent: seconds of a pass that was made
-    and is of use only to plans that begin by the curvature; gpu: whether the rows are on one;
-    room: bytes that a plan may take beside the rows;
-    shown: what batches of the same call showed (`trials.py`).
+    (`iterations.py`), if known; spread_with_l2: including the penalty; rarer: the rarer class's
+    share of the rows, at the hinge; sketch: a model of the objective (`curves.py`); corner:
+    results of methods at the hinge on a sample (`trials.py`); measured: timings that replace
+    estimates, by algorithm or as "pass gradient" and "pass curvature"; spent: seconds of a
+    completed pass that only plans starting with the curvature use; gpu: whether the rows are on
+    one; room: bytes that a plan may take in addition to the rows; shown: results of batches of the
+    same call (`trials.py`).
     """
 
     task: LinearTask
@@ -96,7 +95,7 @@ class Question:
 
     @property
     def penalised(self) -> bool:
-        """Whether large weights cost."""
+        """Returns whether large weights cost."""
         return self.options.l1 > 0 or self.options.l2 > 0
 
     @property
@@ -106,5 +105,5 @@ class Question:
 
     @property
     def wide(self) -> bool:
-        """Whether sparse rows are fewer than their features."""
+        """Returns whether sparse rows are fewer than their features."""
         return self.seen.sparse and self.seen.n_features > self.rows_of_one

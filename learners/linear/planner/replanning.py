@@ -1,4 +1,4 @@
-"""Goes on by another plan where the training's share of the cores changes, or its memory (QOOP).
+"""Changes the plan when the training's share of the cores or its memory changes (QOOP).
 
 Mahajan, Scheduler-driven Strategies for Fair and Efficient Data Analytics Systems, 2021, sections
 2.3.3 and 2.3.4. At the border of an iteration the training asks for its share, and whether memory
@@ -50,10 +50,10 @@ from tuskml.schedule import shares
 
 @dataclass
 class Resources:
-    """What a training may use: threads, and bytes beside what it has.
+    """The resources of a training: threads, and bytes in addition to its current ones.
 
     on_disk: bytes of spilled rows that memory does not hold, so that each pass reads them; free:
-    bytes that the system has for files, or for what a plan that takes over keeps.
+    bytes that the system has for files, or for data of a plan that takes over.
     """
 
     threads: int
@@ -62,7 +62,7 @@ class Resources:
     free: float = math.inf
 
     def changed_to(self, other: "Resources") -> str:
-        """In words, for the model's plan."""
+        """Describes the change in words, for the model's plan."""
         told = []
         if self.threads != other.threads:
             told.append(f"share {self.threads} -> {other.threads}")
@@ -73,7 +73,7 @@ class Resources:
 
 
 def mebibytes(size: float) -> str:
-    """So many, to the hundredth where they are few."""
+    """The size in MiB, to the hundredth where it is small."""
     found = size / 2**20
     return f"{found:,.0f}" if found >= 1 else f"{found:.2f}"
 
@@ -106,16 +106,15 @@ def with_resources(question: Question, now: Resources, known: Constants) -> Ques
     return replace(asked, measured=timed)
 
 
-# Judges plans in a thread beside the training, which goes on meanwhile (Mahajan 2021, 2.3.3).
+# Judges plans in a thread while the training continues (Mahajan 2021, 2.3.3).
 #
-# Kernels hold no GIL, so the thread works while rows are read. What it found is taken up at a
-# later border of an iteration, and dropped if it answers a question that is no longer asked. The
-# thread takes no signals, as in a server they are for its own thread alone, and it ends with the
-# training.
+# Kernels hold no GIL, so the thread works while rows are read. Its result is used at a later
+# border of an iteration, and dropped if the question is obsolete. The thread takes no signals,
+# which a server handles in its own thread, and it ends with the training.
 
 Found = TypeVar("Found")
 NAME = "tuskml plans"
-"""Of the thread."""
+"""The name of the thread."""
 
 
 class NoThreadError(Exception):
@@ -123,7 +122,7 @@ class NoThreadError(Exception):
 
 
 class Beside(Generic[Found]):
-    """One question at a time, known by its key: what it asks and where the thread has come."""
+    """Answers one question at a time in a thread, identified by its key."""
 
     def __init__(self) -> None:
         self.pool: QuietThreads | None = None
@@ -131,9 +130,9 @@ class Beside(Generic[Found]):
         self.future: Future[Found] | None = None
 
     def answer(self, key: Hashable, ask: Callable[[], Found]) -> Found | None:
-        """What `ask` found; None while it runs. Drops another question that was asked before.
+        """The result of `ask`; None while it runs. Drops an earlier question.
 
-        An error of `ask` is raised here. NoThreadError if there can be no thread.
+        An error of `ask` is raised here. Raises NoThreadError if no thread can be started.
         """
         if self.future is None or self.key != key:
             self.drop()
@@ -141,7 +140,7 @@ class Beside(Generic[Found]):
         return self.future.result() if self.future.done() else None
 
     def drop(self) -> None:
-        """Nobody wants the answer any more."""
+        """Drops the question."""
         if self.future is not None:
             self.future.cancel()
         self.key, self.future = None, None
@@ -170,29 +169,30 @@ class Beside(Generic[Found]):
             raise NoThreadError(str(error)) from None
 
 
-# The policy of re-planning, without knowledge of what the plans are.
+# The policy of re-planning, independent of the plans' content.
 #
 # Mahajan, Scheduler-driven Strategies for Fair and Efficient Data Analytics Systems, 2021, chapter
-# 2: whenever its resources change, a query goes on by the plan that takes least of those that can
-# run, as if they never changed again (pseudocode 2). What a plan has done is kept, so that a
-# query that comes back to it goes on where it left off. Plans that need more than another one and
-# do not at least halve its work are not considered. Whatever the resources do, such a query ends
-# before one that knows all of them has run the best single plan four times, and twice where no
-# plan was dropped (theorem 2.2); no policy that does not know the future does better than twice
+# 2: whenever its resources change, a query continues with the fastest of the plans that can run,
+# as if resources never changed again (pseudocode 2). A plan's work is kept, so that a query that
+# returns to it continues where it stopped. Plans that need more resources than another one and do
+# not at least halve its work are not considered. For any changes of resources, such a query ends
+# before one that knows all of them has run the best single plan four times, and twice if no plan
+# was dropped (theorem 2.2); no policy without knowledge of the future does better than twice
 # (theorem 2.1).
 
 HYSTERESIS = 0.2
-"""By how much a plan has to take less than the one that runs, as a part of what it takes itself.
-Of 10 to 25 % that figure 2.15 finds good. Estimates that are off by less change no plan."""
+"""The relative gain at which a plan replaces the running one. Figure 2.15 finds 10 to 25 % good.
+Smaller errors of estimates change no plan.
+"""
 
 
 def worth_considering(need: Sequence[float], work: Sequence[float]) -> list[bool]:
-    """Which of n plans are considered (lines 1 to 3); need, work: (n,), in any order.
+    """Tests which of n plans are considered (lines 1 to 3); need, work: (n,), in any order.
 
-    Work is compared with that of the plan which needs next less and is considered itself: of a
-    long row of plans, each a little lighter than the one before, the lightest would else be left
-    out beside one that takes many times more. Of plans that need the same all are considered,
-    since which of them takes least is seen whenever they run.
+    Work is compared with that of the considered plan with the next smaller need: of many plans,
+    each a little lighter than the one before, the lightest would otherwise be left out in favour
+    of one that takes many times more. Of plans with equal need all are considered, since their
+    times are compared whenever they run.
     """
     order = sorted(range(len(need)), key=lambda i: (need[i], work[i]))
     considered = [False] * len(need)
@@ -209,7 +209,7 @@ def worth_considering(need: Sequence[float], work: Sequence[float]) -> list[bool
 def next_plan(
     left: Sequence[float], running: int | None, hysteresis: float = HYSTERESIS
 ) -> int | None:
-    """The plan to go on by (line 4); None where none can run.
+    """The plan to continue with (line 4); None where none can run.
 
     left: seconds that are left of each plan with the resources of now, infinite where it cannot
     run, those that need least first, which wins among equals; running: the plan that runs now,
@@ -234,18 +234,21 @@ def choices(left: Floats, running: NDArray[np.int64], hysteresis: float) -> NDAr
 
 
 SHORT, LEAST_LEFT = 0.02, 0.05
-"""Seconds: what has taken less, or has less left, keeps its plan. To judge plans takes half a
-thousandth, beside the training."""
+"""Seconds: a plan that has taken less, or has less left, stays. Judging plans takes half a
+thousandth, in another thread.
+"""
 FEWEST = 4
 """Errors that tell how many iterations are left of a plan that follows gradients."""
 LEAST_ITERATIONS = 1.0
-"""Of a plan that takes over."""
+"""Iterations of a plan that takes over, at least."""
 PAID = 1.0
-"""Of what another plan takes to begin, how much has to be lost by the one that runs."""
+"""Share of another plan's setup that the running one must have lost."""
 LOOK_EVERY = 0.05
-"""Seconds for which is believed what the system said of its memory."""
+"""Seconds for which the system's report of its memory is reused."""
 OF_FREE = 0.5
-"""Of that memory, what a plan that takes over may add: a container without any left is killed."""
+"""Share of that memory which a plan that takes over may add: a container without any left is
+killed.
+"""
 
 
 @dataclass
@@ -258,7 +261,7 @@ class Checkpoint:
 
 @dataclass
 class Replanning:
-    """Of one training of one group.
+    """The re-planning of one training of one group.
 
     chosen: the plan that runs and the candidates; wanted: threads that it asks for; seen: the
     resources that the plan was judged for; first: the error of the start; points: errors of the
@@ -294,7 +297,7 @@ class Replanning:
     lost_at: float | None = None
 
     def watching(self, operators: Operators) -> Operators:
-        """The same operators, which stop where another plan is to go on."""
+        """Returns the operators, which stop when another plan takes over."""
         self.points, self.began = [], time.monotonic()
         return replace(operators, loop=Watched(operators.loop, self))
 
@@ -307,7 +310,7 @@ class Replanning:
                 self.first = error
 
     def look(self, state: State) -> None:
-        """Chooses a plan to go on by, where the resources have changed and plans are judged."""
+        """Chooses another plan if the resources have changed and plans are judged."""
         now = self.resources()
         same = (now.threads, now.on_disk) == (self.seen.threads, self.seen.on_disk)
         if same and now.room >= self.least_room(now):
@@ -339,7 +342,7 @@ class Replanning:
         self.told.append(f"{names} at iteration {{made}}: {before.changed_to(now)}")
 
     def paid(self, mine: float, other: float, setup: float) -> bool:
-        """Whether the running plan has lost what the other one takes to begin.
+        """Returns whether the running plan has lost as much as the other one's setup.
 
         mine, other: seconds that are left of them, the latter with setup.
         """
@@ -353,7 +356,7 @@ class Replanning:
         return self.lost >= PAID * setup
 
     def resources(self) -> Resources:
-        """Those of now."""
+        """The current resources."""
         use = memory_use(self.memory)
         room, self.spilled = max(use.budget - use.resident, use.budget // 4, FLOOR), use.spilled
         free = self.free_memory()
@@ -361,7 +364,7 @@ class Replanning:
         return Resources(max(shares.now(self.wanted), 1), float(room), outside, free)
 
     def free_memory(self) -> float:
-        """Bytes that the system has for files, where rows were spilled; else nobody asks."""
+        """Bytes that the system has for files, if rows were spilled; else it is not queried."""
         now = time.monotonic()
         if self.spilled and now - self.looked >= LOOK_EVERY:
             told = shares.memory()
@@ -379,7 +382,7 @@ class Replanning:
         return 0.0 if running is None else self.chosen.candidates[running].cost.memory
 
     def candidates_beside(self, now: Resources) -> tuple[Candidate, ...] | None:
-        """The same, judged in a thread beside; None until they are."""
+        """As `candidates`, judged in another thread; None until they are."""
         key, chosen = (now.threads, now.on_disk), self.chosen
         if key not in self.judged:
             try:
@@ -393,7 +396,7 @@ class Replanning:
         return self.judged[key]
 
     def candidates(self, now: Resources) -> tuple[Candidate, ...]:
-        """Those that are known well, judged for the resources of now."""
+        """The well-known candidates, judged for the current resources."""
         key = now.threads, now.on_disk
         if key not in self.judged:
             self.judged[key] = judge(self.chosen, self.question, now)
@@ -404,7 +407,7 @@ class Replanning:
         self.beside.end()
 
     def running(self, candidates: Sequence[Candidate]) -> int | None:
-        """The place of the plan that runs."""
+        """The index of the running plan."""
         names = [one.plan.algorithm for one in candidates]
         mine = self.chosen.plan.algorithm
         return names.index(mine) if mine in names else None
@@ -414,7 +417,9 @@ class Replanning:
         return max(shares.age(), time.monotonic() - self.started)
 
     def takes_short(self, running: Candidate) -> bool:
-        """Whether so little is left that another plan is not worth a thought, as things go."""
+        """Returns whether so little is left that another plan is not worth a thought, as things
+        go.
+        """
         made, mine = self.points[-1][0], self.running(self.chosen.candidates)
         each = (time.monotonic() - self.began) / made if made else 0.0
         told = 0.0 if mine is None else self.chosen.candidates[mine].cost.iteration
@@ -428,7 +433,7 @@ class Replanning:
             self.best = Checkpoint(state.v.copy(), error)
 
     def left(self, one: Candidate, runs: bool, now: Resources) -> float:
-        """Seconds that are left of a plan; infinite where it cannot go on from here."""
+        """Seconds that are left of a plan; infinite if it cannot continue from here."""
         if one.cost.memory > now.room:
             return math.inf
         if runs:
@@ -438,11 +443,13 @@ class Replanning:
         known = one.refusal is None or one.short
         if not known or not ALGORITHMS[one.plan.family].resumes:
             return math.inf
-        doubt = one.expected / max(one.seconds.point, 1e-12)  # a mean over what it may take
+        doubt = one.expected / max(one.seconds.point, 1e-12)  # mean of the interval over its point
         return doubt * (one.cost.setup + self.iterations(one) * one.cost.iteration) + rest(one)
 
     def iterations(self, one: Candidate) -> float:
-        """Of a plan that goes on from the best weights: a share of all it takes, by decades."""
+        """Iterations of a plan that continues from the best weights: a share of its total, by
+        decades.
+        """
         assert self.best is not None
         goal = one.plan.epsilon
         whole = math.log(max(self.first, goal * 10) / goal)
@@ -451,7 +458,7 @@ class Replanning:
         return max(slower * one.iterations.point * min(lacking / whole, 1.0), LEAST_ITERATIONS)
 
     def learn(self, running: Candidate) -> None:
-        """Sees by the errors how many iterations the plan that runs needs beside its estimate."""
+        """Learns from the errors by what factor the running plan exceeds its estimate."""
         if ALGORITHMS[running.plan.family].speeds_up or len(self.points) < FEWEST:
             return
         goal = running.plan.epsilon
@@ -473,13 +480,13 @@ class Replanning:
         return max(expected, LEAST_ITERATIONS) * one.cost.iteration + rest(one)
 
     def taking_over(self, one: Candidate, seconds: float) -> Candidate:
-        """The candidate as the plan that goes on."""
+        """The candidate as the plan that takes over."""
         told = (round(self.iterations(one)), seconds)
         plan = replace(one.plan, threads=self.wanted, sample_stride=1, estimated=told)
         return replace(one, plan=plan)
 
     def switched(self, chosen: Choice, made: int) -> Choice:
-        """The choice of the plan that goes on; made: iterations until now."""
+        """The choice of the plan that takes over; made: iterations until now."""
         assert self.next is not None
         self.told[-1] = self.told[-1].format(made=f"{made:,}")
         plan = replace(self.next.plan, reason=self.told[-1], after="; ".join(self.told))
@@ -489,19 +496,19 @@ class Replanning:
         return self.chosen
 
     def follow(self, chosen: Choice) -> None:
-        """The guard has chosen another plan."""
+        """Takes over the guard's choice of another plan."""
         self.chosen, self.next = chosen, None
         self.beside.drop()
 
     def beginning(self) -> Beginning:
-        """Where the plan that goes on begins: at the best weights that are known."""
+        """The start of the plan that takes over: the best known weights."""
         assert self.best is not None
         return Beginning(self.best.v)
 
 
 @dataclass
 class Watched:
-    """Loop: as the inner one, until another plan is to go on."""
+    """Loop: as the inner one, until another plan takes over."""
 
     inner: Loop
     replanning: Replanning
@@ -515,7 +522,7 @@ class Watched:
 
 
 def solves(one: Candidate) -> bool:
-    """Whether it solves its systems, without products that are as many as it takes."""
+    """Returns whether it solves its systems, without products that are as many as it takes."""
     return ALGORITHMS[one.plan.family].speeds_up and not one.cost.product
 
 
@@ -534,10 +541,10 @@ def considered(candidates: Sequence[Candidate], running: int) -> list[int]:
 
 
 def replanning_for(problem: Problem, chosen: Choice, question: Question) -> Replanning | None:
-    """What watches the share of a training; None where its plan must stay, or nothing is known.
+    """Watches the share of a training; None if its plan must stay, or nothing is known.
 
     Deterministic trainings keep their plan, and so do batches of several groups, whose iterations
-    say little of one group's, and those whose losses have corners, where errors are gaps.
+    say little about one group's, and those whose losses have corners, where errors are gaps.
     """
     if question.options.ordered or question.gpu or problem.n_groups > 1:
         return None
@@ -554,5 +561,5 @@ def replanning_for(problem: Problem, chosen: Choice, question: Question) -> Repl
 
 
 def settled_by_gradient(plan: Plan) -> bool:
-    """Whether the plan ends at a small gradient, of which the errors tell."""
+    """Returns whether the plan ends at a small gradient, of which the errors tell."""
     return plan.epsilon > 0 and plan.converge == "gradient" and plan.base is None

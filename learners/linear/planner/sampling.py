@@ -25,18 +25,19 @@ from tuskml.learners.machine import constants
 LEAST_ROWS, ROWS_A_WEIGHT = 1024, 8
 MOST_FEATURES = 1024
 STEPS, FEWEST = 128, 24
-"""Of Lanczos' method: so many of the eigenvalues are known, at most and at least."""
+"""Steps of Lanczos' method, at most and at least; each gives an eigenvalue."""
 STEP_SECONDS = 2.4e-10
-"""Of such a step, for each entry of the curvature."""
+"""Seconds of such a step, for each entry of the curvature."""
 TRIANGLE_SECONDS = 5e-11
 RUNS_SECONDS, RUN_SECONDS = 2e-4, 1e-5
-"""Of the methods' runs on the model, and for each of these steps."""
+"""Seconds of the methods' runs on the model, and of each step in them."""
 SCATTERED_SECONDS = 1.3e-12
-"""Of a product of two entries of a sparse row, by the weights to the power 1.5: such products are
-added all over the triangle. Measured: 1.8 ns with 124 weights, 4.4 with 208, 12 with 447
-(2026-11-23, load 5)."""
+"""Seconds of a product of two entries of a sparse row, by the weights to the power 1.5: such
+products are added all over the triangle. Measured: 1.8 ns with 124 weights, 4.4 with 208, 12 with
+447 (2026-11-23, load 5).
+"""
 OF_TIME = 0.1
-"""Of the `time` that the training may take."""
+"""Share of the option `time`."""
 SCALED = 3
 """Sketches of sparse rows: the plain one, and those of methods that precondition."""
 
@@ -68,7 +69,7 @@ def curvature_seconds(question: Question) -> float:
 
 
 def steps_for(question: Question, seconds: float) -> int:
-    """Steps of Lanczos' method that so many seconds suffice for; 0: not for a sketch."""
+    """The steps of Lanczos' method that fit in `seconds`; 0 if a sketch does not."""
     p = question.seen.n_features + 1
     left = seconds - RUNS_SECONDS
     each = STEP_SECONDS * p * (SCALED if question.seen.sparse else 1)
@@ -80,7 +81,8 @@ def steps_for(question: Question, seconds: float) -> int:
 
 
 def possible(question: Question) -> bool:
-    """Whether a sample shows the curvature of the objective, or of a smooth one of its rows.
+    """Returns whether a sample shows the curvature of the objective, or of a smooth one of its
+    rows.
 
     At the hinge a smooth one tells of dense rows alone (`iterations.py`).
     """
@@ -110,9 +112,9 @@ def sketched(problem: Problem, start: Floats, question: Question, seconds: float
 def begun(
     problem: Problem, start: Floats, question: Question, plan: Plan, seconds: float
 ) -> tuple[Question, Kept | None]:
-    """The question with a sketch of the pass that the plan begins by, and that pass.
+    """The question with a sketch from the first pass of the plan, and that pass.
 
-    None, and the same question, where the plan begins otherwise, or seconds are too few for what
+    None, and the same question, if the plan starts otherwise, or seconds are too few for work that
     the training does not use. A sketch of all rows needs no correction, and costs no pass.
     """
     steps = steps_for(question, seconds)
@@ -125,14 +127,14 @@ def begun(
 
 
 def finer(question: Question, plan: Plan, seconds: float) -> bool:
-    """Whether so many seconds suffice for a sketch, of more steps than the one at hand."""
+    """Returns whether `seconds` suffice for a sketch of more steps than the current one."""
     own = 0.0 if begins(question, plan) else curvature_seconds(question)
     known = 0 if question.sketch is None else len(question.sketch.curvature.diagonal)
     return steps_for(question, seconds - own) > known
 
 
 def begins(question: Question, plan: Plan) -> bool:
-    """Whether a plan begins by a pass that a sketch can be made of."""
+    """Returns whether a plan starts with a pass that gives a sketch."""
     time = question.options.time
     within = time is None or pass_seconds(question, plan) < OF_TIME * time
     first = ALGORITHMS[plan.family].begins_by_curvature and plan.base is None
@@ -146,7 +148,7 @@ def pass_seconds(question: Question, plan: Plan) -> float:
 
 
 def largest_of(problem: Problem) -> Index:
-    """The place of the group with most rows, (1,)."""
+    """The index of the group with most rows, (1,)."""
     return np.array([np.argmax(problem.rows.groups["n_rows"])])
 
 
@@ -170,7 +172,9 @@ def with_sketch(
 
 
 def scales(one: Problem, packed: Floats) -> Iterator[tuple[Method, Floats]]:
-    """Of the methods that precondition sparse rows: what they multiply the weights by, (p,)."""
+    """Yields the methods that precondition sparse rows, with their factors of the weights,
+    (p,).
+    """
     diagonal = packed[np.cumsum(np.arange(1, one.d + 2)) - 1]
     for algorithm in REGISTERED:
         found = algorithm.scale(one, diagonal)
@@ -186,9 +190,10 @@ def sketch_of(
     ratio: float,
     scale: Floats | None = None,
 ) -> Sketch | None:
-    """Of one group's curvature, a packed triangle, and gradient (p,); None where it is 0.
+    """The sketch of one group's curvature, a packed triangle, and gradient (p,); None where it is
+    0.
 
-    ratio: weights for each row of the sample; scale: as `lanczos` has it.
+    ratio: weights for each row of the sample; scale: as in `lanczos`.
     """
     seen = lanczos(packed, gradient, steps, scale)
     known = len(seen.diagonal)
@@ -209,25 +214,25 @@ def sketch_of(
     )
 
 
-# What some rows say about the iterations of a training: how long and how similar they are.
+# Properties of some rows that predict the iterations of a training: their length and similarity.
 
 FEW, LEAST = 1024, 64
 """Rows whose length is looked at, and how many at least where they are wide."""
 PLACES, FROM_EACH, LEAST_FROM_EACH = 16, 12, 4
-"""Where rows are taken that are compared with one another, and how many, of wide ones at least."""
+"""The number of positions whose rows are compared, the rows at each, and the least for wide ones.
+"""
 MOST_VALUES = 1 << 17
 """Values of these rows, beyond which fewer rows do: each takes about 4 ns."""
 LABELS = 1 << 14
-"""Of how many rows at least labels are looked at, where there are so many."""
+"""Rows whose labels are read, at least, if there are so many."""
 APART = (0.17, 0.31, 0.47)
-"""Of all of these rows, how many lie between two that are compared: rows side by side in a table
-may be alike."""
+"""The share of all these rows between two compared ones: neighbours in a table may be alike."""
 
 
 def with_rows_seen(problem: Problem, question: Question) -> Question:
-    """The question with what some rows of the largest group tell.
+    """The question with observations on some rows of the largest group.
 
-    The same question where the answer may not depend on rows.
+    The same question if the answer may not depend on rows.
     """
     options = question.options
     if options.ordered or question.gpu or problem.rows.open is not None:
@@ -259,7 +264,7 @@ def rarer_share(one: Problem) -> float:
 
 
 def few_of(question: Question) -> int:
-    """How many rows to look at the length of; sparse ones have few values."""
+    """The number of rows whose length is measured; sparse ones have few values."""
     seen = question.seen
     each = seen.entries / max(seen.rows, 1) if seen.sparse else seen.n_features
     return int(min(FEW, max(LEAST, MOST_VALUES // max(each, 1))))
@@ -268,14 +273,14 @@ def few_of(question: Question) -> int:
 def spread_of(one: Problem) -> float | None:
     """tr(C^2) / d of the features' correlations C (d, d), of one group of dense rows.
 
-    For two rows z, z' of features with mean 0 and variance 1 the mean of (z.z')^2 is tr(C^2): no C
-    is needed. None where there are too few rows.
+    For two rows z, z' of features with mean 0 and variance 1 the mean of (z.z')^2 is tr(C^2), so
+    that C is not needed. None where there are too few rows.
     """
     z = (some_rows(one) - one.shift[0]) * one.scale[0]
     used = int(np.count_nonzero(one.scale[0]))
     if len(z) < 2 * FROM_EACH or used == 0:
         return None
-    # No matrix product: BLAS has threads of its own, which would wait beside ours.
+    # No matrix product: BLAS has threads of its own, which would compete with ours.
     offsets = [max(1, int(len(z) * share)) for share in APART]
     both = [np.einsum("nd,nd->n", z[by:], z[:-by]) for by in offsets]
     found = float(np.square(np.concatenate(both)).mean()) / used

@@ -49,13 +49,13 @@ STAND_INS = 4
 MOST_ITERATIONS = 200
 LEAST_ERROR = 1e-300
 FIRST_SHARE = 0.7
-"""Of the time that is left, for a candidate that others follow."""
+"""Share of the remaining time, for a candidate that others follow."""
 SHARE, LEAST_SECONDS = 0.05, 0.002
-"""Of the training that is planned; of however short a one so many seconds."""
+"""Share of the planned training's seconds, and the least seconds of any planning."""
 
 
 def budget(expected: float) -> float:
-    """Seconds that planning a training of so many may take."""
+    """Seconds that planning a training of `expected` seconds may take."""
     return max(SHARE * expected, LEAST_SECONDS)
 
 
@@ -88,9 +88,9 @@ def stand_ins(problem: Problem, start: Floats) -> tuple[Problem, Floats]:
 
 
 def sample_stride(problem: Problem, wanted: float, asked: Speculate | None) -> int:
-    """Every k-th chunk: the sample is about that share of the rows, and large enough.
+    """The stride k of chunks: the sample is about that share of the rows, and large enough.
 
-    asked: what the option says, about so many rows in whole chunks.
+    asked: the option's value, about so many rows in whole chunks.
     """
     rows = int(problem.rows.groups["n_rows"].max())
     if asked is not None:
@@ -108,9 +108,9 @@ def speculate(
     seconds: float,
     asked: Speculate | None = None,
 ) -> dict[str, Speculated]:
-    """What each of the candidates did; those that time did not suffice for are left out.
+    """Runs the candidates on a sample; those without enough time are left out.
 
-    seconds: for all of them. What one leaves over is the next ones'. asked: the option.
+    seconds: for all of them; the rest of one is used by the next. asked: the option.
     """
     problem, start = stand_ins(problem, start)
     end = time.monotonic() + seconds
@@ -138,7 +138,7 @@ def speculate(
         except OperatorError:
             if one.plan.base is None:
                 raise
-            continue  # nobody has asked for this algorithm of the user's own
+            continue  # this custom algorithm was not named
         curve = fit(errors)
         if curve is None and one.plan.base is not None:
             curve = arrived(errors, one.plan.epsilon)
@@ -153,16 +153,17 @@ def looser(plan: Plan, asked: Speculate | None) -> Plan:
 
 
 def proves_end(plan: Plan) -> bool:
-    """Whether a training of the hinge ends by a gap, and its trial has to."""
+    """Returns whether a training of the hinge ends by a gap, and its trial has to."""
     return len(plan.smoothing) > 1 or ALGORITHMS[plan.family].proves_gap
 
 
 def tried_to_the_gap(
     problem: Problem, start: Floats, plan: Plan, stride: int, deadline: float
 ) -> Speculated | None:
-    """How many iterations a sample takes to the hinge's optimum; None where time does not suffice.
+    """Runs a sample to the hinge's optimum and counts its iterations; None if time does not
+    suffice.
 
-    Nothing is extrapolated: a few iterations on a smoothed corner do not tell how many follow.
+    Nothing is extrapolated: a few iterations on a smoothed corner do not predict the rest.
     """
     within = replace(plan, sample_stride=1, threads=problem.rows.threads)
     sample = problem.on(replace(problem.rows, stride=stride))
@@ -174,14 +175,18 @@ def tried_to_the_gap(
 
 
 def arrived(errors: list[float], epsilon: float) -> Curve | None:
-    """Of an algorithm that was done before a curve could be fitted; nothing is extrapolated."""
+    """The curve of an algorithm that finished before one could be fitted; nothing is
+    extrapolated.
+    """
     if not errors or not errors[-1] <= epsilon:
         return None
     return Curve("linear", tuple(errors), (0.0, 0.0), 1.0, 0.0, 0.0)
 
 
 def affordable(one: Candidate, seconds: float) -> bool:
-    """Whether a few iterations on the smallest sample, and steps tried before them, leave time."""
+    """Returns whether a few iterations on the smallest sample, and steps tried before them, leave
+    time.
+    """
     epochs = ALGORITHMS[one.plan.family].stochastic
     return 4 * one.cost.iteration / 64 < seconds and not (epochs and one.cost.setup > seconds / 4)
 
@@ -206,7 +211,7 @@ def trial(
         try:
             operators = operators_of(part, settings, v, deadline)
             watched = Errors(Tolerance.of(part, settings), smoothing, errors)
-        except OutOfTime:  # what comes before the first iteration took too long
+        except OutOfTime:  # the time before the first iteration was too long
             break
         state = run(part, replace(operators, converge=watched))
         if state.out_of_time:
@@ -215,11 +220,11 @@ def trial(
     return errors
 
 
-# What passes and iterations of the user's own take: measured on some of the rows.
+# Timings of custom passes and iterations, measured on some of the rows.
 #
-# The constants of `constants.py` are of tuskml's own kernels. Here a task of the user's
-# own, and each of their algorithms, is run for a moment on the first rows of the largest groups,
-# at two sizes, and a straight line through both tells what all rows take.
+# The constants of `constants.py` are for built-in kernels. Here a custom task, and each custom
+# algorithm, is run for a moment on the first rows of the largest groups, at two sizes, and a
+# straight line through both gives the time for all rows.
 
 FEW, MORE = 2048, 8192
 """Rows of a group."""
@@ -229,9 +234,9 @@ FAR = 20.0
 
 
 def measured(problem: Problem, start: Floats, question: Question) -> Question:
-    """The question with what things of the user's own take; the same where there are none.
+    """The question with timings of custom code; the same if there is none.
 
-    What must be reproducible is not measured.
+    Trainings that must be reproducible are not timed.
     """
     own_task = question.task.general
     names = [name for name in by_trial(question) if may_run(question, name)]
@@ -250,14 +255,14 @@ def measured(problem: Problem, start: Floats, question: Question) -> Question:
 
 
 def begins_curved(name: str) -> bool:
-    """Whether an algorithm is tuskml's own and begins by a pass for the curvature."""
+    """Returns whether an algorithm is built-in and starts with a pass for the curvature."""
     return name in BUILT_IN and BUILT_IN[name].begins_by_curvature
 
 
 def may_run(question: Question, name: str) -> bool:
-    """Whether an algorithm could be chosen, were its time known; else nothing of it is timed.
+    """Returns whether an algorithm could be chosen if its time were known; else it is not timed.
 
-    Its memory counts too: a trial of what does not fit would end the training.
+    Its memory counts too: a trial that does not fit would end the training.
     """
     plan = candidate(question, name)
     algorithm = BUILT_IN[plan.family]
@@ -266,7 +271,7 @@ def may_run(question: Question, name: str) -> bool:
 
 
 def may_win(question: Question, name: str) -> bool:
-    """The same, and by the kernels' own constants it takes no more than FAR times the least."""
+    """As `may_run`, and by the kernels' own constants it takes at most FAR times the least."""
     if not may_run(question, name):
         return False
     known = assess(question, constants.of_host())
@@ -293,7 +298,7 @@ def timed_pass(problem: Problem, start: Floats, question: Question, curvature: b
 
 
 def timed_plan(problem: Problem, start: Floats, question: Question, name: str) -> Measured:
-    """An algorithm's iteration, and what it does before the first; or how it failed."""
+    """Times an algorithm's iteration and its setup; or notes its failure."""
     plan = candidate(question, name)
 
     def once(part: Problem) -> tuple[float, float]:
@@ -307,7 +312,7 @@ def timed_plan(problem: Problem, start: Floats, question: Question, name: str) -
 
 
 def timed_run(problem: Problem, plan: Plan, start: Floats, iterations: int) -> float:
-    """Seconds of some iterations, whatever its own rules of stopping say."""
+    """Seconds of some iterations, ignoring its stopping rules."""
     began = time.perf_counter()
     operators = operators_of(problem, plan, start, None)
     run(problem, replace(operators, loop=Budget(iterations)))
@@ -337,30 +342,30 @@ def extrapolated(
     return Measured(at_all_rows(1), max(at_all_rows(2), 1e-7), None)
 
 
-# Iterations at the hinge by trainings on some rows, to the end that the duality gap proves.
+# Iterations at the hinge estimated by training a sample until the duality gap closes.
 #
-# How many corners an optimum has near it, no spectrum tells. So the methods that follow gradients
+# No spectrum shows the number of corners near an optimum. So the methods that follow gradients
 # train on a sample of dense rows before anything is estimated, in one call each
 # (`kernels/hinge/tried.py`), which takes ten to twenty microseconds an iteration. Algorithm 1 of
-# Kaoudi et al., SIGMOD 2017, without an extrapolation: errors on a smoothed corner do not tell how
-# many iterations follow.
+# Kaoudi et al., SIGMOD 2017, without an extrapolation: errors on a smoothed corner do not predict
+# the remaining iterations.
 
 ROWS, ROWS_A_WEIGHT = 1024, 8
-"""Of the sample."""
+"""Rows of the sample, in all and per weight."""
 ROW_SECONDS, ENTRY_SECONDS = 4e-9, 3.5e-10
-"""Of an iteration, for each row and for each of its features."""
+"""Seconds of an iteration, for each row and for each of its features."""
 FEWEST = 20
 """Iterations that there must be time for."""
 SHARES = {Method.QUASI_NEWTON: 0.55, Method.SPECTRAL_STEPS: 1.0}
-"""Of the seconds that are left, for each method in turn."""
+"""Share of the remaining seconds, for each method in turn."""
 MOST = 5000
 LOOSE = 0.01
 GROWTH = {Method.QUASI_NEWTON: 3.1, Method.SPECTRAL_STEPS: 3.4}
-"""How many times more iterations a decade further takes, in the middle of 65 and of 48 trainings:
-85 % and 65 % of them are within twice as many."""
+"""The factor on iterations for one more decade, the median of 65 and of 48 trainings: 85 % and 65
+% of them are within a factor of two.
+"""
 UNSURE, FURTHER = 2.0, 1.5
-"""How many times more or fewer iterations all rows may take, and how much less sure a decade that
-was not tried makes it."""
+"""The uncertainty factor for all rows, and its growth by a decade that was not tried."""
 OF_SCARCITY = 0.7
 """The power of the sample's scarcity of rows over that of all rows, with which iterations on the
 sample are more. Of 58 trainings by L-BFGS and 46 by the steps of Barzilai and Borwein on sets of
@@ -369,7 +374,7 @@ as many, 95 % and 87 % without."""
 
 
 def possible(problem: Problem, question: Question) -> bool:
-    """Whether the trial is of the objective: dense rows that weigh alike, without l1."""
+    """Returns whether the trial is of the objective: dense rows that weigh alike, without l1."""
     options, rows = question.options, problem.rows
     return (
         wants_gap(problem, options.converge, options.epsilon)
@@ -388,22 +393,22 @@ def sample_rows(question: Question) -> int:
 
 
 def iteration_seconds(question: Question) -> float:
-    """Of an iteration on the sample, about."""
+    """Seconds of an iteration on the sample, about."""
     each = ROW_SECONDS + ENTRY_SECONDS * question.seen.n_features
     return sample_rows(question) * each
 
 
 def unfinished(question: Question) -> list[Method]:
-    """The methods whose trial did not come to its end, or was not begun."""
+    """The methods whose trial did not finish or start."""
     return [one for one in SHARES if one not in question.corner or not question.corner[one].whole]
 
 
 def tried_at_corner(
     problem: Problem, start: Floats, question: Question, seconds: float
 ) -> Question:
-    """The question with what the methods do on a sample of its largest group.
+    """The question with results of the methods on a sample of its largest group.
 
-    The same question where that is not possible, or seconds are too few.
+    The same question if that is not possible, or seconds are too few.
     """
     methods = unfinished(question)
     if not methods or seconds < FEWEST * iteration_seconds(question):
@@ -426,9 +431,9 @@ def tried_at_corner(
 
 
 def tried(task: LinearTask, given: Corner, method: Method, v: Floats, seconds: float) -> AtCorner:
-    """What a method does in so many seconds: to a loose tolerance first, where there is one.
+    """The result of a method in `seconds`: to a loose tolerance first, if there is one.
 
-    Where it came that far alone, the decades that are left take GROWTH times as many.
+    If it reached only that, the remaining decades take GROWTH times as many.
     """
     began, epsilon, reached = time.thread_time(), given.epsilon, None
     for one in (epsilon,) if epsilon > LOOSE / 2 else (LOOSE, epsilon):
@@ -447,7 +452,7 @@ def tried(task: LinearTask, given: Corner, method: Method, v: Floats, seconds: f
 
 
 def scarcity(question: Question, rows: float) -> float:
-    """How few rows there are for each feature, 1 where there are many."""
+    """The scarcity of rows per feature, 1 where there are many."""
     return 1 + SCARCE * question.seen.n_features / rows
 
 
@@ -478,34 +483,37 @@ def spread_rows(
         first = (first - len(labels)) % step
 
 
-# What plans take on a few groups of a batch of many, counted in passes.
+# Trials of plans on a few groups of a large batch, counted in passes.
 #
 # Algorithm 1 of Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD
-# 2017, tries plans on a sample of the rows. Where many groups train together a few of them are
-# the better sample: they are trained to the end, so that nothing has to be extrapolated, and take
-# a small share of what the batch takes. Their passes count at the batch's seconds, so other work
-# on the machine does not change the choice.
+# 2017, tries plans on a sample of the rows. If many groups train together a few of them are the
+# better sample: they are trained to the end, so that nothing has to be extrapolated, and take a
+# small share of the batch's time. Their passes count at the batch's seconds, so other work on the
+# machine does not change the choice.
 
 MANY_GROUPS, TRIED_GROUPS = 64, 4
 """Groups of a batch, at least, and how many of them are tried, from small to large."""
 A_THREAD = 8
 """Groups of a batch for each thread, at least: each group that is tried has a thread of its own,
-and the others wait. A plan's trial then takes an eighth of what it takes for all groups."""
+and the others wait. A plan's trial then takes an eighth of its time for all groups.
+"""
 WORTH = 0.06
 """Seconds of a batch, below which none of its groups is tried."""
 RIVAL = 3.0
 """Times the best plan's expected seconds, up to which a plan is tried."""
 FIRST, OTHERS = 2.5, 1.2
-"""Times its own expected seconds, after which the first trial ends, and times the best trial's."""
+"""The multiple of its expected seconds after which the first trial ends, and the multiple of the
+best trial's for others.
+"""
 LIKE_IT = 1.25
-"""How many times more or fewer iterations the other groups may take."""
+"""The uncertainty factor for the other groups."""
 AT_LEAST = 2.0
-"""How many times longer a plan is expected to take than it was let run."""
+"""The ratio of a plan's expected seconds to the limit of its trial."""
 
 
 @dataclass
 class Limited:
-    """Loop: as the inner one, until the passes that were made come to so many seconds."""
+    """Loop: as the inner one, until the completed passes amount to `most` seconds."""
 
     inner: Loop
     work: Work
@@ -522,13 +530,13 @@ class Limited:
         return not self.over
 
     def enough(self, products: int, errors: Sequence[float]) -> bool:
-        """Of conjugate gradients, within an iteration."""
+        """As in `Loop`, within an iteration of conjugate gradients."""
         self.over = self.work.seconds > self.most
         return self.over
 
 
 def least_groups(threads: int) -> int:
-    """Groups from which on trying a few of them takes a small share of what the batch takes."""
+    """The least number of groups of which trying a few takes a small share of the batch's time."""
     return max(MANY_GROUPS, A_THREAD * threads)
 
 
@@ -557,7 +565,9 @@ def by_calls(one: Candidate) -> float:
 
 @dataclass(frozen=True)
 class Tried:
-    """What a plan did on some groups: iterations, passes, and whether it reached the tolerance."""
+    """The result of a plan on some groups: iterations, passes, and whether it reached the
+    tolerance.
+    """
 
     made: int
     passes: Meter
@@ -576,7 +586,7 @@ class Tried:
 def with_groups_tried(
     problem: Problem, start: Floats, question: Question, candidates: tuple[Candidate, ...]
 ) -> tuple[Candidate, ...]:
-    """The candidates with what those that may take least did on a few groups."""
+    """The candidates with the results of the most promising ones on a few groups."""
     known = question.shown.get(likeness(question))
     if known is None:
         rivals = worth_groups(question, candidates)
@@ -594,14 +604,14 @@ def with_groups_tried(
 
 
 def likeness(question: Question) -> tuple[object, ...]:
-    """What batches have in common whose groups take about as many iterations."""
+    """Properties shared by batches whose groups take about as many iterations."""
     seen = question.seen
     sizes = (round(2 * math.log2(x)) for x in (seen.n_features + 1, question.rows_of_one))
     return seen.storage, *sizes
 
 
 def on_groups(part: Problem, start: Floats, rivals: list[Candidate]) -> dict[str, Tried]:
-    """What each plan does on some groups; one that takes longer than the best one is ended."""
+    """Runs each plan on some groups; one that takes longer than the best one is stopped."""
     known: dict[str, Tried] = {}
     least = 0.0
     part = part.on(replace(part.rows, threads=min(part.rows.threads, part.n_groups)))
@@ -618,7 +628,7 @@ def on_groups(part: Problem, start: Floats, rivals: list[Candidate]) -> dict[str
 
 
 def trial_of_groups(part: Problem, start: Floats, one: Candidate, most: float) -> Tried:
-    """What a plan does on some groups; most: seconds, as if all groups did."""
+    """Runs a plan on some groups; most: seconds, as if for all groups."""
     work = Work(one.cost)
     part = part.on(replace(part.rows, meter=work.meter))
     plan = replace(one.plan, sample_stride=1, threads=part.rows.threads)

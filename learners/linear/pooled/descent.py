@@ -28,7 +28,7 @@ from tuskml.learners.linear.problem import Problem
 
 MOST_STEPS = 50
 TOLERANCE = 1e-8
-"""Of the decrease that a Newton step promises, per row and relative to the size of a loss."""
+"""Share of a Newton step's predicted decrease, per row and relative to the size of a loss."""
 MOST_HALVINGS = 30
 ROUNDING = 1e-12
 
@@ -45,7 +45,7 @@ class Sums:
 
 
 def sums_at(problem: Problem, v: Floats) -> Sums:
-    """One pass at v (V, p); 0 for groups without rows."""
+    """Sums of one pass at v (V, p); 0 for groups without rows."""
     with np.errstate(all="ignore"):  # of groups without rows
         found = problem.evaluate(v, curvature=True)
     n = problem.rows.groups["n_rows"].astype(np.float64)

@@ -1,4 +1,4 @@
-"""The chosen models of groups that were pooled, each with what the others would have done."""
+"""The chosen models of pooled groups, each with the losses of its alternatives."""
 
 import json
 import time
@@ -21,9 +21,9 @@ NAMES = ("local", "complete", "partial")
 
 @dataclass(frozen=True)
 class Pooled:
-    """What is known of G groups: which model is the best, (G,) into NAMES; the mean losses of
-    held-out rows of each, (3, G); weights (G, p) of complete and partial pooling on all rows, by
-    place in NAMES; strength: of partial pooling.
+    """The results of pooling G groups: which, (G,), the index of the best model in NAMES; the mean
+    losses of held-out rows of each, (3, G); weights (G, p) of complete and partial pooling on all
+    rows, by index in NAMES; strength: of partial pooling.
     """
 
     request: Request
@@ -80,7 +80,7 @@ def shared(told: Pooled, which: int, places: NDArray[np.intp], v: Floats) -> Mod
 
 
 def plan(told: Pooled, which: int) -> str:
-    """One line on how a model came about."""
+    """Describes how a model was made, in one line."""
     strength = f", strength {told.strength:g}" if NAMES[which] == "partial" else ""
     return f"{NAMES[which]} pooling of {len(told.which)} groups{strength}"
 

@@ -1,4 +1,4 @@
-"""Local, complete or partial pooling: which of them predicts a group's held-out rows best.
+"""Local, complete or partial pooling, chosen by a group's held-out rows.
 
 Local: each group's own model. Complete: one model of all groups, with the group as a category.
 Partial: each group's model is drawn to that one, with a strength that held-out rows of all groups
@@ -49,7 +49,7 @@ def train_pooled(rows: Arrays, request: Request) -> Models:
 
 
 def refuse(request: Request) -> None:
-    """OptionError for what complete and partial pooling cannot do."""
+    """Raises OptionError for options that complete and partial pooling do not support."""
     task, options = request.task, request.options
     if task.test is None or not (task.quadratic or task.classifies):
         raise OptionError(
@@ -137,7 +137,7 @@ class Pooling:
         return Local(np.nan_to_num(weights), trained, parts)
 
     def chosen(self, losses: Floats, began: float) -> Models:
-        """The models, on all rows, of what has the least loss."""
+        """The models with the least losses, on all rows."""
         strength = strengths(losses)
         judged = np.array(
             [

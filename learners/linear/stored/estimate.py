@@ -1,9 +1,9 @@
-"""What a training is expected to ask of its store, before its first epoch.
+"""The expected requests of a training to its store, before its first epoch.
 
-The keys of chunks are known, and which of them stay in the cache is estimated as for any cache of
-the least recently used, by its characteristic time T (Che, Tung and Wang, Hierarchical web caching
-systems, 2002): a key that a share p of the chunks asks for is in memory with probability
-1 - (1 - p)^T, where T is the number of chunks whose keys just fill the cache.
+The keys of chunks are known, and their presence in the cache is estimated as for any cache of the
+least recently used, by its characteristic time T (Che, Tung and Wang, Hierarchical web caching
+systems, 2002): a key that a share p of the chunks requests is in memory with probability 1 - (1 -
+p)^T, where T is the number of chunks whose keys just fill the cache.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.request import Plan, Request
 
 WEIGHT_BYTES, HEADER_BYTES = 4, 12
-"""Of a stored weight, and of a payload beside its weights."""
+"""Bytes of a stored weight, and of a payload besides its weights."""
 MOST_KEYS = 1 << 22
 """Keys of chunks that are looked at; of more, those of evenly spread chunks."""
 HALVINGS = 60
@@ -30,7 +30,9 @@ HALVINGS = 60
 
 @dataclass(frozen=True)
 class StoreUse:
-    """What a training asks of its store: keys read and written, and bytes of their payloads."""
+    """The requests of a training to its store: keys read and written, and bytes of their
+    payloads.
+    """
 
     store_requests: float
     store_writes: float
@@ -47,10 +49,10 @@ class StoreUse:
 
 @dataclass(frozen=True)
 class Demand:
-    """What the chunks of an epoch ask for, all arrays of shape (k,).
+    """The keys that the chunks of an epoch request, all arrays of shape (k,).
 
-    share: of the chunks that ask for each key; width: its weights; times: how many keys it stands
-    for, where not all chunks were looked at; chunks: how many there are.
+    share: of the chunks that request each key; width: its weights; times: the number of keys it
+    represents, if only some chunks were read; chunks: the number of chunks.
     """
 
     share: NDArray[np.float64]
@@ -60,9 +62,9 @@ class Demand:
 
 
 def demand_of(n_chunks: int, looked_at: Sequence[tuple[Keys, Widths]]) -> Demand:
-    """The demand of a given number of chunks, of which some were looked at.
+    """The demand of `n_chunks` chunks, from those that were read.
 
-    A key that one of those asked for stands for others that only one of the rest asks for.
+    A key that only one of those requests represents others that only one of the rest requests.
     """
     keys, widths = (np.concatenate(column) for column in zip(*looked_at, strict=True))
     _, first, count = np.unique(keys, return_index=True, return_counts=True)
@@ -90,9 +92,7 @@ def spread(sizes: list[int]) -> NDArray[np.int64]:
 def estimate_of(
     chunks: Chunks, sizes: list[int], cache: int, epochs: float, settles: bool
 ) -> StoreUse:
-    """The use of a training on mapped chunks, with a given number of keys each; else as
-    `store_use`.
-    """
+    """The use of a training on mapped chunks, with `sizes` keys each; else as `store_use`."""
     looked_at = [(one.keys, one.widths) for one in map(chunks.__getitem__, spread(sizes))]
     return store_use(demand_of(len(chunks), looked_at), cache, epochs, settles)
 
@@ -127,10 +127,10 @@ def store_use(demand: Demand, cache: int, epochs: float, settles: bool) -> Store
 def routed_use(
     buckets: float, weights: float, epochs: float, runs: float | None = None
 ) -> StoreUse:
-    """Estimates the use by a training whose weights travel between chunks, and by its objective.
+    """Estimates the use of a training whose weights travel between chunks, and of its objective.
 
-    buckets, weights: what an epoch's chunks take over from others than the chunk just before;
-    runs: in which they are written, where not each bucket is one.
+    buckets, weights: taken over in an epoch from chunks other than the one just before; runs: in
+    which they are written, if not each bucket is one.
     """
     passes = epochs + 1
     moved = passes * weights * WEIGHT_BYTES
@@ -139,7 +139,7 @@ def routed_use(
 
 
 def frame_sizes(width: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Bytes that the frames of payloads of a given number of weights take, (k,)."""
+    """Bytes of the frames of payloads with `width` weights, (k,)."""
     distinct, place = np.unique(width, return_inverse=True)
     each = [frame_bytes(int(one), WEIGHT_BYTES) for one in distinct]
     return np.array(each, np.float64)[place]

@@ -1,7 +1,7 @@
-"""What a training would ask of its store, for explanations; nothing is written.
+"""The requests that a training would make to its store, for explanations; nothing is written.
 
-As the training does, but on some of the chunks where they are many: their features are mapped to
-keys and left as they are.
+As the training does, but on some of the chunks if they are many: maps their features to keys and
+leaves them unchanged.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ from tuskml.partitioner import IndexMap
 
 Ids = NDArray[np.integer]
 FREQUENT = 1000
-"""Features that share keys, in place of those of a partitioning that has a name."""
+"""Features that share keys, if a named partitioning is missing."""
 MOST_ENTRIES = 1 << 23
 """Entries of the rows that are looked at."""
 
@@ -44,8 +44,8 @@ def foreseen(
     epochs: float,
     classes: Several | None = None,
 ) -> StoreUse:
-    """The use of a training of one sparse group, GROUP (1,), of a given number of epochs;
-    classes: more than two.
+    """The use of a training of one sparse group, GROUP (1,), of `epochs` epochs; classes: more
+    than two.
 
     Costs are not measured, as there may be no store yet.
     """
@@ -127,9 +127,7 @@ def in_chunks(group: np.void, each: int, step: int, mark: int) -> Iterator[tuple
 def keys_of(
     run: Run, index: IndexMap, starts: Ids, ids: Ids, most: int
 ) -> list[tuple[Keys, Widths]]:
-    """Keys and widths of a chunk, cut as often as its payloads take more than a given number of
-    bytes.
-    """
+    """Keys and widths of a chunk, cut into parts whose payloads take at most `most` bytes."""
     keys, _ = index.locate(np.unique(ids).astype(np.int64))
     keys = np.unique(keys)
     widths = run.widths(index, keys)

@@ -24,13 +24,13 @@ from tuskml.learners.options.kinds import WarmStart
 from tuskml.learners.stored.progress import DTYPE, about, pairs_of, stored
 
 ALGORITHMS = ("auto", *(one.name for one in REGISTERED if one.stored))
-"""Those for stores."""
+"""The algorithms for stores."""
 
 
 def in_memory(groups: NDArray[np.void], request: Request) -> bool:
-    """Returns whether groups (`passes.GROUP`) train in memory though option `store` is given.
+    """Returns whether groups (`passes.GROUP`) train in memory in spite of the option `store`.
 
-    So do those with more than two classes, which only their labels tell.
+    So do those with more than two classes, which only their labels show.
     """
     options = request.options
     dense, task = bool(groups["kind"][0] < 2), request.task
@@ -48,7 +48,7 @@ def without_store(request: Request) -> Request:
 
 
 MOST_START = 1 << 24
-"""Weights of a stored model that a training in memory can begin with."""
+"""Weights of a stored model that a training in memory can start from."""
 
 
 def train_in_memory(
@@ -92,7 +92,9 @@ def train_in_memory(
 def no_room(
     error: MemoryError, groups: NDArray[np.void], options: LinearOptions, many: bool
 ) -> MemoryError:
-    """What to do where weights that could lie in a store do not fit into memory."""
+    """The error for weights that do not fit into memory, with the options that could store
+    them.
+    """
     if groups["kind"][0] < 2:  # dense rows take more than their weights
         return error
     what = "a model of more than two classes" if many else f"algorithm '{options.algorithm}'"

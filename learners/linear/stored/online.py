@@ -18,18 +18,19 @@ from tuskml.learners.linear.stored.step import HeldOut, Pace
 from tuskml.learners.stored.progress import Clock, Facts, Progress
 
 ABOVE, ROUNDING, FAR_ABOVE = 0.01, 1e-6, 0.1
-"""Of the objective at the start, by how much another is more where a sample of the rows tells it,
-where all rows do, and where the training has diverged, as in memory."""
+"""The rise of the objective over the start that counts as worse, as a share: on a sample of the
+rows, on all rows, and for a divergence, as in memory.
+"""
 RUNAWAY = 4.0
 """Times that objective, above which the first epoch's loss tells that the step is too long."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a run tells its epochs.
+    """The settings of a run's epochs.
 
     share: bytes of the cache for each thread; deadline: by `time.monotonic`; last: a training that
-    diverges is not begun again; gave_up: the model is the start, and takes no epochs.
+    diverges is not restarted; gave_up: the model is the start, and takes no epochs.
     """
 
     options: LinearOptions
@@ -167,8 +168,8 @@ class Online:
         return keys, self.store.sizes(keys.astype(np.int64)).astype(np.uint32)
 
     def judged(self) -> float:
-        """The objective. Where it lies above that of the start: Diverged if the training can
-        begin again with a shorter step, otherwise AboveStart.
+        """The objective. If it is above that of the start, raises Diverged if a restart with a
+        shorter step is possible, otherwise AboveStart.
         """
         objective, begun = self.objective(), self.progress.begun
         if begun is None or self.setting.gave_up:

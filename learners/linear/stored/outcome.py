@@ -1,4 +1,4 @@
-"""What comes of the training of a stored linear model, and what it says of itself."""
+"""The result of training a stored linear model, and its metadata."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +31,7 @@ class AboveStart(Diverged):
 
 @dataclass(frozen=True)
 class Trained:
-    """A model whose weights lie in a sealed version, `reference`. step: the one that was found."""
+    """A model whose weights are in a sealed version, `reference`. step: the chosen one."""
 
     reference: str
     dimension: int
@@ -48,7 +48,9 @@ class Trained:
 
 
 def refuse_infinite(store: ModelStore) -> None:
-    """Diverged where weights are not finite: losses may be, as that of the hinge is for NaN."""
+    """Raises Diverged if weights are not finite: losses may be, as that of the hinge is for
+    NaN.
+    """
     for _, _, weights in store.scan():
         if not np.isfinite(weights).all():
             raise Diverged
@@ -57,7 +59,7 @@ def refuse_infinite(store: ModelStore) -> None:
 def metadata_of(
     task: LinearTask, labels: NDArray[np.void], n_rows: int, progress: Progress, objective: float
 ) -> dict[str, Any]:
-    """What the sealed file says of itself: enough to predict by, should the value be lost."""
+    """The metadata of the sealed file; it suffices to predict if the model's value is lost."""
     low, high = float(labels["low"][0]), float(labels["high"][0])
     return {
         "task": task.name,
@@ -72,7 +74,7 @@ def metadata_of(
 def told(plan: Plan, where: str, unasked: str | None) -> str:
     """One line for the model's `plan`.
 
-    where: how the weights lie; unasked: why the model is in a store that nobody asked for.
+    where: the layout of the weights; unasked: why the model is in a store without the option.
     """
     why = f", in a store: {unasked}" if unasked else ""
     return f"{plan_line(plan)}, {where}{why}"

@@ -1,4 +1,4 @@
-"""Models whose training in memory takes more than it may: what `auto` does not train there."""
+"""Models whose training in memory exceeds the limit, so that `auto` does not train them there."""
 
 from collections.abc import Mapping
 
@@ -18,9 +18,9 @@ DOUBLE = 8
 
 
 def outgrown(groups: NDArray[np.void], request: Request, memory: int) -> Mapping[int, Outgrown]:
-    """Groups (`passes.GROUP`), by place, that the rule's choice for wide rows cannot train.
+    """Groups (`passes.GROUP`), by index, that the rule's choice for wide rows cannot train.
 
-    It keeps a given number of vectors of the weights that a training in memory has. memory:
+    It keeps a fixed number of vectors of the weights that a training in memory has. memory:
     address of the account; 0: there is no limit.
     """
     if not memory or not could_be_stored(request):
@@ -43,7 +43,7 @@ def outgrown(groups: NDArray[np.void], request: Request, memory: int) -> Mapping
 
 
 def could_be_stored(request: Request) -> bool:
-    """Returns whether nothing is asked for that a training from a store cannot do."""
+    """Returns whether a training from a store supports all options of the request."""
     task, options = request.task, request.options
     return (
         (task.own is not None or not task.general)
@@ -61,6 +61,6 @@ def bytes_of(features: NDArray[np.integer]) -> NDArray[np.float64]:
 
 
 def room_of(memory: int) -> int:
-    """Bytes that a training may still take, beside the rows."""
+    """Bytes that a training may still take, in addition to the rows."""
     use = memory_use(memory)
     return max(use.budget - use.resident, use.budget // 4, FLOOR)

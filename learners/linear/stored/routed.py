@@ -41,11 +41,13 @@ from tuskml.partitioner import IndexMap, LiveFeatures
 
 Pairs = Iterator[tuple[NDArray[np.int64], NDArray[Any]]]
 MIX, WINDOW = np.uint64(0x9E3779B97F4A7C15), 1 << 16
-"""Of the hash, and ids that are hashed at once."""
+"""The multiplier of the hash, and the number of ids that are hashed at once."""
 SKETCH_SHARE = 1 / 16
-"""Of the cache for the bits that tell how many features there are."""
+"""Share of the cache for the sketch that counts the features."""
 LIVE_BYTES, SLACK = 2, 1.1
-"""Of memory for a feature that occurs, where ids are far between; what the sketch may err."""
+"""Bytes of memory for a feature that occurs, where ids are sparse, and the error factor of the
+sketch.
+"""
 PER_BLOCK, MOST_BLOCK = 64, 4096
 """Features that occur, and ids, in a block of a checkpoint."""
 PUT_WEIGHTS = 1 << 20
@@ -61,7 +63,7 @@ class RoutedRun(Run):
     routing: Routing | None = None
 
     def __call__(self) -> Trained:
-        """As of `Run`."""
+        """As in `Run`."""
         with ExitStack() as self._stack:
             return super().__call__()
 
@@ -74,7 +76,7 @@ class RoutedRun(Run):
         return bounded(IndexMap.by_rule(block), self.several)
 
     def _live(self) -> LiveFeatures | None:
-        """Two bytes per feature: not even made where the cache could not hold them."""
+        """The features that occur, at two bytes each; None if the cache could not hold them."""
         if LIVE_BYTES * self.n_features() > SLACK * self.cache:
             return None
         return super()._live()
@@ -101,8 +103,8 @@ class RoutedRun(Run):
             return None
 
     def travels(self) -> bool:
-        """Returns whether the weights are to go by routes: the cache does not hold them, and
-        nothing is asked for that needs them in LevelDB.
+        """Returns whether the weights travel along routes: the cache does not hold them, and no
+        option needs them in LevelDB.
         """
         options = self.options
         if options.departs(*OF_LEVELDB) or options.warm_start is not None:
@@ -215,7 +217,7 @@ def weights_of(store: ModelStore, features: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def finite(pairs: Pairs) -> Pairs:
-    """The same; Diverged at a weight that is not finite."""
+    """Passes the pairs through; raises Diverged at a weight that is not finite."""
     for ids, weights in pairs:
         if not np.isfinite(weights).all():
             raise Diverged

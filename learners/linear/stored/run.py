@@ -1,8 +1,8 @@
-"""The online stage of a stored model: epochs over chunks of rows, and what they leave behind.
+"""The online stage of a stored model: epochs over chunks of rows, and their result.
 
-Qin, Torres, Rusu, VLDB 2017, section 6. A chunk's features are mapped to keys once, when it is
-first met; in each epoch a worker acquires the payloads of a chunk, trains them in place and lets
-go. Between epochs a checkpoint is written if the last is long ago.
+Qin, Torres, Rusu, VLDB 2017, section 6. A chunk's features are mapped to keys once, on the first
+visit; in each epoch a worker acquires the payloads of a chunk, trains them in place and releases
+them. Between epochs a checkpoint is written if the last is long ago.
 """
 
 import math
@@ -87,13 +87,13 @@ class Run:
         self.name = self.options.store
         self.start = Start(rows, self.held, self.options, root)
         given = self.options.cache or DEFAULT_CACHE
-        self.buffers = buffers_of(given)  # of LevelDB; the rest is for weights in hand
+        self.buffers = buffers_of(given)  # of LevelDB; the rest is for acquired weights
         self.cache = given - self.buffers
         self.share = self.cache // plan.threads
         self.tight = False  # whether features are ordered, as the cache does not hold them
         self.arranged = ""  # how rare features are ordered, and why
         self.all_bytes = 0  # of the frames of all keys, where known
-        self.last = False  # whether a training that diverges is not begun again
+        self.last = False  # whether a training that diverges is not restarted
         self.gave_up = False  # whether the model is the start
         self.deadline = math.inf
         if self.options.time is not None:
@@ -114,7 +114,7 @@ class Run:
         return self._root
 
     def __call__(self) -> Trained:
-        """Lays out, trains, seals; leaves a working store only for `resume`."""
+        """Lays out, trains, seals; keeps a working store only for `resume`."""
         with ExitStack() as stack:
             store, progress = None, None
             if self.options.resume:
@@ -171,7 +171,7 @@ class Run:
         return live_features(group, self.start.ids, self.start.dimension(), self.cache, mark)
 
     def _fits(self, n_features: int) -> bool:
-        """Returns whether the cache holds the weights of a given number of features."""
+        """Returns whether the cache holds the weights of `n_features` features."""
         frequent = self.options.partition
         top = frequent if isinstance(frequent, int) else 0
         return all_fit(n_features, top, self.cache, self.several)
@@ -184,7 +184,7 @@ class Run:
     def locate(
         self, index: IndexMap, ids: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Keys of features, and places of their first weights."""
+        """Keys of features, and slots of their first weights."""
         keys, slots = index.locate(ids)
         return keys, slots if self.several == 1 else slots * np.int32(self.several)
 
@@ -235,13 +235,13 @@ class Run:
         return Progress(step, self.start.dimension(), continued, model=start, begun=begun)
 
     def first_model(self) -> Model:
-        """What the start has beside its weights."""
+        """The model at the start, without its weights."""
         if self.classes is not None:
             return Model(intercepts=self.classes.first_intercepts(self.options))
         return Model(first_intercept(self.rows, self.labels, self.task, self.options))
 
     def _estimate(self, chunks: Chunks) -> StoreUse:
-        """What the training is expected to ask of its store."""
+        """The expected requests of the training to its store."""
         settles = bool(self.options.l1 or self.options.l2)
         return estimate_of(chunks, self.sizes, self.cache, self.epochs, settles)
 
@@ -263,7 +263,7 @@ class Run:
     def _parts(
         self, chunks: Chunks, access: int, step: float
     ) -> tuple[Setting, Training, HeldOut | None]:
-        """What the epochs need: their setting, the training and the rows held out of it."""
+        """The inputs of the epochs: their setting, the training and the held-out rows."""
         setting = Setting(
             options=self.options,
             plan=self.plan,
@@ -288,8 +288,10 @@ class Run:
     def _train(
         self, chunks: Chunks, index: IndexMap, store: ModelStore | None, progress: Progress
     ) -> Trained:
-        """store: the one to go on with, None for a new one; again with shorter steps where it
-        diverges, which a new store can as often as the plan allows, one that is resumed cannot.
+        """Trains, and restarts with shorter steps after a divergence: a new store as often as the
+        plan allows, a resumed one never.
+
+        store: the resumed one, None for a new one.
         """
         step = progress.step
         for left in reversed(range(MOST_RESTARTS)):
@@ -308,7 +310,7 @@ class Run:
     def _start(
         self, index: IndexMap, chunks: Chunks, progress: Progress, above: AboveStart
     ) -> Trained:
-        """The start as a model, in place of one that is worse."""
+        """The start as a model, which replaces one that is worse."""
         self.gave_up = True
         start = replace(progress, epoch=0, history=[], model=self.first_model())
         trained = self._in_store(self._new_store(index), chunks, start)
@@ -322,8 +324,8 @@ class Run:
         )
 
     def _new_store(self, index: IndexMap) -> ModelStore:
-        """With the weights of the warm start. Not by `create`, whose checkpoint would be there to
-        resume from before there was an epoch.
+        """Makes a store with the weights of the warm start. Unlike `create`, it writes no
+        checkpoint to resume from before the first epoch.
         """
         facts = None if self.classes is None else {"several": self.several}
         given = index, DTYPE
@@ -371,7 +373,9 @@ class Run:
     def _epochs(
         self, store: ModelStore, chunks: Chunks, progress: Progress
     ) -> tuple[Online, float, Version, FrameCounters]:
-        """Trains and seals: what ran, its objective, the version, and what the store did."""
+        """Trains and seals; returns the epochs, their objective, the version, and the store's
+        counters.
+        """
         penalties = bool(self.options.l1 or self.options.l2)
         given = self.cache, self.plan.threads, penalties, self.all_bytes
         pushes = self.options.sharing == "push"

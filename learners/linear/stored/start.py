@@ -1,4 +1,4 @@
-"""Where a stored model starts: its intercept, and the weights of a warm start."""
+"""The start of a stored model: its intercept, and the weights of a warm start."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.tasks import LinearTask
 
 DTYPE = "float32"
-"""Of stored weights."""
+"""The dtype of stored weights."""
 
 
 def first_intercept(
@@ -43,9 +43,10 @@ def first_intercept(
 
 
 def begun(options: LinearOptions, root: StoreRoot) -> LinearOptions:
-    """The options with the intercept of the stored model to start from, where that has it.
+    """The options with the intercept of the stored model to start from, if it has one.
 
-    OptionError for a stored model that no linear training of two classes, or numbers, begins with.
+    Raises OptionError for a stored model that cannot start a linear training of two classes, or
+    numbers.
     """
     warm = options.warm_start
     if warm is None or warm.store is None:
@@ -69,7 +70,7 @@ def begun(options: LinearOptions, root: StoreRoot) -> LinearOptions:
 
 @dataclass(frozen=True)
 class Start:
-    """The weights with which the training of one group begins, and the ids that may have some.
+    """The initial weights of one group's training, and the ids that may have some.
 
     held: the held-out rows, if any.
     """
@@ -104,7 +105,7 @@ class Start:
             yield np.arange(len(warm.coef)), np.array(warm.coef, DTYPE)
 
     def ids(self) -> Iterator[NDArray[np.int64]]:
-        """Ids that may be asked for though the rows lack them, in parts."""
+        """Ids outside the rows that a warm start may have, in parts."""
         yield from (ids for ids, _ in self.weights())
         if self.held is not None:
             for _, ids in sparse_segments(self.held.groups[0]):

@@ -14,7 +14,7 @@ from tuskml.learners.linear.stored.start import Start
 from tuskml.learners.validation import PATIENCE
 
 LEAST_GAIN = 1e-6
-"""Of the best loss so far, by which another one is lower."""
+"""The decrease that counts as better, as a share of the best loss so far."""
 
 
 @dataclass
@@ -46,18 +46,18 @@ class HeldOut:
         return better
 
 
-# How many threads the epochs of a stored model run on: all, or one where that is faster.
+# The number of threads for the epochs of a stored model: all, or one where that is faster.
 #
-# Where all weights fit into a core's cache, threads that write to the same lines may take longer
-# together than one alone (Niu, Recht, Re, Wright, Hogwild!, NIPS 2011, section 6, tells of the
-# same for dense data). Short epochs are tried both ways, as no rule tells on every machine: by
-# one thread, by all, and once more by one if all were faster, as the first epoch finds nothing in
-# the caches. So where threads are in each other's way, one epoch alone is slower for the trial.
+# If all weights fit into a core's cache, threads that write to the same lines may be slower
+# together than one alone (Niu, Recht, Re, Wright, Hogwild!, NIPS 2011, section 6, reports the same
+# for dense data). Short epochs are tried both ways, as no rule holds on every machine: by one
+# thread, by all, and once more by one if all were faster, as the first epoch starts with empty
+# caches. So where threads obstruct each other, only one epoch is slower for the trial.
 
 MOST_ENTRIES = 1 << 24
-"""Of the rows, where an epoch is tried on one thread, so that trials cost little."""
+"""Entries of the rows up to which an epoch is tried on one thread, so that trials cost little."""
 LONGEST = 0.25
-"""Seconds of an epoch on one thread after which there is no other trial."""
+"""Seconds of an epoch on one thread beyond which no other trial follows."""
 LEAST_EPOCHS = 8
 """Epochs that a training may take, so that the faster way is worth trials."""
 LEAST_ALONE = 2
@@ -117,7 +117,7 @@ SMOOTHNESS = {0: 1.0, 1: 0.25, 2: 1.0}
 
 
 class Trials:
-    """Trials on a sample of the rows, which is taken before these get the places of weights."""
+    """Trials on a sample of the rows, drawn before ids become positions of weights."""
 
     def __init__(self, rows: Pass, start: Start, several: int) -> None:
         self.sample, there = sample_of(rows, TRIAL_ROWS, TRIAL_ENTRIES)
@@ -144,8 +144,9 @@ class Trials:
         frames.weights(0)[: len(self.weights)] = self.weights
 
     def run(self, like: Training, start: Model, step: float | None) -> tuple[float, float]:
-        """The step given, or whose epochs over the sample end with the lowest loss; and the mean
-        loss at the start, without penalties."""
+        """The given step, or the one whose epochs over the sample end with the lowest loss; and
+        the mean loss at the start, without penalties.
+        """
         rows = self.sample.n_rows
         epochs = min(TRIAL_EPOCHS, max(1, TRIAL_ROWS // rows)) if self.sample.whole else 1
         with self.training(like) as (training, frames):

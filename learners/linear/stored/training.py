@@ -45,7 +45,7 @@ from tuskml.learners.options.kinds import DEFAULT_CACHE
 from tuskml.learners.validation import shuffled
 
 EPSILON = 1e-4
-"""Of the running loss, where none is asked for."""
+"""The default tolerance of the running loss."""
 PYTHON_BATCH = 128
 """Rows a step where a step asks a loss in Python."""
 
@@ -116,7 +116,7 @@ def of_several(model: Models, classes: Several) -> Models:
 
 
 def check(groups: NDArray[np.void], request: Request) -> None:
-    """Refuses what a stored model cannot be."""
+    """Raises OptionError for options that a stored model does not support."""
     options = request.options
     if options.explain:
         raise OptionError(
@@ -130,9 +130,10 @@ def check(groups: NDArray[np.void], request: Request) -> None:
 
 
 def stored_plan(groups: NDArray[np.void], request: Request) -> Plan:
-    """HogBatch unless asked for another, the paper's and the fastest, until the loss rests.
+    """The plan of a stored model: HogBatch by default, the paper's and the fastest, until the loss
+    converges.
 
-    Same bits need one thread: workers that share payloads meet in no order.
+    Reproducible bits need one thread: workers that share payloads meet in any order.
     """
     options = request.options
     if options.algorithm == "auto":
@@ -150,7 +151,7 @@ def stored_plan(groups: NDArray[np.void], request: Request) -> Plan:
 
 
 def considered_stored(group: NDArray[np.void], request: Request, memory: int = 0) -> Choice:
-    """What would run, for explanations; raises what a training would. memory: address of the
+    """The choice for explanations; raises what a training would. memory: address of the
     account.
     """
     check(group, request)

@@ -1,7 +1,8 @@
-"""Whether a training reads all rows of its source or some row groups, and by which plan.
+"""The choice between reading all rows of a source and some row groups, and of the plan.
 
-What `auto` compares is in `plans.py`; a plan that is asked for is taken. What was expected of it
-stands in the model's `options` beside what it came to, and with option `explain` in its `plan`.
+The plans that `auto` compares are in `plans.py`; a plan named by options is taken. Its expected
+cost is recorded in the model's `options` with the actual one, and with option `explain` in its
+`plan`.
 """
 
 from dataclasses import dataclass, replace
@@ -25,9 +26,9 @@ from tuskml.learners.row_groups import Layout, Storage
 
 @dataclass(frozen=True)
 class Chosen:
-    """The plan of a training by row group, and what it was chosen among.
+    """The plan of a training by row group, and its alternatives.
 
-    request: with the plan's algorithm and sampler; best: None for a plan that was asked for.
+    request: with the plan's algorithm and sampler; best: None for a plan that options name.
     """
 
     request: Request
@@ -37,16 +38,16 @@ class Chosen:
 
     @property
     def why(self) -> str:
-        """In words."""
+        """The reason for the choice, in words."""
         return "asked for" if self.best is None else because(self.best, self.plans)
 
     @property
     def transform(self) -> str:
-        """Whether rows are transformed before they are sampled."""
+        """The transform: whether rows are transformed before they are sampled."""
         return EAGER if self.storage.kind == SPILL else LAZY
 
     def reading(self, seconds: float, bytes_read: float) -> dict[str, Any]:
-        """For the model's options: seconds and bytes, beside what was expected of them."""
+        """Seconds and bytes of reading for the model's options, with the expected ones."""
         found: dict[str, Any] = {"seconds": round(seconds, 4), "bytes": round(bytes_read)}
         if self.best is not None:
             found["seconds_estimated"] = round(self.best.seconds, 4)
@@ -61,10 +62,10 @@ def choose(
     layout: Layout | None,
     forced: LinearOptions,
 ) -> Chosen | None:
-    """The plan by row group; None where all rows are to be read.
+    """The plan by row group; None to read all rows.
 
-    layout: of the first chunk, None where that is not possible; forced: the options in force where
-    no plan is asked for, and where one is.
+    layout: of the first chunk, None where that is not possible; forced: the options in force if
+    none, or one, names a plan.
     """
     asked = replace(request, options=forced)
     if not skipping.may_skip(request) and not forced.explain:
@@ -91,7 +92,7 @@ def plans_of(
 
 
 def candidate_document(one: SourcePlan, chosen: bool) -> dict[str, Any]:
-    """One plan, of JSON's types: as a candidate on packed rows has it, and bytes that are read."""
+    """One plan, of JSON's types: as a candidate on packed rows, with the bytes that it reads."""
     possible = one.refusal is None
     return {
         "algorithm": one.name,

@@ -1,4 +1,4 @@
-"""The plans of a training on all rows of a table or of files, beside those that read a part."""
+"""The plans of a training on all rows of a table or of files, and of those that read a part."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from tuskml.learners.row_groups import Storage
 
 
 def compared(storage: Storage, request: Request, n_features: int) -> dict[str, Any] | None:
-    """The member `source` of an explanation; None where a plan is the user's own, or stored."""
+    """The member `source` of an explanation; None for a custom plan or a stored model."""
     options, task = request.options, request.task
     mine = task.general or named(options).keys() - {"sampler"}
     if mine or options.store is not None or options.device == "gpu":
@@ -32,7 +32,7 @@ def compared(storage: Storage, request: Request, n_features: int) -> dict[str, A
 
 
 def why_all(plans: Sequence[SourcePlan]) -> str:
-    """Why all rows were read."""
+    """The reason why all rows were read."""
     parts = [one for one in plans if one.part]
     best = cheapest(one for one in parts if one.refusal is None)
     if best is None:

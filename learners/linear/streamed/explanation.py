@@ -1,5 +1,6 @@
-"""The explanation of a training by row group: its plans with what they were expected to take, and
-what it came to in seconds and bytes."""
+"""The explanation of a training by row group: its plans with their expected cost, and the actual
+seconds and bytes.
+"""
 
 from typing import Any
 
@@ -22,7 +23,7 @@ ORDER = "row groups in random order, their rows shuffled"
 
 
 def explained(chosen: Chosen, plan: Plan, state: State, seconds: float, reader: Reader) -> str:
-    """As text, or as option `format` says."""
+    """Explains the training as text, or as option `format` says."""
     iterations = int(state.iterations[0])
     actual = {
         "iterations": dict.fromkeys(("least", "mean", "most"), iterations),
@@ -75,7 +76,7 @@ def plan_document(chosen: Chosen, plan: Plan) -> dict[str, Any]:
 
 
 def text_of(found: Document) -> str:
-    """As lines."""
+    """Formats the explanation as lines."""
     lines = [
         f"{found['task']}: minimise {found['objective']}",
         f"  rows      {found['rows']:,} of {found['storage']}, {shown_bytes(found['bytes'])}",

@@ -1,4 +1,4 @@
-"""The plans of a training whose rows are a table or files, and which of them takes least.
+"""The plans of a training whose rows are a table or files, and the choice of the cheapest.
 
 Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD 2017, section 6 and
 figure 5: batch gradient descent, and stochastic steps by row or by batch, by eager or lazy
@@ -48,27 +48,27 @@ from tuskml.learners.row_groups import Layout, Piece, Storage
 from tuskml.schedule import budget
 
 UNSURE = 0.25
-"""Of the trainings by row group, those that read all rows after all: one in four, as a guard."""
+"""Share of the trainings by row group that are assumed to read all rows after all, as a guard."""
 EAGER, LAZY = "eager", "lazy"
 BERNOULLI = (FROM_ALL,)
 ALL_SAMPLERS = (SHUFFLED, *DRAWN)
 BY_PART = tuple(one for one in ALL_SAMPLERS if one != FROM_ALL)
 PACKED = "the rows were packed before the training, so all of them have been transformed"
 MOST_LAID_OUT = 64
-"""Chunks that are laid out to know what they cost; further ones cost the same."""
+"""Chunks that are laid out to estimate their cost; further ones cost the same."""
 PROVING = 24.0
 """Passes over the held-out rows: a dozen iterations, and four looks at the gap."""
 EPSILON = 0.01
-"""The tolerance that a sample can show, where none is given."""
+"""The default tolerance, which a sample can confirm."""
 
 
 @dataclass(frozen=True)
 class SourcePlan:
-    """A plan and what it is expected to take: seconds and bytes with those of reading.
+    """A plan and its expected cost: seconds and bytes, including reading.
 
-    reading: seconds of these, before the rows are packed; n_bytes: read from the source; n_rows:
-    transformed; refusal: why it cannot be; part: whether it is by row group, as many as it needs;
-    never: why it is not taken before the rows are seen, whatever it takes.
+    reading: seconds before the rows are packed; n_bytes: read from the source; n_rows:
+    transformed; refusal: why it is impossible; part: whether it is by row group, as many as it
+    needs; never: why it is not taken before rows are read, whatever it costs.
     """
 
     way: Way
@@ -82,13 +82,13 @@ class SourcePlan:
 
     @property
     def name(self) -> str:
-        """As explanations list it."""
+        """The name in explanations."""
         return self.way.name if self.way.sampler else self.way.algorithm + ALL_ROWS
 
 
 @dataclass(frozen=True)
 class Source:
-    """What the plans of one training have in common; reads: the machine's seconds of reading."""
+    """Data shared by the plans of one training; reads: the machine's seconds of reading."""
 
     storage: Storage
     request: Request
@@ -99,7 +99,9 @@ class Source:
 
     @classmethod
     def of(cls, storage: Storage, request: Request, n_features: int) -> "Source":
-        """With the host's constants, or those shipped where the plan must not depend on it."""
+        """Makes a source with the host's constants, or the shipped ones if the plan must not
+        depend on the host.
+        """
         ordered = request.options.ordered
         return cls(
             storage,
@@ -112,12 +114,14 @@ class Source:
 
     @property
     def spilled(self) -> bool:
-        """Whether rows are packed already, and on the disk: they are read, but not transformed."""
+        """Returns whether rows are packed already, and on the disk: they are read, but not
+        transformed.
+        """
         return self.storage.kind == reading.SPILL
 
     @property
     def values(self) -> float:
-        """Of a row: its features and the label."""
+        """Values of a row: its features and the label."""
         return self.n_features + 1.0
 
     @property
@@ -155,7 +159,7 @@ class Source:
         return query + disk + in_waves * reads.processing(self.storage.kind, each, each)
 
     def pieces(self, queries: int, read: list[Piece]) -> float:
-        """Seconds to read and transform some pieces, by so many queries."""
+        """Seconds to read and transform the pieces, by `queries` queries."""
         sizes: dict[float, int] = {}
         for piece in read:
             size = self.storage.bytes_of(piece)
@@ -168,7 +172,9 @@ class Source:
 
 
 def whole_plans(source: Source, samplers: Collection[str]) -> Iterator[SourcePlan]:
-    """Those on all rows: by all algorithms, and the stochastic ones by some samplers."""
+    """Yields the plans on all rows: by all algorithms, and the stochastic ones by these
+    samplers.
+    """
     question, read = source.question, source.all_rows()
     candidates = {one.plan.algorithm: one for one in assess(question, source.known)}
     for name in BATCH:
@@ -181,7 +187,7 @@ def whole_plans(source: Source, samplers: Collection[str]) -> Iterator[SourcePla
 
 
 def on_all_rows(source: Source, way: Way, one: Candidate, more: float, read: float) -> SourcePlan:
-    """An eager plan; more: seconds of an iteration beside those of the candidate."""
+    """An eager plan; more: seconds of an iteration in addition to those of the candidate."""
     took = read + one.expected + more * one.counted.point if one.refusal is None else 0.0
     stored = source.storage
     size, rows = stored.bytes_of_all(), float(stored.n_rows)
@@ -190,7 +196,8 @@ def on_all_rows(source: Source, way: Way, one: Candidate, more: float, read: flo
 
 
 def unproved(way: Way, more: float) -> str | None:
-    """Why an eager plan is not taken before the rows are seen; more: as `on_all_rows` has it.
+    """The reason why an eager plan is not taken before the rows are seen; more: as `on_all_rows`
+    has it.
 
     On rows in no order other samplers take as many epochs as shuffled partitions, and each row
     costs more. Where rows are sorted they may take fewer, but then plans that follow all rows win.
@@ -203,9 +210,9 @@ def unproved(way: Way, more: float) -> str | None:
 def part_plans(
     source: Source, transform: str, layout: Layout | None, why: str | None
 ) -> Iterator[SourcePlan]:
-    """Those that read some row groups.
+    """Yields the plans that read some row groups.
 
-    layout: None where there are too few of them; why: another reason why they cannot be.
+    layout: None if there are too few of them; why: another reason why they are impossible.
     """
     if layout is None and why is None:
         why = f"{len(source.storage.sizes):,} row groups are too few to hold rows out of some"
@@ -220,7 +227,7 @@ def part_plans(
 
 
 def on_a_part(source: Source, way: Way, layout: Layout) -> SourcePlan:
-    """A lazy plan, which reads what is held out and chunks for the usual steps (equation 9)."""
+    """A lazy plan, which reads held-out rows and chunks for the usual steps (equation 9)."""
     algorithm = ALGORITHMS[way.algorithm]
     assert isinstance(algorithm, EpochAlgorithm)
     steps = algorithm.of_sgd * STEPS * STEPS_A_DECADE ** (decades(source.epsilon) - 2)
@@ -245,7 +252,7 @@ def confirming(chunk: Sequence[Piece], held: int) -> list[Piece]:
 
 
 def steps_of(source: Source, algorithm: EpochAlgorithm, rows: float) -> float:
-    """Seconds of steps on so many rows, one thread, and of measuring as many that are held out."""
+    """Seconds of steps on `rows` rows, one thread, and of evaluating as many held-out ones."""
     question = source.question
     in_memory = replace(question, seen=replace(question.seen, on_disk=0.0))
     costs = PlanCosts(in_memory, source.known)
@@ -254,7 +261,7 @@ def steps_of(source: Source, algorithm: EpochAlgorithm, rows: float) -> float:
 
 
 def proving(source: Source, rows: float) -> float:
-    """Seconds of proving the hinge's optimum on so many rows (`proof.py`)."""
+    """Seconds of proving the hinge's optimum on `rows` rows (`proof.py`)."""
     if source.request.task.smooth:
         return 0.0
     each = PlanCosts(source.question, source.known).rows_pass("gradient", alone=True)
@@ -262,9 +269,9 @@ def proving(source: Source, rows: float) -> float:
 
 
 def all_plans(source: Source, layout: Layout | None, why: str | None) -> tuple[SourcePlan, ...]:
-    """Every plan, those that are possible first, the cheapest of them first.
+    """Every plan, possible ones first, by cost.
 
-    Rows that were spilled have been transformed: what reads a part of them is eager.
+    Spilled rows have been transformed: plans that read a part of them are eager.
     """
     if not source.spilled:
         found = [*whole_plans(source, ALL_SAMPLERS), *part_plans(source, LAZY, layout, why)]
@@ -277,10 +284,10 @@ def all_plans(source: Source, layout: Layout | None, why: str | None) -> tuple[S
 
 
 def best_part(plans: Sequence[SourcePlan]) -> SourcePlan | None:
-    """The plan by row group to train by; None where all rows are expected to take less.
+    """The best plan by row group; None if reading all rows is expected to take less.
 
-    Epochs of stochastic plans on all rows are not compared: only trials on packed rows tell what
-    they come to.
+    Epochs of stochastic plans on all rows are not compared: only trials on packed rows tell their
+    number.
     """
     possible = [one for one in plans if one.refusal is None]
     best = cheapest(one for one in possible if one.part)
@@ -297,7 +304,7 @@ def cheapest(plans: Iterable[SourcePlan]) -> SourcePlan | None:
 
 
 def because(best: SourcePlan, plans: Sequence[SourcePlan]) -> str:
-    """Why a plan by row group trains."""
+    """The reason why a plan by row group trains."""
     told = f"{shown_seconds(best.seconds)} and {shown_bytes(best.n_bytes)} expected"
     whole = [one for one in plans if one.refusal is None and not one.part]
     if not whole:

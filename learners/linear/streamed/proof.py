@@ -21,15 +21,15 @@ from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.streamed import skipping
 
 BY = "lbfgs"
-"""What trains on the held-out rows."""
+"""The algorithm that trains on the held-out rows."""
 SHARE = 0.5
-"""Of epsilon, to which it does."""
+"""Its tolerance as a share of epsilon."""
 
 
 def least_objective(problem: Problem, request: Request, deadline: float | None) -> State | None:
-    """Where a training on the problem's rows ended: `below` and `line` say what it proved.
+    """The final state of a training on the problem's rows, with the proof in `below` and `line`.
 
-    None where it did not get there.
+    None if it did not converge.
     """
     options = replace(
         request.options,
@@ -50,8 +50,8 @@ def least_objective(problem: Problem, request: Request, deadline: float | None) 
 class WithinProved:
     """Converge: the objective on held-out rows is within epsilon / 2 of the least one there.
 
-    problem: of these rows; best: what was proved there, None before the first look; failed:
-    whether nothing was, so that no look ends the training.
+    problem: of these rows; best: the proof there, None before the first evaluation; failed: True
+    if there is none, so that no evaluation ends the training.
     """
 
     problem: Problem
@@ -74,7 +74,7 @@ class WithinProved:
 
 
 def confirmed(problem: Problem, request: Request, state: State, others: NDArray[np.void]) -> bool:
-    """Whether the criterion is nearly met on rows of a row group that had no part in it.
+    """Returns whether the criterion is nearly met on rows of a row group that had no part in it.
 
     others: as `Pass.groups`.
     """

@@ -1,4 +1,4 @@
-"""Measures what reading rows from a spill file takes, for plans by row group."""
+"""Measures the seconds of reading rows from a spill file, for plans by row group."""
 
 import statistics
 import time

@@ -51,17 +51,19 @@ from tuskml.learners.row_groups import (
 RARE = 0.1
 """Share of the rarer class for which rows are held out, if that many fit."""
 MOST_ROUNDS, MOST_PIECES, MOST_CHUNKS = 16, 24, 4
-"""Of a statement: rounds, ranges of rows, and chunks of a round. DuckDB plans each range by
-itself, which takes 5 ms where a Parquet file has 200 row groups."""
+"""Limits of a statement: rounds, ranges of rows, and chunks of a round. DuckDB plans each range
+separately, which takes 5 ms if a Parquet file has 200 row groups.
+"""
 SINGLE = 4
 """Rounds of one chunk, before they grow."""
 
 
 @dataclass(eq=False)
 class Rounds:
-    """The reads of one training, and where it stands.
+    """The reads of one training, and its state.
 
-    tried: nobody asked to read a part; confirm: whether other rows have to confirm the result.
+    tried: no option requires to read a part; confirm: whether other rows have to confirm the
+    result.
     """
 
     chosen: Chosen
@@ -78,14 +80,14 @@ class Rounds:
 
     @property
     def request(self) -> Request:
-        """With the plan's algorithm and sampler."""
+        """The request with the plan's algorithm and sampler."""
         return self.chosen.request
 
     def take(self, number: int, groups: Groups, memory: int) -> str:
         """Trains on the rows of a round: MORE, DONE, or ALL where all rows have to train.
 
         groups: of shape (1,), good during the call; memory: address of their account. A statement
-        that runs again begins with round 0.
+        that runs again starts with round 0.
         """
         with self.lock:
             if number == 0:
@@ -149,18 +151,18 @@ class Rounds:
         return MORE if len(self.rounds) > 1 else ALL
 
     def _asked(self) -> Iterator[list[Piece]]:
-        """What the training asks for, which gets what comes."""
+        """Yields the pieces that the training requests, and receives their chunks."""
         while True:
             yield list(self.layout.rest[:1])
 
     def _ended(self, models: Models | None) -> str:
-        """A training that nobody asked to read a part, and that did not get there, is void."""
+        """Discards a training that no option required to read a part, if it did not converge."""
         void = models is None or (self.tried and not models.converged.all())
         self.models = None if void else models
         return ALL if void else DONE
 
     def _own(self, held: Groups) -> Groups:
-        """The held-out rows in memory of their own: that of the statement may go before them."""
+        """Copies the held-out rows: the memory of the statement may be freed before them."""
         group = held[0]
         parts = list(chunks(group))
         labels = np.concatenate([part[2] for part in parts])
@@ -176,10 +178,10 @@ _running: list[Rounds] = []
 
 
 def enter(one: Rounds) -> None:
-    """Counts a training among those that hold rows.
+    """Registers a training among those that hold rows.
 
-    A statement that failed between its rounds leaves its rows behind, and nobody tells. So the
-    oldest trainings let theirs go; if one of them goes on after all, all rows train.
+    A statement that failed between its rounds leaves its rows behind, without notice. So the
+    oldest trainings release theirs; if one of them continues after all, all rows train.
     """
     if one not in _running:
         _running.append(one)
@@ -192,7 +194,7 @@ def enter(one: Rounds) -> None:
 
 @dataclass
 class HeldOut:
-    """How many of the first rows to hold out: too_many, where there is no room for them."""
+    """The number of first rows to hold out; too_many, if there is no room for them."""
 
     request: Request
     n_features: int

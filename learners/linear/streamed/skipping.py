@@ -1,10 +1,10 @@
-"""Whether `auto` reads a table by row group rather than all of its rows.
+"""Decides whether `auto` reads a table by row group instead of all its rows.
 
-By row group a training reads as many rows as its tolerance asks for, however many there are; but
-how many that are, only trying tells. So it may be tried where the usual number is at most a third
-of the rows, and is given up for a training on all rows after that third: whatever the data, that
-reads a third more at most, and on large tables it spares nearly everything. It is tried if that is
-expected to take less than reading all rows (`plans.py`).
+By row group a training reads only the rows that its tolerance needs, but only trying tells how
+many. So it may be tried if the usual number is at most a third of the rows, and is given up for a
+training on all rows after that third: that reads at most a third more, for any data, and on large
+tables it saves nearly everything. It is tried if that is expected to take less than reading all
+rows (`plans.py`).
 """
 
 from collections.abc import Sequence
@@ -20,24 +20,26 @@ USUAL_ROWS = 1_000_000
 USUAL_EPSILON = 0.01
 PART = 3
 FIRST_ROW_GROUPS = 16
-"""To hold rows out of: where nobody asked for a sample, rows may well be sorted by something."""
+"""Row groups of the held-out rows: without the option, rows may well be sorted by something."""
 FEW_ROW_GROUPS, MANY = 2, 320
-"""To hold rows out of, where 16 would be more than a twentieth of all: fewer than MANY. Rows of
-another row group then have to confirm the result."""
+"""Row groups of the held-out rows, if 16 are more than a twentieth of all, that is of fewer than
+MANY. Rows of another row group then have to confirm the result.
+"""
 CONFIRMED = 2.0
 """Times epsilon, that the gradient may be on these other rows, or at the hinge the gap."""
 
 
 def may_skip(request: Request) -> bool:
-    """Whether `auto` may."""
+    """Returns whether `auto` may."""
     return why_not(request) is None
 
 
 def why_not(request: Request) -> str | None:
-    """Why `auto` does not: the tolerance must be one that is asked for and held-out rows can show.
+    """The reason why `auto` reads all rows: the tolerance must be an option that held-out rows can
+    confirm.
 
-    A training under a limit of time has none left for all rows, and with l1 > 0 stochastic steps
-    come to rest where no tolerance is met.
+    A training with a time limit has none left for all rows, and with l1 > 0 stochastic steps stop
+    where no tolerance is met.
     """
     options = request.options
     of_all = idle_where(OPTIONS.by_name, options, STREAMED)
@@ -61,14 +63,16 @@ def why_not(request: Request) -> str | None:
 
 
 def is_too_far(request: Request, sizes: Sequence[int], layout: Layout | None) -> bool:
-    """Whether the usual rows are more than a third; layout: None where none is possible."""
+    """Returns whether the usual rows are more than a third; layout: None where none is
+    possible.
+    """
     if layout is not None:
         return most_chunks(request, sizes, layout) == 0
     return sum(sizes) // PART < USUAL_ROWS * USUAL_EPSILON / request.options.epsilon
 
 
 def too_far(request: Request, sizes: Sequence[int], layout: Layout | None) -> str:
-    """Why so many rows are read as a whole; layout: None where none is possible."""
+    """A sentence on why all rows are read; layout: None if none is possible."""
     wanted = USUAL_ROWS * USUAL_EPSILON / request.options.epsilon
     first = 0 if layout is None else sum(piece.n_rows for piece in layout.first)
     beside = f" beside the first {first:,}" if sum(sizes) // PART >= wanted else ""
@@ -86,5 +90,5 @@ def most_chunks(request: Request, sizes: Sequence[int], layout: Layout) -> int:
 
 
 def first_row_groups(there: int) -> int:
-    """How many row groups of so many to hold rows out of at first."""
+    """The number of row groups, of `there`, to hold rows out of at first."""
     return FEW_ROW_GROUPS if there < MANY else FIRST_ROW_GROUPS

@@ -103,7 +103,7 @@ LEAST_HELD = 1 << 12
 MOST_HELD = 1 << 18
 MOST_HELD_BYTES = 40 << 20
 MOST_BYTES = 32 << 20
-"""Of a piece of a row group."""
+"""Bytes of a piece of a row group."""
 ERRORS = 4.0
 """Standard errors in epsilon."""
 SLACK = 1.25
@@ -111,7 +111,9 @@ SLACK = 1.25
 
 
 def wanted(request: Request) -> bool:
-    """Whether the caller asks for an algorithm that can read by row group, in a way it can."""
+    """Returns whether the caller asks for an algorithm that can read by row group, in a way it
+    can.
+    """
     options, task = request.options, request.task
     chosen = options.algorithm in ALGORITHMS or (
         options.algorithm == "auto" and (options.sampler in SAMPLERS or may_skip(request))
@@ -143,7 +145,7 @@ def options_sampler(options: LinearOptions) -> str:
 
 
 def held_rows(request: Request, n_features: int, share: float = 0.5) -> int | None:
-    """How many rows to hold out; None where epsilon needs more than fit.
+    """The number of rows to hold out; None if epsilon needs more than fit.
 
     share: of the rarer class, as far as it is known.
     """
@@ -159,12 +161,12 @@ def held_rows(request: Request, n_features: int, share: float = 0.5) -> int | No
 
 
 def rows_in(size: int, n_features: int) -> int:
-    """Rows of so many features that fit into size bytes, packed as double."""
+    """Rows of `n_features` features that fit into size bytes, packed as double."""
     return max(1, size // (8 * n_features + 8))
 
 
 def refuse_options(request: Request) -> None:
-    """OptionError for options that change nothing where lists are read by row group."""
+    """Raises OptionError for options that change nothing where lists are read by row group."""
     task = request.task
     known = AboutTraining(task.name, lambda: (LIST, ROW_GROUPS), task.classifies)
     refuse_idle(OPTIONS.by_name, request.options, known)
@@ -173,9 +175,9 @@ def refuse_options(request: Request) -> None:
 def train_streamed(source: RowGroups, request: Request, n_features: int) -> Models | None:
     """Trains one model on dense rows that are read by row group; counters go into its options.
 
-    None where this sampler is not for the data or the options: too few row groups, an epsilon that
-    is too small for a sample, a first sample without both classes; and where nobody asked for it
-    and it did not get there in a part of the rows.
+    None if this sampler does not suit the data or the options: too few row groups, an epsilon that
+    is too small for a sample, a first sample without both classes; and if no option requires it
+    and a part of the rows did not suffice.
     """
     began = time.monotonic()
     refuse_options(request)
@@ -239,7 +241,7 @@ def laid_out_first(
 def laid_out(
     sizes: Sequence[int], held: int, n_features: int, rng: "np.random.Generator", least: int
 ) -> Layout | None:
-    """As `lay_out` has it, of chunks and pieces that fit into memory."""
+    """The layout of `lay_out`, with chunks and pieces that fit into memory."""
     most = rows_in(MOST_BYTES, n_features)
     return lay_out(sizes, held, min(CHUNK_ROWS, most), most, rng, least)
 
@@ -249,7 +251,7 @@ Run = Generator[list[Piece], Chunk | None, Models | None]
 
 
 def pulled(run: Run, reader: Reader) -> Models | None:
-    """What a training returns that reads what it asks for."""
+    """Runs a training that requests its chunks, and returns its models."""
     try:
         pieces = next(run)
         while True:
@@ -273,7 +275,7 @@ def rarer_share(labels: NDArray[np.void]) -> float:
 
 
 def usable(first: Chunk, request: Request) -> bool:
-    """Whether a sample has rows of each class, some of them held out."""
+    """Returns whether a sample has rows of each class, some of them held out."""
     if not first.held["n_rows"][0] or not first.rows["n_rows"][0]:
         return False
     return not request.task.classifies or bool(first.labels["low"][0] != first.labels["high"][0])
@@ -294,7 +296,7 @@ class StreamedEpoch:
 
 @dataclass(frozen=True)
 class Training:
-    """One training: its plan, and where rows come from.
+    """One training: its plan, and the source of its rows.
 
     most_iter: chunks to read; confirm: whether other rows have to confirm the result.
     """
@@ -309,7 +311,7 @@ class Training:
 
     @property
     def request(self) -> Request:
-        """With the plan's algorithm and sampler."""
+        """The request with the plan's algorithm and sampler."""
         return self.chosen.request
 
     def run(self, first: Chunk, chunks: Iterator[list[Piece]]) -> Run:
@@ -370,7 +372,7 @@ class Training:
     def model(
         self, problem: Problem, state: State, plan: Plan, first: Chunk, status: Strings
     ) -> Models:
-        """The model value; its counters say what was read."""
+        """The model value; its counters record what was read."""
         weights = problem.to_caller(state.v)
         status = with_lost(status, settle_lost(problem, state, first.labels, weights))
         counters = self.reader.counters() | {"rows_held_out": int(first.held["n_rows"][0])}

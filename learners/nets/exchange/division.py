@@ -1,8 +1,8 @@
-"""How the rows of a group are divided into pieces, and pieces into batches.
+"""The division of a group's rows into pieces, and of pieces into batches.
 
-A batch has a part of each piece. How many pieces there are depends on the size of batches alone,
-and their gradients are added by pairs. So no bit depends on how many workers there are, as long as
-each of them has as many pieces, one behind the other, and the number of pieces is a power of two.
+A batch has a part of each piece. The number of pieces depends on the size of batches alone, and
+their gradients are added by pairs. So no bit depends on the number of workers, as long as each of
+them has equally many consecutive pieces, and the number of pieces is a power of two.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 Places = NDArray[np.int64]
 MOST_PIECES = 16
 AT_ONCE = 4096
-"""Rows of a batch whose losses alone are asked for, at least."""
+"""Rows of a batch, at least, if only losses are computed."""
 
 
 def pieces_of(batch: int) -> int:

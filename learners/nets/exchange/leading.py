@@ -1,7 +1,7 @@
-"""The task `mlp` for a group that several workers train together: what its leader does.
+"""The task `mlp` for a group that several workers train together: the leader's side.
 
-What the rows are, the units and the weights of classes are asked of the parts, as where the net
-hops from part to part. Then the workers train, and the leader puts the net together.
+The leader gets the facts about rows, the units and the weights of classes from the parts, as for a
+net that hops from part to part. Then the workers train, and the leader assembles the net.
 """
 
 import math
@@ -20,7 +20,7 @@ from tuskml.learners.nets.exchange.division import pieces_of
 from tuskml.learners.nets.hopping import Hopping
 
 FIELDS = ("epochs", "kept", "ending")
-"""What the workers say of a training, in whole numbers."""
+"""The integers that workers report on a training."""
 TASK = "mlp"
 
 
@@ -46,7 +46,7 @@ class Exchanging(Hopping):
         return state
 
     def asked_of_crew(self) -> bytes:
-        """What all workers get."""
+        """The message to all workers."""
         left = max(self.until - time.monotonic(), 1e-9) if math.isfinite(self.until) else None
         header = {
             "rules": asdict(self.rules),
@@ -65,7 +65,7 @@ class Exchanging(Hopping):
         return np.frombuffer(text, np.uint8)
 
     def together(self, answers: Any) -> tuple[dict[str, Any], State]:
-        """What the first worker says, and the net of all."""
+        """Combines the workers' answers: the first worker's report, and the whole net."""
         rules, plain = self.rules, (len(self.units) - 3) // 2
         layers = layers_of(rules, plain)
         at, length = places_of(layers, rules.tables)

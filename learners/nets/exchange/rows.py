@@ -15,8 +15,9 @@ from tuskml.learners.nets.exchange.division import Division, order_of
 
 @dataclass(frozen=True)
 class Chosen:
-    """Rows of a batch that a worker has. begin: (pieces + 1,), piece by piece; pieces: (n,), the
-    piece of each; total: rows of the batch on all workers."""
+    """Rows of a batch on a worker. begin: (pieces + 1,), piece by piece; pieces: (n,), the piece
+    of each; total: rows of the batch on all workers.
+    """
 
     rows: RowsInUnits
     begin: Places
@@ -54,7 +55,7 @@ class OwnRows:
 
 
 def nothing(pieces: int, stride: int) -> Chosen:
-    """No rows, of so many pieces."""
+    """No rows, of `pieces` pieces."""
     rows = RowsInUnits(np.zeros((0, stride), np.float32), np.zeros(0, np.float32), None)
     return Chosen(rows, np.zeros(pieces + 1, np.int64), np.zeros(0, np.intp), 0)
 
@@ -67,7 +68,7 @@ def read(
     end: int,
     stride: int,
 ) -> RowsInUnits:
-    """Rows `begin` to `end` of all parts one behind the other; counts: rows of each part."""
+    """Reads rows `begin` to `end` of all parts concatenated; counts: rows of each part."""
     x = np.empty((end - begin, stride), np.float32)
     y = np.empty(end - begin, np.float32)
     weights: list[NDArray[np.float32]] = []

@@ -1,4 +1,4 @@
-"""Vectors of tables that are divided over workers: who has which, and what a batch asks for.
+"""Vectors of tables that are divided over workers: their owners, and the requests of a batch.
 
 All vectors have a number, table by table. The worker of rank r has those whose number is r modulo
 the number of workers, so the levels of each table are on all of them.
@@ -19,12 +19,12 @@ Tables = Sequence[tuple[int, int, int]]
 
 @dataclass(frozen=True)
 class Asked:
-    """What the rows of a batch read of tables.
+    """The vectors of tables that the rows of a batch read.
 
-    levels: of each table, the vectors that the rows read, a level of several pieces as often;
-    floats: of all of them where they lie table by table, padded; at, length: where each lies
-    there, and its numbers; owners: of each worker, the places of its vectors among these; ids:
-    their numbers there.
+    levels: of each table, the vectors that the rows read, a level of several pieces repeated;
+    floats: of all of them, table by table, padded; at, length: the position of each in that array,
+    and its length; owners: of each worker, the indices of its vectors among these; ids: their
+    numbers there.
     """
 
     levels: list[int]
@@ -35,19 +35,19 @@ class Asked:
     ids: list[Numbers]
 
     def put(self, vectors: Single, came: Sequence[Single]) -> None:
-        """Puts what each worker has sent where the kernel reads it."""
+        """Stores the vectors that each worker has sent where the kernel reads them."""
         for some, given in zip(self.owners, came, strict=True):
             scattered(vectors, self.at[some], self.length[some], given)
 
     def taken(self, by_vectors: Single) -> list[Single]:
-        """Of each worker, the gradients by its vectors."""
+        """The gradients by the vectors of each worker."""
         return [gathered(by_vectors, self.at[some], self.length[some]) for some in self.owners]
 
 
 def asked_by(
     levels: NDArray[np.float32], pieces: NDArray[np.intp], tables: Tables, workers: int
 ) -> tuple[Asked, NDArray[np.float32]]:
-    """What rows ask for, and the levels by which they read it.
+    """Collects the vectors that rows read, and the levels by which they read them.
 
     levels: (n, tables), the number of the level in each table or -1; pieces: (n,), of each row.
     The vectors come table by table, of each table piece by piece, in the order of the levels.

@@ -1,4 +1,4 @@
-"""What one of the workers does that train a net together.
+"""A worker that trains a net together with others.
 
 All have the layers. Each has the vectors of some levels, and in each batch the rows of some
 pieces. A step is: ids of vectors to their owners, vectors back, losses and gradients of the rows,
@@ -58,13 +58,15 @@ class Visit:
 
     @property
     def steps(self) -> bool:
-        """Whether a step follows."""
+        """Returns whether a step follows."""
         return self.epoch is not None
 
 
 @dataclass
 class Told:
-    """What all workers know of the training. loss: of the result; steps: that were made."""
+    """The facts about the training that all workers know. loss: of the result; steps: number of
+    steps made.
+    """
 
     epochs: int = 0
     kept: int = 0
@@ -102,7 +104,7 @@ class Training:
         self.best: tuple[Single, Single] | None = None
 
     def rows(self, message: bytes, counts: list[int], batch: int) -> OwnRows:
-        """This worker's rows of a set."""
+        """Reads this worker's rows of a set."""
         division = Division(sum(counts), batch, self.pieces)
         self.own = division.own(self.member.rank, self.member.count)
         low, high = division.begin[self.own.start], division.begin[self.own.stop]
@@ -123,7 +125,7 @@ class Training:
         return padded(self.plain + len(self.tables))
 
     def take_weights(self, units: Floats, start: Floats | None) -> None:
-        """The layers, and this worker's vectors, as they begin."""
+        """Stores the initial layers, and this worker's vectors."""
         flat, n = begun(self.rules, units, start)[0], self.room.layers
         at, length = places_of(n, self.tables)
         some = slice(self.member.rank, None, self.member.count)
@@ -137,7 +139,7 @@ class Training:
         self.flat = flat[:n].copy()  # and the vectors of a batch behind
 
     def visits(self) -> Iterator[Visit]:
-        """All batches; it is asked for the next one when all before the last two are known."""
+        """Yields all batches; a batch is requested once all except the last two are finished."""
         rules, told = self.rules, self.told
         for epoch in range(rules.epochs):
             self.sets[TRAINING].arrange(rules.seed, epoch if rules.shuffle else None)
@@ -172,7 +174,7 @@ class Training:
         return Visit(nothing(len(self.own), self.stride()))
 
     def taken(self, of: str) -> tuple[float, float]:
-        """The sums of losses and of the weights of their rows, which begin anew."""
+        """Returns the sums of losses and of the weights of their rows, and resets them."""
         loss, weight = self.sums[of].tolist()
         self.sums[of] = np.zeros(2)
         return loss, weight
@@ -196,7 +198,7 @@ class Training:
             told.ending = PATIENCE
 
     def run(self, session: Session) -> None:
-        """All iterations."""
+        """Runs all iterations."""
         visits, k = self.visits(), 0
         now: Visit | None = next(visits)
         while now is not None:
@@ -223,7 +225,7 @@ class Training:
         session.submit("data_prep", visit.asked.ids, iteration)
 
     def iterate(self, session: Session, k: int, now: Visit, after: Visit | None) -> None:
-        """An iteration, in the order in which `operations` names what it does."""
+        """Runs an iteration, in the order in which `operations` names its parts."""
         came = session.result("data_prep")
         with session.computing("look_up"):
             session.submit("emb_fwd", [self.vectors.read(ids) for ids in came])
@@ -261,7 +263,7 @@ class Training:
         session.submit("emb_bwd", now.asked.taken(by_vectors) if now.steps else nothing_to_say)
 
     def end(self, session: Session, k: int) -> None:
-        """What an iteration leaves to the next one: the losses, and the step of the layers."""
+        """Finishes an iteration: the losses, and the step of the layers."""
         visit, self.waiting = self.waiting, None
         if visit is None:
             return
@@ -317,7 +319,7 @@ def operations(training: Training) -> Dag:
 
 
 def trained(member: Member, message: bytes) -> bytes:
-    """This worker's vectors, and of the first one also the layers and what is told."""
+    """This worker's vectors; the first worker adds the layers and its report."""
     training = Training(member, *unpacked(message))
     with member.session(operations(training)) as session:
         training.run(session)

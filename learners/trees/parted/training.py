@@ -1,6 +1,6 @@
-"""Trains trees of a group whose rows lie in parts, each on another worker.
+"""Trains trees of a group whose rows are split over workers.
 
-The trees are those of all rows in one place (`kernels/trees/parted/boosting.py`, `bagging.py`).
+The trees are those of all rows in one process (`kernels/trees/parted/boosting.py`, `bagging.py`).
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
 Learning, PVLDB 2021, section 4.2, sampling.
@@ -45,8 +45,8 @@ CELL = 24
 
 
 def exchanges(options: TreeOptions, trees: int, n_features: int) -> tuple[int, float]:
-    """How often parts are asked, and the bytes of their answers on average, where all leaves are
-    worth it: for each tree its losses, its root, and then several leaves at once.
+    """The number of requests to parts, and the mean bytes of their answers, if all leaves are
+    split: for each tree its losses, its root, and then several leaves at once.
     """
     leaves, rounds = 1, 2
     while leaves < options.num_leaves:
@@ -63,11 +63,11 @@ def exchanges(options: TreeOptions, trees: int, n_features: int) -> tuple[int, f
 def exchanges_of_forest(
     options: TreeOptions, trees: int, n_features: int, rows: int
 ) -> tuple[int, float]:
-    """The same of a random forest, for a group of so many rows, about at most.
+    """As `exchanges`, for a random forest on `rows` rows, an approximate upper bound.
 
-    Where the number of leaves is no limit, leaves of many rows are split by sums, the rows of the
-    others are sent, and so is the tree. Else two leaves are divided in a round, as features that
-    are drawn make the next gain hard to foresee: a tree of 64 leaves takes 34 rounds.
+    Without a limit of leaves, leaves of many rows are split by sums, and the rows of the others
+    are sent, and then the tree. Otherwise two leaves are split in a round, as the random features
+    make the next gain hard to predict: a tree of 64 leaves takes 34 rounds.
     """
     sums = CELL * options.max_bins * n_features
     if options.num_leaves < NO_LIMIT:

@@ -1,4 +1,4 @@
-"""Clusters: seconds and the mean squared distance, beside scikit-learn.
+"""Clusters: seconds and the mean squared distance, compared with scikit-learn.
 
 python scripts/bench/run.py kmeans --rows 1000000 --groups 10000
 
@@ -31,7 +31,7 @@ Result = tuple[float, int]
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--groups", type=int, default=10_000)
@@ -52,15 +52,15 @@ def drawn(n: int, d: int, clusters: int, seed: int) -> Rows:
 
 def main() -> None:
     """Prints a line of JSON per contender."""
-    given = arguments()
-    with threadpool_limits(given.threads), tuskml.connect(threads=given.threads) as con:
-        for starts in given.starts:
-            large = drawn(given.rows, 20, given.clusters, 1)
-            for name, run in large_runs(con, large, given, starts):
-                told(f"{name}, {given.rows} x 20, {starts} starts", given.repeat, run)
-            small = drawn(given.groups * 100, 4, given.clusters, 2)
-            for name, run in small_runs(con, small, given, starts):
-                told(f"{name}, groups of 100 x 4, {starts} starts", given.repeat, run)
+    args = arguments()
+    with threadpool_limits(args.threads), tuskml.connect(threads=args.threads) as con:
+        for starts in args.starts:
+            large = drawn(args.rows, 20, args.clusters, 1)
+            for name, run in large_runs(con, large, args, starts):
+                told(f"{name}, {args.rows} x 20, {starts} starts", args.repeat, run)
+            small = drawn(args.groups * 100, 4, args.clusters, 2)
+            for name, run in small_runs(con, small, args, starts):
+                told(f"{name}, groups of 100 x 4, {starts} starts", args.repeat, run)
 
 
 def told(name: str, repeat: int, run: Callable[[], Result]) -> None:
@@ -77,9 +77,11 @@ def told(name: str, repeat: int, run: Callable[[], Result]) -> None:
 
 
 def large_runs(
-    con: Any, x: Rows, given: argparse.Namespace, starts: int
+    con: Any, x: Rows, args: argparse.Namespace, starts: int
 ) -> Iterator[tuple[str, Callable[[], Result]]]:
-    """One group, by tuskml with its own choice and by Lloyd's iterations, and by scikit-learn."""
+    """Yields runs on one group, by tuskml with its default algorithm and by Lloyd's
+    iterations, and by scikit-learn.
+    """
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
     names = [f"x{j}" for j in range(x.shape[1])]
@@ -87,7 +89,7 @@ def large_runs(
     con.register("arrow", table)
     con.execute("CREATE OR REPLACE TABLE large AS FROM arrow")
     for algorithm in ("auto", "lloyd"):
-        options = {"clusters": given.clusters, "starts": starts, "algorithm": algorithm}
+        options = {"clusters": args.clusters, "starts": starts, "algorithm": algorithm}
         call = f"train_model('kmeans', NULL, [{', '.join(names)}], '{json.dumps(options)}')"
 
         def ours(sql: str = f"SELECT m.loss, m.iterations FROM (SELECT {call} AS m FROM large)"):
@@ -97,22 +99,24 @@ def large_runs(
     for kind in (KMeans, MiniBatchKMeans):
 
         def theirs(kind: Any = kind) -> Result:
-            found = kind(given.clusters, n_init=starts, random_state=1).fit(x)
+            found = kind(args.clusters, n_init=starts, random_state=1).fit(x)
             return float(found.inertia_) / len(x), int(found.n_iter_)
 
         yield f"scikit-learn, {kind.__name__}", theirs
 
 
 def small_runs(
-    con: Any, x: Rows, given: argparse.Namespace, starts: int
+    con: Any, x: Rows, args: argparse.Namespace, starts: int
 ) -> Iterator[tuple[str, Callable[[], Result]]]:
-    """All groups by tuskml, and some of them by scikit-learn: the mean loss, and no iterations."""
+    """Yields runs on all groups by tuskml, and on some of them by scikit-learn: the mean loss,
+    and no iterations.
+    """
     from sklearn.cluster import KMeans
 
     table = pa.table({f"x{j}": x[:, j] for j in range(4)} | {"g": np.arange(len(x)) // 100})
     con.register("arrow", table)
     con.execute("CREATE OR REPLACE TABLE small AS FROM arrow")
-    options = json.dumps({"clusters": given.clusters, "starts": starts})
+    options = json.dumps({"clusters": args.clusters, "starts": starts})
     call = f"train_model('kmeans', NULL, [x0, x1, x2, x3], '{options}')"
 
     def ours(groups: int) -> Result:
@@ -121,14 +125,14 @@ def small_runs(
 
     def theirs() -> Result:
         losses = [
-            KMeans(given.clusters, n_init=starts, random_state=1).fit(x[at : at + 100]).inertia_
-            for at in range(0, 100 * given.sample, 100)
+            KMeans(args.clusters, n_init=starts, random_state=1).fit(x[at : at + 100]).inertia_
+            for at in range(0, 100 * args.sample, 100)
         ]
-        return float(np.mean(losses)) / 100, given.sample
+        return float(np.mean(losses)) / 100, args.sample
 
-    yield f"tuskml, {given.groups}", lambda: ours(given.groups)
-    yield f"tuskml, {given.sample}", lambda: ours(given.sample)
-    yield f"scikit-learn, {given.sample}", theirs
+    yield f"tuskml, {args.groups}", lambda: ours(args.groups)
+    yield f"tuskml, {args.sample}", lambda: ours(args.sample)
+    yield f"scikit-learn, {args.sample}", theirs
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ ON_REQUEST = ("postgres_large",)
 
 
 def main() -> None:
-    """All benchmarks one after another, each kept as soon as it is done."""
+    """Runs all benchmarks one after another, and stores each as soon as it is done."""
     arguments = _parser().parse_args()
     records: list[dict[str, Any]] = []
     for name in arguments.benchmarks.split(","):

@@ -13,7 +13,7 @@ TUSKML = "tuskml"
 
 @dataclass(frozen=True)
 class Settings:
-    """What a person may choose on the command line."""
+    """The options of the command line."""
 
     data_dir: Path
     scale: float = 1.0
@@ -27,8 +27,8 @@ class Settings:
 
 @dataclass
 class Outcome:
-    """One timed run: whole seconds, the training's share if known, and how to check quality;
-    `peak_bytes` where the work was done by another process than the contender's.
+    """One timed run: seconds in all, those of the training if known, and a check of quality;
+    `peak_bytes` if another process than the contender's did the work.
     """
 
     seconds: float
@@ -42,7 +42,7 @@ Run = Callable[[], Outcome]
 
 @dataclass(frozen=True)
 class Contender:
-    """A system under test: `setup` runs untimed in its own process, returns the timed run."""
+    """A system under test: `setup` runs untimed in its own process, and returns the timed run."""
 
     name: str
     setup: Callable[[Settings], Run]
@@ -67,7 +67,7 @@ class Recorded:
 
 @dataclass
 class Summary:
-    """What the runs of one contender came to; `problem` says why there is no figure."""
+    """The summary of one contender's runs; `problem` is the reason for a missing figure."""
 
     name: str
     runs: list[float] = field(default_factory=list)
@@ -85,9 +85,7 @@ Results = Mapping[str, Summary]
 
 @dataclass(frozen=True)
 class Goal:
-    """A figure the issue asks for: `value` computes what was reached, None where it cannot be
-    known.
-    """
+    """A target: `value` computes the figure reached, None if it cannot be known."""
 
     text: str
     asked: float
@@ -95,7 +93,7 @@ class Goal:
     at_least: bool = True
 
     def met(self, reached: float) -> bool:
-        """Returns whether the figure reached is as good as the figure asked."""
+        """Returns whether the figure reached is as good as the target."""
         return reached >= self.asked if self.at_least else reached <= self.asked
 
 

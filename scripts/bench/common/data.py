@@ -70,7 +70,7 @@ def double(settings: Settings) -> Path:
 
 
 def double_big(settings: Settings) -> Path:
-    """The same, ten times as many, nearly all of them in one group."""
+    """Ten times the rows of `big`, nearly all of them in one group."""
     return cached("double_big", settings, partial(_fill_double, 5_000_000, _one_group))
 
 
@@ -94,8 +94,8 @@ def dense_rows(rows: int, dim: int = DIM, seed: int = 2) -> tuple[Floats, NDArra
 
 
 def cached(name: str, settings: Settings, fill: Fill) -> Path:
-    """The file of a data set; made under another name first, so that a broken run leaves none
-    behind.
+    """The file of a data set; made under another name first, so that an interrupted run leaves
+    none behind.
     """
     path = settings.data_dir / f"{name}-{settings.scale:g}.duckdb"
     if path.exists():

@@ -1,4 +1,4 @@
-"""The kinds of figure that the issue asks for, as goals over the results."""
+"""The kinds of targets, as goals over the results."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def faster_than(
     quality: str = "",
     worst: float = NO_LIMIT,
 ) -> Goal:
-    """`of` is `asked` times faster than the fastest of the peers (whose quality is no more than
+    """`of` is `asked` times faster than the fastest of the peers (whose quality is at most
     `worst`).
 
-    `alone` compares the training alone where a contender tells it apart from the load.
+    `alone` compares the training alone if a contender reports it separately from the load.
     """
     names = [peers] if isinstance(peers, str) else list(peers)
     rivals = names[0] if len(names) == 1 else f"the fastest of {', '.join(names)}"

@@ -132,7 +132,9 @@ def _run(
 def _run_interleaved(
     contenders: list[Contender], settings: Settings, repeat: int, warm: bool
 ) -> dict[str, Summary]:
-    """All processes stay; the warm-up round also checks the quality and reads the peak memory."""
+    """Runs in rounds with all processes alive; the warm-up round also checks the quality and
+    reads the peak memory.
+    """
     workers = {}
     results = {one.name: Summary(one.name) for one in contenders}
     try:
@@ -191,9 +193,7 @@ def _with_medians(results: dict[str, Summary]) -> dict[str, Summary]:
 
 
 def _limit_threads(threads: int) -> None:
-    """Before any library loads: every pool gets the threads asked for, none spins while others
-    run.
-    """
+    """Limits every thread pool before a library loads, so that none spins while others run."""
     for name in (
         "OMP_NUM_THREADS",
         "OPENBLAS_NUM_THREADS",

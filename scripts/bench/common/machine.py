@@ -1,4 +1,4 @@
-"""The machine's facts and the versions beside every figure."""
+"""Facts on the machine and versions, for every figure."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def hardware(facts: dict[str, object]) -> str:
 
 
 def versions(facts: dict[str, object]) -> str:
-    """The names and versions of what is installed."""
+    """The names and versions of installed packages."""
     found = facts["versions"]
     assert isinstance(found, dict)
     return ", ".join(

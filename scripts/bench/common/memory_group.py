@@ -43,7 +43,7 @@ class Group:
 
     @property
     def failures(self) -> int:
-        """How often the limit was hit, so that pages had to go first."""
+        """The number of times the limit was reached, so that pages had to be freed."""
         if self.version == 1:
             return int((self.path / "memory.failcnt").read_text())
         lines = (self.path / "memory.events").read_text().splitlines()
@@ -72,13 +72,13 @@ def limited(size: int) -> Iterator[Group]:
 
 
 def join(path: Path) -> None:
-    """Moves this process into a group; what it has now is not charged there."""
-    ctypes.CDLL(None).malloc_trim(0)  # what is free would be used again without a charge
+    """Moves this process into a group; its current memory is not charged there."""
+    ctypes.CDLL(None).malloc_trim(0)  # otherwise freed memory would be reused without a charge
     (path / "cgroup.procs").write_text(str(os.getpid()))
 
 
 def held(path: Path) -> int:
-    """Bytes that a group's processes hold beside its page cache."""
+    """Bytes of a group's processes, without its page cache."""
     lines = (path / "memory.stat").read_text().splitlines()
     stat = dict(line.split() for line in lines)
     return int(stat.get("total_rss", stat.get("anon", 0)))
@@ -102,7 +102,9 @@ def _made(name: str) -> Group:
 
 
 def _parents() -> Iterator[tuple[Path, int]]:
-    """Returns where groups might be made: at the top, or below this process's own."""
+    """Yields the folders in which groups might be made: at the top, or below this process's
+    own.
+    """
     try:
         mounts = Path("/proc/self/mounts").read_text().splitlines()
         own = Path("/proc/self/cgroup").read_text().splitlines()

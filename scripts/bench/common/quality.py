@@ -1,5 +1,5 @@
-"""How good a model is, by one yardstick for every system: computed here from coefficients, never
-taken on trust.
+"""The quality of a model, by one measure for every system: computed here from coefficients,
+never taken on trust.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def run_of(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def described(program: str, title: str, facts: dict[str, Any]) -> dict[str, Any]:
-    """What a run begins with: its program and title, the date, the machine and the versions."""
+    """The head of a run: its program and title, the date, the machine and the versions."""
     return {
         "program": program,
         "title": title,
@@ -73,7 +73,7 @@ def goal_text(goal: dict[str, Any]) -> str:
 
 
 def add(run: dict[str, Any], folder: Path = FOLDER) -> Path:
-    """Writes a run into the file of its family, in the place of one with its program and title."""
+    """Writes a run into the file of its family, and replaces one with its program and title."""
     file = file_of(run["program"], folder)
     if file.exists():
         family = json.loads(file.read_text())

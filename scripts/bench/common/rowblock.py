@@ -1,4 +1,4 @@
-"""Rows in memory as tuskml's packer leaves them, written by NumPy: `udas/rowblock/rowblock.h`.
+"""Rows in memory in the layout of tuskml's packer, written by NumPy: `udas/rowblock/rowblock.h`.
 
 For timing a kernel alone, or a training whose rows a database would have to hold a second time.
 """
@@ -74,8 +74,9 @@ def linked_entries(
     parts: Iterable[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]],
     dimension: int,
 ) -> tuple[NDArray[np.void], list[Memory]]:
-    """The same of rows with any number of entries. parts: for each segment where each row begins
-    among its entries, (rows + 1,), ids and values of the entries."""
+    """Links rows with any number of entries. parts: for each segment the start of each row
+    among its entries, (rows + 1,), ids and values of the entries.
+    """
     kept: list[Memory] = []
     total = 0
     for begin, ids, values in parts:

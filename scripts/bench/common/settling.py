@@ -7,7 +7,7 @@ LONGEST = 2.0
 
 
 def settle() -> None:
-    """Waits until the threads of the run before rest.
+    """Waits until the threads of the previous run sleep.
 
     Those of OpenBLAS spin for up to 0.1 s after their work, on a processor that the next contender
     would need.

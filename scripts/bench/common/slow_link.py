@@ -33,13 +33,13 @@ class SlowFile(LocalFileOpener):
         return self.places.next
 
     def read(self, length: int = -1) -> bytes:
-        """Up to a given number of bytes, not before the link has carried them."""
+        """Reads up to `length` bytes, at the rate of the link."""
         place = getattr(self.places, "next", 0)
         data = bytearray(self.size - place if length < 0 else length)
         return bytes(data[: self.readinto(data)])
 
     def readinto(self, data: Any) -> int:
-        """The same into memory of the caller."""
+        """Reads into memory of the caller."""
         began, place = time.perf_counter(), getattr(self.places, "next", 0)
         n = os.preadv(self.f.fileno(), [data], place)
         self.places.next = place + n
@@ -73,7 +73,7 @@ class SlowFileSystem(LocalFileSystem):
 
 
 def linked(connection: Any, rate: float) -> type[SlowFileSystem]:
-    """Registers it with a connection, with links of a given number of bytes a second."""
+    """Registers the file system with a connection; rate: bytes a second of each link."""
     fsspec.register_implementation(SLOW, SlowFileSystem, clobber=True)
     SlowFileSystem.rate, SlowFileSystem.carried = rate, 0
     connection.register_filesystem(fsspec.filesystem(SLOW))

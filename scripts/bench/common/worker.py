@@ -97,7 +97,7 @@ def _measure(run: Any, with_quality: bool) -> Reply:
 
 
 def reset_peak(process: str = "self") -> int:
-    """Forgets a process's highest memory so far; returns what is resident now, in bytes."""
+    """Resets a process's peak memory; returns the resident bytes."""
     try:
         Path(f"/proc/{process}/clear_refs").write_text("5")
     except OSError:

@@ -46,7 +46,7 @@ LINKS, TOKEN, PORT = 2, "bench", 29_600
 SHAPE = Shape(256, (2_000,) * 24, 32, 512, 1024, 512)
 ORDERS = ("FIFO", "striped FIFO", "plan")
 GLOO = {"gloo": "eth0", "gloo on both links": "eth0,eth1"}
-"""Its interfaces."""
+"""The interfaces of gloo."""
 BURST, QUEUE = "64kb", "200kb"
 
 
@@ -110,12 +110,12 @@ def namespaces(hosts: int, rates: list[float]) -> Iterator[list[str]]:
 
 
 def address(link: int, host: int) -> str:
-    """Of a host on a switch."""
+    """The address of a host on a switch."""
     return f"10.7{link}.0.{host + 1}"
 
 
 def worker(rank: int, config: Mapping[str, Any]) -> None:
-    """Trains on one host and prints what it took."""
+    """Trains on one host and prints the seconds."""
     hosts, order, iterations = config["hosts"], config["order"], config["iterations"]
     # The connections for words, the last ones, go over the first switch.
     addresses = [
@@ -141,7 +141,7 @@ def worker(rank: int, config: Mapping[str, Any]) -> None:
 
 
 def gloo_worker(rank: int, config: Mapping[str, Any]) -> None:
-    """The same over gloo."""
+    """Trains over gloo."""
     from gloo_session import GlooSession
 
     owned = [len(SHAPE.owned(one, config["hosts"])) for one in range(config["hosts"])]
@@ -167,7 +167,7 @@ def trained(session: Any, rank: int, iterations: int, more: Callable[[], dict[st
 
 
 def ballot(order: str, rank: int, everyone: Workers, found: list[Channel]) -> Ballot | None:
-    """What a worker follows."""
+    """The ballot that a worker follows."""
     if order == "plan":
         until = time.monotonic() + 30
         where = address(0, 0), PORT + LINKS + 1
@@ -193,7 +193,7 @@ def optimizer(config: Mapping[str, Any]) -> None:
 
 
 def ran(names: list[str], config: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What all workers print."""
+    """The output of all workers."""
     gloo = GLOO.get(config["order"])
     own = [config["torch"] if gloo else sys.executable, str(Path(__file__).resolve())]
     env = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": gloo or ""}
@@ -240,7 +240,7 @@ def main() -> None:
 
 
 def compared(asked: argparse.Namespace) -> None:
-    """All orders in turn, several times."""
+    """Runs all orders in turn, several times."""
     orders = ORDERS + (tuple(GLOO) if asked.torch else ())
     took: dict[str, list[float]] = {order: [] for order in orders}
     digests = set()

@@ -37,7 +37,7 @@ from exchange_namespaces import address, namespaces
 
 import tuskml
 from tuskml.cluster import units
-from tuskml.cluster.parted import placing
+from tuskml.cluster.parts import placement
 from tuskml.groups.execution.executor import Outcome, Unit, attempt, decoded, encoded
 from tuskml.groups.execution.leading import Leaders
 from tuskml.groups.execution.worker import Share, limit
@@ -73,7 +73,7 @@ class Hosts:
     def run(
         self, work: str, units: Sequence[Unit], leaders: Leaders | None = None
     ) -> Iterator[Outcome]:
-        """All that leaders ask for; units with the same pin go to the same process."""
+        """Answers all requests of leaders; units with the same pin go to the same process."""
         assert leaders is not None
         pools = [ThreadPoolExecutor(1) for _ in self.processes]
         pins: dict[str | None, int] = {}
@@ -81,7 +81,7 @@ class Hosts:
         try:
             while leaders.working:
                 for unit in leaders.taken():
-                    crew_of = str(unit.work).startswith("tuskml.cluster.parted.crews")
+                    crew_of = str(unit.work).startswith("tuskml.cluster.parts.crews")
                     last = int(str(unit.pin).rsplit(" ", 1)[-1]) if crew_of else len(pins)
                     host = pins.setdefault(unit.pin, last % self.workers)
                     pools[host].submit(self.answer, host, work, unit, leaders)
@@ -91,7 +91,7 @@ class Hosts:
             leaders.close()
 
     def answer(self, host: int, work: str, unit: Unit, leaders: Leaders) -> None:
-        """Of a process, to the leader that asked."""
+        """Passes the answer of a process to the leader that requested it."""
         one = self.processes[host]
         assert one.stdin is not None
         assert one.stdout is not None
@@ -101,13 +101,13 @@ class Hosts:
 
 
 def send(pipe: BinaryIO | Any, data: bytes) -> None:
-    """Its length and itself."""
+    """Sends the length of the data and the data."""
     pipe.write(len(data).to_bytes(LENGTH, "little") + data)
     pipe.flush()
 
 
 def taken(pipe: BinaryIO | Any) -> bytes:
-    """What was sent. EOFError at the end."""
+    """Receives data. Raises EOFError at the end."""
     head = pipe.read(LENGTH)
     if len(head) < LENGTH:
         raise EOFError
@@ -164,7 +164,7 @@ def watch(rank: int, folder: Path) -> None:
 
 
 def ballot(member: Any, order: str, links: Any, dag: Any) -> Ballot | None:
-    """What a worker follows where no plan is looked for."""
+    """The ballot that a worker follows if no plan is searched for."""
     everyone = Workers(dag, member.count, member.links)
     found = probing.probed(links, everyone)
     if order == "FIFO":
@@ -224,7 +224,7 @@ def trained(con: Any, source: str, net: dict[str, Any], executor: Any) -> tuple[
     """The digest of the model, and its loss."""
     features = ["x", *(f"c{k}" for k in range(CATEGORIES))]
     given = NET | net | {"source": source, "features": features}
-    with mock.patch.object(placing, "executor_of", return_value=executor):
+    with mock.patch.object(placement, "executor_of", return_value=executor):
         model = tuskml.train(con, "mlp", **given, executor="threads", placement="exchange")
     return hashlib.sha256(np.array(model.coef).tobytes()).hexdigest()[:16], model.loss
 
@@ -251,7 +251,7 @@ def main() -> None:
 
 
 def compared(asked: argparse.Namespace) -> None:
-    """All orders in turn, several times."""
+    """Runs all orders in turn, several times."""
     took: dict[str, list[float]] = {order: [] for order in asked.orders}
     found: set[tuple[str, float]] = set()
     net = {"batch_size": asked.batch, "layers": asked.layers, "embedding": asked.embedding}

@@ -1,8 +1,8 @@
-"""The exchanges of a worker's training by PyTorch's gloo, as `Session` has them by our sockets.
+"""The exchanges of a worker's training by PyTorch's gloo, with the interface of `Session`.
 
-Gloo runs operations in the order in which a program asks for them, on the interfaces that
-GLOO_SOCKET_IFNAME lists, one after another in turn. They are asked for without waiting, so that
-they run beside the computation, as in PyTorch's own data-parallel trainings.
+Gloo runs operations in the order of the program, on the interfaces that GLOO_SOCKET_IFNAME lists,
+one after another in turn. They are requested without waiting, so that they overlap with the
+computation, as in PyTorch's own data-parallel trainings.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 
 class GlooSession:
-    """One worker's iterations. owned: of each worker, how many tables it has."""
+    """One worker's iterations. owned: the number of tables of each worker."""
 
     def __init__(self, rank: int, where: str, owned: Sequence[int]) -> None:
         dist.init_process_group("gloo", init_method=where, rank=rank, world_size=len(owned))
@@ -32,11 +32,11 @@ class GlooSession:
 
     @contextmanager
     def computing(self, name: str) -> Iterator[None]:
-        """What is not an exchange."""
+        """Marks computation, which gloo ignores."""
         yield
 
     def submit(self, name: str, payload: Any, iteration: int | None = None) -> None:
-        """An exchange begins: a sum of an array, or from each worker to each an array."""
+        """Starts an exchange: the sum of an array, or an array from each worker to each."""
         at = name, self.begun if iteration is None else iteration
         if not isinstance(payload, list | tuple):
             total = torch.from_numpy(np.array(payload))
@@ -51,8 +51,8 @@ class GlooSession:
         self.asked[at] = work, (found, come, shapes, given)
 
     def shapes(self, name: str, payload: Sequence[NDArray[Any]]) -> list[tuple[int, ...]]:
-        """Of what comes from each worker: of ids and gradients this worker's tables, of vectors
-        those of the worker that sends them.
+        """The shapes of arrays from each worker: for ids and gradients this worker's tables,
+        for vectors those of the sender.
         """
         n, *_, last = payload[0].shape
         own = self.owned[self.links.rank]

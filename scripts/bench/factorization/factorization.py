@@ -46,7 +46,7 @@ Vectors = dict[str, Any]
 
 
 def tuskml(settings: Settings, rank: int) -> Run:
-    """train_model with the epochs' number, first step and penalty given."""
+    """A run of train_model with a fixed number of epochs, first step and penalty."""
     con = tusk.connect(ratings.synthetic(settings), settings)
     options = json.dumps(OPTIONS | {"rank": rank})
     call = f"train_model('matrix_factorization', rating, [u, i], '{options}')"
@@ -100,7 +100,9 @@ def peer(train: Callable[[Ratings, int], Vectors], epochs: int, settings: Settin
 
 
 def numba_sgd(settings: Settings, rank: int, epochs: int, linear: bool) -> Run:
-    """Rows shuffled once, float32, factors one after the other: what a person would write."""
+    """A run with rows shuffled once, float32, factors one after the other: what a person would
+    write.
+    """
     from plain_sgd import epoch
 
     def train(rows: Ratings, n: int) -> Vectors:
@@ -124,7 +126,7 @@ def numba_sgd(settings: Settings, rank: int, epochs: int, linear: bool) -> Run:
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Without what a library writes to standard output."""
+    """Discards a library's writes to standard output."""
     before, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     try:
@@ -136,7 +138,9 @@ def silent() -> Iterator[None]:
 
 
 def libmf(settings: Settings, rank: int, epochs: int) -> Run:
-    """Its vectors are taken as they are, without biases: its own `predict` gives other numbers."""
+    """A run of libmf, whose vectors are used without biases: its own `predict` gives other
+    numbers.
+    """
     with silent():
         from libmf import mf
 
@@ -192,7 +196,7 @@ def cmfrec(settings: Settings, rank: int, epochs: int) -> Run:
 
 
 def implicit(settings: Settings, rank: int, epochs: int) -> Run:
-    """Its own objective, for the time of an epoch."""
+    """A run of implicit, with its own objective, for the time of an epoch."""
     from implicit.als import AlternatingLeastSquares
     from scipy.sparse import csr_matrix
 
@@ -235,7 +239,7 @@ def of_rank(rank: int, name: str, target: float, epochs: dict[str, int]) -> Benc
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The first of the issue's two ranks."""
+    """The first of two ranks."""
     epochs = {LIBMF: 10, CMFREC: 5, IMPLICIT: 5, NUMBA: 9, NUMBA_LINEAR: 5}
     return of_rank(RANK, "factorization", TARGET, epochs)
 

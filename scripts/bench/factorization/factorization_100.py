@@ -1,4 +1,4 @@
-"""The same as `factorization` at rank 100."""
+"""The benchmark `factorization` at rank 100."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from factorization import CMFREC, IMPLICIT, LIBMF, NUMBA, NUMBA_LINEAR, TARGET, 
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The second of the issue's two ranks."""
+    """The second of two ranks."""
     epochs = {LIBMF: 8, CMFREC: 6, IMPLICIT: 5, NUMBA: 9, NUMBA_LINEAR: 5}
     return of_rank(100, "factorization_100", TARGET, epochs)
 

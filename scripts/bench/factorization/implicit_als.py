@@ -1,4 +1,5 @@
-"""Implicit feedback: iterations of alternating least squares beside implicit's, from equal starts.
+"""Implicit feedback: iterations of alternating least squares compared with implicit's, from equal
+starts.
 
 Both solve for the same objective with the same steps of conjugate gradient, in float32 on two
 threads, implicit with its native solver and one thread of BLAS as it asks for. Runs alternate; the
@@ -47,7 +48,9 @@ def plays(n_users: int, n_items: int, n: int) -> tuple[NDArray[Any], NDArray[Any
 
 
 def objective(user: NDArray[Any], item: NDArray[Any], r: Floats, x: Floats, y: Floats) -> float:
-    """Of all pairs (Hu, Koren, Volinsky 2008), over twice the sum of the confidences."""
+    """The objective over all pairs (Hu, Koren, Volinsky 2008), over twice the sum of the
+    confidences.
+    """
     x, y = x.astype(float), y.astype(float)
     m, c = np.einsum("nk,nk->n", x[user], y[item]), 1 + ALPHA * r
     total = np.vdot(x.T @ x, y.T @ y) + (c * (1 - m) ** 2 - m * m).sum()
@@ -112,7 +115,7 @@ def starting(user: NDArray[Any], item: NDArray[Any], r: Floats, rank: int) -> Fl
 
 
 def compare(shape: tuple[int, int, int, int], runs: int, iterations: int) -> None:
-    """One line of the table."""
+    """Prints one line of the table."""
     *sizes, rank = shape
     user, item, r = plays(*sizes)
     n_users, n_items = int(user.max()) + 1, int(item.max()) + 1
@@ -145,14 +148,14 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--iterations", type=int, default=5)
     parser.add_argument("--scale", type=float, default=1.0)
-    given = parser.parse_args()
+    args = parser.parse_args()
     print(
         "| plays | rank | tuskml in SQL, s | training alone, s | implicit, s | x | x alone ",
         end="",
     )
     print("| objective of tuskml | of implicit |\n|---|---|---|---|---|---|---|---|---|")
     for n_users, n_items, n, rank in SHAPES:
-        compare((n_users, n_items, int(n * given.scale), rank), given.runs, given.iterations)
+        compare((n_users, n_items, int(n * args.scale), rank), args.runs, args.iterations)
 
 
 if __name__ == "__main__":

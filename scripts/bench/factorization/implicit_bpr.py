@@ -1,4 +1,4 @@
-"""Bayesian personalised ranking beside implicit's: seconds, and the area under the curve.
+"""Bayesian personalised ranking compared with implicit's: seconds, and the area under the curve.
 
 Equal epochs, step, penalty and rank, two threads. A tenth of the pairs is held out; the area is
 computed by NumPy for a sample of users, of the held-out items against those without feedback.
@@ -71,7 +71,7 @@ def tusk(con: Any, epochs: int) -> tuple[float, Floats]:
 
 
 def peer(rows: Any, epochs: int) -> tuple[float, Floats]:
-    """The same of implicit, which draws no items that a user has either."""
+    """Trains by implicit, which draws no items of the user's own either."""
     model = BayesianPersonalizedRanking(
         factors=RANK,
         learning_rate=STEP,
@@ -93,7 +93,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=30)
-    given = parser.parse_args()
+    args = parser.parse_args()
     train, held = likes()
     user, item = np.nonzero(train)
     rows = scipy.sparse.csr_matrix(train.astype(np.float32))
@@ -102,12 +102,12 @@ def main() -> None:
     con.register("given", {"u": user.astype(float), "i": item.astype(float)})
     con.execute("CREATE TABLE plays AS SELECT * FROM given")
     ours, theirs = [], []
-    for _ in range(given.runs):
-        seconds, mine = tusk(con, given.epochs)
-        other, its = peer(rows, given.epochs)
+    for _ in range(args.runs):
+        seconds, mine = tusk(con, args.epochs)
+        other, its = peer(rows, args.epochs)
         ours.append(seconds), theirs.append(other)
     popular = np.tile(train.sum(axis=0), (USERS_JUDGED, 1)).astype(float)
-    print(f"{len(user):,} pairs, rank {RANK}, {given.epochs} epochs\n")
+    print(f"{len(user):,} pairs, rank {RANK}, {args.epochs} epochs\n")
     print("| contender | median s | AUC of held-out items |\n|---|---|---|")
     print(f"| tuskml in SQL | {median(ours):.3f} | {area(train, held, mine):.4f} |")
     print(f"| implicit | {median(theirs):.3f} | {area(train, held, its):.4f} |")

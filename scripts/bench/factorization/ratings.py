@@ -1,8 +1,8 @@
-"""Ratings of MovieLens' shape, made once with a fixed seed and kept as a DuckDB file.
+"""Ratings of MovieLens' shape, made once with a fixed seed and stored as a DuckDB file.
 
-6,040 users and 3,706 films, a million pairs, each once; how often a user rates and a film is rated
-falls by Zipf's law, ids in no order of it. Ratings are whole numbers from 1 to 5, rounded from a
-model of rank 10 with biases and normal noise of 0.75.
+6,040 users and 3,706 films, a million pairs, each once; the ratings of a user and of a film fall
+by Zipf's law, independent of ids. Ratings are whole numbers from 1 to 5, rounded from a model of
+rank 10 with biases and normal noise of 0.75.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Features by name: packing them, scoring with many models, and beside scikit-learn's pipeline.
+"""Features by name: packing them, scoring with many models, and compared with scikit-learn's
+pipeline.
 
 python scripts/bench/run.py named --part pack --rows 2000000
 python scripts/bench/run.py named --part memory --rows 2000000
@@ -94,7 +95,7 @@ def row_of(numbers: int, categories: int) -> str:
 
 
 def refused(con: duckdb.DuckDBPyConnection, sql: str) -> None:
-    """Runs what is to fail behind the packing."""
+    """Runs a statement that fails after packing."""
     try:
         con.execute(sql).fetchall()
     except duckdb.Error as error:
@@ -104,20 +105,20 @@ def refused(con: duckdb.DuckDBPyConnection, sql: str) -> None:
     raise AssertionError("the options were not refused")
 
 
-def pack(given: argparse.Namespace) -> None:
-    """Packing by name beside lists."""
-    con = tuskml.connect(threads=given.threads)
-    made_rows(con, given.rows, given.models)
+def pack(args: argparse.Namespace) -> None:
+    """Times packing by name and as lists."""
+    con = tuskml.connect(threads=args.threads)
+    made_rows(con, args.rows, args.models)
     numbers = [f"x{j}" for j in range(NUMBERS)] + [f"z{j}" for j in range(CATEGORIES)]
     features = {"list": f"[{', '.join(numbers)}]", "by name": row_of(NUMBERS, CATEGORIES)}
     runs = {
         f"{name}{how}": lambda x=x, by=by: refused(
             con, f"SELECT train_model('linear', y, {x}, '{WRONG}') FROM t {by}"
         )
-        for how, by in (("", ""), (f", {given.models} groups", "GROUP BY g"))
+        for how, by in (("", ""), (f", {args.models} groups", "GROUP BY g"))
         for name, x in features.items()
     }
-    found = medians(runs, given.repeat)
+    found = medians(runs, args.repeat)
     names = list(found)
     for place in (0, 2):
         one, other = names[place : place + 2]
@@ -131,28 +132,28 @@ def resident(field: str) -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
 
 
-def taken_by(given: argparse.Namespace, features: str, by: str, to: Any) -> None:
-    """Sends what packing takes at its peak beyond the table, in MiB."""
-    con = tuskml.connect(threads=given.threads)
+def taken_by(args: argparse.Namespace, features: str, by: str, to: Any) -> None:
+    """Sends the peak memory of packing beyond the table, in MiB."""
+    con = tuskml.connect(threads=args.threads)
     con.execute("SET enable_progress_bar = false")
-    made_rows(con, given.rows, given.models)
+    made_rows(con, args.rows, args.models)
     call = f"SELECT train_model('linear', y, {features}, '{WRONG}') FROM"
-    refused(con, f"{call} (FROM t LIMIT 2000) {by}")  # which imports what a training needs
+    refused(con, f"{call} (FROM t LIMIT 2000) {by}")  # imports the modules of a training
     Path("/proc/self/clear_refs").write_text("5")
     before = resident("VmRSS")
     refused(con, f"{call} t {by}")
     to.send(resident("VmHWM") - before)
 
 
-def memory(given: argparse.Namespace) -> None:
-    """Memory by name beside lists."""
+def memory(args: argparse.Namespace) -> None:
+    """Measures memory by name and as lists."""
     numbers = [f"x{j}" for j in range(NUMBERS)] + [f"z{j}" for j in range(CATEGORIES)]
     spawn = multiprocessing.get_context("spawn")
     for by in ("", "GROUP BY g"):
         found = []
         for features in (f"[{', '.join(numbers)}]", row_of(NUMBERS, CATEGORIES)):
             here, there = spawn.Pipe()
-            process = spawn.Process(target=taken_by, args=(given, features, by, there))
+            process = spawn.Process(target=taken_by, args=(args, features, by, there))
             process.start()
             found.append(here.recv())
             process.join()
@@ -160,10 +161,10 @@ def memory(given: argparse.Namespace) -> None:
         print(f"ratio {found[1] / found[0]:.2f}, asked: at most 1.3")
 
 
-def predict(given: argparse.Namespace) -> None:
+def predict(args: argparse.Namespace) -> None:
     """Scoring rows by name, each by the model of its group."""
-    con = tuskml.connect(threads=given.threads)
-    made_rows(con, given.rows, given.models)
+    con = tuskml.connect(threads=args.threads)
+    made_rows(con, args.rows, args.models)
     row = row_of(5, 5)
     con.execute(
         f"CREATE TABLE m AS SELECT g, train_model('logistic', y, {row}, '{FEW_STEPS}') AS model "
@@ -182,9 +183,9 @@ def predict(given: argparse.Namespace) -> None:
             "length(c3) + length(c4)) FROM t JOIN m USING (g) WHERE m.model.n_rows > 0"
         ).fetchall(),
     }
-    for name, taken in medians(runs, given.repeat).items():
-        each = given.rows / taken.used / 1e6
-        print(f"{name}: {taken}, {given.rows / taken.wall / 1e6:.2f}M rows/s")
+    for name, taken in medians(runs, args.repeat).items():
+        each = args.rows / taken.used / 1e6
+        print(f"{name}: {taken}, {args.rows / taken.wall / 1e6:.2f}M rows/s")
         print(f"    {each:.2f}M rows per second of a processor; asked: 5M rows/s of two threads")
 
 
@@ -220,10 +221,10 @@ def pipeline(frame: Any, max_iter: int = 1000) -> tuple[Any, Any]:
     return coded, make_pipeline(coded, fit)
 
 
-def beside_sklearn(given: argparse.Namespace) -> None:
-    """One model of all flights."""
+def beside_sklearn(args: argparse.Namespace) -> None:
+    """Trains one model of all flights, and scikit-learn's pipeline."""
     frame = flights()
-    con = tuskml.connect(threads=given.threads)
+    con = tuskml.connect(threads=args.threads)
     con.register("frame", frame)
     con.execute("CREATE TABLE flights AS FROM frame")
     coded, whole = pipeline(frame)
@@ -236,7 +237,7 @@ def beside_sklearn(given: argparse.Namespace) -> None:
         "scikit-learn": lambda: whole.fit(frame, frame.late),
         "scikit-learn, codes": lambda: whole[-1].fit(ready, frame.late),
     }
-    found = medians(runs, given.repeat)
+    found = medians(runs, args.repeat)
     whole.fit(frame, frame.late)
     p = np.clip(whole.predict_proba(frame)[:, 1], 1e-15, 1 - 1e-15)
     peer = float(-np.mean(np.where(frame.late == 1, np.log(p), np.log1p(-p))))
@@ -251,11 +252,11 @@ def beside_sklearn(given: argparse.Namespace) -> None:
     )
 
 
-def groups(given: argparse.Namespace) -> None:
-    """Many models of 5 categories, beside a loop of which a twentieth is timed."""
+def groups(args: argparse.Namespace) -> None:
+    """Trains many models of 5 categories, and a twentieth of a loop."""
     frame = flights()
-    frame["g"] = np.random.default_rng(0).integers(0, given.models, len(frame))
-    con = tuskml.connect(threads=given.threads)
+    frame["g"] = np.random.default_rng(0).integers(0, args.models, len(frame))
+    con = tuskml.connect(threads=args.threads)
     con.register("frame", frame)
     con.execute("CREATE TABLE flights AS FROM frame")
     names = [name for name in frame.columns if name not in ("late", "g")]
@@ -263,7 +264,7 @@ def groups(given: argparse.Namespace) -> None:
     options = f'{{"l2": {L2}, "categories": ["month", "weekday"]}}'
     call = f"train_model('logistic', late, {row}, '{options}')"
     sql = f"SELECT g, {call} AS model FROM flights GROUP BY g"
-    few = max(1, given.models // 20)
+    few = max(1, args.models // 20)
 
     def loop() -> None:
         for _, part in frame[frame.g < few].groupby("g"):
@@ -274,13 +275,13 @@ def groups(given: argparse.Namespace) -> None:
         "loop": loop,
     }
     cold = medians(runs, 1)
-    found = medians(runs, given.repeat)
+    found = medians(runs, args.repeat)
     ours, one = found["tuskml"], found["loop"]
-    print(f"tuskml: {ours} for {given.models} models, {cold['tuskml']} the first time")
+    print(f"tuskml: {ours} for {args.models} models, {cold['tuskml']} the first time")
     print(f"pandas loop: {one} for {few} models, {cold['loop']} the first time, with imports")
-    rest = given.models / few - 1
+    rest = args.models / few - 1
     first = Taken(cold["loop"].wall + rest * one.wall, cold["loop"].used + rest * one.used)
-    print(f"ratio {one.over(ours, few / given.models)}, asked: 20")
+    print(f"ratio {one.over(ours, few / args.models)}, asked: 20")
     print(f"ratio of both from a cold start {first.over(cold['tuskml'])}")
 
 
@@ -294,7 +295,7 @@ PARTS = {
 
 
 def main() -> None:
-    """Prints what each part found, and the load."""
+    """Prints the results of each part, and the load."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -303,11 +304,11 @@ def main() -> None:
     parser.add_argument("--models", type=int, default=100)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=3)
-    given = parser.parse_args()
+    args = parser.parse_args()
     for name, part in PARTS.items():
-        if given.part in (name, "all"):
+        if args.part in (name, "all"):
             print(f"{name}, load {os.getloadavg()[0]:.1f}")
-            part(given)
+            part(args)
 
 
 if __name__ == "__main__":

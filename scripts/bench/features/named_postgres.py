@@ -1,4 +1,4 @@
-"""Features by name in PostgreSQL, beside the same statements in DuckDB.
+"""Features by name in PostgreSQL, compared with the same statements in DuckDB.
 
 python scripts/bench/run.py named_postgres --rows 200000 --models 1000
 
@@ -43,7 +43,7 @@ FEW_STEPS = '{"l2": 0.1, "max_iter": 3}'
 
 
 def row(database: str, names: list[str], table: str = "t") -> tuple[str, str]:
-    """Features by name of these columns, and what follows FROM for it."""
+    """Features by name of these columns, and the FROM clause for them."""
     if database == "duck":
         return "{" + ", ".join(f"'{name}': {table}.{name}" for name in names) + "}", ""
     listed = ", ".join(f"{table}.{name}" for name in names)
@@ -51,7 +51,7 @@ def row(database: str, names: list[str], table: str = "t") -> tuple[str, str]:
 
 
 def row_by_subquery(names: list[str]) -> str:
-    """The same in PostgreSQL as an expression."""
+    """The row in PostgreSQL as an expression."""
     return f"(SELECT r FROM (SELECT {', '.join(f't.{name}' for name in names)}) AS r)"
 
 
@@ -70,20 +70,20 @@ def copied(duck: duckdb.DuckDBPyConnection, post: Any, table: str) -> None:
     post.execute(f"VACUUM ANALYZE {table}")
 
 
-def prepared(duck: duckdb.DuckDBPyConnection, given: argparse.Namespace) -> None:
+def prepared(duck: duckdb.DuckDBPyConnection, args: argparse.Namespace) -> None:
     """The tables `flights` and `t`."""
     frame = named.flights()
     duck.register("frame", frame)
     duck.execute(
-        f"CREATE TABLE flights AS SELECT *, (random() * {given.models - 1})::INT AS g FROM frame"
+        f"CREATE TABLE flights AS SELECT *, (random() * {args.models - 1})::INT AS g FROM frame"
     )
     duck.execute("SELECT setseed(0.5)")
     numbers = ", ".join(f"random() * 100 AS x{j}" for j in range(5))
     texts = ", ".join(f"'level ' || (random() * 49)::INT AS c{j}" for j in range(5))
     duck.execute(
-        f"CREATE TABLE t AS SELECT (random() * {given.models - 1})::INT AS g, "
+        f"CREATE TABLE t AS SELECT (random() * {args.models - 1})::INT AS g, "
         f"(random() > 0.5)::INT AS y, 'class ' || (random() * 2)::INT AS k, "
-        f"{numbers}, {texts} FROM range({given.rows})"
+        f"{numbers}, {texts} FROM range({args.rows})"
     )
 
 
@@ -93,7 +93,7 @@ def made(table: str, sql: str) -> list[str]:
 
 
 def statements(database: str, names: list[str]) -> dict[str, list[str]]:
-    """What is timed, by its name: the last statement; those before it make its tables."""
+    """The timed statements by name: the last one; those before it make its tables."""
     flight, of_flight = row(database, names, "flights")
     late = f"train_model('logistic', late, {flight}, '{FLIGHTS}')"
     mixed = [f"x{j}" for j in range(5)] + [f"c{j}" for j in range(5)]
@@ -156,13 +156,13 @@ def runs_of(
 
 
 def middle(runs: list[named.Taken]) -> named.Taken:
-    """The medians."""
+    """The medians of the runs' seconds."""
     walls, used = [one.wall for one in runs], [one.used for one in runs]
     return named.Taken(statistics.median(walls), statistics.median(used))
 
 
 def show_own(taken: dict[str, tuple[named.Taken, named.Taken]]) -> None:
-    """What predictions take beside the same statements without them."""
+    """Prints the time of predictions minus that of the same statements without them."""
     for name, (post, duck) in taken.items():
         alone = taken.get(name.replace("predict", "rows alone"))
         if name.startswith("predict") and alone is not None:
@@ -173,11 +173,11 @@ def show_own(taken: dict[str, tuple[named.Taken, named.Taken]]) -> None:
             )
 
 
-def compare(given: argparse.Namespace, settings: Settings) -> None:
+def compare(args: argparse.Namespace, settings: Settings) -> None:
     """Prints a line for each statement."""
     session = server.Session(settings)
-    duck = tuskml.connect(threads=given.threads)
-    prepared(duck, given)
+    duck = tuskml.connect(threads=args.threads)
+    prepared(duck, args)
     for table in ("flights", "t"):
         copied(duck, session.connection, table)
     names = [name for (name, *_) in duck.execute("DESCRIBE flights").fetchall()]
@@ -189,10 +189,10 @@ def compare(given: argparse.Namespace, settings: Settings) -> None:
     }
     found = {}
     for name in both["duck"]:
-        if given.only not in name:
+        if args.only not in name:
             continue
         taken: dict[str, list[named.Taken]] = {"duck": [], "post": []}
-        for _ in range(given.repeat):
+        for _ in range(args.repeat):
             for database, runs in taken.items():
                 named.settle()
                 runs.append(both[database][name]())
@@ -216,12 +216,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--only", default="")
-    given = parser.parse_args()
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(data_dir=Path(folder), threads=given.threads)
+        settings = Settings(data_dir=Path(folder), threads=args.threads)
         with server.serve(settings) as notes:
             print(*notes, sep="\n")
-            compare(given, settings)
+            compare(args, settings)
 
 
 if __name__ == "__main__":

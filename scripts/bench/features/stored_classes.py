@@ -1,4 +1,4 @@
-"""A stored model of many classes: KV beside KV-VP, at full size.
+"""A stored model of many classes: KV compared with KV-VP, at full size.
 
     stored_classes.py [--rows 20000] [--ids 1000000] [--classes 20] [--entries 40] [--epochs 1]
                       [--cache 16MB] [--methods KV-VP,KV] [--store DIR]
@@ -22,17 +22,17 @@ import stored_runs
 import tuskml
 
 LAYOUTS: dict[str, dict[str, Any]] = {"KV-VP": {}, "KV": {"partition": 0}}
-"""Options of each: what is chosen for such rows, and a key a feature."""
+"""Options of each layout: the default for such rows, and a key a feature."""
 
 
 def main() -> None:
     """The command line."""
-    given = parser().parse_args()
+    args = parser().parse_args()
     print(machine.sentence(machine.facts()))
-    table = made(given.rows, given.ids, given.classes, given.entries)
-    for method in given.methods:
-        with stored_runs.stores(given.store) as root:
-            print(f"  {method}: {trained(table, method, root, given)}", flush=True)
+    table = made(args.rows, args.ids, args.classes, args.entries)
+    for method in args.methods:
+        with stored_runs.stores(args.store) as root:
+            print(f"  {method}: {trained(table, method, root, args)}", flush=True)
 
 
 def made(rows: int, ids: int, classes: int, entries: int) -> pa.Table:
@@ -44,10 +44,10 @@ def made(rows: int, ids: int, classes: int, entries: int) -> pa.Table:
     return pa.table({"y": label, "ids": pa.array(lists), "vals": pa.array(ones)})
 
 
-def trained(table: pa.Table, method: str, root: Path, given: argparse.Namespace) -> str:
+def trained(table: pa.Table, method: str, root: Path, args: argparse.Namespace) -> str:
     """Seconds of the training and of its phases, requests, bytes and the objective."""
     options = {"store": "classes", "algorithm": "mgd", "epsilon": 0, "step": 0.1, "l2": 1e-6}
-    options |= {"max_iter": given.epochs, "cache": given.cache, "threads": 2} | LAYOUTS[method]
+    options |= {"max_iter": args.epochs, "cache": args.cache, "threads": 2} | LAYOUTS[method]
     with tuskml.connect(threads=2, store_root=root) as con:
         con.register("given", table)
         con.execute("CREATE TABLE t AS SELECT y::INTEGER::VARCHAR AS y, ids, vals FROM given")

@@ -1,4 +1,4 @@
-"""Factorization machines: seconds to a log-loss on rows held out, beside libFM and xLearn.
+"""Factorization machines: seconds to a log-loss on rows held out, compared with libFM and xLearn.
 
 python scripts/bench/run.py factorization_machines --rows 500000 --libfm PATH/bin/libFM \\
     --xlearn PATH/xlearn_train
@@ -47,7 +47,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Found:
-    """One training: the seconds that it took, and the log-loss of the rows held out."""
+    """One training: its seconds, and the log-loss of the rows held out."""
 
     contender: str
     rate: float
@@ -57,7 +57,7 @@ class Found:
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=500_000)
     parser.add_argument("--libfm", type=Path, help="libFM's program, built from its source")
@@ -72,25 +72,25 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     """Prints a line of JSON per training."""
-    given = arguments()
-    ids, labels, _ = clicks(given.rows, 0)
+    args = arguments()
+    ids, labels, _ = clicks(args.rows, 0)
     held_ids, held, least = clicks(HELD_OUT, 1)
     rows = Rows(ids, labels, held_ids, held)
-    print(json.dumps({"rows": given.rows, "share": labels.mean(), "least": least}), flush=True)
-    rates = json.loads(given.rates) if given.rates else RATES
-    for contender in given.contenders.split(","):
+    print(json.dumps({"rows": args.rows, "share": labels.mean(), "least": least}), flush=True)
+    rates = json.loads(args.rates) if args.rates else RATES
+    for contender in args.contenders.split(","):
         for rate in rates[contender]:
-            for found in CONTENDERS[contender](rows, rate, given):
+            for found in CONTENDERS[contender](rows, rate, args):
                 print(json.dumps(asdict(found)), flush=True)
 
 
-def by_tuskml(rows: Rows, rate: float, given: argparse.Namespace) -> Iterator[Found]:
-    """By SQL in DuckDB, from a table of lists."""
+def by_tuskml(rows: Rows, rate: float, args: argparse.Namespace) -> Iterator[Found]:
+    """Yields trainings by SQL in DuckDB, from a table of lists."""
     connection = tuskml.connect()
     keep(connection, "rows", rows.ids, rows.labels)
     keep(connection, "held", rows.held_ids, rows.held)
-    for threads, share in product((1, 2), given.shares):
-        for epochs in range(1, given.epochs + 1):
+    for threads, share in product((1, 2), args.shares):
+        for epochs in range(1, args.epochs + 1):
             options = {
                 "objective": "logistic",
                 "rank": RANK,
@@ -98,7 +98,7 @@ def by_tuskml(rows: Rows, rate: float, given: argparse.Namespace) -> Iterator[Fo
                 "learning_rate": rate,
                 "threads": threads,
             }
-            some = f"(FROM rows LIMIT {round(share * given.rows)})"
+            some = f"(FROM rows LIMIT {round(share * args.rows)})"
             train = f"SELECT train_model('fm', y, x, '{json.dumps(options)}') AS m FROM {some}"
             began = time.perf_counter()
             connection.execute(f"CREATE OR REPLACE TABLE model AS {train}")
@@ -122,16 +122,17 @@ def keep(connection: Any, name: str, ids: Ids, labels: Labels) -> None:
     connection.unregister("given")
 
 
-def by_libfm(rows: Rows, rate: float, given: argparse.Namespace) -> Iterator[Found]:
-    """By libFM's program, whose log has the seconds of each iteration; run anew for each number of
-    epochs, since it writes the probabilities of the last one."""
+def by_libfm(rows: Rows, rate: float, args: argparse.Namespace) -> Iterator[Found]:
+    """Yields trainings by libFM's program, whose log has the seconds of each iteration; one
+    for each number of epochs, since it writes the probabilities of the last one.
+    """
     with tempfile.TemporaryDirectory() as folder:
         train, test, log, out = (Path(folder) / name for name in ("train", "test", "log", "out"))
         write_libsvm(train, rows.ids, rows.labels)
         write_libsvm(test, rows.held_ids, rows.held)
-        for epochs in range(1, given.epochs + 1):
+        for epochs in range(1, args.epochs + 1):
             command = [
-                given.libfm,
+                args.libfm,
                 "-task",
                 "c",
                 "-method",
@@ -162,19 +163,21 @@ def by_libfm(rows: Rows, rate: float, given: argparse.Namespace) -> Iterator[Fou
 
 
 def log_loss(labels: Labels, p: Any) -> float:
-    """Of probabilities (n,)."""
+    """The log-loss of probabilities (n,)."""
     p = np.clip(p, 1e-12, 1 - 1e-12)
     return float(-np.where(labels, np.log(p), np.log1p(-p)).mean())
 
 
-def by_xlearn(rows: Rows, rate: float, given: argparse.Namespace) -> Iterator[Found]:
-    """By xLearn's program, whose table has the loss and the seconds of each epoch."""
+def by_xlearn(rows: Rows, rate: float, args: argparse.Namespace) -> Iterator[Found]:
+    """Yields trainings by xLearn's program, whose table has the loss and the seconds of each
+    epoch.
+    """
     with tempfile.TemporaryDirectory() as folder:
         train, test, model = (Path(folder) / name for name in ("train", "test", "model"))
         write_libsvm(train, rows.ids, rows.labels)
         write_libsvm(test, rows.held_ids, rows.held)
         command = [
-            given.xlearn,
+            args.xlearn,
             train,
             "-s",
             "1",
@@ -187,7 +190,7 @@ def by_xlearn(rows: Rows, rate: float, given: argparse.Namespace) -> Iterator[Fo
             "-b",
             "0.00002",
             "-e",
-            str(given.epochs),
+            str(args.epochs),
             "-nthread",
             "2",
             "--dis-es",

@@ -1,4 +1,4 @@
-"""Counts with an exposure, beside statsmodels, scikit-learn and glum, in one run.
+"""Counts with an exposure, compared with statsmodels, scikit-learn and glum, in one run.
 
 python scripts/bench/run.py exposure --rows 2000000 --repeat 3
 
@@ -48,7 +48,7 @@ def in_tuskml(con: duckdb.DuckDBPyConnection, threads: int) -> Floats:
 
 
 def in_statsmodels(x: Floats, y: Floats, exposure: Floats) -> Floats:
-    """The same by GLM."""
+    """Coefficients by GLM."""
     import statsmodels.api as sm
 
     whole = sm.add_constant(x)
@@ -57,7 +57,7 @@ def in_statsmodels(x: Floats, y: Floats, exposure: Floats) -> Floats:
 
 
 def in_sklearn(x: Floats, y: Floats, exposure: Floats) -> Floats:
-    """The same by PoissonRegressor, of rates."""
+    """Coefficients by PoissonRegressor, of rates."""
     from sklearn.linear_model import PoissonRegressor
 
     model = PoissonRegressor(alpha=0, tol=1e-6, max_iter=1000)
@@ -66,7 +66,7 @@ def in_sklearn(x: Floats, y: Floats, exposure: Floats) -> Floats:
 
 
 def in_glum(x: Floats, y: Floats, exposure: Floats) -> Floats:
-    """The same by glum."""
+    """Coefficients by glum."""
     from glum import GeneralizedLinearRegressor
 
     model = GeneralizedLinearRegressor(family="poisson", alpha=0)
@@ -75,7 +75,7 @@ def in_glum(x: Floats, y: Floats, exposure: Floats) -> Floats:
 
 
 def timed(call: Call) -> tuple[Floats, tuple[float, float]]:
-    """What a call found, and its seconds of the wall clock and of processors."""
+    """The result of a call, and its seconds of the wall clock and of processors."""
     settle()
     began, used = time.perf_counter(), time.process_time()
     found = call()
@@ -90,27 +90,27 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--without", default="", help="peers that are left out")
-    given = parser.parse_args()
-    x, y, exposure = rows_of(given.rows, given.features)
-    con: Any = tuskml.connect(threads=given.threads)
+    args = parser.parse_args()
+    x, y, exposure = rows_of(args.rows, args.features)
+    con: Any = tuskml.connect(threads=args.threads)
     con.register(
-        "made", {f"c{j}": x[:, j] for j in range(given.features)} | {"y": y, "e": exposure}
+        "made", {f"c{j}": x[:, j] for j in range(args.features)} | {"y": y, "e": exposure}
     )
-    listed = ", ".join(f"c{j}" for j in range(given.features))
+    listed = ", ".join(f"c{j}" for j in range(args.features))
     con.execute(f"CREATE TABLE t AS SELECT [{listed}] AS x, y, e FROM made")
-    calls: dict[str, Call] = {"tuskml": lambda: in_tuskml(con, given.threads)}
+    calls: dict[str, Call] = {"tuskml": lambda: in_tuskml(con, args.threads)}
     peers = {"statsmodels": in_statsmodels, "sklearn": in_sklearn, "glum": in_glum}
     for name, peer in peers.items():
-        if importlib.util.find_spec(name) and name not in given.without:
+        if importlib.util.find_spec(name) and name not in args.without:
             calls[name] = lambda peer=peer: peer(x, y, exposure)
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
     found: dict[str, Floats] = {}
-    for _ in range(given.repeat):
+    for _ in range(args.repeat):
         for name, call in calls.items():
             found[name], seconds = timed(call)
             times[name].append(seconds)
     load = " ".join(f"{one:.1f}" for one in os.getloadavg())
-    print(f"{given.rows} x {given.features}, {given.threads} threads, load {load}")
+    print(f"{args.rows} x {args.features}, {args.threads} threads, load {load}")
     middle = {
         name: [statistics.median(one[i] for one in all_) for i in (0, 1)]
         for name, all_ in times.items()

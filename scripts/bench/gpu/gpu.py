@@ -46,9 +46,9 @@ from tuskml.learners.linear.tasks import LINEAR  # noqa: E402
 Lines = Iterable[dict[str, Any]]
 ROWS = 20_000_000
 QUICK = 0.02
-"""Of the data."""
+"""Share of the data with --quick."""
 SECONDS = 450.0
-"""For all; about a hundred more may pass before the part that runs then has ended."""
+"""Seconds for all; the part that runs then may take about a hundred more."""
 GRACE = 120.0
 PARTS = 5
 """Pieces in which rows go to the GPU where they are said not to fit."""
@@ -86,7 +86,7 @@ def trained(problem: Problem, algorithm: str, deadline: float | None = None) -> 
 
 
 def cpu_rows(rows: Any, threads: int) -> tuple[Pass, Any]:
-    """The same rows for the CPU's kernels, and the memory."""
+    """The rows for the CPU's kernels, and their memory."""
     (part,), held, d = rows.on_device.visit(), rows.on_device, rows.n_features
     values, labels = rows.device.to_host(part.values), rows.device.to_host(part.labels)
     groups, memory = packed(values, labels, held.start[:-1], held.n_rows, d)
@@ -94,7 +94,7 @@ def cpu_rows(rows: Any, threads: int) -> tuple[Pass, Any]:
 
 
 def lbfgs(device: Any, n: int, d: int, threads: int, cpu: bool, end: float) -> Lines:
-    """To 1e-6 on rows that are there, and the copy that brings them."""
+    """Trains to 1e-6 on rows on the device, and times their copy."""
     rows = logistic_rows(device, np.array([n // 4 * 4]), d)
     name = f"lbfgs to 1e-6, n={n:,}, d={d}"
     problem = problem_of(rows, 1e-4)
@@ -159,12 +159,12 @@ def on_cpu(problem: Problem, algorithm: str, end: float) -> tuple[Any, float, di
 
 
 def relative(ours: Any, theirs: Any) -> float:
-    """How far arrays are apart, by the largest item."""
+    """The difference of arrays relative to the largest item."""
     return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
 
 
 def optimum(ours: Any, theirs: Any) -> float:
-    """How far objectives are apart where both ended, relative, of the group that is worst."""
+    """The relative difference of objectives where both ended, of the worst group."""
     return float((np.abs(ours.objective - theirs.objective) / theirs.objective).max())
 
 
@@ -198,7 +198,7 @@ def many_groups(device: Any, groups: int, threads: int, cpu: bool, end: float) -
 
 
 class Report:
-    """The figures so far, written after each line: what follows may end the program."""
+    """The figures so far, written after each line: a later one may end the program."""
 
     def __init__(
         self, device: Any, scale: float, threads: int, file: Path | None, allowed: float = SECONDS
@@ -219,7 +219,7 @@ class Report:
         print(f"{device.name}; {machine()}, {threads} threads; {when}; scale {scale:g}")
 
     def add(self, part: str, body: Callable[[], Lines]) -> None:
-        """Runs a part; what it raises is printed, and the next one runs."""
+        """Runs a part; prints its exception, and the next one runs."""
         began = time.monotonic()
         try:
             if began >= self.end:
@@ -243,7 +243,7 @@ class Report:
         self.write()
 
     def write(self) -> None:
-        """The file as a whole, in the place of the last one."""
+        """Replaces the file."""
         if self.file:
             new = self.file.with_name(self.file.name + ".new")
             new.write_text(json.dumps(self.found, indent=1) + "\n")
@@ -276,16 +276,16 @@ def asked(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=0, help="of the CPU, 0: all")
     parser.add_argument("--sql-rows", type=int, help="through SQL, 0: none")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for all parts")
-    given = parser.parse_args(arguments)
-    if given.scale is None:
-        given.scale = QUICK if given.quick else 1.0
-    if given.sql_rows is None:
-        given.sql_rows = int(ROWS * given.scale)
-    return given
+    args = parser.parse_args(arguments)
+    if args.scale is None:
+        args.scale = QUICK if args.quick else 1.0
+    if args.sql_rows is None:
+        args.sql_rows = int(ROWS * args.scale)
+    return args
 
 
 def main(arguments: list[str] | None = None, device: Any = None) -> dict[str, Any]:
-    """Prints the figures; device: what runs the kernels, the GPU unless given."""
+    """Prints the figures; device: the device of the kernels, by default the GPU."""
     given = asked(arguments)
     if device is None:
         if cuda.availability() is not None:

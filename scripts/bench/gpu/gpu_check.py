@@ -1,8 +1,8 @@
-"""All that a machine with a GPU says of tuskml: `make gpu-check`, in eight minutes at most.
+"""All checks and figures on a machine with a GPU: `make gpu-check`, in eight minutes at most.
 
-It needs Python with NumPy, SciPy, CuPy, pytest and hypothesis, and a C++ compiler for the CPU's
-kernels where they are not built; nothing is installed. First the tests marked gpu, which compare
-with the CPU and with closed forms, then the figures (`gpu.py`). Arguments go to `gpu.py`. The exit
+It needs Python with NumPy, SciPy, CuPy, pytest and hypothesis, and a C++ compiler if the CPU's
+kernels are not built; it installs nothing. First it runs the tests marked gpu, which compare with
+the CPU and with closed forms, then the figures (`gpu.py`). Arguments go to `gpu.py`. The exit
 status is that of the tests, or 1 if a part of the figures failed.
 """
 

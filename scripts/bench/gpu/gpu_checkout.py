@@ -72,7 +72,7 @@ def built() -> str | None:
 
 
 def kernels_suffix() -> str:
-    """Of the best build that this processor runs."""
+    """The suffix of the best build that this processor runs."""
     from tuskml.kernels.instruction_sets import instruction_sets
 
     return instruction_sets()[0]
@@ -93,16 +93,16 @@ GROUPS = (
     ("memory.max", "memory.current"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
 )
-"""Files of a control group, of its second and first version: its limit, and what of it is used."""
+"""Files of a control group, of its second and first version: its limit and its use."""
 
 
 def available_bytes() -> int:
-    """Of memory, without swapping, and within the control group's limit."""
+    """Available bytes of memory, without swapping, and within the control group's limit."""
     return min(free_bytes(), *limits())
 
 
 def limits() -> list[int]:
-    """What the control group leaves, where it limits memory."""
+    """The remaining bytes in control groups that limit memory."""
     found = []
     for most, used in GROUPS:
         try:
@@ -114,7 +114,7 @@ def limits() -> list[int]:
 
 
 def free_bytes() -> int:
-    """Of the machine's memory."""
+    """Free bytes of the machine's memory."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) << 10

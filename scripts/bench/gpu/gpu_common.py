@@ -1,4 +1,4 @@
-"""What the parts of `gpu.py` share: time, random data, rows for the CPU's kernels, a line."""
+"""Shared by the parts of `gpu.py`: time, random data, rows for the CPU's kernels, a line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def seconds(device: Any, body: Callable[[], object], repeats: int = REPEATS) -> 
 
 
 def kernel_seconds(device: Any, body: Callable[[], object], repeats: int = REPEATS) -> float:
-    """The same by the device's own clock, without what the host takes to launch and to wait."""
+    """Seconds by the device's own clock, without the host's time to launch and to wait."""
     if getattr(device, "cupy", None) is None or not hasattr(device.cupy.cuda, "get_elapsed_time"):
         return seconds(device, body, repeats)
     event, elapsed = device.cupy.cuda.Event, device.cupy.cuda.get_elapsed_time
@@ -47,7 +47,7 @@ def kernel_seconds(device: Any, body: Callable[[], object], repeats: int = REPEA
 
 
 def uniforms(xp: Any, n: int, seed: int) -> Any:
-    """float64 (n,) from 0 to 1, where the arrays are, by a hash of each place."""
+    """float64 (n,) from 0 to 1, on the arrays' device, by a hash of each index."""
     places = xp.arange(n, dtype=np.uint64) + np.uint64((seed + 1) << 40)
     return ((scrambled(places) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
@@ -64,7 +64,7 @@ def normals(xp: Any, shape: tuple[int, ...], seed: int) -> Any:
 
 
 def packed(values: Any, labels: Any, first: Any, n_rows: Any, dim: int) -> tuple[Any, Any]:
-    """Dense float32 rows as the packers leave them: groups (passes.GROUP), and their memory.
+    """Dense float32 rows in the packers' layout: groups (passes.GROUP), and their memory.
 
     Group g is rows first[g] to first[g] + n_rows[g] - 1.
     """
@@ -85,12 +85,12 @@ def packed(values: Any, labels: Any, first: Any, n_rows: Any, dim: int) -> tuple
 
 
 WRONG = 1e-6
-"""Relative, from which on a result is no rounding."""
+"""Relative error that exceeds rounding."""
 
 
 def line(work: str, asked: str, reached: float | None, **more: Any) -> dict[str, Any]:
-    """One figure; reached None: it could not be measured here; off: what was computed, relative to
-    the truth. Raises ArithmeticError where that is wrong.
+    """One figure; reached None: it could not be measured here; off: relative error of the
+    computation. Raises ArithmeticError if that is too large.
     """
     off = more.get("off")
     if off is not None and not off <= more.get("allowed", WRONG):

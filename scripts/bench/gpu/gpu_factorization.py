@@ -1,4 +1,6 @@
-"""Matrix factorization on a GPU beside the CPU's: ratings of MovieLens 20M's shape, rank 100."""
+"""Matrix factorization on a GPU compared with the CPU's: ratings of MovieLens 20M's shape,
+rank 100.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ USERS, ITEMS, RATINGS = 138_493, 26_744, 20_000_000
 RANK, EPOCHS, STEP, L2 = 100, 20, 0.05, 0.07
 TRUE_RANK, NOISE = 10, 0.75
 PIECES = 5
-"""In which ratings train where they are said not to fit."""
+"""Pieces in which ratings train if they are declared not to fit."""
 HELD_OUT = 20
-"""One of a given number of ratings."""
+"""One of this many ratings is held out."""
 
 
 def ratings(device: Any, n: int, users: int, items: int) -> tuple[Any, Any, Any]:

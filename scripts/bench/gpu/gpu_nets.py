@@ -1,4 +1,4 @@
-"""Many nets at once by arrays of a device, beside the CPU's kernels and PyTorch."""
+"""Many nets at once by arrays of a device, compared with the CPU's kernels and PyTorch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EPOCHS = 3
 REPEATS = 5
 RATE = 0.001
 ROUNDING = 1e-3
-"""Of losses after some epochs in float."""
+"""Rounding of losses after some epochs in float."""
 
 
 def rows_of(groups: int, threads: int) -> tuple[Any, Any, Any]:
@@ -78,7 +78,7 @@ def nets(device: Any, groups: int, threads: int, cpu: bool) -> Iterator[dict[str
 
 
 def timed(body: Callable[[], Any]) -> tuple[Any, float]:
-    """What the last of some runs gives, and their median seconds; a first one warms up."""
+    """The result of the last run, and the median seconds; a first run warms up."""
     body()
     took = []
     for _ in range(REPEATS):
@@ -89,7 +89,7 @@ def timed(body: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def by_torch(x: Any, y: Any) -> Callable[[], Any] | None:
-    """The same nets as products of batches; None without PyTorch and its GPU."""
+    """The nets as products of batches; None without PyTorch and its GPU."""
     try:
         import torch
 

@@ -1,4 +1,6 @@
-"""Gradient passes on a GPU: beside the copy bandwidth, a read of all rows, CuPy and PyTorch."""
+"""Gradient passes on a GPU: compared with the copy bandwidth, a read of all rows, CuPy and
+PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from tuskml.learners.linear.tasks import LINEAR
 WIDTHS = (28, 64, 100, 256, 1000)
 MOST_VALUES = 5_200_000_000
 CHECKED = 1 << 24
-"""Values that are made double at a time, for the truth."""
+"""Values that are converted to double at a time, for the truth."""
 
 
 def logistic_rows(device: Any, sizes: Any, d: int, seed: int = 0) -> Any:
@@ -85,7 +87,9 @@ def truth_of(device: Any, x: Any, y: Any, weights: Any) -> Any:
 def gradient_pass(
     device: Any, n: int, d: int, ceiling: dict[str, float]
 ) -> Iterator[dict[str, Any]]:
-    """One pass: the whole call, its kernel alone, and two products in CuPy and PyTorch."""
+    """Yields figures of one pass: the whole call, its kernel alone, and two products in CuPy
+    and PyTorch.
+    """
     n = min(n, n * MOST_VALUES // (20_000_000 * d)) // 4 * 4
     rows = logistic_rows(device, np.array([n]), d)
     w = np.random.default_rng(1).normal(size=(1, d + 1)) / np.sqrt(d)
@@ -135,7 +139,7 @@ def by_cupy(xp: Any, x: Any, signs: Any, at: Any) -> Any:
 
 
 def by_torch(x: Any, signs: Any, at: Any) -> Callable[[], Any] | None:
-    """The same by PyTorch on the same memory; None where it is not there."""
+    """The pass by PyTorch on the same memory; None without it."""
     try:
         import torch
 

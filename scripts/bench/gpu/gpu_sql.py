@@ -14,7 +14,7 @@ from gpu_common import line, normals
 
 PIECE = 1 << 20
 COPIES = 4
-"""Of the rows that memory should have room for: the table, packed rows, what moves them."""
+"""Copies of the rows that memory should have room for: the table, packed rows, buffers."""
 
 
 def through_sql(device: Any, n: int, d: int, end: float) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""How long a cancelled training keeps the workers of a Ray cluster.
+"""Seconds until a cancelled training frees the workers of a Ray cluster.
 
 Measured: seconds from `tuskml.cancel()`, when the first groups are finished, until the call has
 ended, and until the last process of a worker is gone. The goal is 2 s.
@@ -28,14 +28,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--repeat", type=int, default=5)
-    given = parser.parse_args()
+    args = parser.parse_args()
     import ray
 
     with TemporaryDirectory(prefix="tuskml-") as folder, tuskml.connect() as con:
-        source = groups_cluster.shards(con, given.rows, 280, Path(folder) / "shards").source
+        source = groups_cluster.shards(con, args.rows, 280, Path(folder) / "shards").source
         quiet = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
         ray.init(num_cpus=2, address="local", **quiet)
-        for _ in range(given.repeat):
+        for _ in range(args.repeat):
             ended, gone = cancelled(con, source)
             print(f"the call ends after {ended:.2f} s, the last worker after {gone:.2f} s")
         ray.shutdown()

@@ -1,4 +1,4 @@
-"""What a Ray cluster of this machine costs against its threads: one logistic model per group.
+"""The overhead of a Ray cluster of this machine against its threads: one logistic model per group.
 
 Measured: seconds of tuskml.train on Parquet shards, interleaved, medians. `query` is one query of
 the database, `threads` the units of a cluster in threads of this process, `ray` the same on a
@@ -6,8 +6,8 @@ cluster that runs since `--settle` seconds, `ray, cold` with its start and its e
 returns: Ray's processes end behind it, which is not counted. `peer` is Ray's own way on a cluster
 that runs already: Dataset.groupby(...).map_groups with scikit-learn's LogisticRegression (lbfgs,
 the same objective), or for `--task gbdt` with LightGBM (as many trees, leaves, bins and rows of a
-leaf, on one thread), twice as many partitions as workers. Rows: groups of Zipf sizes.
-The goals are ray, cold <= 1.15 threads + 4 s, and peer >= 5 ray.
+leaf, on one thread), twice as many partitions as workers. Rows: groups of Zipf sizes. The goals
+are ray, cold <= 1.15 threads + 4 s, and peer >= 5 ray.
 
     python scripts/bench/run.py groups_cluster --rows 4000000 --groups 280
     python scripts/bench/run.py groups_cluster --rows 400000 --task gbdt --repeat 1
@@ -59,17 +59,17 @@ def main() -> None:
     parser.add_argument("--settle", type=float, default=0.0, help=settle)
     parser.add_argument("--without-peer", action="store_true", help="leaves Ray Data out")
     parser.add_argument("--folder", type=Path, help="keeps the shards for another run")
-    given = parser.parse_args()
+    args = parser.parse_args()
     with TemporaryDirectory(prefix="tuskml-") as folder, tuskml.connect() as con:
-        place = (given.folder or Path(folder)) / "shards"
-        manifest = read_manifest(place) or shards(con, given.rows, given.groups, place)
-        if given.repeat == 0:
+        place = (args.folder or Path(folder)) / "shards"
+        manifest = read_manifest(place) or shards(con, args.rows, args.groups, place)
+        if args.repeat == 0:
             return
         print(
             f"{manifest.rows:,} rows, {len(manifest.groups)} groups, "
             f"{len(manifest.shards)} shards, {manifest.bytes / 1e6:,.0f} MB"
         )
-        seconds = timed(con, manifest.source, given)
+        seconds = timed(con, manifest.source, args)
     for name, times in seconds.items():
         runs = ", ".join(f"{one:.2f}" for one in times)
         print(f"{name:10} {statistics.median(times):6.2f} s ({runs})")
@@ -139,7 +139,7 @@ def timed(con: object, source: str, asked: argparse.Namespace) -> dict[str, list
 
 
 def map_groups(folder: Path, partitions: int, fitted: Callable[..., pd.DataFrame]) -> None:
-    """One model of the peer per group, by Ray Data."""
+    """Trains one model of the peer per group, by Ray Data."""
     import ray.data
 
     ray.data.DataContext.get_current().enable_progress_bars = False

@@ -25,7 +25,7 @@ OPTIONS = {"l2": 1e-3}
 
 
 def tuskml(task: str, table: str, settings: Settings) -> Run:
-    """One model a group; the quality is the share of the groups that ended with status ok."""
+    """A run of one model a group; the quality is the share of the groups with status ok."""
     con = tusk.connect(data.million(settings), settings)
     call = f"train_model('{task}', {LABELS[task]}, [a, b, c], '{json.dumps(OPTIONS)}')"
 
@@ -50,7 +50,7 @@ def floor(table: str, settings: Settings) -> Run:
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The fifth row of the issue's table."""
+    """The fifth row of the table of figures."""
     row_bytes = settings.rows(1_000_000) * data.GROUP_ROWS * ROW_BYTES
     contenders, wanted = [], []
     for table in TABLES:

@@ -48,7 +48,7 @@ def tuskml(settings: Settings) -> Run:
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The fourth row of the issue's table."""
+    """The fourth row of the table of figures."""
     return Benchmark(
         name="groups_zipf",
         title="1,000 groups of Zipf sizes, 2M x 28 float32, logistic to convergence",

@@ -151,7 +151,7 @@ def _shares(parts: Indices, count: int = 24) -> list[Indices]:
 
 
 def _mapped(settings: Settings) -> tuple[NDArray[np.int32], Floats, Labels]:
-    """The arrays as mapped files beside the data set, so that no process copies them."""
+    """The arrays as mapped files next to the data set, so that no process copies them."""
     folder = settings.data_dir / f"zipf-{settings.scale:g}.arrays"
     names = ("g", "X", "y")
     if not (folder / "y.npy").exists():

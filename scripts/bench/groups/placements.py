@@ -43,7 +43,7 @@ TASKS: dict[str, tuple[str, float, dict[str, Any]]] = {
         {"objective": "logistic", "layers": [16], "max_iter": 2, "batch_size": 64},
     ),
 }
-"""Of each task the option in which configurations differ, its least value, and the others."""
+"""For each task the option in which configurations differ, its least value, and the others."""
 NAMES = ("gtp", "gap", "dp", "sp", "mtp")
 GROUP = {
     "skewed": "(exp(ln({groups} + 1) * u) - 1)::INTEGER",
@@ -76,79 +76,79 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, help="the most iterations of a linear model")
     rate = "MB a second of each worker's link to the shards, with --executor threads"
     parser.add_argument("--rate", type=float, help=rate)
-    given = parser.parse_args()
+    args = parser.parse_args()
     with tuskml.connect() as con:
-        source = given.source or shards(con, given)
-        if given.rate:
-            given.link = linked(con, given.rate * 1e6)
+        source = args.source or shards(con, args)
+        if args.rate:
+            args.link = linked(con, args.rate * 1e6)
             source = f"slow://{source}"
-        seconds = timed(con, source, given)
+        seconds = timed(con, source, args)
     for name, times in seconds.items():
         runs = ", ".join(f"{one:.2f}" for one in times)
         print(f"{name:4} {statistics.median(times):6.2f} s ({runs})")
     print(machine.sentence(machine.facts()), "load", os.getloadavg())
 
 
-def shards(con: object, given: argparse.Namespace) -> str:
+def shards(con: object, args: argparse.Namespace) -> str:
     """The rows, split; a folder of an earlier run with the same rows is used again."""
-    what = f"{given.shape}-{given.groups}-{given.rows}-{given.shard_bytes}"
+    what = f"{args.shape}-{args.groups}-{args.rows}-{args.shard_bytes}"
     folder = Path(gettempdir()) / f"tuskml-placements-{what}"
     if not (folder / "manifest.json").exists():
         columns = ", ".join(f"(hash(i, {k}) % 2000) / 1000 - 1 AS x{k}" for k in range(FEATURES))
         query = ROWS.format(
-            rows=given.rows,
-            group=GROUP[given.shape].format(groups=given.groups),
+            rows=args.rows,
+            group=GROUP[args.shape].format(groups=args.groups),
             names=", ".join(f"x{k}" for k in range(FEATURES)),
             columns=columns,
         )
-        tuskml.split(con, source=query, group_by="g", into=folder, shard_bytes=given.shard_bytes)
+        tuskml.split(con, source=query, group_by="g", into=folder, shard_bytes=args.shard_bytes)
     return f"{folder}/*.parquet"
 
 
-def timed(con: object, source: str, given: argparse.Namespace) -> dict[str, list[float]]:
+def timed(con: object, source: str, args: argparse.Namespace) -> dict[str, list[float]]:
     """Seconds of each placement, run by run."""
-    if given.executor == "ray":
+    if args.executor == "ray":
         import ray
 
         ray.init(
-            num_cpus=given.workers,
+            num_cpus=args.workers,
             include_dashboard=False,
             log_to_driver=False,
             logging_level="ERROR",
             address="local",
-            _memory=None if given.memory is None else given.memory * 1e9,
+            _memory=None if args.memory is None else args.memory * 1e9,
         )
     seconds: dict[str, list[float]] = {}
-    for _ in range(given.repeat):
-        for name in given.placements.split(","):
+    for _ in range(args.repeat):
+        for name in args.placements.split(","):
             began = time.perf_counter()
-            for options in calls(given):
+            for options in calls(args):
                 with watched() as seen:  # the last call is shown
-                    train(con, source, given, name, options)
+                    train(con, source, args, name, options)
             seconds.setdefault(name, []).append(time.perf_counter() - began)
-            if given.rate:
-                carried, given.link.carried = given.link.carried, 0
+            if args.rate:
+                carried, args.link.carried = args.link.carried, 0
                 print(f"{name:4} {seconds[name][-1]:6.2f} s: {carried / 1e6:.0f} MB over links")
             if seen.busy:
                 print(f"{name:4} {seconds[name][-1]:6.2f} s: {seen}", flush=True)
-    if given.executor == "ray":
+    if args.executor == "ray":
         ray.shutdown()
     return seconds
 
 
 def train(
-    con: object, source: str, given: argparse.Namespace, name: str, options: dict[str, Any]
+    con: object, source: str, args: argparse.Namespace, name: str, options: dict[str, Any]
 ) -> None:
-    """One call; where groups fail, as for want of memory, it says why."""
+    """Runs one call; prints the reason if groups fail, such as missing memory."""
     try:
         tuskml.train(
             con,
-            given.task,
+            args.task,
             source=source,
             label="y",
             group_by="g",
             features=[f"x{k}" for k in range(FEATURES)],
-            executor=given.executor,
+            executor=args.executor,
             placement=name,
             **options,
         )
@@ -156,13 +156,13 @@ def train(
         print(f"{name:4} failed: {error}", flush=True)
 
 
-def calls(given: argparse.Namespace) -> list[dict[str, Any]]:
+def calls(args: argparse.Namespace) -> list[dict[str, Any]]:
     """The options of each call."""
-    name, least, options = TASKS[given.task]
-    if given.iterations:
-        options = options | {"max_iter": given.iterations}
-    values = [least * 2**number for number in range(given.configurations)]
-    if given.search:
+    name, least, options = TASKS[args.task]
+    if args.iterations:
+        options = options | {"max_iter": args.iterations}
+    values = [least * 2**number for number in range(args.configurations)]
+    if args.search:
         return [options | {name: values, "validation": 0.2}]
     return [options | {name: value} for value in values]
 

@@ -1,4 +1,4 @@
-"""What the workers of a run on Ray do: busy seconds, traffic with the driver, and peak memory."""
+"""Facts on the workers of a run on Ray: busy seconds, traffic with the driver, and peak memory."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ LOOK_SECONDS = 0.1
 
 @dataclass
 class Watched:
-    """Of one run. busy: seconds of each worker; begin, end: of its units, by the monotonic clock;
-    sent, received: bytes from and to the driver; peak: resident bytes of each worker's process."""
+    """The facts of one run. busy: seconds of each worker; begin, end: of its units, by the
+    monotonic clock; sent, received: bytes from and to the driver; peak: resident bytes of each
+    worker's process.
+    """
 
     busy: dict[Any, float] = field(default_factory=dict)
     begin: float = 0.0

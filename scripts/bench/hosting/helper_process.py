@@ -1,4 +1,4 @@
-"""Training in a client of DuckDB: Python inside its process beside a helper process.
+"""Training in a client of DuckDB: Python inside its process compared with a helper process.
 
 python scripts/bench/run.py helper_process --rows 2000000 --repeat 5
 
@@ -67,9 +67,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--cancels", type=int, default=20)
-    given = parser.parse_args()
-    clients = {name: client(mode, given.rows) for name, mode in MODES.items()}
-    counts = {"first": 1, "small": 20, "train": given.repeat, "cancel": given.cancels}
+    args = parser.parse_args()
+    clients = {name: client(mode, args.rows) for name, mode in MODES.items()}
+    counts = {"first": 1, "small": 20, "train": args.repeat, "cancel": args.cancels}
     print("| | inside | helper |\n|---|---|---|")
     for what, count in counts.items():
         found: dict[str, list[float]] = {name: [] for name in clients}
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def client(mode: str, rows: int) -> "subprocess.Popen[str]":
-    """A client that answers on standard output what is asked on standard input."""
+    """A client that reads requests on standard input and writes answers on standard output."""
     command = [sys.executable, "-c", CLIENT, str(extension_path()), str(rows)]
     given = os.environ | {"TUSKML_HELPER": mode, "TUSKML_PYTHON": sys.executable}
     return subprocess.Popen(

@@ -1,4 +1,4 @@
-"""How long a training takes to end after it was cancelled: all kinds of trainings, both databases.
+"""Seconds until a cancelled training ends: all kinds of trainings, both databases.
 
 python scripts/bench/run.py cancels --repeat 4 --results
 
@@ -40,7 +40,9 @@ PROMISE_MS = 200
 TITLE = "The time from a request to cancel to the error at the client"
 DuckDB = duckdb.DuckDBPyConnection
 Case = tuple[str, str, str, Callable[[float], float]]
-"""The database, what is trained, how it is cancelled, and one cancel: its delay to its seconds."""
+"""The database, the training, the way of cancelling, and one cancel: from its delay to its
+seconds.
+"""
 FACTORIZATION = """SELECT train_model('matrix_factorization', sin(i), ARRAY[i %% 900, i %% 700],
     '{"rank": 8, "max_iter": 1000000000, "epsilon": 0%s}') FROM generate_series(1, 200000) AS i"""
 STORED = """SELECT train_model('logistic', y, sparse(ids, vals), '{"store": "ads", "step": 0.1,

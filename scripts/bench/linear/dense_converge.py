@@ -137,7 +137,7 @@ def _gap(X: Floats, y: Labels, model: Model, settings: Settings) -> dict[str, fl
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The second row of the issue's table."""
+    """The second row of the table of figures."""
     fits = {
         NEWTON: (partial(sklearn_fit, "newton-cholesky", 1e-4), "sklearn"),
         LBFGS: (partial(sklearn_fit, "lbfgs", 1e-4), "sklearn"),

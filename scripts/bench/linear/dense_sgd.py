@@ -111,7 +111,7 @@ def _torch_epochs(X, y):  # type: ignore[no-untyped-def]
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The first row of the issue's table."""
+    """The first row of the table of figures."""
     return Benchmark(
         name="dense_sgd",
         title="Logistic regression by SGD, 2M x 28 float32, 10 epochs",

@@ -86,7 +86,7 @@ def _name(system: str, dim: int, threads: int) -> str:
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The third row of the issue's table."""
+    """The third row of the table of figures."""
     contenders, wanted = [], []
     for dim, share in DIMS.items():
         for threads in (1, 2):

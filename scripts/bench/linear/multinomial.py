@@ -1,4 +1,4 @@
-"""Multinomial logistic regression: scikit-learn's lbfgs beside tuskml, in one run.
+"""Multinomial logistic regression: scikit-learn's lbfgs compared with tuskml, in one run.
 
 python scripts/bench/run.py multinomial --rows 1000000 --repeat 5
 
@@ -57,19 +57,19 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=64)
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--repeat", type=int, default=3)
-    given = parser.parse_args()
-    x, y = rows_of(given.rows, given.features, given.classes)
+    args = parser.parse_args()
+    x, y = rows_of(args.rows, args.features, args.classes)
     con = tuskml.connect(threads=2)
     con.register("made", {"y": y, **{f"c{j}": x[:, j] for j in range(x.shape[1])}})
     listed = ", ".join(f"c{j}" for j in range(x.shape[1]))
     con.execute(f"CREATE TABLE t AS SELECT y, [{listed}] AS x FROM made")
     times: dict[str, list[tuple[float, float]]] = {"tuskml": [], "scikit-learn": []}
     found, told = {}, {}
-    for _ in range(given.repeat):
+    for _ in range(args.repeat):
         for name, taken in times.items():
             began, used = time.perf_counter(), time.process_time()
             if name == "tuskml":
-                *weights, told[name] = by_tuskml(con, given.classes)
+                *weights, told[name] = by_tuskml(con, args.classes)
             else:
                 peer = LogisticRegression(C=1 / (L2 * len(y)), tol=1e-6, max_iter=1000).fit(x, y)
                 weights, told[name] = (
@@ -78,7 +78,7 @@ def main() -> None:
                 )
             taken.append((time.perf_counter() - began, time.process_time() - used))
             found[name] = objective(x, y, *weights)
-    print(f"{given.rows:,} x {given.features} x {given.classes}, load {os.getloadavg()[0]:.1f}")
+    print(f"{args.rows:,} x {args.features} x {args.classes}, load {os.getloadavg()[0]:.1f}")
     middle = {n: [statistics.median(t[i] for t in of) for i in (0, 1)] for n, of in times.items()}
     for name, (wall, used) in middle.items():
         print(f"{name:<13} {wall:.2f} s ({used:.2f} s)  {found[name]:.9f}  {told[name]}")

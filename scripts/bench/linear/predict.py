@@ -107,7 +107,7 @@ def numpy_joined(settings: Settings) -> Run:
 
 
 def numpy_with_load(settings: Settings) -> Run:
-    """The same from the DuckDB table, a batch at a time so that no matrix is built."""
+    """A run from the DuckDB table, a batch at a time so that no matrix is built."""
     con = open_plain(data.big(settings), settings)
 
     def run() -> Outcome:
@@ -132,7 +132,7 @@ def _probabilities(X: Floats) -> Floats:
 
 
 def _sigmoid(p: Floats, b: float) -> None:
-    """1 / (1 + exp(-(p + b))) in place."""
+    """Computes 1 / (1 + exp(-(p + b))) in place."""
     p += np.float32(b)
     np.negative(p, out=p)
     np.exp(p, out=p)
@@ -141,7 +141,7 @@ def _sigmoid(p: Floats, b: float) -> None:
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The seventh row of the issue's table."""
+    """The seventh row of the table of figures."""
     return Benchmark(
         name="predict",
         title="predict_proba over 10M rows, d = 28, one model",

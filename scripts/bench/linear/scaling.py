@@ -1,10 +1,10 @@
 """Seconds of stochastic descent by the number of rows and of features, after figure 10 of ML4all.
 
 Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD 2017, 8.4.2: the
-hinge by SGD, by the plans eager-random and lazy-shuffle, beside MLlib. Here beside scikit-learn's
-SGDClassifier, which reads the rows of the same Parquet file first, and beside `auto`. All stop by
-the same tolerance of their own criteria, and the losses that they reach are printed too. Each
-training opens the file anew.
+hinge by SGD, by the plans eager-random and lazy-shuffle, compared with MLlib. Here compared with
+scikit-learn's SGDClassifier, which reads the rows of the same Parquet file first, and with `auto`.
+All stop by the same tolerance of their own criteria, and the losses that they reach are printed
+too. Each training opens the file anew.
 
     python scripts/bench/run.py scaling --most-rows 4000000 --plots docs/images
 """
@@ -95,7 +95,7 @@ def measured(con: Any, path: Path, repeat: int) -> dict[str, tuple[float, float]
 def sweep(
     con: Any, what: str, sizes: list[int], repeat: int
 ) -> dict[str, list[tuple[float, float]]]:
-    """Seconds and losses by name, of files of a given number of rows or features; printed."""
+    """Prints seconds and losses by name, for files of each size in rows or features."""
     every: dict[str, list[tuple[float, float]]] = {name: [] for name in (*PLANS, THEIRS)}
     print(f"| {what} | {' | '.join(every)} |\n|{'---|' * (1 + len(every))}")
     for size in sizes:
@@ -145,7 +145,7 @@ def main() -> None:
     con = tuskml.connect(threads=2)
     with tempfile.TemporaryDirectory() as folder:
         write(path := Path(folder) / "rows.parquet", 4096, NARROW)
-        measured(con, path, 1)  # what is imported once is no part of a training
+        measured(con, path, 1)  # imports are no part of a training
     rows = [args.most_rows // 4**k for k in range(4, -1, -1)]
     features = [args.most_features // 2**k for k in range(4, -1, -1)]
     panels = [

@@ -70,10 +70,10 @@ def generate(folder: Path, gb: float) -> int:
 
 
 def measure(folder: Path, name: str, threads: int) -> dict[str, Any]:
-    """One training in this process."""
+    """Measures one training in this process."""
     source = str(folder / "*.parquet")
     con = tuskml.connect(threads=threads)
-    tuskml.train(  # loads what is loaded once
+    tuskml.train(  # loads lazily loaded modules
         con, "logistic", source="SELECT 1 AS x UNION ALL SELECT 2", label="x > 1", features="x"
     )
     train = in_sql if name.endswith("in SQL") else in_python
@@ -95,12 +95,12 @@ def measure(folder: Path, name: str, threads: int) -> dict[str, Any]:
 
 
 def in_python(con: duckdb.DuckDBPyConnection, source: str, given: dict[str, Any]) -> tuskml.Model:
-    """By tuskml.train."""
+    """Trains by tuskml.train."""
     return tuskml.train(con, "logistic", source=source, label="y", features=FEATURES, **given)
 
 
 def in_sql(con: duckdb.DuckDBPyConnection, source: str, given: dict[str, Any]) -> tuskml.Model:
-    """By one statement."""
+    """Trains by one statement."""
     features = ", ".join(f"'{name}'" for name in FEATURES)
     text = "''" + source + "''"
     found = con.execute(

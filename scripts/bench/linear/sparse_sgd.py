@@ -43,7 +43,9 @@ def tuskml(settings: Settings) -> Run:
     sql = tusk.train_sql("sparse(ids, vals)", options, "data.sparse")
 
     def run() -> Outcome:
-        """To arrays: a list of a million Python floats takes half as long as the training."""
+        """Converts to arrays: a list of a million Python floats takes half as long as the
+        training.
+        """
         start = time.perf_counter()
         model = con.sql(sql).to_arrow_table().column("m").combine_chunks()
         coef = model.field("coef").flatten().to_numpy()
@@ -81,8 +83,9 @@ def sklearn_csr(settings: Settings) -> Run:
 
 
 def numba_hogwild(settings: Settings) -> Run:
-    """Each thread walks its half of the rows in order (the rows are independent draws; a random
-    order takes twice as long and ends no better) and writes the shared weights without locks.
+    """A run of threads that walk their halves of the rows in order (the rows are independent
+    draws; a random order takes twice as long and ends no better) and write the shared weights
+    without locks.
     """
     offsets, ids, vals, y = csr_arrays(open_plain(data.sparse(settings), settings), "sparse")
     signs = np.where(y > 0, 1, -1).astype(np.float32)
@@ -143,7 +146,7 @@ def _quality(coef: Any, intercept: float, settings: Settings) -> dict[str, float
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The sixth row of the issue's table."""
+    """The sixth row of the table of figures."""
     return Benchmark(
         name="sparse_sgd",
         title="Sparse logistic regression, 200k x 1M, ~100 non-zeros a row, 5 epochs",

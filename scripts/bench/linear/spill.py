@@ -38,7 +38,7 @@ def row_bytes(settings: Settings) -> int:
 
 
 def training(limited: bool, settings: Settings) -> Run:
-    """One training; the quality tells what was spilled and what was left."""
+    """A run of one training; the quality reports the bytes spilled and left."""
     folder = Path(tempfile.mkdtemp(prefix="spill-", dir=settings.data_dir))
     con = tusk.connect(data.big(settings), settings, **_config(limited, folder, settings))
 

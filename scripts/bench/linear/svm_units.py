@@ -1,4 +1,5 @@
-"""Linear SVMs on features in their own units: scikit-learn's LinearSVC beside tuskml, in one run.
+"""Linear SVMs on features in their own units: scikit-learn's LinearSVC compared with tuskml, in
+one run.
 
 python scripts/bench/run.py svm_units --repeat 5
 
@@ -44,13 +45,13 @@ def fits(name: str, scaled: bool) -> list[Fit]:
 
 
 def breast_cancer() -> Iterator[Fit]:
-    """One fit."""
+    """Yields one fit."""
     x, y = load_breast_cancer(return_X_y=True)
     yield x, y.astype(float)
 
 
 def wine() -> Iterator[Fit]:
-    """Three classes, each against the rest, in five folds."""
+    """Yields three classes, each against the rest, in five folds."""
     x, y = load_wine(return_X_y=True)
     for kept, _ in KFold(5, shuffle=True, random_state=0).split(x):
         for one in range(3):
@@ -129,7 +130,7 @@ def measure(name: str, scaled: bool, repeat: int) -> None:
 
 
 def main() -> None:
-    """All tasks."""
+    """Runs all tasks."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeat", type=int, default=5)
     arguments = parser.parse_args()

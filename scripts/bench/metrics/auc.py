@@ -1,4 +1,4 @@
-"""auc(label, score) beside scikit-learn's roc_auc_score, in one group and in many.
+"""auc(label, score) compared with scikit-learn's roc_auc_score, in one group and in many.
 
 python scripts/bench/run.py auc --rows 10000000 --groups 1000 --repeat 3
 
@@ -37,9 +37,9 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=1000)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
-    given = parser.parse_args()
-    frame = frame_of(given.rows, given.groups)
-    con = tuskml.connect(threads=given.threads)
+    args = parser.parse_args()
+    frame = frame_of(args.rows, args.groups)
+    con = tuskml.connect(threads=args.threads)
     con.register("frame", frame)
     con.execute("CREATE TABLE t AS FROM frame")
     found: dict[str, dict[Any, float]] = {}
@@ -59,8 +59,8 @@ def main() -> None:
             {g: roc_auc_score(part.y, part.s) for g, part in frame.groupby("g")},
         ),
     }
-    taken = medians(runs, given.repeat)
-    print(f"{given.rows} rows, {given.threads} threads, load {os.getloadavg()[0]:.1f}")
+    taken = medians(runs, args.repeat)
+    print(f"{args.rows} rows, {args.threads} threads, load {os.getloadavg()[0]:.1f}")
     for name in ("one", "groups"):
         peer = f"{name}, scikit-learn"
         apart = max(abs(found[name][g] - auc) for g, auc in found[peer].items())

@@ -1,4 +1,4 @@
-"""Nets with large tables of embedded categories beside PyTorch, in one run.
+"""Nets with large tables of embedded categories compared with PyTorch, in one run.
 
 python scripts/bench/run.py embedded --rows 500000 --torch PYTHON
 
@@ -32,7 +32,7 @@ import tuskml
 
 LENGTH, BATCH, LAYERS, RATE, HELD_OUT = 16, 1024, (64, 32), 0.001, 200_000
 MOST_LEVELS = 100_000
-"""Of a category in tuskml; rarer ids of the two largest ones share a vector."""
+"""Levels of a category in tuskml; rarer ids of the two largest ones share a vector."""
 PEER = """
 import sys, time, json, numpy, torch
 folder, epochs, batch, length, ids, rate, sparse = sys.argv[1:8]
@@ -72,7 +72,7 @@ for epoch in range(epochs):
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=500_000)
     parser.add_argument("--torch", type=Path, help="a Python that has PyTorch")
@@ -83,25 +83,25 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     """Prints a line of JSON per training."""
-    given = arguments()
-    rows, held = clicks(given.rows, 0), clicks(HELD_OUT, 1)
-    print(json.dumps({"rows": given.rows, "least": held[2]}), flush=True)
-    for found in by_tuskml(rows[:2], held[:2], given):
+    args = arguments()
+    rows, held = clicks(args.rows, 0), clicks(HELD_OUT, 1)
+    print(json.dumps({"rows": args.rows, "least": held[2]}), flush=True)
+    for found in by_tuskml(rows[:2], held[:2], args):
         print(json.dumps(found), flush=True)
-    if given.torch:
-        for found in by_torch(rows[:2], held[:2], given):
+    if args.torch:
+        for found in by_torch(rows[:2], held[:2], args):
             print(json.dumps(found), flush=True)
 
 
 def by_tuskml(
-    rows: tuple[Ids, Labels], held: tuple[Ids, Labels], given: argparse.Namespace
+    rows: tuple[Ids, Labels], held: tuple[Ids, Labels], args: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
     """Whole statements of ever more epochs."""
     con = tuskml.connect()
     keep(con, "rows", *rows)
     keep(con, "held", *held)
     before = train(con, 1)  # the first statement loads code
-    for epochs in range(1, given.epochs + 1):
+    for epochs in range(1, args.epochs + 1):
         seconds = train(con, epochs)
         ((loss,),) = con.execute(
             "SELECT log_loss(y, predict_proba((SELECT m FROM model), x)) FROM held"
@@ -135,7 +135,7 @@ def keep(con: Any, name: str, ids: Ids, labels: Labels) -> None:
 
 
 def by_torch(
-    rows: tuple[Ids, Labels], held: tuple[Ids, Labels], given: argparse.Namespace
+    rows: tuple[Ids, Labels], held: tuple[Ids, Labels], args: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
     """Seconds and log-loss of each epoch, with sparse and with dense steps."""
     with tempfile.TemporaryDirectory() as folder:
@@ -143,9 +143,9 @@ def by_torch(
             np.save(Path(folder) / f"{name}.npy", array.astype(np.int64))
         for name, labels in (("y", rows[1]), ("held_y", held[1])):
             np.save(Path(folder) / f"{name}.npy", labels.astype(np.float32))
-        for sparse, epochs in ((1, given.epochs), (0, given.dense_epochs)):
+        for sparse, epochs in ((1, args.epochs), (0, args.dense_epochs)):
             numbers = [folder, epochs, BATCH, LENGTH, IDS, RATE, sparse, json.dumps(LAYERS)]
-            command = [str(given.torch), "-c", PEER, *map(str, numbers)]
+            command = [str(args.torch), "-c", PEER, *map(str, numbers)]
             done = subprocess.run(command, check=True, capture_output=True, text=True)
             for line in done.stdout.splitlines():
                 yield {"torch": "sparse" if sparse else "dense"} | json.loads(line)

@@ -1,4 +1,4 @@
-"""Neural nets beside a loop of PyTorch, in one run.
+"""Neural nets compared with a loop of PyTorch, in one run.
 
 python scripts/bench/run.py mlp --groups 1000 --rows 2000000 --repeat 3 [--part many | one]
 
@@ -101,13 +101,14 @@ began, used = time.perf_counter(), time.process_time()
 found = train(epochs)
 print((time.perf_counter() - began) / groups, (time.process_time() - used) / groups, found)
 """
-"""All groups at once, which has to have as many rows in each."""
+"""A program that trains all groups at once, which must have equally many rows."""
 
 
 @contextmanager
 def rows_of(con: duckdb.DuckDBPyConnection, rows: int, groups: int, shown: int) -> Iterator[str]:
-    """A table of rows in groups, two classes that depend on products and waves of features, and a
-    folder with the rows of the first `shown` groups as PyTorch gets them."""
+    """A table of rows in groups, two classes that depend on products and waves of features,
+    and a folder with the rows of the first `shown` groups for PyTorch.
+    """
     random = np.random.default_rng(1)
     x = random.normal(size=(rows, INPUTS)).astype(np.float32)
     y = x[:, 0] * x[:, 1] + np.sin(2 * x[:, 2]) + x[:, 3] > 0
@@ -126,7 +127,7 @@ def rows_of(con: duckdb.DuckDBPyConnection, rows: int, groups: int, shown: int) 
 
 
 def timed(call: Callable[[], Any], repeat: int) -> tuple[float, float, Any]:
-    """The median seconds of a call, and of the processors, and what the last call returned."""
+    """The median seconds of a call, and of the processors, and the result of the last call."""
     found, walls, used = None, [], []
     for _ in range(repeat):
         wall, own = time.perf_counter(), time.process_time()
@@ -137,11 +138,11 @@ def timed(call: Callable[[], Any], repeat: int) -> tuple[float, float, Any]:
 
 
 def peer(
-    given: argparse.Namespace, folder: str, *numbers: int, script: str = PEER
+    args: argparse.Namespace, folder: str, *numbers: int, script: str = PEER
 ) -> tuple[float, float, float] | None:
     """Seconds of the wall clock and of processors, and the last epoch's loss, of a training by
     PyTorch; None where it is missing."""
-    command = [given.torch, "-c", script, folder, *map(str, numbers)]
+    command = [args.torch, "-c", script, folder, *map(str, numbers)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         print(f"  no PyTorch: {done.stderr.strip().splitlines()[-1]}")
@@ -150,35 +151,35 @@ def peer(
     return wall, used, loss
 
 
-def options_of(given: argparse.Namespace, **more: object) -> str:
+def options_of(args: argparse.Namespace, **more: object) -> str:
     """Options as JSON."""
-    return json.dumps({"objective": "logistic", "threads": given.threads} | more)
+    return json.dumps({"objective": "logistic", "threads": args.threads} | more)
 
 
-def many_nets(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
+def many_nets(args: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
     """A net per group."""
-    shown = max(given.peer_groups, given.vmap_groups)
-    with rows_of(con, given.groups * GROUP_ROWS, given.groups, shown) as folder:
-        options = options_of(given, layers=[32], max_iter=20)
+    shown = max(args.peer_groups, args.vmap_groups)
+    with rows_of(con, args.groups * GROUP_ROWS, args.groups, shown) as folder:
+        options = options_of(args, layers=[32], max_iter=20)
         models = f"SELECT g, train_model('mlp', y, x, '{options}') AS m FROM t GROUP BY g"
         sql = f"SELECT g, m.history[-1] FROM ({models}) ORDER BY g"
-        wall, used, found = timed(lambda: con.execute(sql).fetchall(), given.repeat)
-        print(f"{given.groups} nets 28-32-1 of {GROUP_ROWS} rows, 20 epochs of batches of 32")
-        print(f"  tuskml   {wall:.2f} s with {given.threads} threads, processors {used:.2f} s")
+        wall, used, found = timed(lambda: con.execute(sql).fetchall(), args.repeat)
+        print(f"{args.groups} nets 28-32-1 of {GROUP_ROWS} rows, 20 epochs of batches of 32")
+        print(f"  tuskml   {wall:.2f} s with {args.threads} threads, processors {used:.2f} s")
         peers = (
-            (PEER, given.peer_groups, 1, (GROUP_ROWS, 20, 32, 1, given.peer_groups, 32)),
+            (PEER, args.peer_groups, 1, (GROUP_ROWS, 20, 32, 1, args.peer_groups, 32)),
             (
                 AT_ONCE,
-                given.vmap_groups,
-                given.threads,
-                (given.vmap_groups, GROUP_ROWS, 20, 32, given.threads),
+                args.vmap_groups,
+                args.threads,
+                (args.vmap_groups, GROUP_ROWS, 20, 32, args.threads),
             ),
         )
         for script, groups, threads, numbers in peers:
-            told = peer(given, folder, *numbers, script=script)
+            told = peer(args, folder, *numbers, script=script)
             if told is None:
                 continue
-            theirs, busy = told[0] * given.groups, told[1] * given.groups
+            theirs, busy = told[0] * args.groups, told[1] * args.groups
             ours = statistics.fmean(loss for _, loss in found[:groups])
             print(
                 f"  {'PyTorch' if script is PEER else 'vmap':8} {theirs:.1f} s with {threads} "
@@ -188,25 +189,25 @@ def many_nets(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None
             )
 
 
-def one_net(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
+def one_net(args: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
     """A large table."""
-    with rows_of(con, given.rows, 1, 1) as folder:
+    with rows_of(con, args.rows, 1, 1) as folder:
         times = {}
         for epochs in (1, MORE):
-            options = options_of(given, max_iter=epochs, batch_size=256)
+            options = options_of(args, max_iter=epochs, batch_size=256)
             models = f"SELECT train_model('mlp', y, x, '{options}') AS m FROM t"
             sql = f"SELECT m.loss, m.history FROM ({models})"
-            times[epochs] = timed(lambda sql=sql: con.execute(sql).fetchall(), given.repeat)
+            times[epochs] = timed(lambda sql=sql: con.execute(sql).fetchall(), args.repeat)
         losses = [round(loss, 4) for loss in times[MORE][2][0][1]]
         wall, used = ((times[MORE][place] - times[1][place]) / (MORE - 1) for place in (0, 1))
-        print(f"one net 28-64-32-1 of {given.rows:,} rows, batches of 256")
+        print(f"one net 28-64-32-1 of {args.rows:,} rows, batches of 256")
         print(
-            f"  tuskml   {wall:.2f} s an epoch with {given.threads} threads, processors "
+            f"  tuskml   {wall:.2f} s an epoch with {args.threads} threads, processors "
             f"{used:.2f} s; {times[1][0]:.2f} s for one with packing, copying and the final loss; "
             f"losses {losses}"
         )
-        for threads in sorted({1, given.threads}):
-            found = peer(given, folder, given.rows, 1, 256, threads, 1, 64, 32)
+        for threads in sorted({1, args.threads}):
+            found = peer(args, folder, args.rows, 1, 256, threads, 1, 64, 32)
             if found:
                 print(
                     f"  PyTorch  {found[0]:.2f} s an epoch with {threads} threads, processors "
@@ -226,13 +227,13 @@ def main() -> None:
     parser.add_argument("--peer-groups", type=int, default=2)
     parser.add_argument("--vmap-groups", type=int, default=100)
     parser.add_argument("--torch", default=sys.executable, help="a Python with PyTorch")
-    given = parser.parse_args()
+    args = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors")
-    with tuskml.connect(threads=given.threads) as con:
-        if given.part != "one":
-            many_nets(given, con)
-        if given.part != "many":
-            one_net(given, con)
+    with tuskml.connect(threads=args.threads) as con:
+        if args.part != "one":
+            many_nets(args, con)
+        if args.part != "many":
+            one_net(args, con)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""The lasso of many correlated features, one penalty or a path, beside celer, skglm and adelie.
+"""The lasso of many correlated features, one penalty or a path, compared with celer, skglm and
+adelie.
 
 python scripts/bench/run.py lasso --contender tuskml --what path
 PEERS/bin/python scripts/bench/paths/lasso.py --contender celer --what path
@@ -25,7 +26,7 @@ Fit = Callable[[Any, Any, Any], Any]
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     contenders = ["tuskml", "celer", "skglm", "adelie"]
     parser.add_argument("--contender", choices=contenders, default="tuskml")
@@ -43,29 +44,29 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Fits, and prints what it took."""
-    given = arguments()
-    lasso_data.written(given.folder, given.rows, given.features)
-    mapped = given.contender == "tuskml"  # whose packed rows are in memory
-    x, y = lasso_data.read(given.folder, given.rows, given.features, mapped)
+    """Fits, and prints the seconds."""
+    args = arguments()
+    lasso_data.written(args.folder, args.rows, args.features)
+    mapped = args.contender == "tuskml"  # whose packed rows are in memory
+    x, y = lasso_data.read(args.folder, args.rows, args.features, mapped)
     largest = np.abs(x.T @ y).max() / len(y)
-    if given.what == "single":
-        penalties = np.array([given.share * largest])
+    if args.what == "single":
+        penalties = np.array([args.share * largest])
     else:
-        penalties = largest * np.geomspace(1, given.ratio, given.length)
+        penalties = largest * np.geomspace(1, args.ratio, args.length)
     contenders = {"tuskml": ours, "celer": celer, "skglm": skglm, "adelie": adelie}
-    fit: Fit = contenders[given.contender]
-    if given.contender != "tuskml":
-        fit(x[:, :FEW], y, given)(penalties[:3])
-    run = fit(x, y, given)
-    for _ in range(given.repeat):
+    fit: Fit = contenders[args.contender]
+    if args.contender != "tuskml":
+        fit(x[:, :FEW], y, args)(penalties[:3])
+    run = fit(x, y, args)
+    for _ in range(args.repeat):
         began, used = time.perf_counter(), time.process_time()
         coefs = run(penalties)
         seconds, processors = time.perf_counter() - began, time.process_time() - used
         objectives = [objective(x, y, *pair) for pair in zip(coefs, penalties, strict=True)]
         told = {
-            "contender": given.contender,
-            "what": given.what,
+            "contender": args.contender,
+            "what": args.what,
             "seconds": round(seconds, 3),
             "processor_seconds": round(processors, 3),
             "weights": [int((w != 0).sum()) for w in (coefs[0], coefs[-1])],
@@ -81,8 +82,8 @@ def objective(x: Any, y: Any, w: Any, penalty: float) -> float:
     return float(residual @ residual / (2 * len(y)) + penalty * np.abs(w).sum())
 
 
-def ours(x: Any, y: Any, given: argparse.Namespace) -> Callable[[Any], list[Any]]:
-    """The kernels on rows as the packer leaves them."""
+def ours(x: Any, y: Any, args: argparse.Namespace) -> Callable[[Any], list[Any]]:
+    """The kernels on rows in the packer's layout."""
     from tuskml.kernels.passes import GROUP, Pass
     from tuskml.kernels.paths.fitting import SQUARED, Rules, fit
 
@@ -98,9 +99,9 @@ def ours(x: Any, y: Any, given: argparse.Namespace) -> Callable[[Any], list[Any]
 
     def run(penalties: Any) -> list[Any]:
         rules = Rules(
-            SQUARED, len(penalties), 1.0, given.tol, 10**6, penalties=tuple(penalties.tolist())
+            SQUARED, len(penalties), 1.0, args.tol, 10**6, penalties=tuple(penalties.tolist())
         )
-        packed = Pass(group, SQUARED, None, None, False, given.threads)
+        packed = Pass(group, SQUARED, None, None, False, args.threads)
         _, weights = fit(packed, rules, None, 0)
         assert len(memory)
         return [weights[0].dense(k, p) for k in range(len(penalties))]
@@ -108,21 +109,21 @@ def ours(x: Any, y: Any, given: argparse.Namespace) -> Callable[[Any], list[Any]
     return run
 
 
-def celer(x: Any, y: Any, given: argparse.Namespace) -> Callable[[Any], list[Any]]:
+def celer(x: Any, y: Any, args: argparse.Namespace) -> Callable[[Any], list[Any]]:
     """celer's path, which also fits one penalty."""
     import celer as package
 
     def run(penalties: Any) -> list[Any]:
         # its tolerance is of the squares of labels
         found = package.celer_path(
-            x, y, "lasso", alphas=penalties, tol=given.tol / 2, max_iter=100, max_epochs=10**5
+            x, y, "lasso", alphas=penalties, tol=args.tol / 2, max_iter=100, max_epochs=10**5
         )
         return list(found[1].T)
 
     return run
 
 
-def skglm(x: Any, y: Any, given: argparse.Namespace) -> Callable[[Any], list[Any]]:
+def skglm(x: Any, y: Any, args: argparse.Namespace) -> Callable[[Any], list[Any]]:
     """skglm's coordinate descent, each fit from the one before."""
     from skglm.datafits import Quadratic
     from skglm.penalties import L1
@@ -130,7 +131,7 @@ def skglm(x: Any, y: Any, given: argparse.Namespace) -> Callable[[Any], list[Any
 
     def run(penalties: Any) -> list[Any]:
         solver = AndersonCD(
-            tol=given.tol, max_iter=100, max_epochs=10**5, fit_intercept=False, warm_start=True
+            tol=args.tol, max_iter=100, max_epochs=10**5, fit_intercept=False, warm_start=True
         )
         w, product, found = np.zeros(x.shape[1]), np.zeros(len(y)), []
         for penalty in penalties:
@@ -142,19 +143,19 @@ def skglm(x: Any, y: Any, given: argparse.Namespace) -> Callable[[Any], list[Any
     return run
 
 
-def adelie(x: Any, y: Any, given: argparse.Namespace) -> Callable[[Any], list[Any]]:
+def adelie(x: Any, y: Any, args: argparse.Namespace) -> Callable[[Any], list[Any]]:
     """adelie's path, by glmnet's method; its tolerance is of coordinate descent, not of a gap."""
     import adelie as package
 
     def run(penalties: Any) -> list[Any]:
         state = package.grpnet(
-            package.matrix.dense(x, method="naive", n_threads=given.threads),
+            package.matrix.dense(x, method="naive", n_threads=args.threads),
             package.glm.gaussian(y),
             lmda_path=penalties,
             intercept=False,
             early_exit=False,
-            n_threads=given.threads,
-            tol=given.tol,
+            n_threads=args.threads,
+            tol=args.tol,
             progress_bar=False,
         )
         return list(state.betas.toarray())

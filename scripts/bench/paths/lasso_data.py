@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 CORRELATION = 0.6
-"""Of neighbouring features."""
+"""The correlation of neighbouring features."""
 SUPPORT = 200
 """Features that the labels depend on."""
 SIGNAL = 3.0

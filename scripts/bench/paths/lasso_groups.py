@@ -1,4 +1,5 @@
-"""Groups whose lasso has a cross-validated penalty, beside a loop over scikit-learn's LassoCV.
+"""Groups whose lasso has a cross-validated penalty, compared with a loop over scikit-learn's
+LassoCV.
 
 python scripts/bench/run.py lasso_groups --groups 1000
 
@@ -28,19 +29,19 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=20)
     parser.add_argument("--loop", type=int, default=50, help="groups of the loop")
     parser.add_argument("--repeat", type=int, default=3)
-    given = parser.parse_args()
+    args = parser.parse_args()
     random = np.random.default_rng(0)
-    n, d = given.rows, given.features
-    x = random.normal(size=(given.groups, n, d))
+    n, d = args.rows, args.features
+    x = random.normal(size=(args.groups, n, d))
     x[:, :, 1:] += 0.5 * x[:, :, :-1]
-    w = random.normal(size=(given.groups, d)) * (random.random((given.groups, d)) < 0.3)
-    y = np.einsum("gnd,gd->gn", x, w) + 2 * random.normal(size=(given.groups, n))
+    w = random.normal(size=(args.groups, d)) * (random.random((args.groups, d)) < 0.3)
+    y = np.einsum("gnd,gd->gn", x, w) + 2 * random.normal(size=(args.groups, n))
     con = tuskml.connect()
-    frame = pd.DataFrame({"g": np.repeat(np.arange(given.groups), n), "y": y.ravel()})
+    frame = pd.DataFrame({"g": np.repeat(np.arange(args.groups), n), "y": y.ravel()})
     con.register("frame", frame.assign(x=list(x.reshape(-1, d))))
     con.execute("CREATE TABLE t AS SELECT g, y, x::DOUBLE[] AS x FROM frame")
     warnings.simplefilter("ignore")
-    for _ in range(given.repeat):
+    for _ in range(args.repeat):
         began, used = time.perf_counter(), time.process_time()
         models = con.execute(
             "SELECT g, (m).options, (m).status FROM (SELECT g, train_model('lasso', y, x) AS m "
@@ -48,9 +49,9 @@ def main() -> None:
         ).fetchall()
         ours, processors = time.perf_counter() - began, time.process_time() - used
         began = time.perf_counter()
-        chosen = [LassoCV(cv=5, alphas=100).fit(x[g], y[g]).alpha_ for g in range(given.loop)]
-        loop = (time.perf_counter() - began) * given.groups / given.loop
-        own = [json.loads(options)["lambda"] for _, options, _ in models[: given.loop]]
+        chosen = [LassoCV(cv=5, alphas=100).fit(x[g], y[g]).alpha_ for g in range(args.loop)]
+        loop = (time.perf_counter() - began) * args.groups / args.loop
+        own = [json.loads(options)["lambda"] for _, options, _ in models[: args.loop]]
         told = {
             "seconds": round(ours, 3),
             "processor_seconds": round(processors, 3),

@@ -74,7 +74,7 @@ class Stopwatch:
 def one_run(
     con: duckdb.DuckDBPyConnection, data: Data, task: str, options: dict
 ) -> dict[str, Any]:
-    """One training: its model, and the seconds of an iteration on all rows."""
+    """Runs one training: its model, and the seconds of an iteration on all rows."""
     watch = Stopwatch()
     with events.listening(watch):
         model = dict(call(con, "train_model", data, task, options))
@@ -102,9 +102,9 @@ def in_turns(
     epsilon: float,
     first: dict[str, dict[str, Any]],
 ) -> dict[str, dict[str, Any]]:
-    """The runs of median seconds of auto and of the families, the near ones in turns with auto.
+    """The runs of median seconds of auto and of the families, the close ones in turns with auto.
 
-    What a machine does meanwhile then happens to all alike. Families far from the best run once.
+    Other work on the machine then affects all alike. Families far from the best run once.
     """
     best = min(model["seconds"] for model in first.values())
     near = [name for name in first if first[name]["seconds"] <= NEAR * best]
@@ -152,7 +152,7 @@ def seconds_of(cell: str) -> float:
 def one_case(
     con: duckdb.DuckDBPyConnection, data: Data, task: str, epsilon: float
 ) -> dict[str, Any] | None:
-    """One line of the record; None where no plan reached the tolerance."""
+    """One line of the record; None if no plan reached the tolerance."""
     estimated = estimates(call(con, "explain_training", data, task, {"epsilon": epsilon}))
     rule = "lbfgs" if data.l1 or data.features > 512 else "newton"
     possible = [name for name, one in estimated.items() if one is not None]  # the cheapest first
@@ -200,7 +200,7 @@ def peers(con: duckdb.DuckDBPyConnection, data: Data) -> list[dict[str, Any]]:
 
 def main() -> None:
     """The command line."""
-    given = parser().parse_args()
+    args = parser().parse_args()
     facts = machine.facts()
     print(machine.sentence(facts))
     print(f"constants: {constants.of_host().source}")
@@ -208,7 +208,7 @@ def main() -> None:
         f"{'data':16}{'task':9}{'eps':7}{'chosen':9}{'best':9}{'auto ms':>8}{'best ms':>9}"
         f"{'rule ms':>8}{'worst ms':>9}{'est.':>8}{'iter':>6}"
     )
-    cases, beside = measured(given)
+    cases, beside = measured(args)
     figures = summary(cases) | summary_of_peers(beside)
     print()
     for name, value in figures.items():
@@ -218,35 +218,35 @@ def main() -> None:
     record = {
         "machine": facts | {"load_after": after},
         "constants": constants.of_host().source,
-        "scale": given.scale,
+        "scale": args.scale,
         "figures": figures,
         "cases": cases,
         "peers": beside,
     }
-    if given.json:
-        given.json.write_text(json.dumps(record, indent=1) + "\n")
-    if given.plots:
+    if args.json:
+        args.json.write_text(json.dumps(record, indent=1) + "\n")
+    if args.plots:
         from planner_plots import draw  # needs matplotlib
 
-        draw(record, given.plots)
+        draw(record, args.plots)
 
 
-def measured(given: argparse.Namespace) -> tuple[list[Any], list[Any]]:
-    """The cases of all data sets that were asked for, and scikit-learn beside them."""
+def measured(args: argparse.Namespace) -> tuple[list[Any], list[Any]]:
+    """The cases of the chosen data sets, and scikit-learn's results."""
     con = tuskml.connect()
-    con.execute(f"SET threads = {given.threads}")
+    con.execute(f"SET threads = {args.threads}")
     cases, beside = [], []
-    real = [Data("a9a", 32_561, 123, entries=14, l2=1e-5, file=given.a9a)] if given.a9a else []
+    real = [Data("a9a", 32_561, 123, entries=14, l2=1e-5, file=args.a9a)] if args.a9a else []
     for data in (*SETS, *real):
-        if not any(word in data.name for word in given.only.split(",")):
+        if not any(word in data.name for word in args.only.split(",")):
             continue
-        fill(con, data, given.scale)
-        for task, epsilon in itertools.product(given.tasks.split(","), TOLERANCES):
+        fill(con, data, args.scale)
+        for task, epsilon in itertools.product(args.tasks.split(","), TOLERANCES):
             case = one_case(con, data, task, epsilon)
             if case is not None:
                 cases.append(case)
                 print(show(case), flush=True)
-        if not given.no_peers:
+        if not args.no_peers:
             beside += peers(con, data)
     return cases, beside
 

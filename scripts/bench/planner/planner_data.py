@@ -1,4 +1,4 @@
-"""The data sets of `planner.py`: the shapes of well-known ones, made by a seed."""
+"""The data sets of `planner.py`: the shapes of well-known ones, generated from a seed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Data:
-    """A data set: entries is 0 for dense rows; shared: what few factors make of the variance.
+    """A data set: entries is 0 for dense rows; shared: the share of variance due to few factors.
 
-    file: rows in svmlight's format with classes -1 and 1, which are the numbers too; None: made.
+    file: rows in svmlight's format with classes -1 and 1, which are the numbers too; None:
+    generated.
     """
 
     name: str
@@ -108,7 +109,7 @@ def sparse(data: Data, n: int, rng: np.random.Generator) -> tuple[dict[str, Any]
 
 
 def matrix(con: duckdb.DuckDBPyConnection, data: Data, label: str) -> tuple[Any, NDArray[Any]]:
-    """The same rows for others: float32, dense or CSR, and the labels."""
+    """The rows for peers: float32, dense or CSR, and the labels."""
     if not data.entries:
         found = con.sql(f"SELECT x, {label} FROM rows").to_arrow_table()
         flat = np.concatenate([part.flatten().to_numpy() for part in found["x"].chunks])
@@ -127,5 +128,5 @@ def matrix(con: duckdb.DuckDBPyConnection, data: Data, label: str) -> tuple[Any,
 
 
 def labels(column: pa.ChunkedArray) -> NDArray[Any]:
-    """As numbers; classes as 0 and 1."""
+    """Labels as numbers; classes as 0 and 1."""
     return np.asarray(column.to_numpy(), np.float64)

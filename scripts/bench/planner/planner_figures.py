@@ -1,4 +1,4 @@
-"""What the record of `planner.py` comes to."""
+"""The figures of `planner.py`'s record."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ LEAST_OVERHEAD = 0.02
 
 
 def pairs_right(cases: Cases, apart: float = 1.2) -> list[bool]:
-    """Returns whether estimates say which of two families, a given number of times apart or more,
-    takes less.
+    """Returns whether estimates order two families correctly, for those whose times differ by
+    the factor `apart` or more.
     """
     found = []
     for case in cases:
@@ -27,7 +27,7 @@ def pairs_right(cases: Cases, apart: float = 1.2) -> list[bool]:
 
 
 def iterations_off(cases: Cases, names: tuple[str, ...]) -> list[float]:
-    """How many times too many or too few iterations were expected of some families."""
+    """The error factors of the expected iterations of some families."""
     return off(
         [
             (one["told"]["iterations"] + 1) / (one["iterations"] + 1)
@@ -39,7 +39,7 @@ def iterations_off(cases: Cases, names: tuple[str, ...]) -> list[float]:
 
 
 def each_off(cases: Cases) -> list[float]:
-    """The same of an iteration's seconds on all rows."""
+    """The error factors of an iteration's seconds on all rows."""
     return off(
         [
             one["told"]["each"] / one["each"]
@@ -72,17 +72,17 @@ def spread(values: list[float]) -> str:
 
 
 def off(values: list[float]) -> list[float]:
-    """How many times too much or too little."""
+    """Error factors, at least 1."""
     return [max(value, 1 / value) for value in values if value > 0]
 
 
 def count(right: list[bool]) -> str:
-    """How many of how many."""
+    """The number of correct ones and of all."""
     return f"{sum(right)} of {len(right)}" + (f" ({sum(right) / len(right):.0%})" if right else "")
 
 
 def summary(cases: Cases) -> dict[str, str]:
-    """The figures that issue and page ask for."""
+    """The figures for the page, and the targets."""
     best = sum(case["chosen"] == case["best"] for case in cases)
     close = sum((case["chosen_seconds"] or 9e9) <= 1.1 * case["best_seconds"] for case in cases)
     long = [case for case in cases if case["best_seconds"] >= LEAST_OVERHEAD]
@@ -112,7 +112,7 @@ def summary(cases: Cases) -> dict[str, str]:
 
 
 def summary_of_peers(lines: Cases) -> dict[str, str]:
-    """How often auto was faster than scikit-learn to its loss, and by how much."""
+    """The share of cases in which auto was faster than scikit-learn to its loss, and the ratio."""
     known = [line for line in lines if line["peer_seconds"] is not None and line["reached"]]
     if not lines:
         return {}

@@ -1,4 +1,4 @@
-"""scikit-learn's default estimators beside `auto`, to the loss that they reach.
+"""scikit-learn's default estimators compared with `auto`, to the loss that they reach.
 
 LinearRegression or Ridge, LogisticRegression and LinearSVC (of the hinge, which is the svm's loss)
 with the same penalty, on the same rows as float32 in memory. tuskml's time is that of the whole
@@ -18,11 +18,11 @@ from planner_data import Data
 MOST_SECONDS = 20.0
 TOLERANCES = (*(m * 10.0**-k for k in range(1, 8) for m in (1, 0.3)), 1e-8)
 SAME = 1e-6
-"""Of the objective, by which tuskml's may be higher."""
+"""The tolerated rise of tuskml's objective, relative."""
 
 
 def estimator(task: str, data: Data, n: int) -> Any:
-    """With the same objective, and what scikit-learn's defaults are else."""
+    """An estimator with the same objective, and scikit-learn's defaults otherwise."""
     from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
     from sklearn.svm import LinearSVC
 
@@ -91,7 +91,7 @@ def peer(task: str, data: Data, x: Any, y: NDArray[Any]) -> tuple[float, float, 
 
 
 def compare(con: Any, data: Data, task: str, call: Any, x: Any, y: NDArray[Any]) -> Any:
-    """One line of the record; None where scikit-learn has no such estimator."""
+    """One line of the record; None if scikit-learn has no such estimator."""
     if not possible(task, data):
         return None
     theirs = peer(task, data, x, y)

@@ -29,7 +29,7 @@ COLOURS = {
 
 
 def draw(record: dict[str, Any], folder: Path, name: str = "planner") -> None:
-    """All pictures of a record, whose files' names begin with a name."""
+    """Draws all pictures of a record, with `name` as the prefix of files."""
     folder.mkdir(parents=True, exist_ok=True)
     cases = record["cases"]
     against(cases, "iterations", folder / f"{name}_iterations.png")
@@ -53,7 +53,7 @@ def points(cases: list[dict[str, Any]], what: str, name: str) -> tuple[list[floa
 
 
 def against(cases: list[dict[str, Any]], what: str, path: Path) -> None:
-    """Estimates over what was seen, by family, both on logarithmic axes."""
+    """Draws estimates over actual values, by family, both on logarithmic axes."""
     figure, axes = plt.subplots(figsize=(6, 5.4))
     every: list[float] = []
     for name, colour in COLOURS.items():

@@ -37,14 +37,16 @@ ORDER = (
     *("newton", "lbfgs", "newton_cg", "dcd", "bgd"),
     *("svrg", "mgd", "sgd"),
 )
-"""In which plans are run: the likeliest first. Those without locks need several threads."""
+"""The order in which plans run: the likeliest first. Those without locks need several threads."""
 HALVES = ("fitted", "held", "fresh", "blind", "unseen", "sealed", "last", "once", "again", "third")
 FIRST_LIMIT, LEAST_LIMIT, TIMES = 8.0, 0.4, 5.0
 """Seconds of the first plan, of any, and how many times the best one's."""
 
 
 def alone() -> None:
-    """This process on one processor, whose constants are measured in processor seconds."""
+    """Restricts this process to one processor, whose constants are measured in processor
+    seconds.
+    """
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     os.environ.setdefault("XDG_CACHE_HOME", str(Path(tempfile.gettempdir()) / "planner_truth"))
 
@@ -66,7 +68,7 @@ def calibrate() -> None:
 
 
 class _ProcessorTime:
-    """`time`, but what a machine does meanwhile is not counted."""
+    """A replacement of `time` that does not count other work on the machine."""
 
     perf_counter = staticmethod(time.process_time)
     process_time = staticmethod(time.process_time)
@@ -105,7 +107,7 @@ def truth_of(case: Any) -> dict[str, dict[str, Any]]:
 
 
 def warm() -> None:
-    """What is imported and allocated once takes no part in the first case."""
+    """Imports and allocates in advance, so that the first case does not include it."""
     from truth_data import made_dense
 
     made = Set("warm", lambda: made_dense(1, 2000, 5, 1.0, "factors"), 1e-3)
@@ -117,29 +119,29 @@ def key_of(case: Any) -> str:
     return f"{case.name} {case.task} {case.epsilon:g}"
 
 
-def measured(given: argparse.Namespace, sets: list[Set]) -> list[dict[str, Any]]:
+def measured(args: argparse.Namespace, sets: list[Set]) -> list[dict[str, Any]]:
     """The judged cases of some sets; the truth's file is filled as it goes."""
     from truth_runs import planned
 
-    known = json.loads(given.truth.read_text()) if given.truth.exists() else {}
+    known = json.loads(args.truth.read_text()) if args.truth.exists() else {}
     judged = []
     warm()
-    ends = time.monotonic() + given.seconds
+    ends = time.monotonic() + args.seconds
     for one in sets:
         if time.monotonic() > ends:
             print(f"  {one.name} and the sets after it are left out")
             break
-        if not any(word in one.name for word in given.only.split(",")):
+        if not any(word in one.name for word in args.only.split(",")):
             continue
-        for case in cases_of(one, given.tasks.split(",")):
+        for case in cases_of(one, args.tasks.split(",")):
             key = key_of(case)
-            if given.planning:
+            if args.planning:
                 judged.append({"data": one.name, "key": key} | planned(case, ""))
                 continue
             if key not in known:
                 known[key] = truth_of(case)
-                given.truth.write_text(json.dumps(known, indent=1) + "\n")
-            if given.no_judge:
+                args.truth.write_text(json.dumps(known, indent=1) + "\n")
+            if args.no_judge:
                 continue
             if any(plan["converged"] for plan in known[key].values()):
                 about = {"data": one.name, "task": case.task, "epsilon": case.epsilon}
@@ -150,7 +152,7 @@ def measured(given: argparse.Namespace, sets: list[Set]) -> list[dict[str, Any]]
 
 
 def planning_alone(cases: list[dict[str, Any]]) -> dict[str, str]:
-    """How much of a training its planning takes."""
+    """The share of planning in the time of a training."""
     took = [(case["planning"], case["auto"]["seconds"], case["key"]) for case in cases]
     over = [one for one in took if one[0] > max(0.002, 0.05 * one[1])]
     shares = [mine / whole for mine, whole, _ in took if whole >= 0.04]
@@ -167,30 +169,30 @@ def planning_alone(cases: list[dict[str, Any]]) -> dict[str, str]:
 
 def main() -> None:
     """The command line."""
-    given = parser().parse_args()
+    args = parser().parse_args()
     alone()
     calibrate()
     facts = machine.facts()
     print(machine.sentence(facts))
     fitted, held = halves()
     every = (fitted, held, fresh(), blind(), unseen(), sealed(), last(), once(), again(), third())
-    sets = dict(zip(HALVES, every, strict=True))[given.half]
-    judged = measured(given, sets)
-    figures = (planning_alone if given.planning else summary)(judged) if judged else {}
+    sets = dict(zip(HALVES, every, strict=True))[args.half]
+    judged = measured(args, sets)
+    figures = (planning_alone if args.planning else summary)(judged) if judged else {}
     print()
     for name, value in figures.items():
         print(f"  {name:48}{value}")
-    if given.plots and judged:
+    if args.plots and judged:
         from planner_plots import draw
 
-        draw(pictured(judged), given.plots, f"planner_{given.half}")
+        draw(pictured(judged), args.plots, f"planner_{args.half}")
     after = machine.facts()["load"]
     print(f"  load {facts['load']} before, {after} after")
-    if given.planning:
+    if args.planning:
         return
-    if given.json:
-        record = {"machine": facts | {"load_after": after}, "half": given.half}
-        given.json.write_text(json.dumps(record | {"figures": figures, "cases": judged}) + "\n")
+    if args.json:
+        record = {"machine": facts | {"load_after": after}, "half": args.half}
+        args.json.write_text(json.dumps(record | {"figures": figures, "cases": judged}) + "\n")
 
 
 def parser() -> argparse.ArgumentParser:

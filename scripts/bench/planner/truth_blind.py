@@ -1,7 +1,7 @@
 """Further data sets of `planner_truth.py`: other generators and real sets than `truth_data.py`.
 
 They were made to judge a planner that had been committed before (2026-11-23): nothing was fitted
-to them, and nobody had looked at what plans take on them.
+to them, and the times of plans on them were unknown.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def lags(seed: int, n: int, d: int) -> Rows:
 
 
 def redundant(seed: int, n: int, d: int) -> Rows:
-    """scikit-learn's own: a third of the features are sums of others, and classes overlap."""
+    """scikit-learn's own generator: a third of the features are sums of others, and classes
+    overlap.
+    """
     from sklearn.datasets import make_classification
 
     x, y = make_classification(

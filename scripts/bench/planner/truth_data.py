@@ -1,7 +1,7 @@
-"""The data sets of `planner_truth.py`: real ones, and made ones of known condition.
+"""The data sets of `planner_truth.py`: real ones, and generated ones of known condition.
 
-Each is a function that makes it, by a seed of its own. A fixed seed deals the sets into two
-halves: one that the planner's tables may be fitted to, and one that is held out.
+Each is a function with a seed of its own. A fixed seed deals the sets into two halves: one that
+the planner's tables may be fitted to, and one that is held out.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 HALVES = 20_261_122
 """The seed that deals the sets into halves."""
 MOST_VALUES = 6_000_000
-"""Values of a made dense set, at most."""
+"""Values of a generated dense set, at most."""
 CONDITIONS = (1.0, 10.0, 100.0, 1e3, 1e4)
 FOLDER = Path(os.environ.get("TUSKML_BENCH_DATA", "/tmp/tuskml-bench"))
-"""Where a9a.svm (LIBSVM's data sets), adult.csv (UCI) and movielens-100k.psv (GroupLens) lie."""
+"""The folder of a9a.svm (LIBSVM's data sets), adult.csv (UCI) and movielens-100k.psv
+(GroupLens).
+"""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def made_dense(seed: int, n: int, d: int, condition: float, form: str) -> Rows:
 
 
 def made_sparse(seed: int, n: int, d: int, each: int, topics: int, values: str) -> Rows:
-    """Rows of about `each` entries, ids by Zipf's law, from topics of their own where asked."""
+    """Rows of about `each` entries, ids by Zipf's law, optionally by topic."""
     rng = np.random.default_rng(seed)
     lengths = np.clip(rng.poisson(each, n), 1, d)
     start = np.zeros(n + 1, np.uint32)
@@ -157,7 +159,7 @@ def a9a() -> Rows:
 
 
 def adult(dense: bool) -> Rows:
-    """The same as collected: numbers, and a column for each category."""
+    """The set `adult` as collected: numbers, and a column for each category."""
     import pandas as pd
 
     frame = pd.read_csv(FOLDER / "adult.csv")
@@ -254,7 +256,7 @@ def flights(categories: bool) -> Rows:
 
 
 def fresh() -> list[Set]:
-    """Further sets, which nothing was fitted to or looked at on: made ones, and the flights."""
+    """Further sets, which nothing was fitted to: generated ones, and the flights."""
     real = [
         Set("flights", lambda: flights(False)),
         Set("flights-categories", lambda: flights(True), 1e-5),
@@ -263,7 +265,7 @@ def fresh() -> list[Set]:
 
 
 def halves() -> tuple[list[Set], list[Set]]:
-    """Sets to fit tables to, and those held out: real and made ones dealt out alike."""
+    """Sets to fit tables to, and those held out: real and generated ones split alike."""
     rng = np.random.default_rng(HALVES)
     fitted: list[Set] = []
     held: list[Set] = []

@@ -8,7 +8,7 @@ import numpy as np
 from truth_data import Rows, Set
 
 MOST_VALUES = 2_500_000
-"""Values of a made dense set, at most."""
+"""Values of a generated dense set, at most."""
 
 
 def drawn(

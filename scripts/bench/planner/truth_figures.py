@@ -1,4 +1,4 @@
-"""What `planner_truth.py` found, as figures: the paper's, and those that were asked for."""
+"""The results of `planner_truth.py`, as figures: the paper's, and the targets."""
 
 from __future__ import annotations
 
@@ -31,18 +31,20 @@ def best_of(case: Case) -> tuple[str, float]:
 
 
 def over_best(case: Case) -> float:
-    """How many times the best plan's seconds auto took."""
+    """The ratio of auto's seconds to the best plan's."""
     return took(case) / case["best"]["seconds"]
 
 
 def off(case: Case, name: str) -> float:
-    """How many times too many or too few iterations were expected of a plan."""
+    """The error factor of the expected iterations of a plan."""
     ratio = (case["told"][name]["iterations"] + 1) / (case["truth"][name]["iterations"] + 1)
     return max(ratio, 1 / ratio)
 
 
 def iterations_off(cases: list[Case], names: tuple[str, ...]) -> list[float]:
-    """The same of some plans that reached the tolerance, all of whose estimates are known."""
+    """The error factors of some plans that reached the tolerance, all of whose estimates are
+    known.
+    """
     return [
         off(case, name)
         for case in cases
@@ -52,7 +54,9 @@ def iterations_off(cases: list[Case], names: tuple[str, ...]) -> list[float]:
 
 
 def pairs(cases: list[Case]) -> list[bool]:
-    """Of two plans that differ by 1.5x in what they took, whether estimates tell which is less."""
+    """Tests for pairs of plans whose times differ by 1.5x whether estimates order them
+    correctly.
+    """
     right = []
     for case in cases:
         found = case["truth"]
@@ -67,7 +71,7 @@ def pairs(cases: list[Case]) -> list[bool]:
 
 
 def share(values: list[float], most: float) -> str:
-    """How many are at most so much."""
+    """The number of values that are at most `most`."""
     if not values:
         return "none"
     within = sum(value <= most for value in values)
@@ -142,7 +146,7 @@ def known(case: Case, name: str) -> bool:
 
 
 def family(case: Case, name: str) -> Case:
-    """What a plan took, and what was told of it."""
+    """The actual results of a plan, and its estimates."""
     one, told = case["truth"][name], case["told"][name]
     return {
         "iterations": one["iterations"],

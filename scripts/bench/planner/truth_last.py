@@ -1,7 +1,7 @@
 """The last data sets of `planner_truth.py`: generators and real sets that no other file has.
 
-They were made on 2026-11-23, after the sealed sets had been looked at, to judge what these had
-asked for. Nothing was fitted to them.
+They were made on 2026-11-23, after the results on the sealed sets were known, to judge the changes
+that these had led to. Nothing was fitted to them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def ranks(seed: int, n: int, d: int) -> Rows:
 
 
 def echoes(seed: int, n: int, d: int) -> Rows:
-    """Noise that fades slowly, at a given number of moments before."""
+    """Slowly decaying noise, at `d` earlier moments."""
     rng = np.random.default_rng(seed)
     noise = rng.standard_normal(n + d)
     share = float(rng.uniform(0.5, 0.97))
@@ -68,7 +68,7 @@ def visits(seed: int, n: int, d: int) -> Rows:
 
 
 def towns(seed: int, n: int, d: int) -> Rows:
-    """How near a place is to each of some towns: neighbours are nearly alike."""
+    """The distances of a point to each of some towns: neighbours are similar."""
     rng = np.random.default_rng(seed)
     place, town = rng.random((n, 2)), rng.random((d, 2))
     apart = ((place[:, None, :] - town[None, :, :]) ** 2).sum(axis=2)
@@ -112,7 +112,7 @@ def of_flights(name: str, numbers: list[str], label: str, degree: int) -> Rows:
 
 
 def colours(name: str, side: int, step: int) -> Rows:
-    """How red a photograph of scikit-learn's is, by the green and blue around."""
+    """The red of a pixel in one of scikit-learn's photographs, by the green and blue around it."""
     from sklearn.datasets import load_sample_image
 
     image = load_sample_image(name).astype(np.float64) / 255

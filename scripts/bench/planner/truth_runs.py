@@ -28,13 +28,13 @@ from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.machine import constants
 
 RUNS, SHORT = 3, 0.1
-"""How often what takes less than a given number of seconds is run."""
+"""The number of runs, for those below so many seconds."""
 AUTO_LIMIT = 60.0
 
 
 @dataclass(frozen=True)
 class Case:
-    """A data set with a task and a tolerance, and its rows as the packers leave them."""
+    """A data set with a task and a tolerance, and its rows in the packers' layout."""
 
     name: str
     task: str
@@ -82,7 +82,7 @@ def run_once(case: Case, algorithm: str, limit: float) -> dict[str, Any] | None:
 
 
 def run(case: Case, algorithm: str, limit: float) -> dict[str, Any] | None:
-    """The same; what is short, the one of median seconds of a few."""
+    """Runs an algorithm; short runs are repeated, and the one of median seconds counts."""
     found = [run_once(case, algorithm, limit)]
     if found[0] is None:
         return None
@@ -102,9 +102,9 @@ def beside(case: Case, best: str) -> dict[str, Any]:
 
 
 def planned(case: Case, best: str) -> dict[str, Any]:
-    """What auto chooses for a case, its candidates' estimates, and what planning took.
+    """Auto's choice for a case, its candidates' estimates, and the seconds of planning.
 
-    best: the plan that took least; "" where planning and auto alone are timed.
+    best: the fastest plan; "" if only planning and auto are timed.
     """
     request = case.request()
     plan, question = planning.first_plan(case.groups, request)
@@ -158,7 +158,7 @@ def every_candidate(problem: Problem, begin: Any, question: Question, chosen: Ch
 
 
 def estimate(one: Candidate) -> dict[str, Any]:
-    """What is told of a candidate."""
+    """The estimates of a candidate."""
     return {
         "iterations": one.counted.point,
         "low": one.counted.low,

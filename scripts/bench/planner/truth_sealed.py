@@ -74,7 +74,7 @@ def waves(seed: int, n: int, d: int) -> Rows:
 
 
 def tags(seed: int, n: int, d: int, each: int) -> Rows:
-    """Sets of tags: a row draws most of its own from one of many small circles of tags."""
+    """Sets of tags: a row draws most of its tags from one of many small circles."""
     rng = np.random.default_rng(seed)
     circle = rng.integers(0, max(2, d // 30), n)
     near = circle[:, None] * 30 + rng.integers(0, 45, (n, each))

@@ -49,7 +49,7 @@ IRLS = madlib.name("irls")
 
 
 def tuskml(options: server.Options, settings: Settings) -> Run:
-    """The statement in a session with the given settings."""
+    """A run of the statement in a session with the given settings."""
     session = server.Session(settings, **options)
 
     def run() -> Outcome:
@@ -71,7 +71,7 @@ def trained(model: Any, outcome: Outcome, settings: Settings) -> Outcome:
 
 
 def outside(connect: Callable[[], Callable[[], bytes]], settings: Settings) -> Run:
-    """The rows leave the server and are trained by scikit-learn."""
+    """A run that exports the rows from the server and trains by scikit-learn."""
     from sklearn.linear_model import LogisticRegression
 
     read = connect()
@@ -90,7 +90,7 @@ def outside(connect: Callable[[], Callable[[], bytes]], settings: Settings) -> R
 
 
 def by_psycopg() -> Callable[[], bytes]:
-    """Reads what COPY sends through a connection of its own."""
+    """Reads the output of COPY through a connection of its own."""
     con = server.connect()
 
     def read() -> bytes:
@@ -101,7 +101,7 @@ def by_psycopg() -> Callable[[], bytes]:
 
 
 def by_psql() -> Callable[[], bytes]:
-    """Reads what psql writes to a pipe; C takes the rows apart, and Python sees large pieces."""
+    """Reads psql's output from a pipe; C splits the rows, and Python sees large pieces."""
     server.connect().close()
     schema = f"SET search_path = {server.SCHEMA}"
     call = ["psql", "-Xqc", schema, "-c", COPY, os.environ[server.SERVER]]
@@ -109,14 +109,14 @@ def by_psql() -> Callable[[], bytes]:
 
 
 def duckdb(settings: Settings) -> Run:
-    """The same statement on the same rows."""
+    """A run of the same statement on the same rows in DuckDB."""
     con = tusk.connect(data.double(settings), settings)
     sql = SQL.format(table="data.dense")
     return tusk.training_run(con, sql, lambda m: gap(m["coef"], m["intercept"], settings))
 
 
 def gap(coef: Any, intercept: float, settings: Settings) -> dict[str, float | str]:
-    """The log-loss, and what it is above the optimum."""
+    """The log-loss, and its difference to the optimum."""
     path = data.double(settings)
     X, y = dense_matrix(open_plain(path, settings))
     kept = path.with_suffix(".optimum-0")
@@ -134,7 +134,7 @@ def prepare(settings: Settings) -> None:
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The first, the fourth and the last row of the issue's table."""
+    """The first, the fourth and the last row of the table of figures."""
     return Benchmark(
         name="postgres_dense",
         title="PostgreSQL: logistic regression to convergence, 500k x 28 float8",

@@ -37,7 +37,7 @@ def fresh(sql: str, settings: Settings) -> Run:
 
 
 def later(settings: Settings) -> Run:
-    """In one connection."""
+    """A run of later trainings in one connection."""
     session = server.Session(settings)
     return lambda: session.timed(TRAIN)[1]
 
@@ -53,7 +53,7 @@ def prepare(settings: Settings) -> None:
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The sixth row of the issue's table."""
+    """The sixth row of the table of figures."""
     return Benchmark(
         name="postgres_first",
         title="PostgreSQL: the first training in a fresh connection, imports included",

@@ -23,7 +23,7 @@ ALONE, SGD, FLOOR = "tuskml, no parallel workers", "tuskml sgd", "floor: avg(x[2
 
 
 def grouped(call: str, options: server.Options, settings: Settings) -> Run:
-    """One value of the aggregate a group, into a table."""
+    """A run of one value of the aggregate a group, into a table."""
     session = server.Session(settings, **options)
     check = "SELECT count(*), avg(((m).status = 'ok')::int)::float8, avg((m).loss) FROM models"
 
@@ -44,7 +44,7 @@ def grouped(call: str, options: server.Options, settings: Settings) -> Run:
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The third row of the issue's table."""
+    """The third row of the table of figures."""
     runs = {
         TUSKML: partial(grouped, TRAIN, {}),
         ALONE: partial(grouped, TRAIN, server.ALONE),

@@ -47,7 +47,7 @@ class Watch:
         self._thread.join()
 
     def left(self) -> int:
-        """How many files lie in the temporary folder."""
+        """The number of files in the temporary folder."""
         return len(list(self._folder.rglob("*")))
 
     def _sample(self) -> None:
@@ -93,7 +93,7 @@ def _field(name: str, pid: str) -> int:
 
 
 def statement(sql: str, options: server.Options, settings: Settings) -> Run:
-    """One statement, watched."""
+    """A run of one statement, watched."""
     session = server.Session(settings, **options)
 
     def run() -> Outcome:
@@ -115,7 +115,7 @@ def statement(sql: str, options: server.Options, settings: Settings) -> Run:
 
 
 def duckdb(settings: Settings) -> Run:
-    """The same statement on the same rows."""
+    """A run of the same statement on the same rows in DuckDB."""
     con = tusk.connect(data.double_big(settings), settings)
     sql = TRAIN.format(table="data.dense")
     return tusk.training_run(con, sql, lambda m: {"loss": m["loss"], "rows": m["n_rows"]})

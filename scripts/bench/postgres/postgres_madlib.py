@@ -1,6 +1,6 @@
-"""MADlib's logregr_train: measured where TUSKML_BENCH_MADLIB names a server that has it (a
-conninfo), else what it took once on such a machine: two cores, PostgreSQL 15, MADlib 1.22.0-dev,
-500k rows x 28 with an intercept, the same in 100 groups of Zipf sizes.
+"""MADlib's logregr_train: measured if TUSKML_BENCH_MADLIB names a server that has it (a
+conninfo), else its seconds once on such a machine: two cores, PostgreSQL 15, MADlib
+1.22.0-dev, 500k rows x 28 with an intercept, the same in 100 groups of Zipf sizes.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def name(what: str) -> str:
 
 
 def contenders(*what: str) -> tuple[Contender, ...]:
-    """Those that run, if there is a server with MADlib."""
+    """The contenders to run, if there is a server with MADlib."""
     if not MEASURED:
         return ()
     return tuple(Contender(name(one), partial(training, one), ("psycopg",)) for one in what)
 
 
 def recorded(*what: str) -> tuple[Recorded, ...]:
-    """The figures where there is none."""
+    """The recorded figures, if there is none."""
     if MEASURED:
         return ()
     quality = {one: {"gap": GAP[one]} if one in GAP else {} for one in what}
@@ -43,7 +43,7 @@ def recorded(*what: str) -> tuple[Recorded, ...]:
 
 
 def training(what: str, settings: Settings) -> Run:
-    """logregr_train into a table; all its iterations, whatever its tolerance would say."""
+    """A run of logregr_train into a table, with all its iterations, ignoring its tolerance."""
     import psycopg
 
     con = psycopg.connect(os.environ[SERVER], autocommit=True)

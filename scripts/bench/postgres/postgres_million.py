@@ -26,7 +26,9 @@ LABELS = {"linear": "y", "logistic": "late"}
 
 
 def grouped(values: str, options: server.Options, settings: Settings) -> Run:
-    """One row a group, into a table; the quality is the plan and the share of good models."""
+    """A run of one row a group, into a table; the quality is the plan and the share of good
+    models.
+    """
     session = server.Session(settings, **options)
     sql = f"SELECT g, {values} FROM twenty GROUP BY g"
 
@@ -59,7 +61,7 @@ def prepare(settings: Settings) -> None:
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """Many groups."""
+    """The benchmark of many groups."""
     values = {f"tuskml {task}": TRAIN.format(task, label) for task, label in LABELS.items()}
     values["floor: avg"] = FLOOR
     return Benchmark(

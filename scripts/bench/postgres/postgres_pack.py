@@ -1,9 +1,9 @@
-"""What a row costs before any training in PostgreSQL: 500k rows of float8[28], one backend.
+"""The cost of a row before any training in PostgreSQL: 500k rows of float8[28], one backend.
 
 Measured: explain_training, which packs all rows and trains nothing, with room for them in memory
-and with the default budget, beyond which they are written to a file; and on 100 rows, which is
-what is not packing in such a statement.
-Against: a scan that detoasts every array and reads its last number, sum(x[28]).
+and with the default budget, beyond which they are written to a file; and on 100 rows, to measure
+the rest of such a statement. Against: a scan that detoasts every array and reads its last number,
+sum(x[28]).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FEW, SCAN = "packing 100 rows", "detoasting scan"
 
 
 def statement(sql: str, options: server.Options, settings: Settings) -> Run:
-    """One statement, timed."""
+    """A run of one statement, timed."""
     session = server.Session(settings, **options)
     return lambda: timed(session, sql)
 
@@ -35,7 +35,7 @@ def timed(session: server.Session, sql: str) -> Outcome:
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The fifth row of the issue's table."""
+    """The fifth row of the table of figures."""
     rows = settings.rows(500_000)
     runs: dict[str, tuple[str, server.Options]] = {
         PACK: (EXPLAIN, ROOM),

@@ -47,7 +47,7 @@ def empty(columns: Columns, rows: int) -> Records:
 
 
 def parse(stream: bytes, columns: Columns) -> Records:
-    """What COPY TO STDOUT sent, as a view."""
+    """The output of COPY TO STDOUT, as a view."""
     kind = record(columns)
     body = len(stream) - len(HEADER) - len(TRAILER)
     if body % kind.itemsize:

@@ -59,7 +59,7 @@ TWENTY: Columns = {
 
 @contextmanager
 def serve(settings: Settings) -> Iterator[Sequence[str]]:
-    """For `around`: a server whose name the contenders' processes find in the environment."""
+    """For `around`: a server whose name is in the environment of the contenders' processes."""
     if running():
         _make_schema()
         yield _notes()
@@ -70,7 +70,7 @@ def serve(settings: Settings) -> Iterator[Sequence[str]]:
 
 
 def running() -> bool:
-    """Returns whether there is a server; without one its contenders say why."""
+    """Returns whether there is a server; without one its contenders report the reason."""
     return bool(os.environ.get(SERVER))
 
 
@@ -198,7 +198,7 @@ class Session:
             self._before = resident("VmRSS", self.pid) - resident("RssShmem", self.pid)
 
     def peak(self) -> int:
-        """The most memory of the backend's own above what it held before."""
+        """The rise of the backend's private memory over its previous value."""
         if not Path(f"/proc/{self.pid}").exists():
             return 0
         most = resident("VmHWM", self.pid) - resident("RssShmem", self.pid)

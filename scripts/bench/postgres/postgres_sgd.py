@@ -37,7 +37,7 @@ def tuskml(algorithm: str, settings: Settings) -> Run:
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The second row of the issue's table."""
+    """The second row of the table of figures."""
     names = {algorithm: f"{TUSKML} {algorithm}" for algorithm in ALGORITHMS}
     return Benchmark(
         name="postgres_sgd",

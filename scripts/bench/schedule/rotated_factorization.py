@@ -128,7 +128,7 @@ def main() -> None:
     """The table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--picture", type=Path, help="where the objectives by epoch are drawn")
-    given = parser.parse_args()
+    args = parser.parse_args()
     traces: dict[tuple[float, str, int], list[float]] = {}
     data = ratings()
     con = tuskml.connect()
@@ -145,8 +145,8 @@ def main() -> None:
             shown = f"{bulk[-1]:.4f}" if np.isfinite(bulk[-1]) else "diverges"
             row = f"| {step} | {workers} | {history[-1]:.4f} | {found == bits} | {shown} |"
             print(row, flush=True)
-    if given.picture is not None:
-        draw(traces, given.picture)
+    if args.picture is not None:
+        draw(traces, args.picture)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""Rows with blocks of correlated columns, as neighbouring places of a genome have, and the least
-objective of their lasso."""
+"""Rows with blocks of correlated columns, like neighbouring loci of a genome, and the least
+objective of their lasso.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from scipy.signal import lfilter
 
 Floats = NDArray[np.float64]
 CORRELATION = 0.9
-"""Of neighbouring columns."""
+"""The correlation of neighbouring columns."""
 SUPPORT = 30
 SIGNAL = 3.0
 

@@ -29,7 +29,7 @@ from tuskml.learners.paths.scheduled import Lasso, Rows
 from tuskml.schedule import Correlations, Dynamic, Prioritised
 
 GOALS = (1e-1, 1e-2, 1e-3)
-"""Of the objective above the least one, as shares of it."""
+"""Differences to the least objective, as shares of it."""
 THRESHOLD = 0.9
 MOST_PASSES = 200
 
@@ -45,14 +45,14 @@ class Random:
         return self.random.choice(self.n, self.at_once, replace=False, shuffle=False)
 
     def settle(self, places: Any, change: Any, distance: Any) -> None:
-        """Nothing is kept."""
+        """Keeps nothing."""
 
     def products(self, places: Any) -> None:
-        """Nothing is known."""
+        """Returns None: no products are known."""
 
 
 class Watch:
-    """Notes the objective as updates go on; `after` of an engine."""
+    """Notes the objective after updates; `after` of an engine."""
 
     def __init__(self, data: Problem, order: Any, each: int) -> None:
         self.data, self.order, self.each = data, order, each
@@ -83,7 +83,7 @@ class Watch:
 
 
 def run_updates(data: Problem, counts: list[int], wanted: list[str]) -> list[dict[str, Any]]:
-    """By approach and number of concurrent updates."""
+    """Results by approach and number of concurrent updates."""
     found = []
     d = data.x.shape[1]
     for at_once in counts:
@@ -113,7 +113,7 @@ def run_updates(data: Problem, counts: list[int], wanted: list[str]) -> list[dic
 
 
 def run_depth(data: Problem, at_once: int, latency: float, repeat: int) -> list[dict[str, Any]]:
-    """By depth; the runs take turns."""
+    """Results by depth; the runs take turns."""
     found = []
     d = data.x.shape[1]
     for _ in range(repeat):
@@ -139,7 +139,7 @@ def run_depth(data: Problem, at_once: int, latency: float, repeat: int) -> list[
 
 
 def main() -> None:
-    """What is asked for."""
+    """Runs the chosen part."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--what", choices=["updates", "depth", "plot"], default="updates")
     parser.add_argument("--rows", type=int, default=463)
@@ -151,18 +151,18 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
-    given = parser.parse_args()
-    if given.what == "plot":
-        scheduled_plots.draw(given.json, given.out)
+    args = parser.parse_args()
+    if args.what == "plot":
+        scheduled_plots.draw(args.json, args.out)
         return
-    data = problem(given.rows, given.features, given.share)
-    if given.what == "updates":
-        counts = [int(one) for one in given.counts.split(",")]
-        found = run_updates(data, counts, given.approaches.split(","))
+    data = problem(args.rows, args.features, args.share)
+    if args.what == "updates":
+        counts = [int(one) for one in args.counts.split(",")]
+        found = run_updates(data, counts, args.approaches.split(","))
     else:
-        found = run_depth(data, int(given.counts.split(",")[0]), given.latency, given.repeat)
-    if given.json:
-        given.json.write_text(json.dumps(found))
+        found = run_depth(data, int(args.counts.split(",")[0]), args.latency, args.repeat)
+    if args.json:
+        args.json.write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ STYLES = {"random": "C3", "priority": "C0", "priority and dependencies": "C2"}
 
 
 def draw(folder: Path, out: Path) -> None:
-    """From `updates.json` and `depth.json` in a folder."""
+    """Draws `updates.json` and `depth.json` of a folder."""
     updates(json.loads((folder / "updates.json").read_text()), out / "scheduled_updates.png")
     depth(json.loads((folder / "depth.json").read_text()), out / "scheduled_depth.png")
 

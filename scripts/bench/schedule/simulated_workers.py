@@ -1,4 +1,4 @@
-"""Workers that do at once what they are asked, and workers behind a slow network."""
+"""Workers that answer at once, and workers behind a slow network."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Distant(Inline):
         return answer
 
     def local(self, p: int) -> Future[Any]:
-        """Nothing."""
+        """An answered future without a value."""
         answer: Future[Any] = Future()
         answer.set_result(None)
         return answer

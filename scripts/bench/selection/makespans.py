@@ -1,4 +1,4 @@
-"""Makespans of searches on the threads of this machine, beside the least possible one, C*.
+"""Makespans of searches on the threads of this machine, compared with the least possible one, C*.
 
 The distributions are those of `placement`. Each search says in `schedule` its seconds, the
 processor seconds meanwhile, and C* of these: the seconds of the fullest thread where one thread at
@@ -42,7 +42,7 @@ def table(con: Any, sizes: Any) -> None:
 
 
 def schedule(con: Any, task: str, options: dict[str, Any]) -> dict[str, float]:
-    """What a search says of its threads."""
+    """The search's report on its threads."""
     call = f"train_model('{task}', y, x, '{json.dumps(options | {'folds': 3})}')"
     sql = f"SELECT m.trials FROM (SELECT {call} AS m FROM t GROUP BY g) LIMIT 1"
     ((text,),) = con.execute(sql).fetchall()

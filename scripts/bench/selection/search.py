@@ -71,7 +71,7 @@ def by_pandas(con: Any, groups: int) -> tuple[float, int, dict[int, float]]:
 
 
 def ours(con: Any, args: argparse.Namespace) -> tuple[float, float]:
-    """Seconds of the search beside sixty queries, printed with what memory it took."""
+    """Prints seconds of the search and of sixty queries, with their memory."""
     configurations = [{"l2": l2, "class_weight": w} for l2 in L2 for w in ("balanced", [1, 1])]
     trained(con, configurations[0])
     single = [trained(con, one) for one in configurations]

@@ -41,7 +41,7 @@ def rows_of(groups: int, rows: int) -> tuple[Any, Any, Any]:
 
 
 def timed(work: Callable[[], float]) -> tuple[float, float, float]:
-    """Wall seconds, processor seconds, and what it returned."""
+    """Wall seconds, processor seconds, and the result of the work."""
     began, used = time.perf_counter(), time.process_time()
     found = work()
     return time.perf_counter() - began, time.process_time() - used, found
@@ -62,7 +62,7 @@ def log_loss(model: Any, x: Any, y: Any) -> float:
 
 
 def theirs(g: Any, x: Any, y: Any, share: bool) -> float:
-    """The same of LightGBM; share: whether the trainings of a group share its bins."""
+    """Trains by LightGBM; share: whether the trainings of a group share its bins."""
     quiet = {"verbose": -1, "num_threads": 1, "force_col_wise": True, "objective": "binary"}
     best = []
     for k in range(g.max() + 1):

@@ -95,7 +95,7 @@ def searched(con: Any, data: Data, options: dict[str, Any]) -> tuple[dict[str, A
 
 
 def halving(con: Any, data: Data, seeds: int, folds: int) -> None:
-    """Halving beside all candidates."""
+    """Compares halving with all candidates."""
     data = replace(data, fixed=data.fixed | {"folds": folds})
     same = near = 0
     work, seconds, lost = [], [], []
@@ -122,7 +122,7 @@ def halving(con: Any, data: Data, seeds: int, folds: int) -> None:
 
 
 def estimated(con: Any, data: Data, seeds: int, trials: int) -> None:
-    """`tpe` beside as many draws, by the best mean metric of the trials."""
+    """Compares `tpe` with as many draws, by the best mean metric of the trials."""
     ours, drawn = [], []
     for seed in range(seeds):
         for name, out in (("tpe", ours), ("random", drawn)):

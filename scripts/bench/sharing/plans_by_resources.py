@@ -1,4 +1,5 @@
-"""What re-planning can gain: seconds of each plan with two threads, with one, and from the disk.
+"""The possible gain of re-planning: seconds of each plan with two threads, with one, and from the
+disk.
 
     python scripts/bench/run.py plans_by_resources --megabytes 40
 
@@ -47,7 +48,7 @@ RESOURCES = ("2 threads", "1 thread", "disk")
 MOST = 2.5
 """Times the seconds of the best plan, beyond which a plan is not run from the disk."""
 SPILLED_FROM, ROOM = 0.1, 0.8
-"""Of the rows: what the setting of DuckDB leaves them of memory, and what the cgroup leaves."""
+"""Share of the rows for which DuckDB's setting leaves memory, and for which the cgroup does."""
 UNLIMITED = 1 << 40
 
 
@@ -59,18 +60,19 @@ def main() -> None:
     parser.add_argument("--problems", default="0,1,2,3,4,5,6,7")
     parser.add_argument("--folder", default=None, help="where rows are spilled to")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.one:
-        print(json.dumps(one(PROBLEMS[int(given.one[0])], Path(given.one[1]), given)))
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(one(PROBLEMS[int(args.one[0])], Path(args.one[1]), args)))
         return
     print(machine.sentence(machine.facts()), "load", os.getloadavg())
-    for problem, found in each_in_a_group("plans_by_resources", given.problems):
+    for problem, found in each_in_a_group("plans_by_resources", args.problems):
         shown(problem, found)
 
 
 def each_in_a_group(benchmark: str, problems: str) -> Iterator[tuple[Any, Any]]:
-    """What a benchmark's --one prints of each of these problems, in a process and a memory cgroup
-    of its own; problems: numbers with commas between."""
+    """Yields the output of a benchmark's --one for each of these problems, in a process and a
+    memory cgroup of its own; problems: numbers with commas between.
+    """
     run = str(Path(__file__).resolve().parents[1] / "run.py")
     for number in map(int, problems.split(",")):
         with memory_group.limited(UNLIMITED) as group:
@@ -95,12 +97,12 @@ def shown(problem: Any, found: dict[str, dict[str, Any]]) -> None:
     sys.stdout.flush()
 
 
-def one(problem: Any, path: Path, given: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Of one problem, by resources and plan: seconds and iterations; and what `auto` takes."""
+def one(problem: Any, path: Path, args: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Seconds and iterations of one problem by resources and plan; and those of `auto`."""
     _, _, task, options = problem
-    size = given.megabytes << 20
+    size = args.megabytes << 20
     group = memory_group.Group(path, 1 if (path / "memory.limit_in_bytes").exists() else 2)
-    with spilling(problem, size, given.folder) as con:
+    with spilling(problem, size, args.folder) as con:
         memory_group.join(path)
         found: dict[str, dict[str, Any]] = {"auto": trained(con, task, options)[2]}
         for where in RESOURCES:
@@ -111,7 +113,7 @@ def one(problem: Any, path: Path, given: argparse.Namespace) -> dict[str, dict[s
             for name in plans_for(where, found):
                 asked = options | {"algorithm": name, "threads": threads}
                 try:
-                    runs = [trained(con, task, asked) for _ in range(given.repeat)]
+                    runs = [trained(con, task, asked) for _ in range(args.repeat)]
                 except duckdb.InvalidInputException:  # no such plan for the task
                     continue
                 ended = [(s, n) for s, n, status in runs if status == "ok"]
@@ -123,7 +125,7 @@ def one(problem: Any, path: Path, given: argparse.Namespace) -> dict[str, dict[s
 
 @contextmanager
 def spilling(problem: Any, size: int, parent: str | None) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection whose table t has a given number of bytes of the problem's rows, most of which
+    """A connection whose table t has `size` bytes of the problem's rows, most of which
     trainings spill to a folder in the parent.
     """
     d, alike, *_ = problem
@@ -136,7 +138,7 @@ def spilling(problem: Any, size: int, parent: str | None) -> Iterator[duckdb.Duc
 
 
 def plans_for(where: str, found: dict[str, dict[str, Any]]) -> list[str]:
-    """From the disk, those that are not far behind in memory."""
+    """The plans to run; from the disk, those that are close to the best in memory."""
     if where != "disk":
         return list(PLANS)
     before = found["2 threads"]

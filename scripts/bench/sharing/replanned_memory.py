@@ -1,4 +1,5 @@
-"""Re-planning when memory no longer holds the spilled rows, beside the plan chosen at the start.
+"""Re-planning when memory no longer holds the spilled rows, compared with the plan chosen at the
+start.
 
     python scripts/bench/run.py replanned_memory --megabytes 100 --problems 6,7
 
@@ -31,7 +32,7 @@ from tuskml.learners.linear import training
 from tuskml.learners.linear.planner import replanning
 
 PARTS = (0.1, 0.4)
-"""Of the seconds that a training takes alone, after which memory falls."""
+"""Shares of a training's time alone, after which memory falls."""
 
 
 def main() -> None:
@@ -43,13 +44,13 @@ def main() -> None:
     parser.add_argument("--back", action="store_true", help="memory comes back")
     parser.add_argument("--folder", default=None, help="where rows are spilled to")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.one:
-        print(json.dumps(one(PROBLEMS[int(given.one[0])], Path(given.one[1]), given)))
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(one(PROBLEMS[int(args.one[0])], Path(args.one[1]), args)))
         return
     print(machine.sentence(machine.facts()), "load", os.getloadavg())
     found: list[float] = []
-    for problem, rows in each_in_a_group("replanned_memory", given.problems):
+    for problem, rows in each_in_a_group("replanned_memory", args.problems):
         print(problem)
         for row in rows:
             found.append(row["first"] / row["replanned"])
@@ -58,19 +59,19 @@ def main() -> None:
     print(f"{len(found)} trainings: median {middle:.2f}, {low:.2f} to {high:.2f}")
 
 
-def one(problem: Any, path: Path, given: argparse.Namespace) -> list[dict[str, Any]]:
+def one(problem: Any, path: Path, args: argparse.Namespace) -> list[dict[str, Any]]:
     """Seconds by the part after which memory falls, in a group."""
     _, _, task, options = problem
-    size = given.megabytes << 20
+    size = args.megabytes << 20
     group = memory_group.Group(path, 1 if (path / "memory.limit_in_bytes").exists() else 2)
-    with spilling(problem, size, given.folder) as con:
+    with spilling(problem, size, args.folder) as con:
         statement = f"SELECT train_model('{task}', y, x, '{json.dumps(options)}') AS m FROM t"
         memory_group.join(path)
         alone = min(timed(con, statement)[0] for _ in range(2))
         rows = []
         for part in PARTS:
-            falling = Falling(group, part * alone, int(ROOM * size), given.back)
-            found = in_turn(con, statement, given.repeat, falling)
+            falling = Falling(group, part * alone, int(ROOM * size), args.back)
+            found = in_turn(con, statement, args.repeat, falling)
             rows.append({"alone": round(alone, 2), "part": part} | found)
         return rows
 
@@ -99,10 +100,10 @@ def timed(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[float, str]:
 
 
 class Falling:
-    """The limit of a group falls a given number of seconds after a training has begun to iterate.
+    """Lowers the limit of a group some seconds after a training has started to iterate.
 
-    began: when that was, by the monotonic clock; the disk has all rows by then, so that the kernel
-    need not write them before it gives up their pages.
+    began: that time, by the monotonic clock; the disk has all rows by then, so that the kernel
+    need not write them before it evicts their pages.
     """
 
     def __init__(self, group: memory_group.Group, after: float, room: int, back: bool) -> None:

@@ -38,7 +38,7 @@ PATIENCE = 60.0
 WORTH = 2.0
 RULES = ("greedy", "worth", "dwell", "both")
 WHAT = ("memory", "gpu")
-"""That changes beside the cores."""
+"""The resources that change in addition to the cores."""
 
 
 def main() -> None:
@@ -46,23 +46,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", default="1-50", help="of the profiles, the first and the last")
     parser.add_argument("--wrong", type=float, default=0.0, help="by how much estimates are off")
-    given = parser.parse_args()
-    first, last = map(int, given.seeds.split("-"))
+    args = parser.parse_args()
+    first, last = map(int, args.seeds.split("-"))
     with tuskml.connect() as con:
         con.execute("SET enable_progress_bar = false")
         known = [Scaled.of(problem, estimated(con, problem, True)) for problem in PROBLEMS]
     for name in PROFILES:
         for what in WHAT:
             cases = [(one, seed) for one in known for seed in range(first, last + 1)]
-            every = np.array([ended(one, name, what, seed, given.wrong) for one, seed in cases])
+            every = np.array([ended(one, name, what, seed, args.wrong) for one, seed in cases])
             for rule, found in zip(RULES, (every[:, :1] / every[:, 1:]).T, strict=True):
                 told(f"{name} {what} {rule}", found, ASKED[name])
 
 
 @dataclass
 class Scaled:
-    """Of one problem: seconds of each plan (2, CORES + 1, plans) with rows in memory and on the
-    disk, and on the GPU (plans,); setup (2, plans): seconds of beginning it."""
+    """The times of one problem: seconds of each plan (2, CORES + 1, plans) with rows in memory
+    and on the disk, and on the GPU (plans,); setup (2, plans): seconds before its first
+    iteration.
+    """
 
     seconds: Floats
     gpu: Floats
@@ -70,7 +72,7 @@ class Scaled:
 
     @classmethod
     def of(cls, problem: tuple[int, int, str, str], found: Estimated) -> Scaled:
-        """With a given number of rows."""
+        """Scales the times to the bytes of the rows."""
         times = ROWS_BYTES / (problem[0] * (4 * problem[1] + 8))
         seconds = times * found.seconds
         return cls(seconds, seconds[0, 1] * THREAD_BANDWIDTH / GPU_BANDWIDTH, times * found.setup)
@@ -83,7 +85,7 @@ class Scaled:
 
 @dataclass
 class Given:
-    """What a training may use, by step of `each` seconds: (STEPS,) each."""
+    """The resources of a training, by step of `each` seconds: (STEPS,) each."""
 
     cores: NDArray[np.int64]
     on_disk: NDArray[np.int64]
@@ -92,7 +94,7 @@ class Given:
 
     @classmethod
     def drawn(cls, one: Scaled, name: str, what: str, seed: int) -> Given:
-        """By a profile of volatility, which changes the cores, and one thing more."""
+        """Draws a profile of volatility, which changes the cores and one further resource."""
         draws = np.random.default_rng(seed)
         units = [profile(draws, PROFILES[name], CORES, STEPS) for _ in range(2)]
         threshold = draws.uniform(0.3, 0.9)
@@ -106,8 +108,9 @@ class Given:
 
 @dataclass
 class Run:
-    """A training that is simulated: what it has to do still, of 1, the plan that runs, seconds
-    that it took, those that moves still cost, and those lost by staying."""
+    """A simulated training: the remaining share of its work, the current plan, seconds so far,
+    seconds left of moves, and seconds lost by staying.
+    """
 
     one: Scaled
     rule: str
@@ -121,7 +124,7 @@ class Run:
     compiled: bool = False
 
     def seconds(self, given: Given) -> float:
-        """Until it ends. A profile that ends before begins anew."""
+        """Seconds until it ends. A profile that ends earlier restarts."""
         steps = zip(given.cores, given.on_disk, given.there, strict=True)
         for share, on_disk, there in itertools.cycle(steps):
             now = self.one.by(int(share), int(on_disk), bool(there))
@@ -150,7 +153,7 @@ class Run:
         return False
 
     def choose(self, now: Floats, on_disk: int, each: float) -> None:
-        """The plan that goes on."""
+        """Chooses the next plan."""
         believed = now * self.wrong
         if self.running is None:
             self.move(int(np.argmin(believed + self.cost(on_disk))), on_disk, first=True)
@@ -180,7 +183,9 @@ class Run:
         return np.concatenate([setup, np.full(len(setup), copied)])
 
     def move(self, to: int, on_disk: int, first: bool = False) -> None:
-        """Goes on by a plan; the first one's own beginning is in its seconds, but for a copy."""
+        """Continues with a plan; the setup of the first one is in its seconds, except for a
+        copy.
+        """
         gpu = to >= len(self.one.gpu)
         self.due += 0.0 if first and not gpu else float(self.cost(on_disk)[to])
         self.compiled |= gpu

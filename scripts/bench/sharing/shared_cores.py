@@ -46,7 +46,7 @@ OPTIONS = {
 
 
 class Trainer:
-    """A process that trains when it is asked to."""
+    """A process that trains on request."""
 
     def __init__(self, rows: int, options: str, table: str) -> None:
         self.process = subprocess.Popen(
@@ -81,17 +81,17 @@ def main() -> None:
     parser.add_argument("--counts", default="2,4,8")
     parser.add_argument("--algorithms", default=",".join(OPTIONS))
     parser.add_argument("--repeat", type=int, default=5)
-    given = parser.parse_args()
-    counts = [int(count) for count in given.counts.split(",")]
+    args = parser.parse_args()
+    counts = [int(count) for count in args.counts.split(",")]
     print(machine.sentence(machine.facts()), "load", os.getloadavg())
     with tempfile.TemporaryDirectory(prefix="tuskml-") as folder:
-        for algorithm in given.algorithms.split(","):
+        for algorithm in args.algorithms.split(","):
             tables = {"shares": str(Path(folder) / "table"), "off": "off"}
             trainers = {
-                name: [Trainer(given.rows, OPTIONS[algorithm], table) for _ in range(max(counts))]
+                name: [Trainer(args.rows, OPTIONS[algorithm], table) for _ in range(max(counts))]
                 for name, table in tables.items()
             }
-            report(algorithm, trainers, counts, given.repeat)
+            report(algorithm, trainers, counts, args.repeat)
             for trainer in (*trainers["shares"], *trainers["off"]):
                 trainer.end()
 

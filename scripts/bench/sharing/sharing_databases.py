@@ -79,7 +79,7 @@ SETTINGS = ("shares", "off")
 
 
 class Trainer:
-    """A process that trains when it is asked to, in a DuckDB of its own or a server's session."""
+    """A process that trains on request, in a DuckDB of its own or a server's session."""
 
     def __init__(self, where: str, rows: int, table: str) -> None:
         self.where = where
@@ -112,9 +112,9 @@ class Trainer:
 
 @contextmanager
 def served(rows: int) -> Iterator[tuple[str, str]]:
-    """How to connect to a server that has a table of rows, and its table of shares.
+    """The connection string of a server that has a table of rows, and its table of shares.
 
-    TUSKML_BENCH_POSTGRES and TUSKML_SHARES name them where a server runs already.
+    TUSKML_BENCH_POSTGRES and TUSKML_SHARES name them if a server already runs.
     """
     with ExitStack() as stack:
         given = os.environ.get("TUSKML_BENCH_POSTGRES")
@@ -129,7 +129,7 @@ def served(rows: int) -> Iterator[tuple[str, str]]:
 
 
 def started(stack: ExitStack) -> tuple[str, str]:
-    """The same of a server that ends with the stack."""
+    """Starts a server that ends with the stack."""
     spec = importlib.util.spec_from_file_location("cluster", CLUSTER)
     assert spec is not None
     assert spec.loader is not None
@@ -155,40 +155,40 @@ def main() -> None:
     parser.add_argument("--algorithms", nargs="*", default=["bgd"])
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--uneven", type=int, default=0)
-    given = parser.parse_args()
+    args = parser.parse_args()
     print(machine.sentence(machine.facts()), "load", os.getloadavg())
     with ExitStack() as stack:
-        if given.where == ["duckdb"]:
+        if args.where == ["duckdb"]:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tuskml-"))
             conninfo, table = "", str(Path(folder) / "table")
         else:
-            conninfo, table = stack.enter_context(served(given.rows))
-        for where in given.where:
+            conninfo, table = stack.enter_context(served(args.rows))
+        for where in args.where:
             kinds = {"duckdb": ["duckdb"], "postgres": [conninfo], "mixed": ["duckdb", conninfo]}
-            several = [kinds[where][i % len(kinds[where])] for i in range(max(given.counts))]
-            trainers = [Trainer(one, given.rows, table) for one in several]
+            several = [kinds[where][i % len(kinds[where])] for i in range(max(args.counts))]
+            trainers = [Trainer(one, args.rows, table) for one in several]
             for trainer in trainers:
                 trainer.line()
-            for algorithm in given.algorithms:
-                report(where, algorithm, trainers, given)
+            for algorithm in args.algorithms:
+                report(where, algorithm, trainers, args)
             for trainer in trainers:
                 trainer.end()
 
 
-def report(where: str, algorithm: str, trainers: list[Trainer], given: argparse.Namespace) -> None:
+def report(where: str, algorithm: str, trainers: list[Trainer], args: argparse.Namespace) -> None:
     """Measures the settings in turn, and prints their medians."""
     options = OPTIONS[algorithm]
     alone: dict[str, float] = {}
     for trainer in {one.where: one for one in trainers[::-1]}.values():
-        times = [together([trainer], "off", [options])[0][0] for _ in range(given.repeat)]
+        times = [together([trainer], "off", [options])[0][0] for _ in range(args.repeat)]
         alone[trainer.where] = statistics.median(times)
     print(f"{where}, {algorithm}: alone", ", ".join(f"{one:.2f} s" for one in alone.values()))
-    for count in given.counts:
+    for count in args.counts:
         found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in SETTINGS}
         asked = [options] * count
-        if given.uneven:
-            asked[0] = options | {"threads": given.uneven}
-        for turn in range(given.repeat):
+        if args.uneven:
+            asked[0] = options | {"threads": args.uneven}
+        for turn in range(args.repeat):
             for setting in SETTINGS if turn % 2 else SETTINGS[::-1]:
                 seconds, makespan, used = together(trainers[:count], setting, asked)
                 pairs = zip(seconds, trainers, strict=False)

@@ -63,24 +63,24 @@ FROM (SELECT i, [hash(i, j, {number}) % 1000 / 1000 FOR j IN range(28)]::FLOAT[]
 """
 
 
-def make(folder: Path, given: argparse.Namespace) -> None:
-    """A project of a given number of models, and the file with their rows."""
+def make(folder: Path, args: argparse.Namespace) -> None:
+    """Makes a project of `given.models` models, and the file with their rows."""
     (folder / "models").mkdir()
     (folder / "dbt_project.yml").write_text(PROJECT)
-    (folder / "profiles.yml").write_text(PROFILE.format(threads=given.threads))
+    (folder / "profiles.yml").write_text(PROFILE.format(threads=args.threads))
     options = json.dumps(
-        {"algorithm": given.algorithm, "epsilon": 0, "max_iter": given.iterations}
-        | ({"threads": given.asked} if given.asked else {})
+        {"algorithm": args.algorithm, "epsilon": 0, "max_iter": args.iterations}
+        | ({"threads": args.asked} if args.asked else {})
     )
     with duckdb.connect(str(folder / "forty.duckdb")) as con:
-        for number in range(given.models):
-            con.execute(TABLE.format(number=number, rows=given.rows))
+        for number in range(args.models):
+            con.execute(TABLE.format(number=number, rows=args.rows))
             text = f"SELECT train_model('logistic', y, x, '{options}') AS model FROM rows_{number}"
             (folder / "models" / f"model_{number}.sql").write_text(text)
 
 
 class Dbt:
-    """A process that runs dbt when it is asked to."""
+    """A process that runs dbt on request."""
 
     def __init__(self, folder: Path, table: str) -> None:
         self.process = subprocess.Popen(
@@ -124,17 +124,17 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=200)
     parser.add_argument("--asked", type=int, default=0)
     parser.add_argument("--repeat", type=int, default=5)
-    given = parser.parse_args()
+    args = parser.parse_args()
     print(machine.sentence(machine.facts()), "load", os.getloadavg())
     with tempfile.TemporaryDirectory(prefix="tuskml-") as name:
         folder = Path(name)
-        make(folder, given)
+        make(folder, args)
         tables = {"shares": str(folder / "table"), "off": "off"}
         found: dict[str, list[float]] = {name: [] for name in tables}
         runs = {setting: Dbt(folder, table) for setting, table in tables.items()}
         for dbt in runs.values():
             dbt.run()  # which reads the project
-        for turn in range(given.repeat):
+        for turn in range(args.repeat):
             for setting in list(tables) if turn % 2 else list(tables)[::-1]:
                 took, rows = runs[setting].run()
                 found[setting].append(took)

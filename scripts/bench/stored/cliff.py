@@ -59,7 +59,7 @@ KEPT = (
     "loss",
     "plan",
 )
-"""Of what out_of_core.py tells of a training."""
+"""Results of out_of_core.py that are kept."""
 
 
 def main() -> None:
@@ -80,28 +80,28 @@ def main() -> None:
     made.add_argument("--json", type=Path)
     made.add_argument("--out", type=Path, help="folder of the picture")
     made.add_argument("--draw", type=Path, nargs="+", help="JSON of runs: draws them, runs none")
-    given = made.parse_args()
-    if given.draw:
-        drawn = [row for file in given.draw for row in json.loads(file.read_text())]
-        draw(drawn, given.out or Path("build/figures"))
+    args = made.parse_args()
+    if args.draw:
+        drawn = [row for file in args.draw for row in json.loads(file.read_text())]
+        draw(drawn, args.out or Path("build/figures"))
         return
     print(machine.sentence(machine.facts()))
     rows = []
-    with tempfile.TemporaryDirectory(prefix="cliff-", dir=given.store) as root:
+    with tempfile.TemporaryDirectory(prefix="cliff-", dir=args.store) as root:
         speed = bandwidth(Path(root))
         print(f"disk: reads {speed[0] / 1e6:,.0f} MB/s, writes {speed[1] / 1e6:,.0f} MB/s")
-        for ratio in map(float, given.ratios.split(",")):
-            if given.group:
-                rows.append(group_point(Path(root), ratio, speed, given, rows))
+        for ratio in map(float, args.ratios.split(",")):
+            if args.group:
+                rows.append(group_point(Path(root), ratio, speed, args, rows))
             else:
-                rows.append(point(Path(root), ratio, speed, given))
+                rows.append(point(Path(root), ratio, speed, args))
             print("  ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
     worst = max(row.get("ratio", math.inf) for row in rows)
     print(f"goal: seconds over bound, worst: {worst}, asked <= {ASKED:g}")
-    if given.json:
-        given.json.write_text(json.dumps(rows, indent=2) + "\n")
-    if given.out:
-        draw(rows, given.out)
+    if args.json:
+        args.json.write_text(json.dumps(rows, indent=2) + "\n")
+    if args.out:
+        draw(rows, args.out)
 
 
 def draw(rows: list[dict[str, Any]], folder: Path) -> None:
@@ -115,21 +115,21 @@ def draw(rows: list[dict[str, Any]], folder: Path) -> None:
 
 
 def point(
-    root: Path, ratio: float, speed: tuple[float, float], given: argparse.Namespace
+    root: Path, ratio: float, speed: tuple[float, float], args: argparse.Namespace
 ) -> dict[str, Any]:
-    """One size of model."""
-    cache = size_of(given.cache)
+    """Measures one size of model."""
+    cache = size_of(args.cache)
     n = max(1, int(ratio * cache / 4))
-    with connected(root, given.threads) as con:
-        fill(con, n, given.data)
-        squeezing = nullcontext() if given.keep_pages else squeezed(root)
-        whole = train(con, None, given)
+    with connected(root, args.threads) as con:
+        fill(con, n, args.data)
+        squeezing = nullcontext() if args.keep_pages else squeezed(root)
+        whole = train(con, None, args)
         with squeezing:
-            some = train(con, given.cache, given)
+            some = train(con, args.cache, args)
     bytes_moved = moved_bytes(some["plan"])
     bound = whole["epoch"] + bytes_moved / speed[0] + bytes_moved / speed[1]
     counters = some["counters"]
-    passes = given.epochs + 1
+    passes = args.epochs + 1
     return {
         "live/cache": round(some["live"] * 4 / cache, 2),
         "features": some["live"],
@@ -151,33 +151,33 @@ def group_point(
     root: Path,
     ratio: float,
     speed: tuple[float, float],
-    given: argparse.Namespace,
+    args: argparse.Namespace,
     before: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """One size of model in a memory cgroup; before: the smaller ones."""
+    """Measures one size of model in a memory cgroup; before: the smaller ones."""
     import out_of_core
 
-    weights = ratio * size_of(given.cache)
+    weights = ratio * size_of(args.cache)
     arguments = [
         "--weights",
         f"{weights / 2**20:.3f}MiB",
         "--threads",
-        str(given.threads),
+        str(args.threads),
         "--epochs",
-        str(given.epochs),
+        str(args.epochs),
         "--data",
-        given.data,
+        args.data,
         "--slack",
-        given.group,
+        args.group,
         "--store",
         str(root),
         "--minutes",
-        str(given.minutes),
+        str(args.minutes),
     ]
     asked = out_of_core.parser().parse_args(arguments)
-    run = lambda name: out_of_core.apart(name, given.cache, asked, arguments)  # noqa: E731
+    run = lambda name: out_of_core.apart(name, args.cache, asked, arguments)  # noqa: E731
     row = {"weights/cache": ratio, "load": round(os.getloadavg()[0], 1)}
-    if ratio <= given.in_memory or not before:
+    if ratio <= args.in_memory or not before:
         whole = run("memory")
         row |= {"in memory": whole["s/epoch"], "loss in memory": whole["loss"]}
     else:
@@ -193,7 +193,7 @@ def group_point(
 
 
 def moved_bytes(plan: str) -> float:
-    """Those that an epoch must move in each direction, by a model's plan; 0: it is in memory."""
+    """Bytes that an epoch must move in each direction, by a model's plan; 0: it is in memory."""
     if "MB per epoch" not in plan:
         return 0.0
     return float(plan.partition(" MB per epoch")[0].rpartition(" ")[2].replace(",", "")) * 1e6
@@ -231,18 +231,18 @@ def fill(con: duckdb.DuckDBPyConnection, n: int, kind: str) -> None:
 def train(
     con: duckdb.DuckDBPyConnection,
     cache: str | None,
-    given: argparse.Namespace,
+    args: argparse.Namespace,
     more: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A training; seconds per epoch as they were told.
+    """A training; seconds per epoch as reported.
 
     cache: None without a store; more: options.
     """
     from tuskml.learners import events
 
     options = {
-        "threads": given.threads,
-        "max_iter": given.epochs,
+        "threads": args.threads,
+        "max_iter": args.epochs,
         "epsilon": 0,
         "step": 1 / ENTRIES,
         "schedule": "constant",
@@ -259,7 +259,7 @@ def train(
         found = con.execute(f"SELECT {fields} FROM (SELECT {call} AS m FROM t)").fetchall()[0]
         seconds = time.perf_counter() - began
     loss, plan, text, _ = found
-    times = times[: given.epochs]
+    times = times[: args.epochs]
     each = [b - a for a, b in itertools.pairwise(times)]
     told = "SELECT approx_count_distinct(id) FROM (SELECT unnest(ids) AS id FROM t)"
     live = con.execute(told).fetchall()  # exact counts take more memory than the rows
@@ -296,16 +296,16 @@ def bandwidth(folder: Path) -> tuple[float, float]:
 
 
 class Forgets(Protocol):
-    """What has pages of its own to let go of."""
+    """An object that can drop its own pages."""
 
     def forget(self) -> None: ...
 
 
 @contextmanager
 def squeezed(root: Path, limit: int = 0, held: Sequence[Forgets] = ()) -> Iterator[None]:
-    """The page cache forgets this process's files below `root`, again and again.
+    """Repeatedly drops this process's files below `root` from the page cache.
 
-    limit: only while they have more bytes there; held: what forgets pages as well.
+    limit: only while they have more bytes there; held: other objects that drop pages as well.
     """
     ended = threading.Event()
 
@@ -348,7 +348,7 @@ def cached(file: int) -> int:
 
 
 def size_of(text: str) -> int:
-    """Bytes; of less than the option takes, so that small models show what large ones do."""
+    """Bytes; also below the option's minimum, so that small models behave like large ones."""
     from tuskml.learners.options import kinds
 
     kinds.LEAST_CACHE = 1 << 20

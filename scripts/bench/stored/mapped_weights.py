@@ -1,6 +1,6 @@
 """HogBatch on a memory-mapped array of weights: what a user would write without a store.
 
-The kernels are those of stored models; they take each weight where the system has paged it in.
+The kernels are those of stored models; they read each weight from the mapping.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Mapped:
     """A file of floats, zeros at first, as the payload of one key."""
 
     live: list[Mapped] = []  # noqa: RUF012
-    """Those that are open."""
+    """Open arrays."""
 
     def __init__(self, folder: Path, n: int, advice: int | None) -> None:
         self.file = unnamed(folder)

@@ -59,7 +59,7 @@ ASKED = {"KV": 3.0, "mapped": 1.5}
 SEGMENT_ROWS = 1 << 16
 LEAST_CACHE = 2 << 20
 MOST_IDS = (1 << 31) - 1
-"""Of rows as they are packed: 8 GiB of weights less one."""
+"""Ids of packed rows: 8 GiB of weights less one."""
 LOOK = 0.02
 """Seconds between two looks at the memory that is held."""
 FIRST, NEXT = "first epoch s", "next epochs s"
@@ -68,27 +68,27 @@ PHASES = ("layout", "map", "objective", "seal")
 
 def main() -> None:
     """The command line."""
-    given = parser().parse_args()
-    if given.one:
-        print(json.dumps(one(*given.one, given)))
+    args = parser().parse_args()
+    if args.one:
+        print(json.dumps(one(*args.one, args)))
         return
     print(machine.sentence(machine.facts()))
     rows = []
-    for cache in given.caches.split(","):
-        print(f"\nweights {given.weights}, cache {cache}, load {os.getloadavg()[0]:.1f}")
+    for cache in args.caches.split(","):
+        print(f"\nweights {args.weights}, cache {cache}, load {os.getloadavg()[0]:.1f}")
         found = {}
-        for name in given.contenders.split(";"):
-            row = apart(name, cache, given, sys.argv[1:])
+        for name in args.contenders.split(";"):
+            row = apart(name, cache, args, sys.argv[1:])
             rows.append({"cache": cache, "contender": name} | row)
             print("  ".join(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
             found[name] = row
         goals(found)
-    if given.json:
-        given.json.write_text(json.dumps(rows, indent=2) + "\n")
+    if args.json:
+        args.json.write_text(json.dumps(rows, indent=2) + "\n")
 
 
 def parser() -> argparse.ArgumentParser:
-    """Its options."""
+    """The parser of its options."""
     made = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -110,7 +110,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def goals(found: dict[str, dict[str, Any]]) -> None:
-    """How many times faster than the others: a whole training, and an epoch."""
+    """Prints the ratios to the others: of a whole training, and of an epoch."""
     routes = found.get("routes", {})
     if "total s" not in routes:
         return
@@ -125,18 +125,16 @@ def goals(found: dict[str, dict[str, Any]]) -> None:
 # --- a contender ---
 
 
-def apart(
-    name: str, cache: str, given: argparse.Namespace, arguments: list[str]
-) -> dict[str, Any]:
-    """A contender in a process of its own, which a memory group holds; what is on the page.
+def apart(name: str, cache: str, args: argparse.Namespace, arguments: list[str]) -> dict[str, Any]:
+    """Runs a contender in a process of its own, in a memory group; returns its output.
 
     arguments: those of `given`.
     """
     run = Path(__file__).resolve().parents[1] / "run.py"
     command = [sys.executable, str(run), "out_of_core", *arguments]
-    share = share_of(name, given)
+    share = share_of(name, args)
     with ExitStack() as stack:
-        size = cache_of(name, cache, share) + cliff.size_of(given.slack)
+        size = cache_of(name, cache, share) + cliff.size_of(args.slack)
         group, limit = None, "none"
         if name != "memory":
             try:
@@ -144,15 +142,15 @@ def apart(
                 limit = f"cgroup v{group.version} of {size / 2**20:.0f} MiB"
             except memory_group.NoGroup as error:
                 limit = f"pages dropped, as there is no cgroup ({error})"
-        store = stack.enter_context(tempfile.TemporaryDirectory(dir=given.store))
+        store = stack.enter_context(tempfile.TemporaryDirectory(dir=args.store))
         command += ["--store", store, "--one", name, cache, str(group.path) if group else ""]
         load = os.getloadavg()[0]
         try:
             done = subprocess.run(
-                command, stdout=subprocess.PIPE, text=True, timeout=60 * given.minutes, check=False
+                command, stdout=subprocess.PIPE, text=True, timeout=60 * args.minutes, check=False
             )
         except subprocess.TimeoutExpired:
-            return {"failed": f"not done after {given.minutes:g} minutes", "limit": limit}
+            return {"failed": f"not done after {args.minutes:g} minutes", "limit": limit}
         if done.returncode:
             killed = " by the kernel, out of memory" if group and group.killed else ""
             return {"failed": f"ended with {done.returncode}{killed}", "limit": limit}
@@ -160,9 +158,9 @@ def apart(
         return found | {"limit": limit, "load": round((load + os.getloadavg()[0]) / 2, 1)}
 
 
-def share_of(name: str, given: argparse.Namespace) -> float:
-    """Of the rows."""
-    shares = dict(part.split("=") for part in given.shares.split(";") if part)
+def share_of(name: str, args: argparse.Namespace) -> float:
+    """The contender's share of the rows."""
+    shares = dict(part.split("=") for part in args.shares.split(";") if part)
     return float(shares.get(name, shares.get(name.partition(",")[0], 1)))
 
 
@@ -172,19 +170,19 @@ def cache_of(name: str, cache: str, share: float) -> int:
     return max(LEAST_CACHE, int(size * share)) if name == "KV" else size
 
 
-def one(name: str, cache: str, group: str, given: argparse.Namespace) -> dict[str, Any]:
+def one(name: str, cache: str, group: str, args: argparse.Namespace) -> dict[str, Any]:
     """Trains it."""
-    share = share_of(name, given)
+    share = share_of(name, args)
     size = cache_of(name, cache, share)
-    options = options_of(name, size, given)
-    n = min(cliff.size_of(given.weights) // 4, MOST_IDS)
-    rows, kept = packed(n, share, given)
-    while given.begin and not given.begin.exists():
+    options = options_of(name, size, args)
+    n = min(cliff.size_of(args.weights) // 4, MOST_IDS)
+    rows, kept = packed(n, share, args)
+    while args.begin and not args.begin.exists():
         time.sleep(LOOK)
     with ExitStack() as stack:
-        root = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=given.store)))
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=args.store)))
         warm(root, options)
-        limit = size + cliff.size_of(given.slack)
+        limit = size + cliff.size_of(args.slack)
         entry = Entry(root, Path(group) if group else None, limit, name.startswith("mapped"))
         stack.callback(entry.close)
         if name.startswith("mapped"):
@@ -200,11 +198,11 @@ def one(name: str, cache: str, group: str, given: argparse.Namespace) -> dict[st
     return row
 
 
-def options_of(name: str, cache: int, given: argparse.Namespace) -> dict[str, Any]:
-    """Of its training."""
+def options_of(name: str, cache: int, args: argparse.Namespace) -> dict[str, Any]:
+    """The options of its training."""
     options = {
-        "threads": given.threads,
-        "max_iter": given.epochs,
+        "threads": args.threads,
+        "max_iter": args.epochs,
         "epsilon": 0,
         "schedule": "constant",
         "step": 1 / cliff.ENTRIES,
@@ -217,7 +215,7 @@ def options_of(name: str, cache: int, given: argparse.Namespace) -> dict[str, An
 
 
 def told(found: dict[str, Any], entry: Entry, share: float) -> dict[str, Any]:
-    """What is on the page of a training that just ended."""
+    """The printed results of a training that just ended."""
     whole = time.perf_counter() - entry.began
     moved, busy = entry.moved(), time.process_time() - entry.busy
     epochs, counters = found["epochs"], found["counters"]
@@ -241,9 +239,9 @@ def told(found: dict[str, Any], entry: Entry, share: float) -> dict[str, Any]:
     }
 
 
-def packed(n: int, share: float, given: argparse.Namespace) -> Any:
-    """The first rows of all, a share of them: a group, and what holds its memory."""
-    total = int(n * given.each) // cliff.ENTRIES
+def packed(n: int, share: float, args: argparse.Namespace) -> Any:
+    """The first rows, by a share: a group, and the object that owns its memory."""
+    total = int(n * args.each) // cliff.ENTRIES
     what = stored_data.Sparse("tail", total, n, cliff.ENTRIES, 1.0, 5)
 
     def parts() -> Iterator[Any]:
@@ -251,7 +249,7 @@ def packed(n: int, share: float, given: argparse.Namespace) -> Any:
             count = min(SEGMENT_ROWS, max(1, int(total * share)) - first)
             rng = np.random.default_rng((5, first))
             shape = count, cliff.ENTRIES
-            if given.data == "uniform":
+            if args.data == "uniform":
                 ids = rng.integers(0, n, shape, np.int32)
             else:
                 ids = stored_data.zipf_ids(rng, count * cliff.ENTRIES, what).astype(np.int32)
@@ -263,7 +261,7 @@ def packed(n: int, share: float, given: argparse.Namespace) -> Any:
 
 
 def trained(rows: Any, options: dict[str, Any], root: Path) -> dict[str, Any]:
-    """Trains on packed rows; seconds of each epoch as they were told."""
+    """Trains on packed rows; seconds of each epoch as reported."""
     from tuskml.groups.stored import train_stored
     from tuskml.learners import events, registry
     from tuskml.learners.learner import Request
@@ -310,7 +308,7 @@ def timed() -> Iterator[list[float]]:
 
 
 def warm(root: Path, options: dict[str, Any]) -> None:
-    """Imports and maps what a training needs, by one of a few rows."""
+    """Imports and maps the needs of a training, by one on a few rows."""
     ids = np.arange(4 * cliff.ENTRIES, dtype=np.int32).reshape(4, cliff.ENTRIES)
     rows, kept = sparse_segments([(ids, np.array([True, False] * 2))], ids.size)
     trained(rows, options | {"max_iter": 2}, root)
@@ -318,7 +316,7 @@ def warm(root: Path, options: dict[str, Any]) -> None:
 
 
 class Entry:
-    """Where the seconds and bytes of a contender begin, and its limit."""
+    """The start of a contender's seconds and bytes, and its limit."""
 
     def __init__(self, root: Path, group: Path | None, limit: int, mapped: bool) -> None:
         self.root, self.group, self.limit, self.mapped = root, group, limit, mapped
@@ -338,7 +336,7 @@ class Entry:
 
     @contextmanager
     def _watched(self, group: Path) -> Iterator[None]:
-        """Notes the most memory that the group's processes hold beside its page cache."""
+        """Notes the peak memory of the group's processes, without its page cache."""
         ended = threading.Event()
 
         def watch() -> None:

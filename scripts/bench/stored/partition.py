@@ -93,7 +93,7 @@ def _figures(made: Any) -> dict[str, float | str]:
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The row of the issue's table on partitioning."""
+    """The row on partitioning."""
     tops = (100, 1_000, 10_000)
     return Benchmark(
         name="partition",

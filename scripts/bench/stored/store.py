@@ -1,4 +1,5 @@
-"""Weights a second in and out of the working store, by weights a key, beside plain plyvel loops.
+"""Weights a second in and out of the working store, by weights a key, compared with plain plyvel
+loops.
 
     store.py [--weights N] [--disk DIR] [--memory BYTES] [--json FILE]
 
@@ -46,26 +47,26 @@ def main() -> None:
     add("--disk", type=Path, default=Path(tempfile.gettempdir()), help="a folder on a disk")
     add("--memory", type=int, default=1 << 28, help="budget of a store, bytes")
     add("--json", type=Path, metavar="FILE")
-    given = parser.parse_args()
+    args = parser.parse_args()
     facts = machine.facts()
     print(machine.sentence(facts))
     print(f"\n{'':6} {'width':>6} {'':28} {'M keys/s':>9} {'M weights/s':>12}")
     rows = []
-    for place, folder in (("tmpfs", Path("/dev/shm")), ("disk", given.disk)):
+    for place, folder in (("tmpfs", Path("/dev/shm")), ("disk", args.disk)):
         for width in WIDTHS:
-            n_keys = min(given.weights // width, 500_000)
-            for name, rate in measure(folder, n_keys, width, given.memory):
+            n_keys = min(args.weights // width, 500_000)
+            for name, rate in measure(folder, n_keys, width, args.memory):
                 rows.append({"place": place, "width": width, "what": name, "keys_per_s": rate})
                 print(
                     f"{place:6} {width:6} {name:28} {rate / 1e6:9.3f} {rate * width / 1e6:12.2f}",
                     flush=True,
                 )
-    if given.json:
-        given.json.write_text(json.dumps({"machine": facts, "rows": rows}, indent=2) + "\n")
+    if args.json:
+        args.json.write_text(json.dumps({"machine": facts, "rows": rows}, indent=2) + "\n")
 
 
 def measure(folder: Path, n_keys: int, width: int, memory: int) -> Iterator[tuple[str, float]]:
-    """(what, keys a second) of both contenders."""
+    """Yields (what, keys a second) of both contenders."""
     values = np.random.default_rng(0).random((BATCH, width), np.float32)
     rounds = {
         "put, rising": [np.arange(n_keys)],
@@ -108,7 +109,7 @@ def rate(work: Work, rounds: list[np.ndarray], threads: int) -> float:
 
 
 def run(work: Work, batches: list[np.ndarray]) -> None:
-    """One thread's share."""
+    """Runs one thread's share."""
     for keys in batches:
         work(keys)
 

@@ -1,13 +1,13 @@
-"""Which rare features share blocks: by affinity, by frequency, by id, and the paper's keys.
+"""Rare features in blocks: by affinity, by frequency, by id, and the paper's keys.
 
     stored_affinity.py [--cliques 800000] [--times 3] [--cache 16MB] [--layouts id,frequency,...]
 
 Planted cliques of eight features under shuffled ids: a row has ten of them, and each is in `times`
 random rows; a clique of which more or fewer rows are, by half, so that frequency means something.
-`none` beside it: the same ids, shuffled over the rows. Counted are keys and bytes that LevelDB was
-asked for, in the epochs and the evaluation of the objective, by option `layout`; "paper" is
-Algorithm 3 on sampled rows for the frequent features and a key for each other one (Qin, Torres,
-Rusu, VLDB 2017, section 5). Recovered: cliques whose members all lie in one block.
+For comparison `none`: the same ids, shuffled over the rows. Counted are keys and bytes that
+LevelDB was asked for, in the epochs and the evaluation of the objective, by option `layout`;
+"paper" is Algorithm 3 on sampled rows for the frequent features and a key for each other one (Qin,
+Torres, Rusu, VLDB 2017, section 5). Recovered: cliques whose members all lie in one block.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ def main() -> None:
     add("--epochs", type=int, default=1)
     add("--recover", type=int, default=2_000_000, help="cliques to recover, without a training")
     add("--store", type=Path, default=Path("build"), help="where stores lie (%(default)s)")
-    given = made.parse_args()
+    args = made.parse_args()
     print(machine.sentence(machine.facts()))
-    if given.recover:
-        recover(given.recover, given.times)
-    for name in given.data.split(","):
-        rows = drawn(given.cliques, given.times, mixed=name == "none")
-        print(f"{name}: {len(rows[0]) - 1:,} rows, {given.cliques * SIZE:,} features")
-        for layout in given.layouts.split(","):
-            print(line(layout, train(rows, layout, given)), flush=True)
+    if args.recover:
+        recover(args.recover, args.times)
+    for name in args.data.split(","):
+        rows = drawn(args.cliques, args.times, mixed=name == "none")
+        print(f"{name}: {len(rows[0]) - 1:,} rows, {args.cliques * SIZE:,} features")
+        for layout in args.layouts.split(","):
+            print(line(layout, train(rows, layout, args)), flush=True)
 
 
 def drawn(cliques: int, times: int, mixed: bool, seed: int = 0) -> tuple[Ids, Ids, Ids]:
@@ -90,7 +90,7 @@ def recover(cliques: int, times: int) -> None:
 
 
 def train(
-    rows: tuple[Ids, Ids, Ids], layout: str, given: argparse.Namespace, **more: Any
+    rows: tuple[Ids, Ids, Ids], layout: str, args: argparse.Namespace, **more: Any
 ) -> dict[str, Any]:
     """The model of one training, in a fresh root; more: options."""
     import tuskml
@@ -98,16 +98,16 @@ def train(
     starts, ids, _ = rows
     options = {
         "store": "bench",
-        "cache": given.cache,
+        "cache": args.cache,
         "layout": layout,
         "threads": 1,
-        "max_iter": given.epochs,
+        "max_iter": args.epochs,
         "epsilon": 0,
         "step": 0.01,
     }
     options |= more
     with (
-        tempfile.TemporaryDirectory(dir=given.store) as root,
+        tempfile.TemporaryDirectory(dir=args.store) as root,
         tuskml.connect(store_root=root, threads=2) as con,
     ):
         con.execute("SET enable_progress_bar = false")

@@ -77,7 +77,7 @@ def once(path: Path, folder: Path, cache: str, settings: Settings) -> Outcome:
 
 
 def peak_goal(of: str) -> Goal:
-    """At most 1 GB in all."""
+    """The goal of at most 1 GB in all."""
 
     def peak(results: Results) -> float | None:
         found = results[of].peak_bytes if of in results else None
@@ -87,7 +87,7 @@ def peak_goal(of: str) -> Goal:
 
 
 def benchmark(settings: Settings) -> Benchmark:
-    """The issue's row on a model of a billion dimensions."""
+    """The row on a model of a billion dimensions."""
     names = {name_of(cache): cache for cache in CACHES}
     return Benchmark(
         name="stored_billion",

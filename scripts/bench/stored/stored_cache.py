@@ -27,33 +27,33 @@ def main() -> None:
     made.add_argument("--caches", type=stored_runs.words, default=caches, help="smallest first")
     made.add_argument("--epochs", type=int, default=4)
     made.add_argument("--methods", type=stored_runs.words, default="KV,KV-VP")
-    given = made.parse_args()
-    facts = stored_runs.begin(given)
+    args = made.parse_args()
+    facts = stored_runs.begin(args)
     rows: list[dict[str, Any]] = []
-    for name in given.data:
-        for threads in given.threads:
-            mine = measure(name, threads, given)
-            compare(name, threads, given.caches, mine)
+    for name in args.data:
+        for threads in args.threads:
+            mine = measure(name, threads, args)
+            compare(name, threads, args.caches, mine)
             rows += mine
-    stored_runs.write(given, facts, rows)
+    stored_runs.write(args, facts, rows)
     if rows:
-        draw(rows, given)
+        draw(rows, args)
 
 
-def measure(name: str, threads: int, given: argparse.Namespace) -> list[dict[str, Any]]:
+def measure(name: str, threads: int, args: argparse.Namespace) -> list[dict[str, Any]]:
     """Every method with every cache."""
-    data = stored_runs.data_of(name, given)
+    data = stored_runs.data_of(name, args)
     stored_runs.say(f"{name}, {threads} threads")
     rows: list[dict[str, Any]] = []
-    for method in given.methods:
-        for memory in given.caches:
+    for method in args.methods:
+        for memory in args.caches:
             options = stored_runs.stored(method, threads, memory)
             with (
-                stored_runs.stores(given.store) as root,
+                stored_runs.stores(args.store) as root,
                 stored_runs.connected(data, root, threads) as con,
             ):
                 try:
-                    timed = stored_runs.timed(con, data, options, given.epochs, given.repeat)
+                    timed = stored_runs.timed(con, data, options, args.epochs, args.repeat)
                 except Refused as problem:
                     stored_runs.say(f"  {method}, cache {memory}: {problem}")
                     continue
@@ -83,21 +83,21 @@ def compare(name: str, threads: int, caches: list[str], rows: list[dict[str, Any
             stored_runs.say(f"  {text}: {ratio:.3g}")
 
 
-def draw(rows: list[dict[str, Any]], given: argparse.Namespace) -> None:
+def draw(rows: list[dict[str, Any]], args: argparse.Namespace) -> None:
     """Figure 6."""
     panels = list(dict.fromkeys((row["data"], row["threads"]) for row in rows))
     at = {(row["data"], row["threads"], row["method"], row["cache"]): row["epoch"] for row in rows}
     figure, axes = stored_plots.panels(len(panels))
     for (name, threads), ax in zip(panels, axes, strict=True):
         heights = {
-            method: [at.get((name, threads, method, memory)) for memory in given.caches]
-            for method in given.methods
+            method: [at.get((name, threads, method, memory)) for memory in args.caches]
+            for method in args.methods
         }
-        stored_plots.bars(ax, given.caches, heights)
+        stored_plots.bars(ax, args.caches, heights)
         stored_plots.dress(ax, f"{name}, {threads} threads", "cache", "time of an epoch (s)")
         ax.set(yscale="log", ylim=(ax.get_ylim()[1] / 1e4, 10 * ax.get_ylim()[1]))
         ax.legend(frameon=False, fontsize="small")
-    stored_plots.save(figure, given.out, "stored_cache")
+    stored_plots.save(figure, args.out, "stored_cache")
 
 
 if __name__ == "__main__":

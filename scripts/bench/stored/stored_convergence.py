@@ -34,25 +34,25 @@ def main() -> None:
         "--caches", type=stored_runs.words, default="16MiB,1GiB", metavar="SIZE,SIZE"
     )
     made.add_argument("--epochs", type=int, default=10)
-    given = made.parse_args()
-    facts = stored_runs.begin(given)
+    args = made.parse_args()
+    facts = stored_runs.begin(args)
     results: Results = {}
-    for name in given.data:
-        for memory in given.caches:
-            measure(name, memory, given, results)
-            compare(name, memory, given.threads, results)
-    stored_runs.write(given, facts, [row(key, timed) for key, timed in results.items()])
-    for memory in given.caches:
-        draw(memory, given, results)
+    for name in args.data:
+        for memory in args.caches:
+            measure(name, memory, args, results)
+            compare(name, memory, args.threads, results)
+    stored_runs.write(args, facts, [row(key, timed) for key, timed in results.items()])
+    for memory in args.caches:
+        draw(memory, args, results)
 
 
-def measure(name: str, memory: str, given: argparse.Namespace, results: Results) -> None:
-    """Every method at every number of threads; what is refused is said and left out."""
-    data = stored_runs.data_of(name, given)
+def measure(name: str, memory: str, args: argparse.Namespace, results: Results) -> None:
+    """Runs every method with every number of threads; prints and skips the rejected ones."""
+    data = stored_runs.data_of(name, args)
     stored_runs.say(f"{name}, cache {memory}")
-    for threads in given.threads:
+    for threads in args.threads:
         made = {method: stored_runs.stored(method, threads, memory) for method in METHODS}
-        for method, timed in stored_runs.timed_in_turns(made, data, given.epochs, given).items():
+        for method, timed in stored_runs.timed_in_turns(made, data, args.epochs, args).items():
             if isinstance(timed, Refused):
                 stored_runs.say(f"  {method}-{threads}: {timed}")
                 continue
@@ -90,7 +90,7 @@ def same_loss(slow: Timed, fast: Timed) -> tuple[float, float, float]:
 
 
 def compare(name: str, memory: str, threads: Iterable[int], results: Results) -> None:
-    """The ratios that the issue asks for."""
+    """Prints the ratios and their targets."""
     for n in threads:
         pair = [results.get((name, memory, method, n)) for method in METHODS]
         if pair[0] is None or pair[1] is None:
@@ -105,21 +105,21 @@ def compare(name: str, memory: str, threads: Iterable[int], results: Results) ->
 
 
 def row(key: Key, timed: Timed) -> dict[str, Any]:
-    """For JSON."""
+    """A row for JSON."""
     return dict(zip(("data", "cache", "method", "threads"), key, strict=True)) | timed.as_dict()
 
 
-def draw(memory: str, given: argparse.Namespace, results: Results) -> None:
+def draw(memory: str, args: argparse.Namespace, results: Results) -> None:
     """A picture a cache: above all figure 4a, then 4b and 4c."""
     mine = {key: timed for key, timed in results.items() if key[1] == memory}
-    names = [name for name in given.data if any(key[0] == name for key in mine)]
+    names = [name for name in args.data if any(key[0] == name for key in mine)]
     if not names:
         return
     figure, axes = stored_plots.panels(len(names))
     for name, ax in zip(names, axes, strict=True):
         for (_, _, method, n), timed in select(mine, name):
             seconds = timed.epoch * np.arange(1, len(timed.model.history) + 1)
-            dash = stored_plots.DASHES[given.threads.index(n) % len(stored_plots.DASHES)]
+            dash = stored_plots.DASHES[args.threads.index(n) % len(stored_plots.DASHES)]
             ax.plot(
                 seconds,
                 timed.model.history,
@@ -133,16 +133,16 @@ def draw(memory: str, given: argparse.Namespace, results: Results) -> None:
         stored_plots.dress(ax, f"{name}, cache {memory}", "time of epochs (s)", "mean loss")
         stored_plots.logarithmic(ax, "x")
         ax.legend(frameon=False, fontsize="small")
-    stored_plots.save(figure, given.out, f"stored_convergence_{memory}")
-    speeds(memory, names, given, mine)
+    stored_plots.save(figure, args.out, f"stored_convergence_{memory}")
+    speeds(memory, names, args, mine)
 
 
-def speeds(memory: str, names: list[str], given: argparse.Namespace, mine: Results) -> None:
+def speeds(memory: str, names: list[str], args: argparse.Namespace, mine: Results) -> None:
     """Seconds an epoch, and speedup over KV with the fewest threads, by threads."""
     for what, ylabel in (("epoch", "time of an epoch (s)"), ("speedup", "speedup over KV-1")):
         figure, axes = stored_plots.panels(len(names))
         for name, ax in zip(names, axes, strict=True):
-            first = mine.get((name, memory, "KV", given.threads[0]))
+            first = mine.get((name, memory, "KV", args.threads[0]))
             for method in METHODS:
                 found = {n: timed for (_, _, m, n), timed in select(mine, name) if m == method}
                 if what == "speedup" and first is None:
@@ -156,14 +156,14 @@ def speeds(memory: str, names: list[str], given: argparse.Namespace, mine: Resul
                 )
             stored_plots.dress(ax, f"{name}, cache {memory}", "threads", ylabel)
             ax.set_xscale("log", base=2)
-            ax.set_xticks(given.threads, [str(n) for n in given.threads])
+            ax.set_xticks(args.threads, [str(n) for n in args.threads])
             ax.set_ylim(bottom=0)
             ax.legend(frameon=False, fontsize="small")
-        stored_plots.save(figure, given.out, f"stored_{what}_{memory}")
+        stored_plots.save(figure, args.out, f"stored_{what}_{memory}")
 
 
 def select(results: Results, name: str) -> list[tuple[Key, Timed]]:
-    """Those of a data set."""
+    """Selects the results of a data set."""
     return [(key, timed) for key, timed in results.items() if key[0] == name]
 
 

@@ -29,38 +29,38 @@ def main() -> None:
     made.add_argument("--cache", default="1GiB", help="of the stored models (default 1GiB)")
     known = list(METHODS)
     made.add_argument("--methods", type=stored_runs.words, default=known, help="beside memory")
-    given = made.parse_args()
-    facts = stored_runs.begin(given)
+    args = made.parse_args()
+    facts = stored_runs.begin(args)
     rows: list[dict[str, Any]] = []
-    for name in given.data:
-        mine = measure(name, given)
-        for threads in given.threads:
+    for name in args.data:
+        mine = measure(name, args)
+        for threads in args.threads:
             compare([row for row in mine if row["threads"] == threads])
-        compare_threads(mine, given.threads)
+        compare_threads(mine, args.threads)
         rows += mine
-    stored_runs.write(given, facts, rows)
+    stored_runs.write(args, facts, rows)
     if rows:
-        draw(rows, given)
+        draw(rows, args)
 
 
-def contenders(given: argparse.Namespace) -> dict[str, tuple[str, Options]]:
+def contenders(args: argparse.Namespace) -> dict[str, tuple[str, Options]]:
     """The method and options of each."""
     made: dict[str, tuple[str, Options]] = {}
-    for threads in given.threads:
+    for threads in args.threads:
         made[f"{MEMORY}-{threads}"] = MEMORY, {"threads": threads}
-        for one in given.methods:
-            made[f"{one}-{threads}"] = one, stored_runs.stored(one, threads, given.cache)
+        for one in args.methods:
+            made[f"{one}-{threads}"] = one, stored_runs.stored(one, threads, args.cache)
     return made
 
 
-def measure(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
+def measure(name: str, args: argparse.Namespace) -> list[dict[str, Any]]:
     """Seconds an epoch and final loss of all."""
-    data = stored_runs.data_of(name, given)
+    data = stored_runs.data_of(name, args)
     stored_runs.say(name)
     rows: list[dict[str, Any]] = []
-    made = contenders(given)
+    made = contenders(args)
     options = {text: options for text, (_, options) in made.items()}
-    for text, timed in stored_runs.timed_in_turns(options, data, given.epochs, given).items():
+    for text, timed in stored_runs.timed_in_turns(options, data, args.epochs, args).items():
         if isinstance(timed, Refused):
             stored_runs.say(f"  {text}: {timed}")
             continue
@@ -100,20 +100,20 @@ def compare(rows: list[dict[str, Any]]) -> None:
         stored_runs.goal(f"{text}, loss {off:+.2%}, apart by", abs(off), MOST_OFF, at_least=False)
 
 
-def draw(rows: list[dict[str, Any]], given: argparse.Namespace) -> None:
+def draw(rows: list[dict[str, Any]], args: argparse.Namespace) -> None:
     """Figure 7."""
     names = list(dict.fromkeys(row["data"] for row in rows))
     at = {(row["data"], row["method"], row["threads"]): row["epoch"] for row in rows}
     figure, axes = stored_plots.panels(len(names))
     for name, ax in zip(names, axes, strict=True):
         heights = {
-            method: [at.get((name, method, n)) for n in given.threads]
-            for method in (MEMORY, *reversed(given.methods))
+            method: [at.get((name, method, n)) for n in args.threads]
+            for method in (MEMORY, *reversed(args.methods))
         }
-        stored_plots.bars(ax, [str(n) for n in given.threads], heights)
+        stored_plots.bars(ax, [str(n) for n in args.threads], heights)
         stored_plots.dress(ax, f"{name}, store on tmpfs", "threads", "time of an epoch (s)")
         ax.legend(frameon=False, fontsize="small")
-    stored_plots.save(figure, given.out, "stored_overhead")
+    stored_plots.save(figure, args.out, "stored_overhead")
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def logarithmic(axes: Axes, which: str) -> None:
 
 
 def bars(axes: Axes, groups: Sequence[str], heights: Mapping[str, Sequence[float | None]]) -> None:
-    """Bars side by side in each group; None: there is no figure, and no bar."""
+    """Bars in each group; None: a missing figure, without a bar."""
     width = 0.8 / max(1, len(heights))
     for place, (name, values) in enumerate(heights.items()):
         left = [k - 0.4 + width * (place + 0.5) for k in range(len(groups))]
@@ -67,7 +67,7 @@ def bars(axes: Axes, groups: Sequence[str], heights: Mapping[str, Sequence[float
 
 
 def sizes(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Seconds of an epoch by the size of the model, beside the bound and a training in memory."""
+    """Seconds of an epoch by the size of the model, with the bound and a training in memory."""
     lines = {"s/epoch": "stored", "bound": "bound", "in memory": "in memory"}
     colours = {"stored": "#2b6cb0", "bound": "#c05621", "in memory": "#4a5568"}
     places = [row["weights/cache"] for row in rows]

@@ -32,36 +32,36 @@ def main() -> None:
     made.add_argument("--tops", type=stored_runs.numbers, default="0,100,1000,10000")
     made.add_argument("--cache", default="1GiB", help="so large that chunks stay large")
     made.add_argument("--epochs", type=int, default=2)
-    given = made.parse_args()
-    facts = stored_runs.begin(given)
+    args = made.parse_args()
+    facts = stored_runs.begin(args)
     rows: Rows = []
-    for name in given.data:
-        data = stored_runs.data_of(name, given)
+    for name in args.data:
+        data = stored_runs.data_of(name, args)
         stored_runs.say(f"{name}: a pass, in keys\n  {header()}")
         mine = []
-        for row in measure(data, given):
+        for row in measure(data, args):
             mine.append(row)
             stored_runs.say(f"  {line(row)}")
         rows += mine
         compare(name, mine)
-    stored_runs.write(given, facts, rows)
+    stored_runs.write(args, facts, rows)
     if rows:
-        draw(rows, given)
+        draw(rows, args)
 
 
-def measure(data: Data, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def measure(data: Data, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """A row a K and number of threads."""
-    for top in given.tops:
-        for threads in given.threads:
+    for top in args.tops:
+        for threads in args.threads:
             options = {
                 "store": stored_runs.NAME,
                 "partition": top,
                 "threads": threads,
-                "cache": given.cache,
-                "max_iter": given.epochs,
+                "cache": args.cache,
+                "max_iter": args.epochs,
             }
             try:
-                found = [once(data, options, given) for _ in range(given.repeat)]
+                found = [once(data, options, args) for _ in range(args.repeat)]
             except Refused as problem:
                 stored_runs.say(f"  K={top}, {threads} threads: {problem}")
                 continue
@@ -75,17 +75,17 @@ def measure(data: Data, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
             }
 
 
-def once(data: Data, options: dict[str, Any], given: argparse.Namespace) -> Trained:
-    """One training in a fresh root."""
+def once(data: Data, options: dict[str, Any], args: argparse.Namespace) -> Trained:
+    """Runs one training in a fresh root."""
     with (
-        stored_runs.stores(given.store) as root,
-        stored_runs.connected(data, root, max(given.threads)) as con,
+        stored_runs.stores(args.store) as root,
+        stored_runs.connected(data, root, max(args.threads)) as con,
     ):
         return stored_runs.train(con, data, options)
 
 
 def header() -> str:
-    """Of the lines."""
+    """The header of the lines."""
     names = ("asked of store", *(name.replace("_", " ") for name in SHOWN))
     return f"{'K':>7} {'threads':>7} " + " ".join(f"{name:>21}" for name in names)
 
@@ -97,7 +97,7 @@ def line(row: dict[str, Any]) -> str:
 
 
 def compare(name: str, rows: Rows) -> None:
-    """How many times fewer than KV-1, whose every feature of a chunk is a request."""
+    """Prints the ratio to KV-1, whose every feature of a chunk is a request."""
     base = next((row["asked"] for row in rows if row["top"] == 0 and row["threads"] == 1), None)
     if base is None:
         return
@@ -110,28 +110,28 @@ def compare(name: str, rows: Rows) -> None:
             stored_runs.say(f"  {text}: {ratio:.3g}")
 
 
-def draw(rows: Rows, given: argparse.Namespace) -> None:
+def draw(rows: Rows, args: argparse.Namespace) -> None:
     """Figure 4d, at K = 1,000 or else the largest, and figure 5, with the fewest threads."""
     names = list(dict.fromkeys(row["data"] for row in rows))
-    merged = [top for top in given.tops if top]
+    merged = [top for top in args.tops if top]
     chosen = 1_000 if 1_000 in merged else (merged or [0])[-1]
     at = {(row["data"], row["top"], row["threads"]): row["asked"] for row in rows}
     figure, axes = stored_plots.panels(len(names))
     for name, ax in zip(names, axes, strict=True):
         heights = {
-            "KV": [at.get((name, 0, n)) for n in given.threads],
-            "KV-VP": [at.get((name, chosen, n)) for n in given.threads],
+            "KV": [at.get((name, 0, n)) for n in args.threads],
+            "KV-VP": [at.get((name, chosen, n)) for n in args.threads],
         }
-        stored_plots.bars(ax, [str(n) for n in given.threads], heights)
+        stored_plots.bars(ax, [str(n) for n in args.threads], heights)
         stored_plots.dress(ax, f"{name}, K = {chosen:,}", "threads", "requests a pass (keys)")
         ax.set(yscale="log", ylim=(1, 10 * ax.get_ylim()[1]))
         ax.legend(frameon=False, fontsize="small", ncols=2)
-    stored_plots.save(figure, given.out, "stored_requests_threads")
-    first = given.threads[0]
+    stored_plots.save(figure, args.out, "stored_requests_threads")
+    first = args.threads[0]
     figure, axes = stored_plots.panels(len(names))
     for name, ax in zip(names, axes, strict=True):
-        heights = {f"KV-VP-{first}": [at.get((name, top, first)) for top in given.tops]}
-        stored_plots.bars(ax, [f"{top:,}" for top in given.tops], heights)
+        heights = {f"KV-VP-{first}": [at.get((name, top, first)) for top in args.tops]}
+        stored_plots.bars(ax, [f"{top:,}" for top in args.tops], heights)
         stored_plots.dress(
             ax,
             f"{name}, threads: {first}",
@@ -139,7 +139,7 @@ def draw(rows: Rows, given: argparse.Namespace) -> None:
             "requests a pass (keys)",
         )
         ax.set(yscale="log", ylim=(1, 10 * ax.get_ylim()[1]))
-    stored_plots.save(figure, given.out, "stored_requests_top")
+    stored_plots.save(figure, args.out, "stored_requests_top")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Trainings of stored models through SQL, timed: what the programs on the paper's figures share.
+"""Timed trainings of stored models through SQL, shared by the programs on the paper's figures.
 
 Qin, Torres, Rusu, *Scalable Asynchronous Gradient Descent Optimization for Out-of-Core Models*,
 VLDB 2017, section 7: KV is a key a feature (option partition 0), KV-VP the vertically partitioned
@@ -50,7 +50,7 @@ Options = dict[str, Any]
 
 
 class Refused(Exception):
-    """No figure for this training; the text says why."""
+    """A training without a figure; the text is the reason."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training came to; seconds: of the training, without the rows' way to it."""
+    """The result of a training; seconds: of the training, without reading the rows."""
 
     seconds: float
     loss: float
@@ -108,20 +108,20 @@ class Trained:
 
     @property
     def asked(self) -> float:
-        """Keys a pass that a store without a cache is asked for; pushed ones are not asked."""
+        """Keys per pass requested from a store without a cache; pushed ones are not requested."""
         return self.each("requests") + self.each("cache_hits")
 
 
 @dataclass(frozen=True)
 class Timed:
-    """Repeated trainings: seconds an epoch and of what is done once (medians), the last model."""
+    """Repeated trainings: seconds per epoch and of one-time work (medians), the last model."""
 
     epoch: float
     before: float
     model: Trained
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The results for JSON."""
         return asdict(self)
 
 
@@ -173,22 +173,22 @@ def numbers(text: str) -> list[int]:
     return [int(word) for word in words(text)]
 
 
-def settings_of(given: argparse.Namespace) -> Settings:
-    """For the generators of data."""
-    given.data_dir.mkdir(parents=True, exist_ok=True)
-    return Settings(given.data_dir.resolve(), given.scale, max(given.threads))
+def settings_of(args: argparse.Namespace) -> Settings:
+    """The settings for generators of data."""
+    args.data_dir.mkdir(parents=True, exist_ok=True)
+    return Settings(args.data_dir.resolve(), args.scale, max(args.threads))
 
 
-def data_of(name: str, given: argparse.Namespace) -> Data:
+def data_of(name: str, args: argparse.Namespace) -> Data:
     """A data set by name, made when it is missing."""
-    settings = settings_of(given)
+    settings = settings_of(args)
     if name in SPARSE:
-        return sparse(name, given.task, settings)
+        return sparse(name, args.task, settings)
     if name == "matrix":
         path = stored_data.ratings(stored_data.MATRIX, settings)
-        return rated(name, path, "data.ratings", ("user_id", "item_id"), given.rank)
-    if name == "movielens" and given.movielens:
-        path = movielens(given.movielens, settings)
+        return rated(name, path, "data.ratings", ("user_id", "item_id"), args.rank)
+    if name == "movielens" and args.movielens:
+        path = movielens(args.movielens, settings)
         return rated(name, path, "data.ratings", ("user_id", "item_id"), 100)
     if name == "movielens":
         return rated(name, ratings.synthetic(settings), "data.train", ("u", "i"), 100)
@@ -210,7 +210,7 @@ def sparse(name: str, task: str, settings: Settings) -> Data:
 
 
 def rated(name: str, path: Path, source: str, pair: tuple[str, str], rank: int) -> Data:
-    """Ratings, to be factorised by what a store can do: memory alone would take another way."""
+    """Ratings with options that a store supports: memory alone would use others."""
     call = f"'matrix_factorization', rating, [{', '.join(pair)}]"
     return Data(name, path, source, call, 0.05, {"rank": rank, "l2": 0.02, "algorithm": "sgd"})
 
@@ -256,7 +256,7 @@ def connected(data: Data, root: Path, threads: int) -> Iterator[duckdb.DuckDBPyC
 
 
 def train(con: duckdb.DuckDBPyConnection, data: Data, options: Options) -> Trained:
-    """One training; coefficients of models in memory stay where they are."""
+    """Runs one training; coefficients of models in memory stay there."""
     fields = "m.seconds, m.loss, m.history, m.iterations, m.options, m.status"
     try:
         found = con.execute(f"SELECT {fields} FROM ({data.sql(options)})").fetchone()
@@ -284,7 +284,7 @@ class Pairs:
     refused: Refused | None = None
 
     def train(self, epochs: int) -> Trained | None:
-        """One training, unless one was refused before."""
+        """Runs one training, unless one was rejected before."""
         if self.refused is None:
             try:
                 return train(self.con, self.data, self.options | {"max_iter": epochs})
@@ -293,7 +293,7 @@ class Pairs:
         return None
 
     def add(self) -> None:
-        """One pair more."""
+        """Adds one more pair."""
         one, self.last = self.train(1), self.train(self.epochs)
         if one is None or self.last is None:
             return
@@ -304,8 +304,8 @@ class Pairs:
         self.work.append(busy / more / self.options["threads"])
 
     def median(self) -> Timed | Refused:
-        """Of all pairs. Refused where the noise is as long as the epochs: workers cannot have
-        worked longer than it took.
+        """The median of all pairs. Raises Refused if the noise is as long as the epochs:
+        workers cannot have worked longer than the wall time.
         """
         if self.refused is not None:
             return self.refused
@@ -320,23 +320,24 @@ class Pairs:
 
 
 def timed_in_turns(
-    contenders: dict[str, Options], data: Data, epochs: int, given: argparse.Namespace
+    contenders: dict[str, Options], data: Data, epochs: int, args: argparse.Namespace
 ) -> dict[str, Timed | Refused]:
-    """Seconds an epoch by the difference of trainings with `epochs` and with one, without the
-    phases known to be done once, such as partitioning, whose noise could hide short epochs.
-    Medians of --repeat pairs after a warm-up, in which the store's cost is measured. Contenders,
-    each with a root of its own, take turns, so that what else the machine does falls on all.
+    """Seconds per epoch from the difference of trainings with `epochs` and with one, without
+    phases known to occur once, such as partitioning, whose noise could hide short epochs.
+    Medians of --repeat pairs after a warm-up, in which the store's cost is measured.
+    Contenders, each with a root of its own, take turns, so that other work on the machine
+    affects all alike.
     """
     if epochs < 2:
         raise SystemExit(f"--epochs is {epochs}, expected 2 or more")
     with ExitStack() as stack:
         pairs = {}
         for name, options in contenders.items():
-            root = stack.enter_context(stores(given.store))
+            root = stack.enter_context(stores(args.store))
             con = stack.enter_context(connected(data, root, options["threads"]))
             pairs[name] = Pairs(con, data, options, epochs)
             pairs[name].train(1)
-        for _ in range(given.repeat):
+        for _ in range(args.repeat):
             for one in pairs.values():
                 machine.wait_until_quiet()
                 one.add()
@@ -346,7 +347,7 @@ def timed_in_turns(
 def timed(
     con: duckdb.DuckDBPyConnection, data: Data, options: Options, epochs: int, repeat: int
 ) -> Timed:
-    """The same of one contender, in a root that there is."""
+    """Times one contender, in an existing root."""
     if epochs < 2:
         raise SystemExit(f"--epochs is {epochs}, expected 2 or more")
     pairs = Pairs(con, data, options, epochs)
@@ -366,27 +367,27 @@ def stored(method: str, threads: int, memory: str) -> Options:
 
 
 def say(text: str) -> None:
-    """At once, so that a long run can be watched."""
+    """Prints at once, so that a long run can be watched."""
     print(text, flush=True)
 
 
-def begin(given: argparse.Namespace) -> dict[str, object]:
+def begin(args: argparse.Namespace) -> dict[str, object]:
     """Prints the machine's facts, and gives them."""
     facts = machine.facts()
-    say(f"{machine.sentence(facts)}. scale {given.scale:g}, stores in {given.store}\n")
+    say(f"{machine.sentence(facts)}. scale {args.scale:g}, stores in {args.store}\n")
     return facts
 
 
 def goal(text: str, reached: float, asked: float, *, at_least: bool) -> None:
-    """A line that says whether a figure asked for was reached."""
+    """Prints whether a target was reached."""
     met = reached >= asked if at_least else reached <= asked
     sign = ">=" if at_least else "<="
     say(f"  goal: {text}: {reached:.3g}, asked {sign} {asked:g}: {'met' if met else 'NOT met'}")
 
 
-def write(given: argparse.Namespace, facts: dict[str, object], rows: list[dict[str, Any]]) -> None:
-    """The results as JSON, where asked for."""
-    if given.json:
-        record = {"machine": facts, "scale": given.scale, "store": str(given.store), "rows": rows}
-        given.json.write_text(json.dumps(record, indent=2) + "\n")
-        say(f"wrote {given.json}")
+def write(args: argparse.Namespace, facts: dict[str, object], rows: list[dict[str, Any]]) -> None:
+    """Writes the results as JSON, if --json is given."""
+    if args.json:
+        record = {"machine": facts, "scale": args.scale, "store": str(args.store), "rows": rows}
+        args.json.write_text(json.dumps(record, indent=2) + "\n")
+        say(f"wrote {args.json}")

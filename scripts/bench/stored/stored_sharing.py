@@ -1,4 +1,4 @@
-"""What threads read is shared by the cache alone, or handed to those that need it next.
+"""Payloads that threads read: shared by the cache alone, or pushed to those that need them next.
 
     stored_sharing.py [--threads 2,4,8,16] [--cliques 400000] [--cache 16MB] [--repeat 1]
 
@@ -36,16 +36,16 @@ def main() -> None:
     add("--epochs", type=int, default=2)
     add("--repeat", type=int, default=1, help="runs behind each median (%(default)s)")
     add("--store", type=Path, default=Path("build"), help="where stores lie (%(default)s)")
-    given = made.parse_args()
+    args = made.parse_args()
     print(machine.sentence(machine.facts()))
     fix_costs()
-    rows = stored_affinity.drawn(given.cliques, given.times, mixed=False)
-    for threads in map(int, given.threads.split(",")):
+    rows = stored_affinity.drawn(args.cliques, args.times, mixed=False)
+    for threads in map(int, args.threads.split(",")):
         found: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
-        for _ in range(given.repeat):
+        for _ in range(args.repeat):
             for way in WAYS:
                 more = {"threads": threads, "sharing": way}
-                found[way].append(stored_affinity.train(rows, "affinity", given, **more))
+                found[way].append(stored_affinity.train(rows, "affinity", args, **more))
         for way in WAYS:
             print(line(threads, way, found[way]), flush=True)
 

@@ -1,7 +1,8 @@
-"""Documents for benchmarks of topics: made of planted topics, or docstrings of installed packages.
+"""Documents for benchmarks of topics: generated from planted topics, or docstrings of installed
+packages.
 
-A corpus is the words of all tokens as numbers, (tokens,), where each document begins,
-(documents + 1,), and the number of different words.
+A corpus is the words of all tokens as numbers, (tokens,), the start of each document, (documents +
+1,), and the number of different words.
 """
 
 import ast
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 Corpus = tuple[NDArray[np.int32], NDArray[np.int64], int]
 WORD = re.compile(r"[a-z]{3,20}")
 LEAST_WORDS, LEAST_DOCUMENTS, LARGEST_SHARE = 20, 5, 0.1
-"""Of a docstring; and in how many of them a word occurs, at least and as a share at most."""
+"""The least words of a docstring; the least documents of a word, and its largest share of them."""
 
 
 def planted(tokens: int, words: int, topics: int, mean: int = 150, seed: int = 0) -> Corpus:
@@ -66,7 +67,7 @@ def docstrings(most: int = 20_000) -> Corpus:
 
 
 def texts() -> Iterator[str]:
-    """Each docstring once."""
+    """Yields each docstring once."""
     seen: set[str] = set()
     folders = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"))
     for path in sorted(path for folder in folders for path in Path(folder).rglob("*.py")):
@@ -82,6 +83,6 @@ def texts() -> Iterator[str]:
 
 
 def docstring(node: Any) -> str | None:
-    """What documents a module, a class or a function; None of other nodes."""
+    """The docstring of a module, a class or a function; None for other nodes."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     return ast.get_docstring(node) if isinstance(node, kinds) else None

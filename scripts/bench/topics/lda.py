@@ -1,4 +1,4 @@
-"""Topics of documents: tokens per second and the likelihood over time, beside tomotopy.
+"""Topics of documents: tokens per second and the likelihood over time, compared with tomotopy.
 
 python scripts/bench/run.py lda --contender tuskml --topics 100 --scale 0.2
 PEERS/bin/python scripts/bench/topics/lda.py --contender tomotopy --topics 100 --scale 0.2
@@ -30,7 +30,7 @@ Likelihood = Callable[[], float]
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--contender", choices=["tuskml", "tomotopy"], default="tuskml")
     parser.add_argument("--corpus", choices=["planted", "docstrings"], default="planted")
@@ -53,44 +53,44 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     """Trains, and prints how it goes."""
-    given = arguments()
-    corpus = corpora.docstrings() if given.corpus == "docstrings" else planted(given)
+    args = arguments()
+    corpus = corpora.docstrings() if args.corpus == "docstrings" else planted(args)
     before = resident()
-    contender = {"tuskml": ours, "tomotopy": tomotopy}[given.contender]
-    step, likelihood = contender(corpus, given)
+    contender = {"tuskml": ours, "tomotopy": tomotopy}[args.contender]
+    step, likelihood = contender(corpus, args)
     tokens, seconds = len(corpus[0]), 0.0
-    print(json.dumps({"ready": given.contender, "topics": given.topics}), flush=True)
-    while given.wait and not given.wait.exists():
+    print(json.dumps({"ready": args.contender, "topics": args.topics}), flush=True)
+    while args.wait and not args.wait.exists():
         time.sleep(0.05)
-    for sweeps in range(given.every, given.sweeps + 1, given.every):
+    for sweeps in range(args.every, args.sweeps + 1, args.every):
         began, used = time.perf_counter(), time.process_time()
-        step(given.every)
+        step(args.every)
         took, processors = time.perf_counter() - began, time.process_time() - used
         seconds += took
         told = {
-            "contender": given.contender,
-            "topics": given.topics,
+            "contender": args.contender,
+            "topics": args.topics,
             "tokens": tokens,
             "documents": len(corpus[1]) - 1,
             "sweeps": sweeps,
             "seconds": round(seconds, 3),
-            "tokens_per_second": round(tokens * given.every / took),
-            "tokens_per_processor_second": round(tokens * given.every / processors),
+            "tokens_per_second": round(tokens * args.every / took),
+            "tokens_per_processor_second": round(tokens * args.every / processors),
             "likelihood_per_token": round(likelihood(), 5),
             "bytes_per_token": round((resident() - before) / tokens, 2),
         }
         print(json.dumps(told), flush=True)
 
 
-def planted(given: argparse.Namespace) -> corpora.Corpus:
+def planted(args: argparse.Namespace) -> corpora.Corpus:
     """Documents of planted topics, from a file if there is one."""
-    if given.kept and given.kept.exists():
-        kept = np.load(given.kept)
-        return kept["word"], kept["start"], given.words
-    tokens = int(WHOLE * given.scale)
-    corpus = corpora.planted(tokens, given.words, given.planted_topics)
-    if given.kept:
-        np.savez(given.kept, word=corpus[0], start=corpus[1])
+    if args.kept and args.kept.exists():
+        kept = np.load(args.kept)
+        return kept["word"], kept["start"], args.words
+    tokens = int(WHOLE * args.scale)
+    corpus = corpora.planted(tokens, args.words, args.planted_topics)
+    if args.kept:
+        np.savez(args.kept, word=corpus[0], start=corpus[1])
     return corpus
 
 
@@ -101,7 +101,7 @@ def resident() -> int:
 
 
 def entries(corpus: corpora.Corpus) -> Iterator[tuple[Any, Any, Any]]:
-    """Of ranges of documents: where each begins among the entries, ids and counts."""
+    """Yields for ranges of documents the start of each among the entries, ids and counts."""
     word, start, words = corpus
     for first in range(0, len(start) - 1, 20_000):
         last = min(first + 20_000, len(start) - 1)
@@ -112,17 +112,17 @@ def entries(corpus: corpora.Corpus) -> Iterator[tuple[Any, Any, Any]]:
         yield begin, key % words, count
 
 
-def ours(corpus: corpora.Corpus, given: argparse.Namespace) -> tuple[Step, Likelihood]:
-    """The kernels on rows as the packer leaves them."""
+def ours(corpus: corpora.Corpus, args: argparse.Namespace) -> tuple[Step, Likelihood]:
+    """The kernels on rows in the packer's layout."""
     from rowblock import linked_entries
 
     from tuskml.kernels.passes import Pass
     from tuskml.kernels.topics.sampling import Prior, Sampler
 
     group, kept = linked_entries(entries(corpus), corpus[2])
-    rows = Pass(group, 0, None, None, True, given.threads)
-    prior = Prior(given.topics, given.alpha, given.beta)
-    sampler = Sampler(rows, prior, given.seed, 0)
+    rows = Pass(group, 0, None, None, True, args.threads)
+    prior = Prior(args.topics, args.alpha, args.beta)
+    sampler = Sampler(rows, prior, args.seed, 0)
     tokens = len(corpus[0])
 
     def step(n: int, kept: object = kept) -> None:
@@ -131,18 +131,18 @@ def ours(corpus: corpora.Corpus, given: argparse.Namespace) -> tuple[Step, Likel
     return step, lambda: float(sampler.likelihood(rows)[0] / tokens)
 
 
-def tomotopy(corpus: corpora.Corpus, given: argparse.Namespace) -> tuple[Step, Likelihood]:
+def tomotopy(corpus: corpora.Corpus, args: argparse.Namespace) -> tuple[Step, Likelihood]:
     """tomotopy's LDAModel, whose alpha stays."""
     import tomotopy as peer
 
-    model = peer.LDAModel(k=given.topics, alpha=given.alpha, eta=given.beta, seed=given.seed)
+    model = peer.LDAModel(k=args.topics, alpha=args.alpha, eta=args.beta, seed=args.seed)
     model.optim_interval = 0
     word, start, words = corpus
     names = [str(number) for number in range(words)]
     for first, last in zip(start[:-1].tolist(), start[1:].tolist(), strict=True):
         model.add_doc([names[number] for number in word[first:last].tolist()])
     model.train(0)
-    return lambda n: model.train(n, workers=given.threads), lambda: float(model.ll_per_word)
+    return lambda n: model.train(n, workers=args.threads), lambda: float(model.ll_per_word)
 
 
 if __name__ == "__main__":

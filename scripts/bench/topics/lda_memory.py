@@ -3,9 +3,9 @@
 python scripts/bench/run.py lda_memory --tokens 20000000 --topics 100 --limit 32 --group 160
 
 The documents are rows `sparse(ids, counts)` of a DuckDB file. A line of JSON has what the account
-held at most, beside the bytes of tokens (a word of 4 bytes and a topic of 2) and counts (4 bytes
-of each topic of a frequent word, 4 of each token of a rare one), the largest resident memory of
-the process beyond what it had before the training, and the seconds. --limit: MiB of the account,
+held at most, and the bytes of tokens (a word of 4 bytes and a topic of 2) and counts (4 bytes of
+each topic of a frequent word, 4 of each token of a rare one), the largest resident memory of the
+process beyond what it had before the training, and the seconds. --limit: MiB of the account,
 beyond which tokens lie in the spill file. --group: MiB of a memory cgroup that the training runs
 in, to which the page cache is charged too.
 """
@@ -29,7 +29,7 @@ from lda import entries, resident
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokens", type=int, default=5_000_000)
     parser.add_argument("--words", type=int, default=50_000)
@@ -45,30 +45,30 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     """Writes the documents, and trains on them in a process of its own."""
-    given = arguments()
-    if given.join or given.file:
-        train(given)
+    args = arguments()
+    if args.join or args.file:
+        train(args)
         return
     with TemporaryDirectory() as folder:
         file = str(Path(folder) / "docs.duckdb")
-        write(file, given)
+        write(file, args)
         runner = str(Path(__file__).parents[1] / "run.py")
         again = [sys.executable, runner, "lda_memory", *sys.argv[1:], "--file", file]
-        if not given.group:
+        if not args.group:
             subprocess.run(again, check=True)
             return
-        with memory_group.limited(given.group << 20) as group:
+        with memory_group.limited(args.group << 20) as group:
             subprocess.run([*again, "--join", str(group.path)], check=True)
             print(json.dumps({"limit_was_hit": group.failures, "killed": group.killed}))
 
 
-def write(file: str, given: argparse.Namespace) -> None:
+def write(file: str, args: argparse.Namespace) -> None:
     """A table of documents."""
     import pyarrow as pa
 
     import tuskml
 
-    corpus = corpora.planted(given.tokens, given.words, 100)
+    corpus = corpora.planted(args.tokens, args.words, 100)
     with tuskml.connect(file) as con:
         con.execute("CREATE TABLE docs (ids INT[], n FLOAT[])")
         for begin, ids, counts in entries(corpus):
@@ -83,18 +83,18 @@ def write(file: str, given: argparse.Namespace) -> None:
             assert len(part)
 
 
-def train(given: argparse.Namespace) -> None:
-    """Trains, and prints what it took."""
+def train(args: argparse.Namespace) -> None:
+    """Trains, and prints the memory and seconds."""
     import tuskml
 
-    with TemporaryDirectory() as folder, tuskml.connect(given.file, read_only=True) as con:
+    with TemporaryDirectory() as folder, tuskml.connect(args.file, read_only=True) as con:
         con.execute("SET memory_limit = '32MiB'; SET threads = 2")
-        told = sizes(con, given.topics)
-        limit = given.limit << 20
+        told = sizes(con, args.topics)
+        limit = args.limit << 20
         con.execute("SELECT tuskml_set_memory(?, ?)", [limit, folder]).fetchall()
-        if given.join:
-            memory_group.join(Path(given.join))
-        options = {"topics": given.topics, "max_iter": given.sweeps, "threads": given.threads}
+        if args.join:
+            memory_group.join(Path(args.join))
+        options = {"topics": args.topics, "max_iter": args.sweeps, "threads": args.threads}
         before, began, used = resident(), time.perf_counter(), time.process_time()
         with watched() as peak:
             found = con.execute(
@@ -105,9 +105,9 @@ def train(given: argparse.Namespace) -> None:
         (account,) = con.execute("SELECT tuskml_memory()").fetchone()
     both = told["tokens_and_counts"]
     told |= {
-        "topics": given.topics,
-        "limit_mib": given.limit,
-        "group_mib": given.group,
+        "topics": args.topics,
+        "limit_mib": args.limit,
+        "group_mib": args.group,
         "account_over_both": round(account["peak"] / both, 3),
         "resident_over_both": round((peak[0] - before) / both, 3),
         "seconds": round(seconds, 2),

@@ -1,4 +1,4 @@
-"""Online variational Bayes: `lda` beside scikit-learn and gensim, on docstrings.
+"""Online variational Bayes: `lda` compared with scikit-learn and gensim, on docstrings.
 
 python scripts/bench/run.py online_vb --documents 3000 --topics 50 --passes 5
 
@@ -29,22 +29,22 @@ def main() -> None:
     parser.add_argument("--held-out", type=int, default=500)
     parser.add_argument("--topics", type=int, default=50)
     parser.add_argument("--passes", type=int, default=5)
-    given = parser.parse_args()
-    word, start, words = corpora.docstrings(given.documents)
+    args = parser.parse_args()
+    word, start, words = corpora.docstrings(args.documents)
     names = np.char.add("w", word.astype(str))
     whole = [names[a:b].tolist() for a, b in pairwise(start)]
-    trained, held = whole[given.held_out :], whole[: given.held_out]
+    trained, held = whole[args.held_out :], whole[: args.held_out]
     for name, train in (("tuskml", ours), ("scikit-learn", scikit), ("gensim", gensim)):
-        seconds, perplexity = train(trained, held, given)
+        seconds, perplexity = train(trained, held, args)
         told = {"contender": name, "seconds": round(seconds, 2), "words": words}
         print(json.dumps(told | {"perplexity": round(perplexity, 1)}), flush=True)
 
 
-def ours(trained: Documents, held: Documents, given: argparse.Namespace) -> tuple[float, float]:
-    """By SQL."""
-    given.sweeps, given.threads = given.passes, 1
-    given.more = {"algorithm": "online_vb", "batch_size": BATCH, "threads": 1}
-    made = Ours(trained, held, given)
+def ours(trained: Documents, held: Documents, args: argparse.Namespace) -> tuple[float, float]:
+    """Trains by SQL."""
+    args.sweeps, args.threads = args.passes, 1
+    args.more = {"algorithm": "online_vb", "batch_size": BATCH, "threads": 1}
+    made = Ours(trained, held, args)
     return made.seconds, made.perplexity()
 
 
@@ -59,21 +59,21 @@ def matrix(documents: Documents, place: dict[str, int]) -> Floats:
     return scipy.sparse.csr_matrix((np.ones(len(row)), (row, column)), shape)
 
 
-def scikit(trained: Documents, held: Documents, given: argparse.Namespace) -> tuple[float, float]:
+def scikit(trained: Documents, held: Documents, args: argparse.Namespace) -> tuple[float, float]:
     """scikit-learn's LatentDirichletAllocation."""
     from sklearn.decomposition import LatentDirichletAllocation
 
     place = {word: i for i, word in enumerate(sorted({w for one in trained for w in one}))}
     x = matrix(trained, place)
     model = LatentDirichletAllocation(
-        given.topics,
+        args.topics,
         doc_topic_prior=ALPHA,
         topic_word_prior=BETA,
         learning_method="online",
         learning_offset=OFFSET,
         learning_decay=DECAY,
         batch_size=BATCH,
-        max_iter=given.passes,
+        max_iter=args.passes,
         random_state=1,
     )
     began = time.perf_counter()
@@ -84,7 +84,7 @@ def scikit(trained: Documents, held: Documents, given: argparse.Namespace) -> tu
     return seconds, perplexity_of(held, theta, phi, place)
 
 
-def gensim(trained: Documents, held: Documents, given: argparse.Namespace) -> tuple[float, float]:
+def gensim(trained: Documents, held: Documents, args: argparse.Namespace) -> tuple[float, float]:
     """gensim's LdaModel."""
     from gensim.corpora import Dictionary
     from gensim.models import LdaModel
@@ -94,11 +94,11 @@ def gensim(trained: Documents, held: Documents, given: argparse.Namespace) -> tu
     began = time.perf_counter()
     model = LdaModel(
         bags,
-        given.topics,
-        alpha=np.full(given.topics, ALPHA),
+        args.topics,
+        alpha=np.full(args.topics, ALPHA),
         eta=BETA,
         chunksize=BATCH,
-        passes=given.passes,
+        passes=args.passes,
         offset=OFFSET,
         decay=DECAY,
         iterations=100,

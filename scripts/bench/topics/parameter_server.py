@@ -1,4 +1,4 @@
-"""Rotation beside a parameter server: the objective by data, with simulated workers.
+"""Rotation compared with a parameter server: the objective by data, with simulated workers.
 
 python scripts/bench/run.py parameter_server --workers 8,32 --sweeps 30
 
@@ -33,17 +33,17 @@ def main() -> None:
     parser.add_argument("--topics", type=int, default=20)
     parser.add_argument("--workers", default="8,32,128")
     parser.add_argument("--sweeps", type=int, default=30)
-    given = parser.parse_args()
-    word, start, words = corpora.planted(given.tokens, given.words, given.topics, mean=60)
-    for workers in map(int, given.workers.split(",")):
+    args = parser.parse_args()
+    word, start, words = corpora.planted(args.tokens, args.words, args.topics, mean=60)
+    for workers in map(int, args.workers.split(",")):
         for kind, clocks in (("rotation", workers), ("server", workers), ("server", 1)):
-            sampler = Simulated(word.astype(np.int64), start, words, given.topics, workers)
+            sampler = Simulated(word.astype(np.int64), start, words, args.topics, workers)
             curve = [sampler.objective()]
-            for _ in range(given.sweeps):
+            for _ in range(args.sweeps):
                 sampler.sweep(kind, clocks)
                 curve.append(sampler.objective())
-            block = words // workers * given.topics + given.topics
-            sent = block * workers if kind == "rotation" else words * given.topics * clocks
+            block = words // workers * args.topics + args.topics
+            sent = block * workers if kind == "rotation" else words * args.topics * clocks
             told: dict[str, Any] = {"kind": kind, "workers": workers, "clocks": clocks}
             told["objective"] = [round(one, 4) for one in curve]
             print(json.dumps(told | {"numbers_sent_a_sweep": sent}), flush=True)
@@ -88,7 +88,9 @@ class Simulated:
             self.round(tokens[mine], shared=kind == "rotation")
 
     def round(self, tokens: Ints, shared: bool) -> None:
-        """Each worker draws its tokens of these, one after the other, beside the others."""
+        """Each worker draws its tokens of these, one after the other, in parallel with the
+        others.
+        """
         own = [tokens[self.part[tokens] == p] for p in range(self.workers)]
         copies = 1 if shared else self.workers
         n_wk = np.repeat(self.n_wk[None], copies, axis=0)

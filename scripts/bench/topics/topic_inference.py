@@ -1,4 +1,5 @@
-"""Topics of documents that were not trained on: predict_topics by SQL beside tomotopy's infer.
+"""Topics of documents that were not trained on: predict_topics by SQL compared with tomotopy's
+infer.
 
 python scripts/bench/run.py topic_inference --topics 100
 
@@ -27,7 +28,7 @@ Documents = list[list[str]]
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", choices=["planted", "docstrings"], default="docstrings")
     parser.add_argument("--documents", type=int, default=20_000)
@@ -42,16 +43,16 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     """Trains, infers, and prints a line of each contender and repetition."""
-    given = arguments()
-    if given.corpus == "docstrings":
-        word, start, _ = corpora.docstrings(given.documents)
+    args = arguments()
+    if args.corpus == "docstrings":
+        word, start, _ = corpora.docstrings(args.documents)
     else:
-        word, start, _ = corpora.planted(given.documents * 150, 50_000, 100)
+        word, start, _ = corpora.planted(args.documents * 150, 50_000, 100)
     names = np.char.add("w", word.astype(str))
     whole = [names[a:b].tolist() for a, b in pairwise(start)]
-    trained, held = whole[given.held_out :], whole[: given.held_out]
-    ours, theirs = Ours(trained, held, given), Theirs(trained, held, given)
-    for number in range(given.repeat):
+    trained, held = whole[args.held_out :], whole[: args.held_out]
+    ours, theirs = Ours(trained, held, args), Theirs(trained, held, args)
+    for number in range(args.repeat):
         for contender in (ours, theirs):
             contender.prepare()
             began, used = time.perf_counter(), time.process_time()
@@ -59,8 +60,8 @@ def main() -> None:
             seconds, processors = time.perf_counter() - began, time.process_time() - used
             told = {
                 "contender": type(contender).__name__.lower(),
-                "topics": given.topics,
-                "threads": given.threads,
+                "topics": args.topics,
+                "threads": args.threads,
                 "documents": len(held),
                 "seconds": round(seconds, 4),
                 "processor_seconds": round(processors, 4),
@@ -90,17 +91,17 @@ def perplexity_of(
 class Ours:
     """A statement over a table of documents."""
 
-    def __init__(self, trained: Documents, held: Documents, given: argparse.Namespace) -> None:
+    def __init__(self, trained: Documents, held: Documents, args: argparse.Namespace) -> None:
         import tuskml
 
         self.held = held
         self.con = tuskml.connect(":memory:")
-        self.con.execute(f"SET threads = {given.threads}")
+        self.con.execute(f"SET threads = {args.threads}")
         fill(self.con, "docs", trained)
         fill(self.con, "held", held)
         fill(self.con, "half", [halves(one)[0] for one in held])
-        options = {"topics": given.topics, "max_iter": given.sweeps, "seed": 1}
-        options |= getattr(given, "more", {})
+        options = {"topics": args.topics, "max_iter": args.sweeps, "seed": 1}
+        options |= getattr(args, "more", {})
         began = time.perf_counter()
         self.con.execute(
             f"CREATE TABLE m AS SELECT train_model('lda', NULL, words, '{json.dumps(options)}') "
@@ -119,7 +120,7 @@ class Ours:
         )
 
     def perplexity(self) -> float:
-        """Of the second halves by the topics of the first ones."""
+        """The perplexity of the second halves by the topics of the first ones."""
         from topic_blob import read
 
         from tuskml.learners.topics.payload import topics_of_payload
@@ -135,15 +136,15 @@ class Ours:
 class Theirs:
     """tomotopy's LDAModel."""
 
-    def __init__(self, trained: Documents, held: Documents, given: argparse.Namespace) -> None:
+    def __init__(self, trained: Documents, held: Documents, args: argparse.Namespace) -> None:
         import tomotopy
 
-        self.held, self.given = held, given
-        self.model = tomotopy.LDAModel(k=given.topics, alpha=0.1, eta=0.01, seed=1)
+        self.held, self.given = held, args
+        self.model = tomotopy.LDAModel(k=args.topics, alpha=0.1, eta=0.01, seed=1)
         self.model.optim_interval = 0
         for one in trained:
             self.model.add_doc(one)
-        self.model.train(given.sweeps, workers=2)
+        self.model.train(args.sweeps, workers=2)
         self.documents: list[Any] = []
 
     def prepare(self) -> None:
@@ -151,14 +152,14 @@ class Theirs:
         self.documents = [self.model.make_doc(one) for one in self.held]
 
     def infer(self) -> Any:
-        """The topics of the documents that were made."""
+        """The topics of the prepared documents."""
         given = self.given
         return self.model.infer(
             self.documents, iterations=given.iterations, workers=given.threads
         )[0]
 
     def perplexity(self) -> float:
-        """Of the second halves by the topics of the first ones."""
+        """The perplexity of the second halves by the topics of the first ones."""
         self.documents = [self.model.make_doc(halves(one)[0]) for one in self.held]
         theta = np.array(self.infer())
         phi = np.array([self.model.get_topic_word_dist(k) for k in range(self.given.topics)])

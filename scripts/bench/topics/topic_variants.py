@@ -1,4 +1,5 @@
-"""Samplers of topics beside that of `lda`: F+LDA, and LightLDA with alias tables, by likelihood.
+"""Samplers of topics compared with that of `lda`: F+LDA, and LightLDA with alias tables, by
+likelihood.
 
 python scripts/bench/run.py topic_variants --topics 100 --seconds 8
 
@@ -41,7 +42,7 @@ class State(ctypes.Structure):
 
 
 class Variant:
-    """A sampler of variants.cpp: its tokens, and what is counted of them."""
+    """A sampler of variants.cpp: its tokens and counts."""
 
     def __init__(self, library: ctypes.CDLL, mode: int, corpus: corpora.Corpus, k: int) -> None:
         word, start, words = corpus
@@ -63,7 +64,7 @@ class Variant:
         self.library, self.mode, self.topics = library, mode, k
 
     def step(self, sweeps: int) -> None:
-        """Draws each token a given number of times."""
+        """Draws each token `sweeps` times."""
         self.library.sweep(ctypes.byref(self.state), self.mode, sweeps)
 
     def likelihood(self) -> float:
@@ -83,32 +84,32 @@ class Variant:
 
 
 def main() -> None:
-    """Sweeps with each sampler for a given number of seconds."""
+    """Sweeps with each sampler for some seconds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--topics", type=int, default=100)
     parser.add_argument("--documents", type=int, default=8000)
     parser.add_argument("--seconds", type=float, default=8.0, help="of processors, of each")
     parser.add_argument("--looks", type=int, default=8)
     parser.add_argument("--kept", type=Path, help="a file of the documents, made if absent")
-    given = parser.parse_args()
-    corpus = documents(given)
-    ours = argparse.Namespace(topics=given.topics, alpha=ALPHA, beta=BETA, threads=1, seed=1)
-    watch("lda", *lda.ours(corpus, ours), len(corpus[0]), given)
+    args = parser.parse_args()
+    corpus = documents(args)
+    ours = argparse.Namespace(topics=args.topics, alpha=ALPHA, beta=BETA, threads=1, seed=1)
+    watch("lda", *lda.ours(corpus, ours), len(corpus[0]), args)
     with TemporaryDirectory() as folder:
         library = ctypes.CDLL(compiled(folder))
         for name, mode in MODES.items():
-            one = Variant(library, mode, corpus, given.topics)
-            watch(name, one.step, one.likelihood, len(corpus[0]), given)
+            one = Variant(library, mode, corpus, args.topics)
+            watch(name, one.step, one.likelihood, len(corpus[0]), args)
 
 
-def documents(given: argparse.Namespace) -> corpora.Corpus:
+def documents(args: argparse.Namespace) -> corpora.Corpus:
     """Docstrings, from a file if there is one."""
-    if given.kept and given.kept.exists():
-        kept = np.load(given.kept)
+    if args.kept and args.kept.exists():
+        kept = np.load(args.kept)
         return kept["word"], kept["start"], int(kept["words"])
-    word, start, words = corpora.docstrings(given.documents)
-    if given.kept:
-        np.savez(given.kept, word=word, start=start, words=words)
+    word, start, words = corpora.docstrings(args.documents)
+    if args.kept:
+        np.savez(args.kept, word=word, start=start, words=words)
     return word, start, words
 
 
@@ -125,19 +126,19 @@ def watch(
     step: Callable[[int], None],
     likelihood: Callable[[], float],
     tokens: int,
-    given: argparse.Namespace,
+    args: argparse.Namespace,
 ) -> None:
     """Sweeps until the seconds are over, with looks at the likelihood in between."""
     sweeps, used, each = 0, 0.0, 1
-    for look in range(1, given.looks + 1):
-        while used < given.seconds * look / given.looks:
+    for look in range(1, args.looks + 1):
+        while used < args.seconds * look / args.looks:
             began = time.process_time()
             step(each)
             used += time.process_time() - began
             sweeps += each
         told = {
             "sampler": name,
-            "topics": given.topics,
+            "topics": args.topics,
             "sweeps": sweeps,
             "processor_seconds": round(used, 2),
             "tokens_per_second": round(tokens * sweeps / used),

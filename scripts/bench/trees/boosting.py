@@ -1,4 +1,4 @@
-"""Boosted trees beside LightGBM, in one run.
+"""Boosted trees compared with LightGBM, in one run.
 
 python scripts/bench/run.py boosting --rows 1000000 --repeat 3
 
@@ -50,7 +50,7 @@ def table(con: duckdb.DuckDBPyConnection, name: str, x: Any, **columns: Any) -> 
 
 
 def timed(call: Callable[[], Any], times: Times) -> Any:
-    """What the call returns; its seconds of the wall clock and of processors are noted."""
+    """The result of the call; notes its seconds of the wall clock and of processors."""
     began, used = time.perf_counter(), time.process_time()
     found = call()
     times.append((time.perf_counter() - began, time.process_time() - used))
@@ -65,36 +65,36 @@ def lightgbm_of(data: Any, label: Any, trees: int, leaves: int, threads: int, by
     return lightgbm.train(given | {layout: True}, made, trees)
 
 
-def one_model(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
+def one_model(args: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
     """A large table; AUCs are means over the seeds, times medians over all trainings."""
-    cut = given.rows * 4 // 5
+    cut = args.rows * 4 // 5
     names = ", ".join(f"c{j}" for j in range(28))
-    options = f'{{"objective": "logistic", "threads": {given.threads}}}'
+    options = f'{{"objective": "logistic", "threads": {args.threads}}}'
     ours = f"SELECT train_model('gbdt', y, x, '{options}') FROM t"
 
     def peer(by_row: bool) -> Any:
         read = con.sql(f"SELECT y, {names} FROM t").to_arrow_table()
         label = read.column("y")
-        return lightgbm_of(read.drop_columns(["y"]), label, 100, 31, given.threads, by_row)
+        return lightgbm_of(read.drop_columns(["y"]), label, 100, 31, args.threads, by_row)
 
     calls: dict[str, Callable[[], Any]] = {
         "tuskml": lambda: con.execute(ours).fetchall()[0][0],
         "lightgbm by row": lambda: peer(True),
         "lightgbm by column": lambda: peer(False),
     }
-    if given.peers:
-        calls |= others(con, given.threads)
+    if args.peers:
+        calls |= others(con, args.threads)
     times: dict[str, Times] = {name: [] for name in calls}
     aucs: dict[str, list[float]] = {name: [] for name in calls}
-    for seed in range(1, given.seeds + 1):
-        x, y = rows_of(given.rows, 28, seed)
+    for seed in range(1, args.seeds + 1):
+        x, y = rows_of(args.rows, 28, seed)
         table(con, "t", x[:cut], y=y[:cut])
-        for _ in range(given.repeat):
+        for _ in range(args.repeat):
             found = {name: timed(call, times[name]) for name, call in calls.items()}
         for name, model in found.items():
             auc = roc_auc_score(y[cut:], margins_of(model, x[cut:]))
             aucs[name].append(float(auc))
-    print(f"one model, {cut:,} x 28, 100 trees of 31 leaves, {given.threads} threads")
+    print(f"one model, {cut:,} x 28, 100 trees of 31 leaves, {args.threads} threads")
     show(times, {name: told(of) for name, of in aucs.items()})
 
 
@@ -147,14 +147,14 @@ def margins_of(model: Any, x: NDArray[np.float32]) -> Any:
 
 
 def told(aucs: list[float]) -> str:
-    """The mean, and each one."""
+    """The mean and each value, as text."""
     return f"AUC {statistics.mean(aucs):.5f} ({', '.join(f'{auc:.5f}' for auc in aucs)})"
 
 
-def many_models(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
+def many_models(args: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
     """Small groups; seconds per group."""
-    x, y = rows_of(given.groups * GROUP_ROWS, 10, 2)
-    g = np.repeat(np.arange(given.groups), GROUP_ROWS)
+    x, y = rows_of(args.groups * GROUP_ROWS, 10, 2)
+    g = np.repeat(np.arange(args.groups), GROUP_ROWS)
     table(con, "t", x, y=y, g=g)
     options = '{"objective": "logistic", "trees": 50, "num_leaves": 15, "threads": 1}'
     trained = f"SELECT g, train_model('gbdt', y, x, '{options}') AS m FROM t GROUP BY g"
@@ -165,11 +165,11 @@ def many_models(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> No
         return [lightgbm_of(x[part], y[part], 50, 15, 1, False) for part in parts]
 
     times: dict[str, Times] = {"tuskml": [], "lightgbm in a loop": []}
-    for _ in range(given.repeat):
+    for _ in range(args.repeat):
         timed(lambda: con.execute(ours).fetchall(), times["tuskml"])
         timed(loop, times["lightgbm in a loop"])
-    print(f"{given.groups:,} groups of {GROUP_ROWS} x 10, 50 trees of 15 leaves, one thread")
-    each = {name: statistics.median(t[1] for t in of) / given.groups for name, of in times.items()}
+    print(f"{args.groups:,} groups of {GROUP_ROWS} x 10, 50 trees of 15 leaves, one thread")
+    each = {name: statistics.median(t[1] for t in of) / args.groups for name, of in times.items()}
     show(times, {name: f"{used * 1e3:.2f} ms of a processor each" for name, used in each.items()})
 
 
@@ -185,7 +185,7 @@ def show(times: dict[str, Times], notes: dict[str, str]) -> None:
 
 
 def main() -> None:
-    """Prints medians, ratios and what models are worth on held-out rows."""
+    """Prints medians, ratios and the quality of models on held-out rows."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=250_000)
     parser.add_argument("--groups", type=int, default=200)
@@ -193,11 +193,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--peers", action="store_true", help="XGBoost, CatBoost, scikit-learn too")
-    given = parser.parse_args()
+    args = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f}")
-    with tuskml.connect(threads=given.threads) as con:
-        one_model(given, con)
-        many_models(given, con)
+    with tuskml.connect(threads=args.threads) as con:
+        one_model(args, con)
+        many_models(args, con)
     print(f"load {os.getloadavg()[0]:.1f}")
 
 

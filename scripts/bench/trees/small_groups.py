@@ -35,7 +35,7 @@ MOST_HELD = 1000
 Groups = list[tuple[np.ndarray, np.ndarray]]
 """The rows that train each group, and those that judge it."""
 Scores = list[Floats]
-"""Of each group the predictions (n,), or the probabilities of all classes (n, K)."""
+"""For each group the predictions (n,), or the probabilities of all classes (n, K)."""
 
 
 def groups_of(rows: Rows, size: int) -> Groups:
@@ -174,28 +174,28 @@ Cases = dict[str, dict[str, float]]
 """Losses by contender and case, "set, size"."""
 
 
-def losses(given: argparse.Namespace) -> Cases:
-    """Trains and judges all that was asked for."""
-    folder = given.data_dir / "small_groups"
+def losses(args: argparse.Namespace) -> Cases:
+    """Trains and judges all chosen contenders."""
+    folder = args.data_dir / "small_groups"
     folder.mkdir(parents=True, exist_ok=True)
     kept_in = folder / "peers.json"
     kept: Cases = json.loads(kept_in.read_text()) if kept_in.exists() else {}
-    options = json.loads(given.options)
+    options = json.loads(args.options)
     ours = {f"{TUSKML} {task}": by_tuskml(task, options) for task in ("gbdt", "random_forest")}
-    wanted = given.only.split(",")
+    wanted = args.only.split(",")
 
     def chosen(name: str) -> bool:
         return any(text in name for text in wanted)
 
     every = {name: one for name, one in (ours | peers()).items() if chosen(name)}
     out: Cases = {name: {} for name in every}
-    for one in halves()[given.half == "judged"]:
+    for one in halves()[args.half == "judged"]:
         rows = rows_of(one, folder)
         for size in rows.sizes:
             groups, case = groups_of(rows, size), f"{rows.name}, {size}"
             for name, scores in every.items():
                 known = kept.setdefault(name, {})
-                if given.kept and name not in ours and case not in known:
+                if args.kept and name not in ours and case not in known:
                     continue
                 if name in ours or case not in known:
                     began = time.process_time()
@@ -203,7 +203,7 @@ def losses(given: argparse.Namespace) -> Cases:
                     took = time.process_time() - began
                     print(f"{case}: {name} {known[case]:.4g}, {took:.2f} s", flush=True)
                 out[name][case] = known[case]
-        if not given.kept:
+        if not args.kept:
             peers_alone = {name: one for name, one in kept.items() if name not in ours}
             kept_in.write_text(json.dumps(peers_alone))
     return {name: one for name, one in out.items() if one}
@@ -219,8 +219,9 @@ def ranks(cases: Cases) -> dict[str, float]:
 
 
 def by_set(cases: Cases) -> dict[str, dict[str, float]]:
-    """How many times as large as the best one's each contender's loss is, for each set: the
-    geometric mean of its sizes."""
+    """The ratio of each contender's loss to the best one's, for each set: the geometric mean
+    over its sizes.
+    """
     names = list(cases)
     table = np.log(np.maximum([list(one.values()) for one in cases.values()], 1e-12))
     table -= table.min(axis=0)
@@ -265,16 +266,16 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, default=DEFAULT_DATA_DIR)
     parser.add_argument("--kept", action="store_true", help="train no peer whose loss is not kept")
     parser.add_argument("--results", action="store_true")
-    given = parser.parse_args()
+    args = parser.parse_args()
     warnings.filterwarnings("ignore")
-    cases = losses(given)
+    cases = losses(args)
     rows = table_of(cases)
     for row in rows:
         print(", ".join(f"{name} {value}" for name, value in zip(COLUMNS, row, strict=True)))
-    if given.results:
-        title = f"Small groups, the {given.half} sets, all libraries at their defaults"
+    if args.results:
+        title = f"Small groups, the {args.half} sets, all libraries at their defaults"
         run = result_files.described("small_groups", title, machine.facts())
-        about = {"command": f"small_groups --half {given.half}", "comparisons": [], "figures": []}
+        about = {"command": f"small_groups --half {args.half}", "comparisons": [], "figures": []}
         print(result_files.add(run | about | {"tables": [{"columns": COLUMNS, "rows": rows}]}))
 
 

@@ -21,26 +21,26 @@ from many_trees import memory
 import tuskml
 
 OF_A_ROW = 32
-"""Bytes that training has for each row beside its bins: `kernels/native/trees/sample.hpp`."""
+"""Bytes of a training for each row besides its bins: `kernels/native/trees/sample.hpp`."""
 
 
 def main() -> None:
-    """Prints the bytes per cell, asked and measured."""
+    """Prints the bytes per cell, estimated and measured."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--features", type=int, default=28)
     parser.add_argument("--trees", type=int, default=5)
     parser.add_argument("--leaves", type=int, default=31)
     parser.add_argument("--threads", type=int, default=1)
-    given = parser.parse_args()
-    print(f"load {os.getloadavg()[0]:.1f}, {given.threads} threads")
+    args = parser.parse_args()
+    print(f"load {os.getloadavg()[0]:.1f}, {args.threads} threads")
     options = (
-        f'{{"objective": "logistic", "trees": {given.trees}, "num_leaves": {given.leaves}, '
-        f'"threads": {given.threads}}}'
+        f'{{"objective": "logistic", "trees": {args.trees}, "num_leaves": {args.leaves}, '
+        f'"threads": {args.threads}}}'
     )
     call = f"SELECT train_model('gbdt', y, x, '{options}') FROM t"
-    with tuskml.connect(threads=given.threads) as con:
-        x, y = rows_of(given.rows, given.features)
+    with tuskml.connect(threads=args.threads) as con:
+        x, y = rows_of(args.rows, args.features)
         table(con, "t", x, y=y.astype(np.float64))
         con.unregister("made")
         del x, y
@@ -49,12 +49,12 @@ def main() -> None:
         Path("/proc/self/clear_refs").write_text("5")
         con.execute(call).fetchall()
         peak = memory("VmHWM") - before
-    cells = given.rows * given.features
-    packed = cells * 4 + given.rows * 8
-    print(f"{given.rows:,} x {given.features}")
+    cells = args.rows * args.features
+    packed = cells * 4 + args.rows * 8
+    print(f"{args.rows:,} x {args.features}")
     print(f"packed {packed / 1e6:.0f} MB, peak {peak / 1e6:.0f} MB")
     print(f"beyond the packed rows {(peak - packed) / cells:.2f} bytes per cell, asked 1.3")
-    print(f"bins and rows alone need {1 + OF_A_ROW / given.features:.2f}")
+    print(f"bins and rows alone need {1 + OF_A_ROW / args.features:.2f}")
 
 
 if __name__ == "__main__":

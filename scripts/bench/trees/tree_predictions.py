@@ -1,4 +1,4 @@
-"""Predictions of boosted trees beside LightGBM's own predictor in C, on as many threads.
+"""Predictions of boosted trees compared with LightGBM's own predictor in C, on as many threads.
 
 python scripts/bench/run.py tree_predictions --rows 1000000 --threads 2
 
@@ -32,9 +32,9 @@ def told(name: str, rows: int, times: Times) -> None:
     )
 
 
-def one_model(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
+def one_model(args: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
     """Against LightGBM."""
-    x, y = rows_of(given.rows, 28)
+    x, y = rows_of(args.rows, 28)
     table(con, "t", x, y=y)
     first = f"(SELECT * FROM t LIMIT {TRAINED})"
     options = '{"objective": "logistic"}'
@@ -42,24 +42,24 @@ def one_model(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None
         "CREATE OR REPLACE TABLE m AS "
         f"SELECT train_model('gbdt', y, x, '{options}') AS m FROM {first}"
     ).fetchall()
-    peer = lightgbm_of(x[:TRAINED], y[:TRAINED], 100, 31, given.threads, False)
+    peer = lightgbm_of(x[:TRAINED], y[:TRAINED], 100, 31, args.threads, False)
     calls: dict[str, Callable[[], Any]] = {
         "tuskml": lambda: con.execute("SELECT sum(decision(m.m, x)) FROM t, m").fetchall(),
-        "LightGBM": lambda: peer.predict(x, raw_score=True, num_threads=given.threads),
+        "LightGBM": lambda: peer.predict(x, raw_score=True, num_threads=args.threads),
     }
     times: dict[str, Times] = {name: [] for name in calls}
-    for _ in range(given.repeat):
+    for _ in range(args.repeat):
         for name, call in calls.items():
             timed(call, times[name])
     for name, of in times.items():
-        told(name, given.rows, of)
+        told(name, args.rows, of)
 
 
-def many_models(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
+def many_models(args: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
     """Joined with their rows."""
-    n = given.models * GROUP_ROWS
+    n = args.models * GROUP_ROWS
     x, y = rows_of(n, 10, 2)
-    table(con, "u", x, y=y, g=np.repeat(np.arange(given.models), GROUP_ROWS))
+    table(con, "u", x, y=y, g=np.repeat(np.arange(args.models), GROUP_ROWS))
     options = '{"objective": "logistic", "trees": 50, "num_leaves": 15}'
     con.execute(
         "CREATE OR REPLACE TABLE models AS "
@@ -69,7 +69,7 @@ def many_models(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> No
     for name, order in (("joined, rows by group", "g"), ("joined, rows at random", "hash(rowid)")):
         con.execute(f"CREATE OR REPLACE TABLE v AS SELECT * FROM u ORDER BY {order}").fetchall()
         times: Times = []
-        for _ in range(given.repeat):
+        for _ in range(args.repeat):
             timed(lambda: con.execute(joined).fetchall(), times)
         told(name, n, times)
 
@@ -81,11 +81,11 @@ def main() -> None:
     parser.add_argument("--models", type=int, default=1000)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeat", type=int, default=3)
-    given = parser.parse_args()
-    print(f"load {os.getloadavg()[0]:.1f}, {given.threads} threads")
-    with tuskml.connect(threads=given.threads) as con:
-        one_model(given, con)
-        many_models(given, con)
+    args = parser.parse_args()
+    print(f"load {os.getloadavg()[0]:.1f}, {args.threads} threads")
+    with tuskml.connect(threads=args.threads) as con:
+        one_model(args, con)
+        many_models(args, con)
     print(f"load {os.getloadavg()[0]:.1f}")
 
 

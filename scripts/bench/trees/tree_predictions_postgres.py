@@ -1,4 +1,5 @@
-"""Predictions of boosted trees in PostgreSQL beside DuckDB's, in rows per second of a processor.
+"""Predictions of boosted trees in PostgreSQL compared with DuckDB's, in rows per second of a
+processor.
 
 python scripts/bench/run.py tree_predictions_postgres --rows 100000
 
@@ -74,22 +75,22 @@ STATEMENTS = {
 }
 
 
-def in_duckdb(given: argparse.Namespace) -> list[float]:
+def in_duckdb(args: argparse.Namespace) -> list[float]:
     """Seconds of each statement."""
-    words = {"array": "", "real": "FLOAT", "series": f"range({given.rows}) AS r (i)"}
+    words = {"array": "", "real": "FLOAT", "series": f"range({args.rows}) AS r (i)"}
     with tuskml.connect(threads=1) as con:
 
         def run(sql: str) -> Any:
             return con.execute(sql).fetchall()
 
-        prepare(run, words, given.rows)
+        prepare(run, words, args.rows)
         statements = STATEMENTS.values()
-        return [measured(run, time.process_time, sql, given.repeat) for sql in statements]
+        return [measured(run, time.process_time, sql, args.repeat) for sql in statements]
 
 
-def in_postgres(given: argparse.Namespace) -> list[float]:
-    """The same by a private server."""
-    series = f"generate_series(0::bigint, {given.rows - 1}) AS r (i)"
+def in_postgres(args: argparse.Namespace) -> list[float]:
+    """Rows per second in a private server."""
+    series = f"generate_series(0::bigint, {args.rows - 1}) AS r (i)"
     words = {"array": "ARRAY", "real": "real", "series": series}
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -98,7 +99,7 @@ def in_postgres(given: argparse.Namespace) -> list[float]:
     ):
         session.execute("CREATE EXTENSION IF NOT EXISTS tuskml_train CASCADE")
         session.execute("SET max_parallel_workers_per_gather = 0")
-        prepare(session.execute, words, given.rows)
+        prepare(session.execute, words, args.rows)
         session.execute("ANALYZE")
         (pid,) = session.execute("SELECT pg_backend_pid()").fetchall()[0]
 
@@ -106,7 +107,7 @@ def in_postgres(given: argparse.Namespace) -> list[float]:
             return session.execute(sql).fetchall()
 
         statements = STATEMENTS.values()
-        return [measured(run, lambda: seconds_of(pid), sql, given.repeat) for sql in statements]
+        return [measured(run, lambda: seconds_of(pid), sql, args.repeat) for sql in statements]
 
 
 def main() -> None:
@@ -114,10 +115,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--repeat", type=int, default=3)
-    given = parser.parse_args()
+    args = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f}")
-    for name, here, there in zip(STATEMENTS, in_duckdb(given), in_postgres(given), strict=True):
-        rates = (f"{given.rows / seconds / 1e6:.2f}M" for seconds in (here, there))
+    for name, here, there in zip(STATEMENTS, in_duckdb(args), in_postgres(args), strict=True):
+        rates = (f"{args.rows / seconds / 1e6:.2f}M" for seconds in (here, there))
         print("{:<20} DuckDB {}, PostgreSQL {} rows per second".format(name, *rates))
     print(f"load {os.getloadavg()[0]:.1f}")
 

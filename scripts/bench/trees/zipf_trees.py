@@ -1,4 +1,5 @@
-"""Boosted trees of groups whose sizes follow Zipf's law, beside LightGBM's ways to train them.
+"""Boosted trees of groups whose sizes follow Zipf's law, compared with LightGBM's ways to train
+them.
 
 python scripts/bench/run.py zipf_trees --rows 2000000 --groups 1000
 
@@ -47,36 +48,36 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=50)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeat", type=int, default=1)
-    given = parser.parse_args()
-    sizes = sizes_of(given.rows, given.groups)
+    args = parser.parse_args()
+    sizes = sizes_of(args.rows, args.groups)
     ends = np.cumsum(sizes)
     slices = [slice(int(end - size), int(end)) for end, size in zip(ends, sizes, strict=True)]
     x, y = rows_of(int(ends[-1]), 28)
     options = (
         f'{{"objective": "logistic", "trees": {TREES}, "num_leaves": {LEAVES}, '
-        f'"threads": {given.threads}}}'
+        f'"threads": {args.threads}}}'
     )
     trained = f"SELECT g, train_model('gbdt', y, x, '{options}') AS m FROM t GROUP BY g"
     ours = f"CREATE OR REPLACE TABLE m AS {trained}"
     print(f"load {os.getloadavg()[0]:.1f}")
-    with tuskml.connect(threads=given.threads) as con:
-        table(con, "t", x, y=y, g=np.repeat(np.arange(given.groups), sizes))
+    with tuskml.connect(threads=args.threads) as con:
+        table(con, "t", x, y=y, g=np.repeat(np.arange(args.groups), sizes))
 
         def loop(threads: int) -> list[Any]:
             return [lightgbm_of(x[s], y[s], TREES, LEAVES, threads, False) for s in slices]
 
         calls = {
             "tuskml": lambda: con.execute(ours).fetchall(),
-            "a Dataset per group": lambda: loop(given.threads),
-            "subsets": lambda: by_subsets(x, y, slices, given.threads),
+            "a Dataset per group": lambda: loop(args.threads),
+            "subsets": lambda: by_subsets(x, y, slices, args.threads),
         }
-        if given.threads > 1:
+        if args.threads > 1:
             calls["one thread"] = lambda: loop(1)
         times: dict[str, Times] = {name: [] for name in calls}
-        for _ in range(given.repeat):
+        for _ in range(args.repeat):
             for name, call in calls.items():
                 timed(call, times[name])
-    print(f"{given.groups} groups of {sizes.min()} to {sizes.max():,} rows, {len(x):,} x 28")
+    print(f"{args.groups} groups of {sizes.min()} to {sizes.max():,} rows, {len(x):,} x 28")
     show(times, dict.fromkeys(times, ""))
     print(f"load {os.getloadavg()[0]:.1f}")
 

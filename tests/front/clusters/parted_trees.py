@@ -9,7 +9,7 @@ import pytest
 import sharded
 
 import tuskml
-from tuskml.cluster.parted import on_parts
+from tuskml.cluster.parts import part_rows
 from tuskml.groups.execution import leading
 from tuskml.groups.execution.leading import Ran
 
@@ -46,7 +46,7 @@ def large_ones(models: tuskml.Models) -> tuskml.Models:
 
 def forget() -> None:
     """All parts of this process lose their rows and all that they computed."""
-    for part in list(on_parts._held.values()):
+    for part in list(part_rows._held.values()):
         part.free()
 
 

@@ -13,7 +13,7 @@ import sharded
 
 import tuskml
 from research.kingpin.calibrating import Measured, calibrated, line
-from tuskml.api.asked import asked_for
+from tuskml.api.call import parse_task
 from tuskml.api.training import resolve
 from tuskml.cluster import estimating
 from tuskml.cluster import units as cutting
@@ -39,7 +39,7 @@ def con() -> Any:
 def units_of(con: duckdb.DuckDBPyConnection, source: str, options: str = "{}") -> Units:
     """The units of a training."""
     database = DuckDB(con)
-    asked = asked_for("logistic", options)
+    asked = parse_task("logistic", options)
     training = resolve(database, asked, source, "y", ["x", "z"], "g")
     found = catalogue_of(database, training.source.files, training.source.sql, training.keys)
     return Units(database, training, found)

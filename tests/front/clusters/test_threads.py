@@ -12,7 +12,7 @@ import pytest
 import sharded
 
 import tuskml
-from tuskml.cluster import on_worker, reading, units
+from tuskml.cluster import reading, units, worker
 from tuskml.cluster.resuming import Finished
 from tuskml.cluster.shards.catalogue import Group
 from tuskml.groups.execution import ray_session
@@ -224,7 +224,7 @@ def test_a_table_of_a_cluster_needs_a_folder_and_rows(
         tuskml.train(con, "linear", source="rows", **given)
     gone = {"path": str(tmp_path / "tuskml-shards-1" / "a.parquet"), "checksum": None}
     with pytest.raises(tuskml.DataError, match="same path: TUSKML_CLUSTER_FOLDER names a folder"):
-        on_worker.verify(gone)
+        worker.verify(gone)
 
 
 def test_groups_of_a_damaged_shard_fail_and_the_others_are_kept(
@@ -319,7 +319,7 @@ def test_nothing_is_tried_for_long_that_fails_everywhere(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = []
-    monkeypatch.setattr(on_worker, "verify", begun.append)
+    monkeypatch.setattr(worker, "verify", begun.append)
     source = sharded.shuffled(con, tmp_path / "s")
     con.execute("CREATE MACRO mine(a) AS a + 1")  # which no worker has
     given = sharded.GIVEN | {"features": ["mine(x)"], "executor": "threads"}
@@ -349,7 +349,7 @@ def test_units_hold_all_groups_once_and_are_small() -> None:
 def test_work_is_of_tuskml_and_its_failure_a_sentence() -> None:
     with pytest.raises(ValueError, match="not a function of tuskml"):
         work_named("os:system")
-    assert attempt(on_worker.WORK, Unit("a", 1, b"{")).error is not None
+    assert attempt(worker.WORK, Unit("a", 1, b"{")).error is not None
 
 
 def test_ray_is_imported_only_when_it_is_asked_for(tmp_path: Path) -> None:

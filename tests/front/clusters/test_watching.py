@@ -12,7 +12,7 @@ import pytest
 import sharded
 
 import tuskml
-from tuskml.cluster import clustered, on_worker, units
+from tuskml.cluster import training, units, worker
 from tuskml.cluster.resuming import Finished
 from tuskml.cluster.shards.catalogue import shard_of
 from tuskml.commands.cli import main
@@ -44,13 +44,13 @@ def test_who_waits_sees_which_groups_are_trained_where(
 ) -> None:
     source = sharded.shards(con, tmp_path / "s")
     seen: list[tuskml.groups.execution.activity.Activity] = []
-    verify = on_worker.verify
+    verify = worker.verify
 
     def look(shard: Any) -> None:
         seen.extend(tuskml.activity())
         verify(shard)
 
-    monkeypatch.setattr(on_worker, "verify", look)
+    monkeypatch.setattr(worker, "verify", look)
     found = tuskml.train(con, "linear", source=source, executor="threads", **sharded.GIVEN)
     assert {one.worker for one in seen} == {"this process"}
     assert all(one.groups.startswith("g = ") and one.rows > 0 for one in seen)
@@ -78,13 +78,13 @@ def test_an_answer_with_too_few_models_is_refused_and_not_kept(
 ) -> None:
     """Files that change after their groups were counted."""
     source = sharded.shuffled(con, tmp_path / "s")
-    as_bytes = on_worker.as_bytes
-    monkeypatch.setattr(on_worker, "as_bytes", lambda table: as_bytes(table.slice(1)))
+    as_bytes = worker.as_bytes
+    monkeypatch.setattr(worker, "as_bytes", lambda table: as_bytes(table.slice(1)))
     given = sharded.GIVEN | {"source": source, "executor": "threads", "finished": tmp_path / "f"}
     with pytest.raises(tuskml.ClusterError, match=r"answered with \d+ models for \d+ groups: the"):
         tuskml.train(con, "linear", **given)
     assert list((tmp_path / "f").iterdir()) == []
-    monkeypatch.setattr(on_worker, "as_bytes", lambda table: b"no Arrow")
+    monkeypatch.setattr(worker, "as_bytes", lambda table: b"no Arrow")
     with pytest.raises(tuskml.ClusterError, match="a worker's answer cannot be read: "):
         tuskml.train(con, "linear", **given)
 
@@ -138,8 +138,8 @@ def test_a_connection_remembers_where_it_trains_by_group(
 ) -> None:
     source = sharded.shards(con, tmp_path / "s")
     begun: list[Any] = []
-    verify = on_worker.verify
-    monkeypatch.setattr(on_worker, "verify", lambda shard: (begun.append(shard), verify(shard)))
+    verify = worker.verify
+    monkeypatch.setattr(worker, "verify", lambda shard: (begun.append(shard), verify(shard)))
     with tuskml.connect(tmp_path / "a.duckdb", executor="threads") as mine:
         expected = tuskml.train(con, "linear", source=source, **sharded.GIVEN)
         assert begun == []
@@ -161,8 +161,8 @@ def test_cluster_says_where_groups_are_trained_too(
 ) -> None:
     source = sharded.shards(con, tmp_path / "s")
     begun: list[Any] = []
-    verify = on_worker.verify
-    monkeypatch.setattr(on_worker, "verify", lambda shard: (begun.append(shard), verify(shard)))
+    verify = worker.verify
+    monkeypatch.setattr(worker, "verify", lambda shard: (begun.append(shard), verify(shard)))
     expected = tuskml.train(con, "linear", source=source, **sharded.GIVEN)
     assert begun == []
     found = tuskml.train(con, "linear", source=source, cluster="threads", **sharded.GIVEN)
@@ -232,7 +232,7 @@ def test_groups_that_were_all_finished_before_are_not_estimated(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cluster that was not asked has no workers that are known."""
-    placement_of = clustered.placement_of
+    placement_of = training.placement_of
 
     def unasked(where: Any) -> Any:
         executor, placed = placement_of(where)
@@ -243,7 +243,7 @@ def test_groups_that_were_all_finished_before_are_not_estimated(
     given |= {"executor": "threads", "finished": tmp_path / "f"}
     expected = tuskml.train(con, "linear", **given)
     assert expected.execution is not None
-    monkeypatch.setattr(clustered, "placement_of", unasked)
+    monkeypatch.setattr(training, "placement_of", unasked)
     found = tuskml.train(con, "linear", **given)
     sharded.assert_same_bits(found, expected)
     assert found.execution is None

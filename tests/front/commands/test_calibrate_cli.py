@@ -17,7 +17,7 @@ def measured(monkeypatch, tmp_path):
     value = json.loads(constants.SHIPPED.read_text()) | {"processor": "abacus"}
     taken = {name: {"table": 0.5} for name in reading.TABLES}
     monkeypatch.setattr(calibration, "measure", lambda tell: value)
-    monkeypatch.setattr(reading_seconds, "measured", lambda tell, url: taken)
+    monkeypatch.setattr(reading_seconds, "measure", lambda tell, url: taken)
     constants.of_host.cache_clear()
     reading.of_host.cache_clear()
     yield value | {"reading": taken}

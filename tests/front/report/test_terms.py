@@ -7,8 +7,8 @@ import pytest
 
 import tuskml
 from tuskml.commands.cli import main
+from tuskml.report.group_table import details, table_row
 from tuskml.report.groups import group_of
-from tuskml.report.one_by_one import details, table_row
 from tuskml.report.sections import coefficients, of_many, of_one
 
 ROWS = """

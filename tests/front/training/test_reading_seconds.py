@@ -19,7 +19,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_host_measures_duckdb_and_spilled_rows() -> None:
     told: list[str] = []
-    found = reading_seconds.measured(told.append)
+    found = reading_seconds.measure(told.append)
     assert told == ["reading"]
     for name, seconds in of_spilled.measured().items():
         assert not found[name].keys() & seconds.keys()
@@ -31,7 +31,7 @@ def test_a_host_measures_duckdb_and_spilled_rows() -> None:
 
 
 def test_with_a_server_it_measures_tables_there(url: str) -> None:
-    found = reading_seconds.measured(lambda part: None, url)
+    found = reading_seconds.measure(lambda part: None, url)
     known = reading.parse(found)
     for name in reading.TABLES:
         assert getattr(known, name)["blocks"] == found[name]["blocks"] > 0

@@ -170,7 +170,7 @@ def test_gc_lists_first_and_asks(stores: StoreRoot, gc, monkeypatch) -> None:
     assert "would remove" in out
     assert "there is no terminal to ask on, expected --yes" in err
     for answer, left in (("n", [1, 2, 3]), ("", [1, 2, 3]), ("yes", [3])):
-        monkeypatch.setattr("tuskml.commands.store.asked", lambda _, answer=answer: answer)
+        monkeypatch.setattr("tuskml.commands.store.ask_terminal", lambda _, answer=answer: answer)
         code, out, err = gc("--keep", "0")
         assert (code, stores.versions("m")) == (0, left)
     assert "removed " in out

@@ -1,1 +1,1 @@
-"""What algorithms are made of: their base class, and the operators that several of them share."""
+"""The parts of algorithms: their base class, and the operators that several of them share."""

@@ -1,7 +1,7 @@
-"""What the house knows of an algorithm: its descriptor.
+"""The descriptor of an algorithm.
 
 An algorithm is a file of this folder with one descriptor, and a line in `__init__.py`. Options,
-the rule, candidates, their costs, explanations and the manual ask the descriptors.
+the rule, candidates, their costs, explanations and the manual read the descriptors.
 """
 
 from abc import ABC, abstractmethod
@@ -47,8 +47,7 @@ class Beside(NamedTuple):
 class Streams(Enum):
     """Whether an algorithm can train on rows that are read by row group.
 
-    BY_SAMPLER: it does where only the sampler is asked for; UNASKED: it may do so where nothing
-    is asked for.
+    BY_SAMPLER: only if the sampler alone is named; UNASKED: also if no option is named.
     """
 
     NO = 0
@@ -57,10 +56,10 @@ class Streams(Enum):
 
 
 class Algorithm(ABC):
-    """A descriptor: what an algorithm is, needs and takes.
+    """A descriptor of an algorithm: its properties, requirements and costs.
 
-    name: the value of the option `algorithm`; title and source: what it is and the paper it is
-    from, for the manual. `first_choice` and `last_choice` are the rule's.
+    name: the value of the option `algorithm`; title and source: its name and paper, for the
+    manual. `first_choice` and `last_choice` are the rule's.
     """
 
     name: str
@@ -70,29 +69,29 @@ class Algorithm(ABC):
     first_choice = False
     last_choice = False
 
-    # How it goes about it.
+    # Properties of the iterations.
     stochastic = False
     """An iteration is an epoch of steps."""
     noisy = False
-    """Its iterates do not come to rest."""
+    """Its iterates do not converge to a point."""
     lock_free = False
     """Threads share a model without locks."""
     proves_gap = False
     """It knows a bound below the objective."""
     speeds_up = False
-    """It converges the faster the nearer it is: superlinearly."""
+    """Its convergence is superlinear near the optimum."""
     smooths_corners = False
     """It needs a gradient that is continuous."""
     resumes = True
-    """It goes on from weights as if they were its own."""
+    """It continues from any weights as if they were its own."""
     begins_by_curvature = False
     """Its first pass is for the curvature, where losses are smooth."""
     counts_features = False
     """It counts how often sparse features occur."""
 
-    # Its options: defaults, and which of them a model shows.
+    # Its options: defaults, and those that a model shows.
     max_iter = EPOCHS
-    """At the hinge, where it is smoothed, five times as many."""
+    """For a smoothed hinge, five times as many."""
     batch_size = 1
     line_search = False
     """It has that schedule, by default."""
@@ -103,24 +102,24 @@ class Algorithm(ABC):
     sets_steps = True
     """The model's `options` show step, schedule and batch_size."""
 
-    # What it can train.
+    # Problems that it can train.
     own_losses = True
-    """Losses of the user's own; others are compiled into its kernels."""
+    """Custom losses; others are compiled into its kernels."""
     multinomial = False
     """More than two classes."""
     on_gpu = True
     """The GPU has kernels for it."""
     samples = False
-    """Its steps take what a sampler of the user's own yields."""
+    """Its steps accept a custom sampler."""
     stored = False
     """Models in a store."""
     stored_by_default = False
-    """It trains these where none is asked for."""
+    """It is the default for models in a store."""
     streams = Streams.NO
     by_parts = False
     """Rows may lie in parts: it needs sums over them alone, or visits one part after another."""
 
-    # What it takes.
+    # Costs.
     vectors = VECTORS
     """Vectors of weights that it keeps."""
     row_bytes = 0
@@ -128,9 +127,9 @@ class Algorithm(ABC):
     looks_at_length = False
     """Its iterations depend on the length of rows."""
     beside: Beside | None = None
-    """Its iterations beside the last choice's."""
+    """Its iterations relative to those of the last choice."""
     lighter: float | None = None
-    """Of the last choice's iteration, at most, where it is worth a trial."""
+    """The largest ratio of its iteration's cost to the last choice's that is worth a trial."""
     calibrated = False
     """A calibration times its epoch."""
     step_widths: tuple[int, ...] = ()
@@ -150,13 +149,15 @@ class Algorithm(ABC):
     def cost(
         self, costs: Costs, plan: Plan, iterations: float = TYPICAL, on_sample: float = 0.0
     ) -> Cost:
-        """Seconds and bytes of a plan, an iteration's being the mean of about so many."""
+        """Seconds and bytes of a plan; an iteration's cost is averaged over about `iterations` of
+        them.
+        """
 
     def scale(self, problem: Problem, diagonal: Floats) -> tuple[Method, Floats] | None:
-        """What it multiplies the weights of one group by, (p,), to precondition sparse rows.
+        """The factors of one group's weights, (p,), that precondition sparse rows.
 
-        With the method that runs on a sketch for it (`planner/curves.py`); None without one.
-        diagonal: of the curvature at the start, (p,).
+        Returned with the method that runs on a sketch for it (`planner/curves.py`); None without
+        one. diagonal: of the curvature at the start, (p,).
         """
         return None
 
@@ -169,14 +170,14 @@ class Algorithm(ABC):
         return self.max_iter
 
     def memory(self, costs: Costs) -> float:
-        """Bytes beside the rows."""
+        """Bytes in addition to the rows."""
         return costs.memory(self.vectors, self.row_bytes)
 
     def default_schedule(self, seen: Statistics) -> str:
-        """How the step shrinks.
+        """The default schedule of the step.
 
-        Sparse rows that are fewer than their features have a constant step: most weights are moved
-        by a row now and then, and by smaller steps would not arrive.
+        Sparse rows that are fewer than their features have a constant step: most weights are
+        updated by few rows, and would not converge with smaller steps.
         """
         if self.line_search:
             return "line_search"
@@ -184,26 +185,26 @@ class Algorithm(ABC):
         return "constant" if wide else "1/sqrt(i)"
 
     def starts_on_sample(self, task: LinearTask | None) -> bool:
-        """Whether a few iterations on a sample of many rows come first."""
+        """Returns whether a few iterations on a sample of many rows come first."""
         return False
 
     def first_on_sample(self, whole: float, enough: bool) -> float | None:
-        """Iterations on the sample of so many, where that is not known from a rough tolerance.
+        """Iterations on the sample, out of `whole`, if a rough tolerance does not give them.
 
         enough: the sample's optimum is within the tolerance on all rows.
         """
         return None
 
     def smooths(self, task: LinearTask) -> bool:
-        """Whether it smooths the corner of a task's loss."""
+        """Returns whether it smooths the corner of a task's loss."""
         return self.smooths_corners
 
     def smoothed_on_gpu(self, task: LinearTask) -> bool:
-        """Whether the corner of a task is smoothed on a GPU alone."""
+        """Returns whether the corner of a task is smoothed on a GPU alone."""
         return False
 
     def refusal(self, task: LinearTask) -> str | None:
-        """Why it cannot train a task; None where it can."""
+        """The reason why it cannot train a task; None where it can."""
         if task.own is not None and not self.own_losses:
             return "its steps are compiled for tuskml's own tasks"
         if task.general and self.stochastic and not self.own_losses:
@@ -215,7 +216,7 @@ class Algorithm(ABC):
         return None
 
     def why_not(self, question: Question, memory: float) -> str | None:
-        """Why it is no candidate for a training that it could do; memory: bytes it would take."""
+        """The reason why a possible algorithm is no candidate; memory: bytes it would take."""
         return None
 
     def one_epoch(self, problem: Problem, plan: Plan, v: Floats) -> Callable[[], object]:
@@ -223,7 +224,7 @@ class Algorithm(ABC):
         raise NotImplementedError
 
     def steps(self, times: list[float]) -> dict[str, float]:
-        """By the calibration's name, seconds of an iteration's work on weights.
+        """Seconds of an iteration's work on weights, by the calibration's names.
 
         times: of one iteration after the other, where rows take no time.
         """

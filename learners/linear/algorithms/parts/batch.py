@@ -1,4 +1,4 @@
-"""What algorithms that read all rows in each iteration share: known results are kept."""
+"""Shared by algorithms that read all rows in each iteration: known results are reused."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.linear.request import Plan
 
 LOOK_PASSES = 2 + LOSS_ALONE
-"""Of a look at the duality gap: a gradient for each class, and the hinge itself."""
+"""Passes that evaluate the duality gap: a gradient for each class, and the hinge itself."""
 LAST_LOOKS = 2
-"""Before the gap is small enough, beside those that come every SELDOM iterations."""
+"""Evaluations before the gap is small enough, besides those every SELDOM iterations."""
 
 
 class Evaluate:
@@ -35,7 +35,7 @@ class Evaluate:
 def settle_move(
     state: State, v: Floats, found: Found, moved: NDArray[np.bool_], endless: bool
 ) -> None:
-    """Takes over what a line search arrived at; a group that found no better point is finished."""
+    """Takes over the result of a line search; a group that found no better point is finished."""
     active = state.active
     state.v[active] = v
     if moved.all() or endless:
@@ -50,7 +50,7 @@ def settle_move(
 def cost_of_passes(
     costs: Costs, plan: Plan, searched: float, first: float, weights: float, memory: float
 ) -> Cost:
-    """Where an iteration is some passes for the gradient.
+    """The cost of iterations that make some passes for the gradient.
 
     searched: passes an iteration; first: further ones of the first iteration; weights: seconds of
     an iteration's work on weights; memory: bytes.
@@ -76,11 +76,12 @@ def cost_of_passes(
 SUFFICIENT = 1e-4
 HALF = 0.5
 MOST_SHRUNK, LEAST_SHRUNK = 0.02, HALF
-"""Of a step that failed, the next one is between these."""
+"""Bounds of the next step as a share of a step that failed."""
 OF_WHOLE_STEPS = 0.1
-"""The same as MOST_SHRUNK, of steps whose length is right near the optimum (Dennis and Schnabel,
-Numerical Methods for Unconstrained Optimization, 1983, section 6.3.2). The logistic loss is
-straight far from its optimum, and the parabola through a point there gives too short a step."""
+"""As MOST_SHRUNK, for steps whose length is right near the optimum (Dennis and Schnabel, Numerical
+Methods for Unconstrained Optimization, 1983, section 6.3.2). The logistic loss is straight far
+from its optimum, and the parabola through a point there gives too short a step.
+"""
 MOST_TRIALS = 40
 
 Propose = Callable[[Index, Floats], Floats]
@@ -90,9 +91,9 @@ Look = Callable[[Index, Floats], Found]
 
 @dataclass(frozen=True)
 class Bounds:
-    """Of a search: of the objective, and of the share of a step that failed that is tried next.
+    """Bounds of a search: on the objective, and on the share of a failed step that is tried next.
 
-    highest: what the objective (G,) must fall below where it may rise, None: what it is at v.
+    highest: what the objective (G,) must fall below where it may rise, None: its value at v.
     """
 
     highest: Floats | None = None
@@ -113,10 +114,9 @@ def backtrack(
 ) -> tuple[Floats, Found, NDArray[np.bool_]]:
     """Moves each group from v to propose(groups, step), shrinking its step until that helps.
 
-    look(groups, candidate) evaluates the objective; gain(groups, candidate) is the change of it
-    that a linear model promises, negative. step (G,) is left at what was accepted. Returns
-    weights, what was found there, and which groups moved; the others found no better point and
-    stay at v.
+    look(groups, candidate) evaluates the objective; gain(groups, candidate) is its change by a
+    linear model, negative. step (G,) is left at the accepted length. Returns weights, the result
+    of the pass there, and which groups moved; the others found no better point and stay at v.
     """
     pending = np.arange(len(v))
     moved_v, moved_found = v, found
@@ -147,9 +147,10 @@ def backtrack(
 
 
 def shrunk(rise: Floats, promised: Floats) -> Floats:
-    """Of steps (G,) by which the objective rose so much, the share where it is least, about.
+    """The share of failed steps (G,) at which the objective is about least.
 
-    promised: by the slope at the start, negative. Where the objective is not finite: the least.
+    rise: of the objective; promised: change by the slope at the start, negative. Where the
+    objective is not finite: the least share.
     """
     bent = rise - promised
     known = np.isfinite(bent) & (bent > 0)

@@ -9,11 +9,11 @@ from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.problem import Index, Problem
 
 ROW_BYTES = 8
-"""Of what is kept for a row, but for the squared loss."""
+"""Bytes kept for each row, except for the squared loss."""
 
 
 class Curvature:
-    """H = mean(h_i z_i z_i') + the l2 part at weights v (G, p), to be multiplied by.
+    """The operator H = mean(h_i z_i z_i') + the l2 part at weights v (G, p).
 
     diagonal (G, p): as given, or from the first product on about H's own, 1 where that is 0.
     """
@@ -29,7 +29,7 @@ class Curvature:
         self.diagonal = np.ones_like(v) if diagonal is None else diagonal
 
     def of(self, which: Index) -> "Curvature":
-        """The same for some of the groups, once there was a product."""
+        """Selects some of the groups; requires an earlier product."""
         assert self.n is not None
         some = copy.copy(self)
         some.part, some.offset = self.part.of(which), self.offset[which]

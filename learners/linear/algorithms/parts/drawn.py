@@ -17,7 +17,8 @@ from tuskml.kernels.segments import dense_row_bytes
 from tuskml.learners.linear.problem import Problem
 
 PARTITION_BYTES = 2 << 20
-"""Of a partition of packed rows: what is spilled or read together (`rowblock/memory.c`)."""
+"""Bytes of a partition of packed rows, which is spilled or read as a whole (`rowblock/memory.c`).
+"""
 SPARSE_PARTITION_ROWS = 1 << 14
 LARGE = 0.25
 """Share of the rows, from which on a sample is drawn by itself."""
@@ -36,11 +37,11 @@ class Sampler(Protocol):
 
 @dataclass(frozen=True)
 class Bernoulli:
-    """Each row of a group by itself, with such a probability that `size` are expected.
+    """Draws each row of a group independently, with a probability for which `size` are expected.
 
-    Rows of a sample come in their order, each at most once. How many they are is binomial, so
-    their number is drawn first and then which ones: the same distribution as a coin for each row.
-    Where no row was taken all are tossed again, as a step needs one.
+    Rows of a sample come in their order, each at most once. Their number is binomial, so it is
+    drawn first and then the rows: the same distribution as a coin for each row. An empty sample is
+    drawn again, as a step needs a row.
     """
 
     def draw(self, problem: Problem, size: int, random: "np.random.Generator") -> Drawn:
@@ -69,9 +70,9 @@ def tossed(n: int, size: int, random: "np.random.Generator") -> tuple[Counts, Si
 
 @dataclass(frozen=True)
 class RandomPartition:
-    """For each row a partition at random, and then any of its rows.
+    """Draws a partition at random for each row, and then any of its rows.
 
-    Partitions are even pieces of a group's rows, of about PARTITION_BYTES. Rows may come again.
+    Partitions are even pieces of a group's rows, of about PARTITION_BYTES. Rows may repeat.
     """
 
     def draw(self, problem: Problem, size: int, random: "np.random.Generator") -> Drawn:
@@ -97,6 +98,6 @@ def partition_rows(problem: Problem) -> int:
 
 
 DRAWN: dict[str, Sampler] = {"random-partition": RandomPartition(), "bernoulli": Bernoulli()}
-"""By their names, which the option `sampler` has."""
+"""The samplers by their names in the option `sampler`."""
 EAGER = "bernoulli"
-"""What takes its rows from all of them: they must all have been evaluated before."""
+"""The sampler that draws from all rows, which must all have been evaluated before."""

@@ -1,10 +1,10 @@
-"""What stochastic gradient descent and its parallel forms share: an iteration is one epoch.
+"""Shared by stochastic gradient descent and its parallel forms: an iteration is one epoch.
 
 A step takes one row or a batch, by one thread or by several on one model. Compute and Update of
 each step are fused in the kernels `tk_sgd` and `tk_hogwild`: a step is shorter than a call. The
 answer is the mean of the last epoch's iterates (Polyak and Juditsky, 1992) or the last iterate,
-whichever has the lower objective, of many rows over a sample. Of sparse rows the mean is of the
-second half of the epoch that `max_iter` makes the last, where threads do not share a model.
+whichever has the lower objective, estimated on a sample if rows are many. For sparse rows, unless
+threads share a model, the mean is of the second half of the epoch that `max_iter` makes the last.
 """
 
 from collections.abc import Callable
@@ -129,7 +129,7 @@ class MeanOfEpoch:
 
 class RunEpoch:
     """Update: one epoch. A group whose weights overflow, or whose threads ran away from each
-    other, takes it back and goes on with a quarter of its step.
+    other, undoes it and continues with a quarter of its step.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -191,7 +191,7 @@ def finish(problem: Problem, state: State) -> None:
     """
     last = state.current
     assert last is not None
-    if not problem.rows.sparse:  # there the last epoch compared them, if it made a mean at all
+    if not problem.rows.sparse:  # there the last epoch compared them, if it computed a mean at all
         keep_better(problem, state.v, last)
     state.objective = problem.objective(state.v)
     state.known[:] = True
@@ -202,14 +202,14 @@ STEPS, STEPS_A_DECADE = 3e4, 9.0
 TRIALS = {"dense": 4.0, "sparse": 7.0}
 """Steps that are tried, of nine; each takes TRIAL_EPOCHS epochs of a sample at most."""
 TINY_STEP = 1e-6
-"""That leaves weights as they are where an epoch is timed."""
+"""A step that leaves weights unchanged, for timing an epoch."""
 
 
 class EpochAlgorithm(Algorithm):
-    """What descriptors share whose iteration is an epoch of steps.
+    """The base of descriptors whose iteration is an epoch of steps.
 
     one_thread: the calibration's name of the epoch where one thread trains a group; of_sgd: epochs
-    for one of steps a row by one thread.
+    relative to single-row steps by one thread.
     """
 
     stochastic = True
@@ -272,7 +272,7 @@ class EpochAlgorithm(Algorithm):
         return TRIALS["sparse" if seen.sparse else "dense"] * epochs * each
 
     def usual(self, question: Question, k: float) -> Interval:
-        """As many steps as it takes, whatever the rows; one epoch at least."""
+        """Epochs for a fixed number of steps, whatever the rows; at least one."""
         point = STEPS * STEPS_A_DECADE ** (k - 2) / question.rows_of_one
         found = Interval.around(max(1.0, 0.15 * point), max(1.0, point), max(3.0, 10 * point))
         return found.scaled(self.of_sgd)

@@ -38,11 +38,12 @@ from tuskml.learners.linear.problem import (
 from tuskml.learners.linear.request import Plan
 
 NOT_QUITE = 0.995
-"""Of the step to the nearest bound."""
+"""Share of the step to the nearest bound."""
 MAX_ITER = 500
 """Features of heavy tails can need some hundred, where most data needs thirty."""
 NEAR = 10.0
-"""Times the tolerance, below which what products of variables say of the gap is looked into."""
+"""Times the tolerance: below it, the gap is evaluated exactly instead of by products of variables.
+"""
 
 
 @dataclass
@@ -55,7 +56,7 @@ class InteriorState:
 
 
 def interior_state(state: State) -> InteriorState:
-    """What Stage left in the state."""
+    """The interior-point state that Stage stored."""
     assert isinstance(state.own, InteriorState)
     return state.own
 

@@ -1,8 +1,8 @@
-"""The first pass of a training, made while it is planned, whose result the training takes over.
+"""The first pass of a training, made during planning and reused by the training.
 
 Algorithm 1 of Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD
-2017, throws away what its trials computed. Where the plan that is likely to train begins by a
-pass over the rows, that pass is made first: it tells more of the other plans than any sample, and
+2017, discards the results of its trials. Where the plan that is likely to train begins by a pass
+over the rows, that pass is made first: it tells more about the other plans than any sample, and
 costs nothing if the plan stays the same.
 """
 
@@ -19,14 +19,16 @@ from tuskml.learners.linear.problem import Found, Problem
 
 @dataclass(frozen=True)
 class Kept:
-    """What a pass at the start found, on every stride-th chunk of the rows; seconds: it took."""
+    """The result of a pass at the start, on every stride-th chunk of the rows; seconds: its
+    duration.
+    """
 
     found: Found
     stride: int
     seconds: float
 
     def taken_over(self, operators: Operators, problem: Problem) -> Operators:
-        """The operators of a training's first stage, which begin by what was found."""
+        """The operators of a training's first stage, which reuse the result."""
         compute = operators.compute
         if problem.rows.stride != self.stride or not isinstance(compute, Evaluate):
             return operators
@@ -36,7 +38,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Begun:
-    """Stage: the same start, at which is known what the first pass would find."""
+    """Stage: the same start, with the result of the first pass known."""
 
     inner: Stage
     found: Found
@@ -49,7 +51,7 @@ class Begun:
 
 @dataclass(frozen=True)
 class Beginning:
-    """Where a training begins: weights v (G, p), and what is known there already."""
+    """The start of a training: weights v (G, p) and results known there."""
 
     v: Floats
     kept: Kept | None = None

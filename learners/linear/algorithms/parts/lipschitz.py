@@ -21,7 +21,7 @@ def curvature_bound(problem: Problem) -> Floats:
 
 
 def weighted(problem: Problem) -> Floats:
-    """A power of 4 (G,) near both class weights where both are well above or below 1; else 1."""
+    """A power of 4 (G,) close to both class weights if both are well above or below 1; else 1."""
     weight = problem.rows.class_weight
     if weight is None:
         return np.ones(problem.n_groups)

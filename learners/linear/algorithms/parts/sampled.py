@@ -1,10 +1,9 @@
-"""Mini-batch gradient descent in Python: Sample says which rows a step reads, and their weights.
+"""Mini-batch gradient descent in Python: Sample chooses the rows of a step and their weights.
 
-For samplers and losses of the user's own, which the compiled steps of `epochs.py` cannot have. An
-iteration is an epoch: as many steps as batches make up the rows of the largest group. The answer
-is a mean of all iterates in which the t-th weighs as t (Shamir and Zhang, Stochastic gradient
-descent for non-smooth optimization, 2013, section 4), or the last iterate, whichever has the
-lower objective.
+It serves custom samplers and losses, which the compiled steps of `epochs.py` cannot. An iteration
+is an epoch: as many steps as batches make up the rows of the largest group. The answer is a mean
+of all iterates in which the t-th has weight t (Shamir and Zhang, Stochastic gradient descent for
+non-smooth optimization, 2013, section 4), or the last iterate, whichever has the lower objective.
 """
 
 import numpy as np
@@ -134,7 +133,7 @@ def operators(
     deadline: float | None,
     sample: Sample | None = None,
 ) -> Operators:
-    """Mini-batch gradient descent as a choice of operators, sampling uniformly unless told."""
+    """Mini-batch gradient descent as a choice of operators; samples uniformly by default."""
     sampler = sample or Uniform(plan.batch_size, np.random.default_rng(plan.seed))
     return Operators(
         as_given,

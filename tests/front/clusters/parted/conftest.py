@@ -31,11 +31,11 @@ import json, sys, tuskml
 from tuskml.groups.execution.worker import Share, limit
 from tuskml.schedule import budget
 from tuskml.cluster import units
-from tuskml.cluster.parted import on_parts
+from tuskml.cluster.parts import part_rows
 units.BATCH_ROWS = 5_000
 budget.threads = lambda asked=None: 1
 limit(Share(1, int(sys.argv[3]) * 10**6))
-read, reads, failed = on_parts.query, [], []
+read, reads, failed = part_rows.query, [], []
 
 def counted(given, receive):
     reads.append(given["pin"])
@@ -45,7 +45,7 @@ def counted(given, receive):
         failed.append(given["pin"])
         raise
 
-on_parts.query = counted
+part_rows.query = counted
 given = json.loads(sys.argv[4])
 try:
     found = tuskml.train(tuskml.connect(), sys.argv[1], placement=sys.argv[2], **given)

@@ -12,7 +12,7 @@ import sharded
 import statsmodels.api as sm
 
 import tuskml
-from tuskml.cluster.parted import on_parts
+from tuskml.cluster.parts import part_rows
 from tuskml.groups.execution import leading, threads
 from tuskml.groups.execution.leading import Ran
 from tuskml.learners.events import Event, listening
@@ -180,7 +180,7 @@ def test_each_part_stays_and_is_asked_once_a_pass(
     by_parts(con, "logistic", **GIVEN | {"source": source})
     invariants.assert_worker_exclusivity(ran)
     invariants.assert_asked_alike(ran, groups=2)
-    assert not on_parts._held, "rows are freed at the end"
+    assert not part_rows._held, "rows are freed at the end"
 
 
 def test_events_tell_of_groups_once(con: duckdb.DuckDBPyConnection, source: str) -> None:
@@ -256,7 +256,7 @@ def test_a_cancel_ends_leaders_too(
     monkeypatch.setattr(leading, "heard", [cancel])
     with pytest.raises(tuskml.Interrupted):
         tuskml.train(con, "logistic", **GIVEN | {"source": source})
-    assert not on_parts._held
+    assert not part_rows._held
 
 
 def test_features_of_another_width_in_another_file(

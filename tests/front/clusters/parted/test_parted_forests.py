@@ -12,7 +12,7 @@ import pytest
 import sharded
 
 import tuskml
-from tuskml.cluster.parted import on_parts
+from tuskml.cluster.parts import part_rows
 from tuskml.groups.execution import leading, threads
 from tuskml.groups.execution.leading import Ran
 from tuskml.kernels.parts import dealing
@@ -206,7 +206,7 @@ def test_each_part_stays_and_is_asked_alike(
     by_parts(con, **GIVEN | {"source": source})
     invariants.assert_worker_exclusivity(ran)
     invariants.assert_asked_alike(ran, groups=2)
-    assert not on_parts._held, "rows are freed at the end"
+    assert not part_rows._held, "rows are freed at the end"
 
 
 @pytest.mark.parametrize("placement", ["dp", "sp"])
@@ -239,7 +239,7 @@ def test_a_cancel_ends_leaders_too(
     monkeypatch.setattr(leading, "heard", [cancel])
     with pytest.raises(tuskml.Interrupted):
         by_parts(con, **GIVEN | {"source": source, "trees": 500})
-    assert not on_parts._held
+    assert not part_rows._held
 
 
 @pytest.mark.parametrize(

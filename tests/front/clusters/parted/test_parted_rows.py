@@ -6,7 +6,7 @@ import pytest
 import sharded
 
 import tuskml
-from tuskml.cluster.parted import on_parts
+from tuskml.cluster.parts import part_rows
 from tuskml.groups.execution import leading
 from tuskml.groups.execution.leading import Ran
 
@@ -20,7 +20,7 @@ def test_rows_are_freed_when_their_group_is_trained(
 
     def hear(one: Ran) -> None:
         pins.add(one.unit.pin)
-        held.append(sum(part.stack is not None for part in list(on_parts._held.values())))
+        held.append(sum(part.stack is not None for part in list(part_rows._held.values())))
 
     monkeypatch.setattr(leading, "heard", [hear])
     with tuskml.connect() as con:

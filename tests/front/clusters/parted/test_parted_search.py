@@ -12,7 +12,7 @@ import sharded
 
 import tuskml
 from tuskml.cluster import units
-from tuskml.cluster.parted import groups
+from tuskml.cluster.parts import groups
 from tuskml.groups.execution import threads
 from tuskml.groups.execution.executor import Outcome, Unit
 from tuskml.groups.execution.leading import Ran

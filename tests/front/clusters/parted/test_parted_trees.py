@@ -10,7 +10,7 @@ import pytest
 import sharded
 
 import tuskml
-from tuskml.cluster.parted import on_parts
+from tuskml.cluster.parts import part_rows
 from tuskml.groups.execution import leading, threads
 from tuskml.groups.execution.leading import Ran
 from tuskml.kernels.trees.parted import boosting
@@ -151,7 +151,7 @@ def test_each_part_stays_and_is_asked_alike(
     by_parts(con, **GIVEN | {"source": source, "label": "n"})
     invariants.assert_worker_exclusivity(ran)
     invariants.assert_asked_alike(ran, groups=2)
-    assert not on_parts._held, "rows are freed at the end"
+    assert not part_rows._held, "rows are freed at the end"
 
 
 def test_a_tree_takes_few_rounds(
@@ -249,7 +249,7 @@ def test_a_cancel_ends_leaders_too(
     monkeypatch.setattr(leading, "heard", [cancel])
     with pytest.raises(tuskml.Interrupted):
         by_parts(con, **GIVEN | {"source": source, "trees": 500})
-    assert not on_parts._held
+    assert not part_rows._held
 
 
 def test_two_giant_groups_have_room_where_whole_groups_have_none(giants: Any) -> None:

@@ -1,9 +1,9 @@
-"""Newton's method for many small groups at once that begin with a curvature: in one kernel.
+"""Newton's method for many small groups that start with a curvature, in one kernel.
 
-Arrays with an item per group and entry of a curvature take longer to compute with, one array
-after the other, than the rows of small groups take to be read. So each group makes all its passes
-and steps by itself (`kernels/native/newton/chord.cpp`), by the same rules. What a group needs
-beyond that it gets in the loop of operators, from where it is.
+Operations on arrays with an item per group and entry of a curvature take longer than reading the
+rows of small groups. So each group makes all its passes and steps by itself
+(`kernels/native/newton/chord.cpp`), by the same rules. If a group needs more than that, the loop
+of operators continues from its weights.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Found, Problem
 
 MOST_ROWS = 1 << 14
-"""Of a group: the passes of larger ones share the threads."""
+"""Rows of a group: the passes of larger ones share the threads."""
 MOST_FEATURES = 256
 MOST_PASSES = 10
 
@@ -35,7 +35,7 @@ class Steepness:
 
 
 class Chord:
-    """Moves the groups that it is for to their optimum, or as near as one curvature suffices."""
+    """Moves its groups to their optimum, or as close as one curvature suffices."""
 
     def __init__(self, goal: LastStep, steepness: Steepness) -> None:
         self.goal, self.steepness = goal, steepness
@@ -43,7 +43,7 @@ class Chord:
     def __call__(
         self, part: Problem, state: State, hessian: Triangles, known: NDArray[np.bool_]
     ) -> Found | None:
-        """What was found last; the slack of groups that stayed where they are is NaN.
+        """The last pass's results; the slack of groups that did not move is NaN.
 
         known: (G,), which of the groups have a curvature.
         """
@@ -67,13 +67,13 @@ class Chord:
         return Found(*seen, hessian)
 
     def rules(self) -> Rules:
-        """When groups end, and when they stop here."""
+        """The rules for ending a group and for returning it to the loop."""
         goal, steep = self.goal, self.steepness
         given = goal.epsilon, goal.enough, steep.far, steep.slow, steep.pivot
         return Rules(*given, MOST_PASSES)
 
     def _note(self, state: State, arrived: Arrived) -> None:
-        """Iterations, objectives before the last ones, and what the loop is to go on by."""
+        """Notes iterations, previous objectives, and the state from which the loop continues."""
         state.iterations += arrived.steps
         looks = (~np.isnan(arrived.history)).sum(axis=0)
         for number in range(int(looks.max(initial=0)) - 1):
@@ -88,7 +88,7 @@ class Chord:
 
 
 def fits(part: Problem) -> bool:
-    """Whether the kernel has such rows and losses."""
+    """Returns whether the kernel has such rows and losses."""
     rows = part.rows
     return (
         type(rows) is Pass
@@ -105,6 +105,6 @@ def fits(part: Problem) -> bool:
 
 
 def coordinates(part: Problem) -> Coordinates:
-    """Those of the problem."""
+    """The coordinates of the problem."""
     units = part.label_size, part.gradient_unit, part.weight_unit
     return Coordinates(part.shift, part.scale, part.l2, *units)

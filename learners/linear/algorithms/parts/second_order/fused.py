@@ -1,8 +1,9 @@
 """Newton's method for many small groups at once: Compute and Update in one kernel.
 
-Arrays with an item a group and weight are small beside the rows, but 100,000 groups' take the host
-longer than the GPU takes to read the rows. So an Update makes several iterations, as an epoch of
-`sgd` makes several steps: of each group a block, line search and all (`cuda/newton.cu`).
+Arrays with an item per group and weight are small compared to the rows, but the host takes longer
+to process those of 100,000 groups than the GPU takes to read the rows. So an Update makes several
+iterations, as an epoch of `sgd` makes several steps: one block for each group, line search
+included (`cuda/newton.cu`).
 """
 
 from collections.abc import Callable
@@ -23,13 +24,13 @@ from tuskml.learners.linear.request import Plan
 LEAST_GROUPS = 32
 """Fewer leave most of a GPU idle when each has one block."""
 MOST_ROWS = 1 << 14
-"""Of a group, so that one block's iterations take milliseconds."""
+"""Rows of a group, so that one block's iterations take milliseconds."""
 AT_ONCE = 8
 """Iterations of a launch: after it the clock and a cancel are looked at."""
 
 
 AT_ONCE_BYTES = 1 << 36
-"""Of rows that a launch reads, if no step is halved: tens of milliseconds."""
+"""Bytes of rows that a launch reads if no step is halved: tens of milliseconds."""
 
 Launch = Callable[[Problem, Floats, float, int], tuple[Any, Found, Any, Any, Any]]
 
@@ -44,7 +45,7 @@ def operators(problem: Problem, plan: Plan) -> "tuple[LookInPlace, NewtonInPlace
 
 
 def fits(rows: DevicePass, problem: Problem, plan: Plan) -> bool:
-    """Whether these groups are for this kernel."""
+    """Returns whether these groups are for this kernel."""
     return (
         rows.at_hand
         and rows.on_device is not None
@@ -60,7 +61,7 @@ def fits(rows: DevicePass, problem: Problem, plan: Plan) -> bool:
 
 
 class LookInPlace:
-    """Compute: what the kernel finds where no step is made, unless the last Update left it.
+    """Compute: the kernel's result without a step, unless the last Update left it.
 
     The host makes no arrays by group and weight from it, which would take longer than the rows.
     """
@@ -76,7 +77,7 @@ class LookInPlace:
 class NewtonInPlace:
     """Update: up to `at_once` iterations of each group, until its violation is at most epsilon.
 
-    launch: what makes them.
+    launch: runs the kernel.
     """
 
     def __init__(self, plan: Plan, launch: Launch, at_once: int = AT_ONCE) -> None:
@@ -101,8 +102,11 @@ class NewtonInPlace:
 
 
 def launch(part: Problem, v: Any, epsilon: float, most: int) -> tuple[Any, Found, Any, Any, Any]:
-    """Where the groups arrive from v (G, p), what is found there, iterations (G,), whether the
-    last found no better point (G,), objectives by iteration (G, most)."""
+    """Runs the kernel from v (G, p).
+
+    Returns the weights, the results there, iterations (G,), whether the last found no better point
+    (G,), and objectives by iteration (G, most).
+    """
     rows: Any = part.rows
     raise_if_cancelled(rows.cancel_mark)
     device, held, n, p = rows.device, rows.on_device, rows.n_groups, rows.p

@@ -18,17 +18,18 @@ from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.linear.tasks import LINEAR
 
 MOST_FEATURES = 2048
-"""Of more the metric would take longer than the steps of algorithms that know no curvature."""
+"""With more features the metric would take longer than the steps of algorithms without curvature.
+"""
 
 
 class Metric:
-    """That of the rows of G groups: C as packed triangles (G, p (p + 1) / 2)."""
+    """The metric C of the rows of G groups, as packed triangles (G, p (p + 1) / 2)."""
 
     def __init__(self, triangles: Triangles, threads: int) -> None:
         self.triangles, self.threads = triangles, threads
 
     def size(self, which: Index, gradient: Floats) -> Floats:
-        """Of gradients (n, p) of these groups, (n,)."""
+        """The norm (n,) of gradients (n, p) of these groups."""
         step = solve(self.triangles[which], gradient, self.threads).step
         return np.asarray(np.sqrt(np.maximum(np.einsum("gp,gp->g", step, gradient), 0.0)))
 
@@ -60,7 +61,7 @@ def in_metric(problem: Problem, goal: Converge, threads: int) -> Converge:
 
 
 def metric_of(problem: Problem, threads: int) -> Metric | None:
-    """Returns the metric of rows in memory, where the loss is flat but for a corner."""
+    """Returns the metric of rows in memory, for a loss that is flat outside a corner."""
     known = problem.task.own is None and problem.rows.open is None
     if not problem.task.flat or not known or problem.d > MOST_FEATURES:
         return None

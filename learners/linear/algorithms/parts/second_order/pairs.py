@@ -1,4 +1,4 @@
-"""Newton's steps with a curvature that is kept: what gradients say of it since, and the last step.
+"""Newton's steps with a kept curvature, corrected by the gradients since, and the last step.
 
 The differences of gradients along the steps since a curvature was summed correct it, as those of
 L-BFGS correct its first one (J. Nocedal, Updating quasi-Newton matrices with limited storage,
@@ -18,7 +18,8 @@ from tuskml.learners.linear.problem import Before, Found, Index
 
 MOST_PAIRS = 5
 LEAST_BEND = 1e-10
-"""Of a step's and a change of gradients' lengths, the product that rounding does not explain."""
+"""Product of a step and a change of gradients, relative to their lengths, that exceeds rounding.
+"""
 Solve = Callable[[Floats], Floats]
 
 
@@ -84,10 +85,11 @@ class Pairs:
 
 
 class LastStep(Tolerance):
-    """Converge: where one more step is certain to arrive, it is taken and nobody looks again.
+    """Converge: if one more step is certain to converge, it is taken without evaluating its
+    result.
 
-    The violation is at most `enough` then, and would be at most epsilon if the last step shrank it
-    by the same factor as the one before, which knew less of the curvature.
+    The violation is then at most `enough`, and would be at most epsilon if the last step shrank it
+    by the same factor as the one before, which used less curvature.
     """
 
     def __init__(self, goal: Tolerance, enough: float, update: "Steps") -> None:
@@ -113,7 +115,7 @@ class LastStep(Tolerance):
 
 
 class Steps:
-    """What `LastStep` needs to know of an Update: violations (G,) an iteration ago, and steps."""
+    """The parts of an Update that `LastStep` reads: the previous violations (G,), and steps."""
 
     violation: Floats | None = None
 

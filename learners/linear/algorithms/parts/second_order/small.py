@@ -2,8 +2,8 @@
 
 An iteration of all groups together writes and reads their curvatures several times, and these are
 larger than the rows of such groups. In a call of its own a group's curvature and factor stay in a
-cache, the factor is kept as long as the curvature, and threads wait for each other at the end
-alone. On a GPU it is `fused.py`.
+cache, the factor is kept as long as the curvature, and threads wait for each other only at the
+end. On a GPU it is `fused.py`.
 """
 
 import numpy as np
@@ -17,15 +17,15 @@ from tuskml.learners.linear.problem import Found, Problem
 from tuskml.learners.linear.request import Plan
 
 DAMPING = 0.1
-"""Times the gradient in its unit, what the curvature of a loss gets that may have none."""
+"""Damping, times the gradient in its unit, for a loss that may have no curvature."""
 LEAST_GROUPS = 16
-"""Fewer leave threads without work."""
+"""With fewer groups some threads have no work."""
 MOST_ROWS = 1 << 14
-"""Of a group, so that one group's descent takes milliseconds."""
+"""Rows of a group, so that one group's descent takes milliseconds."""
 MOST_AT_ONCE = 100
 """Iterations of a call, each of which has an objective of each group."""
 MOST_FEATURES = 512
-"""So that a curvature and its factor fit in a cache."""
+"""Features, so that a curvature and its factor fit in a cache."""
 
 
 def update(problem: Problem, plan: Plan, deadline: float | None) -> NewtonInPlace | None:
@@ -42,7 +42,7 @@ def update(problem: Problem, plan: Plan, deadline: float | None) -> NewtonInPlac
 
 
 def fits(problem: Problem, plan: Plan) -> bool:
-    """Whether these groups are for this kernel."""
+    """Returns whether these groups are for this kernel."""
     rows = problem.rows
     plain = type(problem) is Problem and type(rows) is Pass and rows.open is None
     own = plan.base is not None or plan.sampler is not None or plan.transform is not None
@@ -66,8 +66,10 @@ def fits(problem: Problem, plan: Plan) -> bool:
 def descents(
     part: Problem, v: Floats, epsilon: float, most: int, deadline: float | None
 ) -> tuple[Floats, Found, NDArray[np.int64], NDArray[np.int64], Floats]:
-    """Where the groups arrive from v (G, p), what is found there, iterations (G,), whether the
-    last found no better point (G,), objectives by iteration (G, most).
+    """Runs the descents from v (G, p).
+
+    Returns the weights, the results there, iterations (G,), whether the last found no better point
+    (G,), and objectives by iteration (G, most).
     """
     rows, n = part.rows, part.n_groups
     v, seen, gradient = v.copy(), np.empty((n, 3)), np.empty_like(v)

@@ -1,8 +1,8 @@
-"""A descent that begins with a curvature of nearly the same objective.
+"""A descent that starts with the curvature of a similar objective.
 
 Newton's step with an old curvature is that of the chord method (Nocedal and Wright, Numerical
-Optimization, 2006, section 11.1), which shrinks the error by a factor that is the smaller, the
-nearer the curvatures are. A pass for the gradient tells whether it is near enough.
+Optimization, 2006, section 11.1), which shrinks the error by a smaller factor the closer the
+curvatures are. A pass for the gradient tells whether they are close enough.
 """
 
 from collections.abc import Callable
@@ -21,19 +21,19 @@ from tuskml.learners.near import Near
 AT_ONCE = 256
 """Groups whose parts have their curvatures summed together."""
 SURE = 1e-5
-"""Of the diagonal, the pivot below which a step that nothing was looked at for is not taken."""
+"""Relative pivot below which a step that is not evaluated is not taken."""
 FARTHEST = 1.0
-"""Of the size of weights, and of 1, such a step."""
+"""The longest such step, relative to the size of weights and to 1."""
 Look = Callable[[Problem, Floats, Triangles, NDArray[np.bool_], NDArray[np.bool_]], Found]
 Apart = Callable[[Problem, State, Triangles, NDArray[np.bool_]], Found | None]
 
 
 class EvaluateNear(Evaluate):
-    """Compute: like `Evaluate` with a curvature, but at first for the gradient alone of groups
-    that have a curvature, and that are nearer to their optimum than `far`.
+    """Compute: like `Evaluate` with a curvature, but first for the gradient alone for groups that
+    have a curvature and are closer to their optimum than `far`.
 
-    apart: what moves some of the groups by themselves, and says where they are; the slack of the
-    others is NaN, and there is no answer where there are only others.
+    apart: moves some of the groups separately and returns their results; the slack of the others
+    is NaN, and it returns None if there are only others.
     """
 
     def __init__(self, begun: Floats, look: Look, far: float, apart: Apart | None = None) -> None:
@@ -62,7 +62,7 @@ class EvaluateNear(Evaluate):
 
 
 def knowing(problem: Problem, near: Near | None) -> Problem:
-    """The problem with the curvatures that its groups begin with, NaN where none is known.
+    """The problem with the curvatures that its groups start with, NaN where unknown.
 
     So a group makes the same steps whether or not its neighbours have one.
     """
@@ -77,7 +77,9 @@ def knowing(problem: Problem, near: Near | None) -> Problem:
 
 
 def lends(problem: Problem) -> bool:
-    """Whether the curvatures of such rows are left to others: of built-in losses, in memory."""
+    """Returns whether the curvatures of such rows are left to others: of built-in losses, in
+    memory.
+    """
     return type(problem.rows) is Pass and problem.rows.open is None
 
 
@@ -97,7 +99,9 @@ def leave(problem: Problem, state: State, near: Near | None) -> None:
 
 
 def left_systems(part: Problem, v: Floats, hessian: Floats, near: Near) -> Floats:
-    """The curvatures of groups at v without a penalty; also leaves those of all but each part."""
+    """The curvatures of groups at v without a penalty; also stores those of all rows but each
+    part.
+    """
     if near.parts.rows is None or not near.keeps(near.parts.number):
         return np.asarray(part.with_penalty(hessian, -1.0))
     for first in range(0, len(v), AT_ONCE):
@@ -145,12 +149,12 @@ def without(each: Floats, weight: Floats) -> Floats:
 
 
 def stepped(problem: Problem, v: Floats, near: Near | None) -> tuple[Problem, Floats]:
-    """The weights to start from, (G, p), after a step of Newton's that no row is read for, and the
-    problem, which knows how far from an optimum v was.
+    """The weights (G, p) after a Newton step that reads no rows, and the problem with the distance
+    of v from an optimum.
 
-    Of a set without some rows, the gradient and the curvature at the optimum of all rows are known
-    as what these rows leave (D. Pregibon, Logistic regression diagnostics, 1981); of another
-    penalty, as the rows' and its own.
+    For a set without some rows, the gradient and the curvature at the optimum of all rows follow
+    from those of the rows left out (D. Pregibon, Logistic regression diagnostics, 1981); for
+    another penalty, from those of the rows and the penalty's own.
     """
     rows, begun = problem.rows, problem.begun
     if near is None or begun is None:

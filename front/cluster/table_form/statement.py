@@ -1,12 +1,13 @@
 """SQL's `train(...)` on the workers of a cluster: the text of its statement.
 
-DuckDB asks for the text while it plans (`databases/duckdb_rounds.py`), and nothing is trained
-then. When the statement runs, `_tusk_send_rows` trains and answers with the groups (`running.py`),
-and `_tusk_take_model` returns their models.
+DuckDB requests the text while it plans (`databases/duckdb_rounds.py`), before any training. When
+the statement runs, `_tusk_send_rows` trains and answers with the groups (`running.py`), and
+`_tusk_take_model` returns their models.
 
-The caller's own statement cannot hand over its rows, so another connection to its database writes
-them for the workers. It may see others: it has no temporary tables, settings of its own, and the
-rows of its own transaction. So both add up a hash of all rows, and other rows are an error.
+The caller's own statement cannot pass its rows on, so another connection to its database writes
+them for the workers. It may see different ones: it has no temporary tables, settings of its own,
+and not the rows of an open transaction. So both compute a hash of all rows, and different rows are
+an error.
 """
 
 import json
@@ -15,9 +16,9 @@ from typing import Any
 
 import duckdb
 
-from tuskml.api.asked import Given, Training, Where, asked_for
-from tuskml.cluster.clustered import refuse_stored
+from tuskml.api.call import ColumnTexts, ExecutorChoice, Training, parse_task
 from tuskml.cluster.table_form.running import FAILED, Running
+from tuskml.cluster.training import refuse_stored
 from tuskml.databases.connection import ensure_macros
 from tuskml.databases.database import is_row, kind_of
 from tuskml.databases.duckdb import DuckDB
@@ -40,7 +41,7 @@ from tuskml.learners.registry import of_classes
 from tuskml.text.expressions import quoted, renamed, shortened, unquoted
 
 ARGUMENTS = ("executor", "placement", "worker_timeout", "finished")
-"""Arguments of `tuskml.train` that SQL has among the options, beside `cluster`."""
+"""Arguments of `tuskml.train` that are options in SQL, in addition to `cluster`."""
 SEEN = 2**52
 """Sums of hashes are taken modulo this, so that a double has them."""
 ELSEWHERE = (
@@ -59,8 +60,8 @@ def train_statement(
 def on_workers(
     cursor: duckdb.DuckDBPyConnection, account: int, given: Sequence[str]
 ) -> str | None:
-    """The statement that trains on a cluster, or says why it cannot; None where no option asks
-    for one, and it is not usual. given: as for `duckdb_rounds.statement`.
+    """The statement that trains on a cluster, or that fails with the reason; None if no option
+    or default requires one. given: as for `duckdb_rounds.statement`.
     """
     place, texts = without_place(given)
     place = place or usual_place(cursor, account, texts)
@@ -69,8 +70,8 @@ def on_workers(
     database = Unloaded(cursor)
     try:
         ensure_macros(cursor)
-        where = allowed(cursor, account, place)
-        return written(database, account, where, texts)
+        where = allowed_place(cursor, account, place)
+        return statement_of(database, account, where, texts)
     except TuskError as error:
         lost = isinstance(error, DataError) and "does not exist" in str(error)
         why = f"train: {error}{f' ({ELSEWHERE})' if lost else ''}"
@@ -78,9 +79,9 @@ def on_workers(
 
 
 def refusal(database: DuckDB, why: str, keys: Sequence[str]) -> str:
-    """A statement with the columns of the one that was asked for, which fails with this sentence.
+    """A statement with the columns of the requested one, which fails with this sentence.
 
-    It fails in a condition, since DuckDB computes no column that nobody looks at.
+    It fails in a condition, since DuckDB computes no unused column.
     """
     names = [quoted(renamed(key)[1] or unquoted(key.strip())) for key in keys]
     columns = ", ".join([*(f"NULL AS {name}" for name in names), "model AS _tusk_trained"])
@@ -91,13 +92,13 @@ def refusal(database: DuckDB, why: str, keys: Sequence[str]) -> str:
 
 
 def without_place(given: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """What the options say of a place, and the texts without that."""
+    """Removes the place from the options; returns it, and the texts without it."""
     texts, place = list(given), {}
     for number in (4, 7):
         try:
             options = json.loads(texts[number] or "{}")
         except ValueError:
-            return {}, texts  # the training says what is wrong
+            return {}, texts  # the training reports the error
         if not isinstance(options, dict):
             return {}, texts
         place = {name: options.pop(name) for name in ARGUMENTS if name in options}
@@ -122,10 +123,12 @@ def usual_place(
     return {} if stored or not external_access(cursor) else {"cluster": usual}
 
 
-def allowed(cursor: duckdb.DuckDBPyConnection, account: int, place: dict[str, Any]) -> Where:
-    """Returns where to train. OptionError for a place that a statement cannot choose.
+def allowed_place(
+    cursor: duckdb.DuckDBPyConnection, account: int, place: dict[str, Any]
+) -> ExecutorChoice:
+    """Returns where to train. Raises OptionError for a place that a statement cannot choose.
 
-    A statement may come from a view of anybody's file. So it starts no Ray and goes to no address,
+    A statement may come from a view of any file. So it starts no Ray and connects to no address,
     unless the program has opened the database for that cluster.
     """
     if "finished" in place:
@@ -150,11 +153,13 @@ def allowed(cursor: duckdb.DuckDBPyConnection, account: int, place: dict[str, An
             f"option 'cluster' is {chosen!r}, and the database was not opened for this cluster, "
             f"expected tuskml.connect(cluster={chosen!r}) in Python, or 'threads'"
         )
-    return Where(chosen, place.get("placement"), None, place.get("worker_timeout"))
+    return ExecutorChoice(chosen, place.get("placement"), None, place.get("worker_timeout"))
 
 
-def written(database: DuckDB, account: int, where: Where, texts: Sequence[str]) -> str:
-    """The statement. TuskError for what is wrong with it."""
+def statement_of(
+    database: DuckDB, account: int, where: ExecutorChoice, texts: Sequence[str]
+) -> str:
+    """The statement. Raises TuskError for invalid parts."""
     training = training_of(database, texts)
     refuse_stored(training)
     types = []
@@ -169,14 +174,14 @@ def written(database: DuckDB, account: int, where: Where, texts: Sequence[str]) 
         for place, ((name, _), kind) in enumerate(zip(training.keys, types, strict=True), 1)
     ]
     shape = database.text('[{"k": ["VARCHAR"], "n": "BIGINT", "label": "DOUBLE"}]')
-    asked = f"SELECT ({seen})::DOUBLE AS tusk_seen" + (
+    hash_query = f"SELECT ({seen})::DOUBLE AS tusk_seen" + (
         "" if training.source.files else f" {rows(training)}"
     )
     models = database.text(running.models)
     columns.append(f"_tusk_take_model({models}, tusk_group.label, [0.0::DOUBLE]) AS _tusk_trained")
     return (
         f"WITH tusk_ran AS MATERIALIZED (SELECT _tusk_send_rows({handle}, "
-        f"tusk_seen, [0.0::DOUBLE]) AS said FROM ({asked})), "
+        f"tusk_seen, [0.0::DOUBLE]) AS said FROM ({hash_query})), "
         f"tusk_groups AS (SELECT unnest(from_json(CASE WHEN said[1] = '{FAILED}' THEN "
         f"error('train: ' || said[2:]) ELSE said END, {shape})) AS tusk_group FROM tusk_ran) "
         f"SELECT {', '.join(columns)} FROM tusk_groups GROUP BY tusk_group"
@@ -197,17 +202,17 @@ def training_of(database: DuckDB, texts: Sequence[str]) -> Training:
     (_, label_kind), (_, kind) = database.columns(query)
     if kind_of(label_kind) in ("boolean", "category"):
         options = of_classes(task, options or "{}", kind_of(label_kind) == "boolean")
-    asked = asked_for(task, options or "{}")
+    call = parse_task(task, options or "{}")
     return Training(
-        asked,
+        call,
         source,
-        label if asked.labels else "NULL",
+        label if call.labels else "NULL",
         features,
         tuple(keys_by_name(database, source, json.loads(keys))),
         options or "{}",
         0 if is_row(kind) else None,
-        Given((features,), label, tuple(json.loads(keys))),
-        kind_of(label_kind) if asked.labels else "number",
+        ColumnTexts((features,), label, tuple(json.loads(keys))),
+        kind_of(label_kind) if call.labels else "number",
         tuple(extras_of(weight, offset)),
     )
 

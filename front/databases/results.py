@@ -1,4 +1,4 @@
-"""Where results are kept: a new table of the database, or a Parquet or CSV file beside it."""
+"""Storage of results: a new table of the database, or a Parquet or CSV file."""
 
 import os
 import secrets
@@ -29,7 +29,7 @@ TYPES = {
     "timestamp without time zone": "TIMESTAMP",
     "timestamp with time zone": "TIMESTAMPTZ",
 }
-"""What a file has of PostgreSQL's types; of any other it has text."""
+"""The types of a file's columns by PostgreSQL's types; any other type becomes text."""
 SCHEMA_OF = """
 SELECT relnamespace::regnamespace::text FROM pg_catalog.pg_class WHERE oid = {}::regclass
 """
@@ -41,7 +41,7 @@ def is_file(into: Into) -> bool:
     return isinstance(into, str | PathLike) and Path(into).suffix.lower() in FORMATS
 
 
-def named(into: Into) -> str:
+def result_name(into: Into) -> str:
     """`table models`, `file scored.parquet`."""
     return f"{'file' if is_file(into) else 'table'} {into}"
 
@@ -49,8 +49,8 @@ def named(into: Into) -> str:
 def keep(database: Database, into: Into, query: str, replace: bool = False) -> int:
     """Keeps a query's rows in a new table or file; returns their number.
 
-    replace: whether one that is there may go; it stays until the new one is complete. DataError
-    where it is there and may not.
+    replace: whether one that is there may go; it stays until the new one is complete. Raises
+    DataError if it is there and may not.
     """
     if isinstance(into, str | PathLike):
         checked_text(str(into), "into")
@@ -59,7 +59,7 @@ def keep(database: Database, into: Into, query: str, replace: bool = False) -> i
     names = table_names(into)
     try:
         if replace:
-            return replaced(database, names, query)
+            return replace_table(database, names, query)
         return database.create(".".join(map(quoted, names)), query)
     except DataError as error:
         if replace or EXISTS not in str(error):
@@ -70,8 +70,8 @@ def keep(database: Database, into: Into, query: str, replace: bool = False) -> i
 def there(into: Into) -> str:
     """Makes the error for a name that is taken."""
     return (
-        f"the {named(into)} {EXISTS}: give into another name, or replace=True (--replace on the "
-        "command line)"
+        f"the {result_name(into)} {EXISTS}: give into another name, or replace=True (--replace on "
+        "the command line)"
     )
 
 
@@ -87,8 +87,8 @@ def table_names(into: Into) -> list[str]:
     return names
 
 
-def replaced(database: Database, names: Sequence[str], query: str) -> int:
-    """A table of a query in the place of one that may be there, which the query may read."""
+def replace_table(database: Database, names: Sequence[str], query: str) -> int:
+    """Replaces a table, which the query may read, by the query's result."""
     *schema, table = map(quoted, names)
     if isinstance(database, DuckDB):
         return database.create(".".join([*schema, table]), query, replace=True)
@@ -108,7 +108,7 @@ def keep_file(database: Database, path: Path, query: str, replace: bool) -> int:
         raise DataError(there(path))
     if not path.parent.is_dir():
         raise DataError(f"into is {str(path)!r}, in a folder that does not exist")
-    with beside(path) as partial:
+    with temporary_path(path) as partial:
         form = FORMATS[path.suffix.lower()]
         if isinstance(database, Postgres):
             count = postgres_file(database, partial, form, query)
@@ -119,10 +119,11 @@ def keep_file(database: Database, path: Path, query: str, replace: bool) -> int:
 
 
 @contextmanager
-def beside(path: Path) -> Iterator[Path]:
-    """A place in the same folder, of which nothing stays; DataError where it cannot be written.
+def temporary_path(path: Path) -> Iterator[Path]:
+    """A temporary path in the same folder, removed at the end; raises DataError if it cannot be
+    written.
 
-    Its name cannot be foreseen: nobody can have put a link there.
+    Its name is random, so that no link can have been placed there.
     """
     partial = path.with_name(f".{path.stem}-{secrets.token_hex(8)}{path.suffix}")
     try:
@@ -150,7 +151,7 @@ def postgres_file(database: Postgres, path: Path, form: str, query: str) -> int:
         )
     target = path if form == "csv" else path.with_suffix(".csv")
     try:
-        count = copied(database, query, target)
+        count = copy_rows(database, query, target)
         if form == "parquet":
             to_parquet(
                 target, path, [(name, TYPES.get(kind, "VARCHAR")) for name, kind in columns]
@@ -161,7 +162,7 @@ def postgres_file(database: Postgres, path: Path, form: str, query: str) -> int:
     return count
 
 
-def copied(database: Postgres, query: str, path: Path) -> int:
+def copy_rows(database: Postgres, query: str, path: Path) -> int:
     """Rows as CSV, as the server sends them."""
     with database.connection.transaction(), database.connection.cursor() as cursor:
         text = f"COPY ({query}) TO STDOUT (FORMAT csv, HEADER)"

@@ -12,10 +12,10 @@ from tuskml.report.groups import Group, some_of
 from tuskml.report.pieces import note, section, table
 
 GROUPS, USERS, ITEMS, PAIRS = 20, 5, 5, 5_000_000
-"""How many groups, users of each and items of each user are shown, and the most items of all."""
+"""The most groups shown, users of each, items of each user, and items of all."""
 
 
-def recommended(groups: Sequence[Group]) -> str:
+def recommendations(groups: Sequence[Group]) -> str:
     """The section; nothing where no model has the vectors of users and items."""
     found = [group for group in groups if has_vectors(group)]
     if not found:

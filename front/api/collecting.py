@@ -3,18 +3,18 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tuskml.api.asked import Training
+from tuskml.api.call import Training
 from tuskml.errors import DataError
-from tuskml.model.by_group import Models, as_key
+from tuskml.model.group_models import Models, as_key
 from tuskml.model.model import Model
 
 
-def collected(
+def collect_models(
     rows: Iterable[tuple[tuple[Any, ...], Mapping[str, Any] | None]], training: Training
 ) -> Model | Models:
     """The one model, or models by key."""
     models = {
-        as_key(key): None if value is None else training.given.named(Model.of(value))
+        as_key(key): None if value is None else training.texts.named_model(Model.of(value))
         for key, value in rows
     }
     if not training.keys:
@@ -29,7 +29,7 @@ def collected(
 
 def by_keys(models: Mapping[tuple[Any, ...], Model | None], training: Training) -> Models:
     """The models of groups, in the order of their keys."""
-    names = training.given.group_by
+    names = training.texts.group_by
     by_key = sorted_by_key(models)
     if len(names) == 1:
         return Models(((key[0], model) for key, model in by_key), names)

@@ -1,12 +1,12 @@
-"""What `tuskml.train` and its like refuse of their arguments, whatever the task."""
+"""Checks of the arguments of `tuskml.train` and similar functions, for any task."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tuskml.databases.database import Database
-from tuskml.databases.keeping import Into, is_file
 from tuskml.databases.postgres import Postgres
+from tuskml.databases.results import Into, is_file
 from tuskml.databases.sources import Scope
 from tuskml.errors import DataError, OptionError, nearest
 from tuskml.groups.selection.candidates import SEARCHES
@@ -27,11 +27,11 @@ KEYWORDS = (
     "finished",
     "worker_timeout",
 )
-"""What `train` takes besides options."""
+"""Arguments of `train` that are not options."""
 
 
 def refuse_unknown(options: Mapping[str, Any]) -> None:
-    """What is nearly the name of another argument is no unknown option."""
+    """Raises an error for an unknown option whose name is close to that of an argument."""
     for name in options.keys() - all_options().keys() - set(SEARCHES):
         hint = nearest(name, KEYWORDS)
         if hint:
@@ -39,7 +39,7 @@ def refuse_unknown(options: Mapping[str, Any]) -> None:
 
 
 def checked_into(into: Into) -> Into:
-    """Returns where models can be kept. DataError for a CSV file, which has no models."""
+    """Returns where models can be kept. Raises DataError for a CSV file, which has no models."""
     if is_file(into) and Path(into).suffix.lower() == ".csv":
         raise DataError(
             f"into is {str(into)!r}, but models are kept in a table or a Parquet file, as CSV has "
@@ -74,7 +74,8 @@ def refuse_replace(replace: bool, into: object) -> None:
 
 
 def label_given(task: str, labels: bool, label: str | None, scope: Scope) -> str | None:
-    """The label as one text; None where rows have none. OptionError for the other way round.
+    """The label as one text; None where rows have none. Raises OptionError for the other way
+    round.
 
     labels: whether the rows of the task have labels.
     """
@@ -92,8 +93,9 @@ def label_given(task: str, labels: bool, label: str | None, scope: Scope) -> str
 def refuse_leaks(
     label: str | None, features: Sequence[str], scope: Scope, argument: str = "features"
 ) -> None:
-    """DataError for a label that is a feature too, whatever cast, name or factor it has there, or
-    a key of the groups, each of which then has one label."""
+    """Raises DataError for a label that is a feature too, whatever cast, name or factor it has
+    there, or a key of the groups, each of which then has one label.
+    """
     if label is None:
         return
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tuskml.api.asked import Training
-from tuskml.api.collected import by_keys
-from tuskml.databases.keeping import Into, is_file, keep
+from tuskml.api.call import Training
+from tuskml.api.collecting import by_keys
 from tuskml.databases.postgres import Postgres
+from tuskml.databases.results import Into, is_file, keep
 from tuskml.errors import ClusterError, DataError
-from tuskml.model.by_group import Models, as_key
+from tuskml.model.group_models import Models, as_key
 from tuskml.model.model import Model
 from tuskml.registry import as_value
 from tuskml.text.expressions import quoted
@@ -24,10 +24,10 @@ def in_postgres(
     into: Into | None,
     replace: bool,
 ) -> Model | Models | int:
-    """What `tuskml.train` returns, of models whose keys are text; with into they are kept in a
+    """The result of `tuskml.train` for models whose keys are text; with into they are stored in a
     table of the server.
 
-    DataError for a file: models of the server are kept in its tables.
+    Raises DataError for a file: models of the server are stored in its tables.
     """
     if into is not None and is_file(into):
         raise DataError(

@@ -1,4 +1,4 @@
-"""What a worker does with a unit: it reads its shards, trains their groups, and returns Arrow."""
+"""A worker's unit: it reads its shards, trains their groups, and returns Arrow."""
 
 import json
 import os
@@ -20,18 +20,18 @@ from tuskml.groups.execution.worker import share
 from tuskml.schedule.forks import held_in_forks
 
 TASK = "the rows of a part"
-"""Stands for the handle of the receiver in the query of a part (`parted/on_parts.py`)."""
-WORK = "tuskml.cluster.on_worker:trained"
+"""Stands for the handle of the receiver in the query of a part (`parts/part_rows.py`)."""
+WORK = "tuskml.cluster.worker:train_unit"
 _lock = held_in_forks(threading.Lock())
 _connections: dict[int, duckdb.DuckDBPyConnection] = {}
-"""By process: a forked one has a copy that it cannot use."""
+"""Connections by process: a forked one has a copy that it cannot use."""
 _verified: set[tuple[str, int, int]] = set()
 
 
-def trained(payload: bytes) -> bytes:
+def train_unit(payload: bytes) -> bytes:
     """The models of a unit (`units.py`) as an Arrow stream: keys as text, and the model.
 
-    DataError for a shard that is missing or damaged, and what a training raises.
+    Raises DataError for a shard that is missing or damaged, and the errors of a training.
     """
     given = json.loads(payload)
     for shard in given["shards"]:
@@ -48,7 +48,7 @@ def trained(payload: bytes) -> bytes:
 
 
 def verify(shard: Mapping[str, Any]) -> None:
-    """Refuses a shard that is not what the manifest says; one that is unchanged is read once."""
+    """Checks a shard against the manifest; an unchanged one is read once."""
     path = Path(shard["path"])
     if "://" in shard["path"]:
         return
@@ -69,7 +69,7 @@ def verify(shard: Mapping[str, Any]) -> None:
 
 
 def cursor(settings: Mapping[str, str], storages: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
-    """A connection of the caller's own to the process's database in memory.
+    """A new connection to the process's in-memory database.
 
     storages: names of file systems that it reads from (`shards/storages.py`).
     """
@@ -85,7 +85,7 @@ def cursor(settings: Mapping[str, str], storages: Sequence[str] = ()) -> duckdb.
 
 
 def limits() -> dict[str, Any]:
-    """DuckDB's settings by what this process may use."""
+    """DuckDB's settings for the resources of this process."""
     mine = share()
     found: dict[str, Any] = {}
     if mine.threads is not None:

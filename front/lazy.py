@@ -14,12 +14,12 @@ HOMES = {
     "read_onnx": "formats.onnx_reading.reading.fields",
     "plot_convergence": "plots.trainings.plot_convergence",
     "plot_coefficients": "plots.trainings.plot_coefficients",
-    "train_clustered": "cluster.clustered.train_clustered",
-    "train_statement": "cluster.table_form.clustered.train_statement",
+    "train_clustered": "cluster.training.train_clustered",
+    "train_statement": "cluster.table_form.statement.train_statement",
 }
 
 
-def late(name: str) -> Any:
+def lazy_function(name: str) -> Any:
     """The function of a floor above that has this name in `HOMES`."""
     module, _, function = HOMES[name].rpartition(".")
     return getattr(importlib.import_module(f"tuskml.{module}"), function)

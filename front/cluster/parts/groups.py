@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.cluster.on_worker import as_bytes, cursor
-from tuskml.cluster.parted.crews import Crew, leave
-from tuskml.cluster.parted.on_parts import (
+from tuskml.cluster.parts.crews import Crew, leave
+from tuskml.cluster.parts.joint_requests import Ask, Together, asking
+from tuskml.cluster.parts.part_rows import (
     TOGETHER,
     WORK,
     forget,
     with_dealing,
     with_message,
 )
-from tuskml.cluster.parted.placing import named
-from tuskml.cluster.parted.together import Ask, Together, asking
+from tuskml.cluster.parts.placement import has_named_rows
 from tuskml.cluster.shards.catalogue import Group
 from tuskml.cluster.units import Batch, Units
+from tuskml.cluster.worker import as_bytes, cursor
 from tuskml.errors import RowsError
 from tuskml.groups.execution.choosing import Executor
 from tuskml.groups.execution.executor import Unit
@@ -57,13 +57,13 @@ class Shards:
         self.crew: sharded.Crew | None = None
 
     def of(self, folds: tuple[int, ...] | None) -> "Shards":
-        """The same parts with their rows of some folds."""
+        """Selects the rows of some folds in the same parts."""
         same = Shards(self.asks, self.units, self.n_rows)
         same.folds, same.told, same.crew = folds, self.told, self.crew
         return same
 
     def together(self, n: int) -> Iterator[AbstractContextManager["Shards"]]:
-        """The same parts for n members, whose messages travel together until they leave."""
+        """Yields the parts for n members, whose messages travel together until they leave."""
         group = Together(self.asks, n)
         for _ in range(n):
             yield self._member(group)
@@ -78,15 +78,15 @@ class Shards:
             group.leave()
 
     def ask_one(self, place: int, message: bytes) -> bytes:
-        """What the part at a place answers."""
+        """The answer of the part at an index."""
         return self.asks([self.units[place]], [message])[0]
 
     def ask_some(self, messages: Mapping[int, bytes]) -> list[bytes]:
-        """What the parts at some places answer, in the order given."""
+        """The answers of the parts at some indices, in the order given."""
         return self.asks([self.units[place] for place in messages], list(messages.values()))
 
     def ask(self, message: bytes) -> list[bytes]:
-        """What each part answers, in the order of the shards."""
+        """The answer of each part, in the order of the shards."""
         return self.asks(self.units, [message] * len(self.units))
 
     def keep(self, places: Sequence[int]) -> None:
@@ -94,7 +94,7 @@ class Shards:
         self.units = [self.units[place] for place in places]
 
     def deal(self, told: Sequence[bytes]) -> None:
-        """Goes on with rows that are dealt to folds. told: how, of each part."""
+        """Continues with rows that are dealt to folds. told: the dealing of each part."""
         self.units = [
             replace(unit, payload=with_dealing(unit.payload, one))
             for unit, one in zip(self.units, told, strict=True)
@@ -104,7 +104,7 @@ class Shards:
 class PartedGroups:
     """Groups that are trained by parts, each led by a thread of this process.
 
-    at_once: how many at a time; together: whose workers train each group together, None: nobody's;
+    at_once: how many at a time; together: the groups that workers train together, None: none;
     batches: by the key of its outcome, each as a batch of its own.
     """
 
@@ -138,11 +138,11 @@ class PartedGroups:
             leave(self.run)
 
     def lead(self, key: str, leaders: Leaders) -> bytes:
-        """Trains a group; the same bytes as of a unit (`on_worker.py`)."""
+        """Trains a group; the same bytes as of a unit (`worker.py`)."""
         try:
             models = self.led(key, leaders)
         except RowsError as error:
-            first = self.units.training.asked.requests[0]
+            first = self.units.training.call.requests[0]
             if first.options.invalid == "error":
                 raise
             rows = np.zeros(1, GROUP)
@@ -151,16 +151,16 @@ class PartedGroups:
         return self.answer(self.batches[key].groups[0], models)
 
     def led(self, key: str, leaders: Leaders) -> Models | None:
-        """The model of a group. RowsError where none can be trained on its rows."""
+        """The model of a group. Raises RowsError if none can be trained on its rows."""
         batch = self.batches[key]
         parts = self.parts_of(batch, asking(leaders))
-        asked, every = self.units.training.asked, parts.of(None)
+        call, every = self.units.training.call, parts.of(None)
         if self.together is not None:
             parts.crew = self.crew(batch, parts, leaders, self.together)
-        if asked.search is None:
-            models = trained_by_parts(parts, asked.requests[0])
+        if call.search is None:
+            models = trained_by_parts(parts, call.requests[0])
         else:
-            models = searched_by_parts(parts, asked.search, min(AT_ONCE, self.at_once))
+            models = searched_by_parts(parts, call.search, min(AT_ONCE, self.at_once))
         every.ask(b"")  # which frees their rows
         return None if models is None else self.units.training.classes_named(models)
 
@@ -178,12 +178,12 @@ class PartedGroups:
         )
 
     def parts_of(self, batch: Batch, ask: Ask) -> Shards:
-        """The parts of a group. Those of rows with names know what these become in all parts."""
-        if not named(self.units.training):
+        """The parts of a group. For rows with names, they know the levels in all parts."""
+        if not has_named_rows(self.units.training):
             return Shards(ask, list(self.of(batch)), batch.rows)
-        asked = self.units.training.asked
-        dealt = None if asked.search is None else asked.search.dealt
-        how = preparing(replace(asked.requests[0], held_out=dealt))
+        call = self.units.training.call
+        dealt = None if call.search is None else call.search.dealt
+        how = preparing(replace(call.requests[0], held_out=dealt))
         counting = {"counting": as_json(how)}
         census = b""
         for _ in range(2 if how.n_interactions else 1):
@@ -197,8 +197,8 @@ class PartedGroups:
     def key(self, group: Group) -> str:
         """A digest of all that decides the model."""
         given = [self.units.parted(group, place) for place in group.shards]
-        asked = self.units.training.asked
-        how = [asked.task, asked.options, given]
+        call = self.units.training.call
+        how = [call.task, call.options, given]
         how += ["together"] if self.together is not None else []
         text = json.dumps(how, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()

@@ -1,9 +1,9 @@
-"""What a worker does with a part of a group: it keeps its rows, and answers sums over them.
+"""A worker's part of a group: it keeps its rows, and answers with sums over them.
 
 The rows are packed once, with `deterministic` in the order of a hash of their content, and charged
-to the account of the worker's database: beyond its limit they lie on disk. Where there is no room
-for more, the part that was asked for last is forgotten, and read again when it is needed: a pass
-asks for one part after the other, so that part will be needed last.
+to the account of the worker's database: beyond its limit they are on disk. If there is no room for
+more, the most recently used part is dropped, and read again when it is needed: a pass visits one
+part after the other, so that part will be needed last.
 """
 
 import json
@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.api.asked import asked_for
-from tuskml.cluster.on_worker import TASK, cursor, verify
+from tuskml.api.call import parse_task
+from tuskml.cluster.worker import TASK, cursor, verify
 from tuskml.databases.duckdb import DuckDB
 from tuskml.errors import DataError, RowsError, TuskError
 from tuskml.groups.contract.attachment import library
@@ -39,22 +39,22 @@ from tuskml.learners.receiving import Receiver, receiving
 from tuskml.learners.remarks import FAULT, Place, Remarks, received
 from tuskml.schedule import budget
 
-WORK = "tuskml.cluster.parted.on_parts:answered"
-TOGETHER = "tuskml.cluster.parted.on_parts:answered_together"
+WORK = "tuskml.cluster.parts.part_rows:run_unit"
+TOGETHER = "tuskml.cluster.parts.part_rows:run_joint_unit"
 LENGTH = 8
 OF_GROUP = " of the group"
-"""What sentences say of a row, whose number is one among those of a part."""
+"""The end of a sentence about a row, whose number is one among those of a part."""
 NO_ROOM = re.compile("memory_limit|[Oo]ut of [Mm]emory|no memory")
 
 
-class Held:
-    """The rows of a part, or what will be.
+class Part:
+    """The rows of a part, read or to be read.
 
-    given: how they are read: ordered, whether their order has to be one of their content, as with
-    the option deterministic; seed. dealing: how they are dealt to folds (`parts/dealing.py`),
-    nothing where they are not. stack: what frees them, None before they are read. room: bytes of
-    the account that reading them took, packed and copied; 0: not known. All are looked at with
-    the lock, which is held while the rows are in use.
+    given: how they are read: ordered, whether they are in an order by content, as with the option
+    deterministic; seed. dealing: how they are dealt to folds (`parts/dealing.py`), empty if they
+    are not. stack: frees them, None before they are read. room: bytes of the account for their
+    packed rows and copies; 0: not known. All fields are guarded by the lock, which is held while
+    the rows are in use.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Held:
         self.room = 0
 
     def read(self, given: Mapping[str, Any]) -> None:
-        """Packs the rows. DataError for a shard that is missing or damaged."""
+        """Packs the rows. Raises DataError for a shard that is missing or damaged."""
         self.given = given
         query(given, partial(self.keep, in_use()))
         self.stack = self.stack or ExitStack()
@@ -124,8 +124,9 @@ def in_use() -> int:
 
 
 def query(given: Mapping[str, Any], receive: Receiver) -> None:
-    """Reads the rows of a part. DataError for a shard that is missing or damaged; RowsError, which
-    names the file, for rows that no model can be trained on."""
+    """Reads the rows of a part. Raises DataError for a shard that is missing or damaged;
+    RowsError, which names the file, for rows that no model can be trained on.
+    """
     for shard in given["shards"]:
         verify(shard)
     place = given["settings"], given["storages"]
@@ -173,11 +174,12 @@ def rows_of(
 def usable_of(
     stack: ExitStack, groups: NDArray[np.void], memory: int, given: Mapping[str, Any]
 ) -> NDArray[np.void] | None:
-    """The rows that all trainings of the call can use, until the stack is closed; None where there
-    are none. RowsError for others, unless option `invalid` skips these."""
+    """The rows that all trainings of the call can use, until the stack is closed; None where
+    there are none. Raises RowsError for others, unless option `invalid` skips these.
+    """
     if "usable" not in given:
         return groups
-    requests = asked_for(*given["usable"]).requests
+    requests = parse_task(*given["usable"]).requests
     try:
         found = usable_by_all(stack, [(groups, requests)], memory)[0]
     except RowsError:
@@ -224,22 +226,23 @@ def counted_of(given: Mapping[str, Any], known: bytes) -> bytes:
 
 
 _account = [0]
-"""Of the process's database, once rows have come from it."""
-_held: dict[str, Held] = {}
-"""By pin, the last one that was asked for at the end."""
+"""The account of the process's database, once rows have come from it."""
+_held: dict[str, Part] = {}
+"""Parts by pin, the most recently used one last."""
 _lock = threading.Lock()
 _short = threading.Lock()
-"""Who has no room for rows takes it before a part's lock; nobody takes it with one."""
+"""Taken before a part's lock if there is no room for rows; never taken while holding one."""
 
 
 def with_message(given: Mapping[str, Any], census: bytes = b"") -> bytes:
-    """What precedes a message to a part: where the part is, of rows with names the counts of all
-    parts (`kernels/rows/census.py`), and how rows are dealt, which they are not yet."""
+    """The prefix of a message to a part: its location, for rows with names the counts of all
+    parts (`kernels/rows/census.py`), and an empty dealing of rows.
+    """
     return joined([json.dumps(given, ensure_ascii=False).encode(), census, b""])
 
 
 def with_dealing(before: bytes, dealing: bytes) -> bytes:
-    """The same of rows that are dealt to folds."""
+    """Adds the dealing of rows to folds to a prefix."""
     (text, census, _), __ = cut(before)
     return joined([text, census, dealing])
 
@@ -259,7 +262,7 @@ def cut(payload: bytes) -> tuple[list[bytes], bytes]:
     return found, payload[at:]
 
 
-def answered(payload: bytes) -> bytes:
+def run_unit(payload: bytes) -> bytes:
     """The part's answer (`kernels/parts/answering.py`); no message: its rows are freed."""
     (text, census, dealing), message = cut(payload)
     given = json.loads(text)
@@ -286,15 +289,15 @@ def answered(payload: bytes) -> bytes:
                     raise
 
 
-def make_room(held: Held) -> None:
-    """Frees other parts before one is read again that had to go, and not when reading it fails."""
+def make_room(held: Part) -> None:
+    """Frees other parts before a dropped part is read again, instead of after a failure."""
     if not held.fits:
         with _short:
             while not held.fits and free_another(held):
                 pass
 
 
-def answered_together(payload: bytes) -> bytes:
+def run_joint_unit(payload: bytes) -> bytes:
     """The answers of several parts that lie here; those that may be added are, in the first."""
     payloads = each_of(payload)
     found = [attempt(WORK, Unit("", 0, one)) for one in payloads]
@@ -307,14 +310,14 @@ def answered_together(payload: bytes) -> bytes:
     return several([encoded(one) for one in found])
 
 
-def part_of(pin: str) -> Held:
-    """The part, which was asked for last from now on."""
+def part_of(pin: str) -> Part:
+    """The part, which becomes the most recently used one."""
     with _lock:
-        held = _held[pin] = _held.pop(pin) if pin in _held else Held()
+        held = _held[pin] = _held.pop(pin) if pin in _held else Part()
     return held
 
 
-def answer(held: Held, given: Mapping[str, Any], message: bytes) -> bytes:
+def answer(held: Part, given: Mapping[str, Any], message: bytes) -> bytes:
     """The answer of a part, which is read where it is not there."""
     with held.lock:
         if held.dealing not in (b"", given["dealing"]):
@@ -325,20 +328,20 @@ def answer(held: Held, given: Mapping[str, Any], message: bytes) -> bytes:
             held.deal(given["dealing"])
         messages = unbundled(message)
         if messages is None:
-            return answer_alone(held, message)
-        alone = partial(answer_alone, held)
+            return answer_message(held, message)
+        alone = partial(answer_message, held)
         return bundled(answers(held.rows, messages, threads(), alone))
 
 
-def answer_alone(held: Held, message: bytes) -> bytes:
+def answer_message(held: Part, message: bytes) -> bytes:
     """The answer to one message."""
     if judges(message):
         return judgement(library(), held.rows, message)
     return answer_of(held.rows, message, threads())
 
 
-def free_another(held: Held) -> bool:
-    """Frees the rows of the other part that was asked for last; whether there were any."""
+def free_another(held: Part) -> bool:
+    """Frees the rows of the most recently used other part; returns whether there were any."""
     with _lock:
         others = [one for one in reversed(_held.values()) if one is not held]
     return any(one.free() for one in others)

@@ -13,15 +13,12 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from tuskml.api.asked import Training, Where
-from tuskml.api.collected import collected
-from tuskml.api.training import trained
+from tuskml.api.call import ExecutorChoice, Training
+from tuskml.api.collecting import collect_models
+from tuskml.api.training import run_training
 from tuskml.cluster.estimating import balanced, execution
-from tuskml.cluster.of_postgres.answers import in_postgres
-from tuskml.cluster.of_postgres.rows import local_rows
-from tuskml.cluster.on_worker import WORK
-from tuskml.cluster.parted.groups import PartedGroups
-from tuskml.cluster.parted.placing import (
+from tuskml.cluster.parts.groups import PartedGroups
+from tuskml.cluster.parts.placement import (
     APPROACHES,
     AUTO,
     BY_NAME,
@@ -30,21 +27,24 @@ from tuskml.cluster.parted.placing import (
     placement_of,
     refuse_chance,
 )
+from tuskml.cluster.postgres.answers import in_postgres
+from tuskml.cluster.postgres.rows import local_rows
 from tuskml.cluster.reading import advice
 from tuskml.cluster.resuming import Finished
 from tuskml.cluster.shards.catalogue import Catalogue
 from tuskml.cluster.shards.readable import Readable, in_files
 from tuskml.cluster.units import Batch, Units
+from tuskml.cluster.worker import WORK
 from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
-from tuskml.databases.keeping import Into, keep
 from tuskml.databases.postgres import Postgres
+from tuskml.databases.results import Into, keep
 from tuskml.errors import ClusterError, ClusterWarning, OptionError
 from tuskml.groups.execution.choosing import Executor, workers_of
 from tuskml.groups.execution.executor import Outcome
 from tuskml.learners.events import Event, tell
-from tuskml.model.by_group import Models
 from tuskml.model.execution import Execution
+from tuskml.model.group_models import Models
 from tuskml.model.model import Model
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ HOPELESS = 3
 def train_clustered(
     database: Database,
     training: Training,
-    where: Where,
+    where: ExecutorChoice,
     into: Into | None,
     replace: bool,
 ) -> Model | Models | int:
@@ -74,7 +74,7 @@ def train_clustered(
         )
     with local_rows(database, training) as (here, copy), in_files(here, copy) as readable:
         if readable is None:
-            return without_groups(database, training, into, replace)
+            return train_in_database(database, training, into, replace)
         train = partial(train_in_files, readable, where, executor, placed)
         if isinstance(database, Postgres):
             return in_postgres(database, training, train, into, replace)
@@ -83,51 +83,56 @@ def train_clustered(
 
 def train_in_files(
     readable: Readable,
-    where: Where,
+    where: ExecutorChoice,
     executor: Executor,
     placed: Placement,
     kept: tuple[Into | None, bool] = (None, False),
 ) -> Model | Models | int:
-    """The same; kept: into and replace."""
+    """Trains groups of files; kept: into and replace."""
     checked, training = readable.database, readable.training
     done = run_on_workers(readable, where, executor, placed)
     with arrow_view(checked, done.answers) as view:
         query = f"SELECT {', '.join([*readable.keys(), 'model'])} FROM {view}"
         why = done.unfinished()
         if why is not None:
-            raise incomplete(checked, query, training, done, why)
+            raise incomplete_error(checked, query, training, done, why)
         into, replace = kept
         if into is not None:
             return keep(checked, into, query, replace)
-        models = collected(checked.models(query), training)
+        models = collect_models(checked.models(query), training)
     told = execution_of(readable, executor, done)
     if isinstance(models, Model):
         return (
-            models if told is None else dataclasses.replace(models, plan=with_told(models, told))
+            models
+            if told is None
+            else dataclasses.replace(models, plan=plan_with_execution(models, told))
         )
     models.execution = told
     return models
 
 
-def with_told(model: Model, told: Execution) -> str:
-    """The model's plan, which if it is text, and not JSON, says what a cluster takes too."""
+def plan_with_execution(model: Model, told: Execution) -> str:
+    """The model's plan, which if it is text, and not JSON, includes the time on a cluster."""
     return model.plan if model.plan.startswith("{") else f"{model.plan}\n\n{told}"
 
 
-def execution_of(readable: Readable, executor: Executor, done: "Done") -> Execution | None:
-    """What the run was estimated to take and took, where the caller or `auto` asks."""
+def execution_of(
+    readable: Readable, executor: Executor, done: "WorkerResults"
+) -> Execution | None:
+    """The estimated and actual times of the run, if the caller or `auto` needs them."""
     checked, training, found = readable.database, readable.training, readable.catalogue
     estimated = done.estimated
-    if explained(training) and executor.workers and estimated is None:
+    if wants_estimates(training) and executor.workers and estimated is None:
         # of no worker all groups were finished before
         estimated = execution(Units(checked, training, found), executor.workers, executor.remote)
     return estimated and dataclasses.replace(estimated, ran=done.approach, seconds=done.seconds)
 
 
 @dataclass(frozen=True)
-class Done:
-    """What workers did. batches: the groups of each unit by its key; approach: what the cost model
-    calls the placement; estimated: what `auto` chose by."""
+class WorkerResults:
+    """The results of workers. batches: the groups of each unit by its key; approach: the cost
+    model's name of the placement; estimated: the basis of `auto`'s choice.
+    """
 
     outcomes: Sequence[Outcome]
     batches: Mapping[str, Batch]
@@ -163,11 +168,11 @@ class Done:
 
 
 def run_on_workers(
-    readable: Readable, where: Where, executor: Executor, placed: Placement
-) -> Done:
-    """Trains all groups, with a ClusterWarning for what went wrong and changed no model."""
+    readable: Readable, where: ExecutorChoice, executor: Executor, placed: Placement
+) -> WorkerResults:
+    """Trains all groups, with a ClusterWarning for problems that changed no model."""
     checked, training, found = readable.database, readable.training, readable.catalogue
-    placed, estimated = chosen(checked, training, found, where, placed)
+    placed, estimated = choose_placement(checked, training, found, where, placed)
     parts = cut(training, found, placed, where.placement is None)
     placed = parts.placement
     units = Units(checked, training, found, parts.groups, placed.apart)
@@ -179,15 +184,15 @@ def run_on_workers(
     batches = {key: batch for key, (_, batch) in units.batches.items()} | parted.batches
     seconds = time.monotonic() - began
     warn(executor.notes)
-    return Done(outcomes, batches, placed.approach, seconds, estimated)
+    return WorkerResults(outcomes, batches, placed.approach, seconds, estimated)
 
 
 def answers_of(
-    database: DuckDB, training: Training, where: Where
+    database: DuckDB, training: Training, where: ExecutorChoice
 ) -> "tuple[pa.Table, Execution | None] | None":
-    """The keys of all groups as text, in columns tusk_key_0 and so on, and their models as Arrow,
-    and with the option explain what was estimated; None where there are no rows. ClusterError
-    where a group was not trained.
+    """The keys of all groups as text, in columns tusk_key_0 and so on, and their models as
+    Arrow, and with the option explain the estimates; None without rows. Raises ClusterError if
+    a group was not trained.
     """
     import pyarrow as pa
 
@@ -200,7 +205,7 @@ def answers_of(
         if why is not None:
             raise ClusterError(why)
         table = pa.concat_tables([pa.ipc.open_stream(one).read_all() for one in done.answers])
-        told = execution_of(readable, executor, done) if explained(training) else None
+        told = execution_of(readable, executor, done) if wants_estimates(training) else None
         return table, told
 
 
@@ -210,36 +215,40 @@ def warn(notes: Iterable[str]) -> None:
         warnings.warn(note, ClusterWarning, stacklevel=6)
 
 
-def chosen(
-    database: DuckDB, training: Training, found: Catalogue, where: Where, placed: Placement
+def choose_placement(
+    database: DuckDB,
+    training: Training,
+    found: Catalogue,
+    where: ExecutorChoice,
+    placed: Placement,
 ) -> tuple[Placement, Execution | None]:
-    """The placement, and where `auto` needs it what each one is estimated to take."""
+    """The placement, and the estimates of each one if `auto` needs them."""
     if placed.name != AUTO:
         return placed, None
     refuse_chance(training)
     workers = workers_of(where.executor)
-    if balanced(found.groups, workers) and not explained(training):
+    if balanced(found.groups, workers) and not wants_estimates(training):
         return BY_NAME[APPROACHES["TP"]], None
     remote = where.executor != "threads"
     estimated = execution(Units(database, training, found), workers, remote)
     return BY_NAME[APPROACHES[estimated.chosen]], estimated
 
 
-def without_groups(
+def train_in_database(
     database: Database, training: Training, into: Into | None, replace: bool
 ) -> Model | Models | int:
-    """What a training in the database returns, where there is nothing for a worker."""
-    return trained(database, training, Where(), into, replace)
+    """Runs a training in the database and returns its result, if workers have nothing to do."""
+    return run_training(database, training, ExecutorChoice(), into, replace)
 
 
-def explained(training: Training) -> bool:
-    """Returns whether the caller asks what it takes."""
-    return any(request.options.explain for request in training.asked.requests)
+def wants_estimates(training: Training) -> bool:
+    """Returns whether the caller requests the estimates."""
+    return any(request.options.explain for request in training.call.requests)
 
 
 def refuse_stored(training: Training) -> None:
-    """OptionError where workers cannot train this."""
-    for request in training.asked.requests:
+    """Raises OptionError if workers cannot train this."""
+    for request in training.call.requests:
         if request.options.store is not None:
             raise OptionError(
                 f"option 'store' is {request.options.store!r} and executor is given, expected one "
@@ -269,18 +278,18 @@ def finished(
 
 
 def wrong_answer(batches: Mapping[str, Batch], key: str, answer: bytes) -> str | None:
-    """What is wrong with an answer to the unit of a key; None where it has a model per group."""
+    """The fault of an answer to the unit of a key; None if it has a model per group."""
     import pyarrow as pa
 
-    asked = len(batches[key].groups)
+    expected = len(batches[key].groups)
     try:
         found = pa.ipc.open_stream(answer).read_all().num_rows
     except (pa.ArrowInvalid, OSError) as error:
         return f"a worker's answer cannot be read: {' '.join(str(error).split())}"
-    if found == asked:
+    if found == expected:
         return None
     return (
-        f"a worker answered with {found:,} models for {asked:,} groups: the files have changed "
+        f"a worker answered with {found:,} models for {expected:,} groups: the files have changed "
         "since the training began, or other files lie at their paths on the worker"
     )
 
@@ -303,13 +312,13 @@ def arrow_view(database: DuckDB, answers: Sequence[bytes]) -> Iterator[str]:
             database.connection.unregister(name)
 
 
-def incomplete(
-    database: DuckDB, query: str, training: Training, done: Done, why: str
+def incomplete_error(
+    database: DuckDB, query: str, training: Training, done: WorkerResults, why: str
 ) -> ClusterError:
-    """The error that says what was not trained, and has what was."""
+    """The error that names the groups that were not trained, and has the models of the others."""
     error = ClusterError(why + ("; the error's `models` has the others" if done.answers else ""))
     if done.answers:  # so there are groups
-        found = collected(database.models(query), training)
+        found = collect_models(database.models(query), training)
         assert isinstance(found, Models)
         error.models = found
     return error

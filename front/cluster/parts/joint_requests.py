@@ -1,9 +1,9 @@
-"""Trainings of one group that ask its parts together.
+"""Trainings of one group that send requests to its parts together.
 
-Each member is a training in a thread of its own, such as a configuration of a search. What members
-ask for travels in one message to each part, once all of them wait for answers. A member whose
-model is at one part alone, as one that hops, is not waited for. Which messages travel together
-decides no bit of an answer (`kernels/parts/together.py`).
+Each member is a training in a thread of its own, such as a configuration of a search. The members'
+requests travel in one message to each part, once all of them wait for answers. A member whose
+model is at one part alone, as one that hops, is not waited for. The grouping of messages changes
+no bit of an answer (`kernels/parts/together.py`).
 """
 
 import threading
@@ -15,11 +15,11 @@ from tuskml.groups.execution.leading import Leaders
 from tuskml.kernels.parts.together import bundled, unbundled
 
 Ask = Callable[[Sequence[Unit], Sequence[bytes]], list[bytes]]
-"""Asks parts, each with a message of its own, and returns their answers."""
+"""Sends each part a message of its own, and returns their answers."""
 
 
 def asking(leaders: Leaders) -> Ask:
-    """Each message travels alone."""
+    """A function that sends each message separately."""
 
     def ask(units: Sequence[Unit], messages: Sequence[bytes]) -> list[bytes]:
         pairs = zip(units, messages, strict=True)
@@ -30,7 +30,7 @@ def asking(leaders: Leaders) -> Ask:
 
 @dataclass
 class Waiting:
-    """What a member asks for, and its answers or the error in their place."""
+    """A member's request, and its answers or an error."""
 
     units: Sequence[Unit]
     messages: Sequence[bytes]
@@ -44,7 +44,9 @@ class Waiting:
 
 @dataclass
 class Together:
-    """Members that ask the parts of one group; n: how many, each of which leaves at its end."""
+    """Members that send requests to the parts of one group; n: their number, each of which
+    leaves at its end.
+    """
 
     alone: Ask
     n: int
@@ -61,7 +63,7 @@ class Together:
             self.change.notify_all()
 
     def ask(self, units: Sequence[Unit], messages: Sequence[bytes]) -> list[bytes]:
-        """What the parts answer to a member."""
+        """The answers of the parts to a member."""
         if len(units) == 1:
             self.leave()
             try:
@@ -84,11 +86,11 @@ class Together:
         return mine.answers
 
     def _complete(self, mine: Waiting) -> bool:
-        """Returns whether all members wait, and nobody else takes what they ask for."""
+        """Returns whether all members wait, and no other thread handles their requests."""
         return len(self.waiting) >= self.n and any(one is mine for one in self.waiting)
 
     def _exchange(self, taken: Sequence[Waiting]) -> None:
-        """Sends what some members ask for, equal messages once."""
+        """Sends the requests of some members, equal messages once."""
         try:
             answers = self._answers(taken)
             error = None
@@ -101,7 +103,7 @@ class Together:
             self.change.notify_all()
 
     def _answers(self, taken: Sequence[Waiting]) -> list[list[bytes]]:
-        """By member."""
+        """The answers by member."""
         by_pin: dict[str | None, tuple[Unit, dict[bytes, int]]] = {}
         for one in taken:
             for unit, message in zip(one.units, one.messages, strict=True):

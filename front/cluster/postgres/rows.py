@@ -1,6 +1,6 @@
 """A training on rows of PostgreSQL, over the same values in a file of this machine.
 
-The server computes the expressions, and DuckDB reads what they are: so workers need neither the
+The server computes the expressions, and DuckDB reads their values: so workers need neither the
 server nor its functions. Keys travel as text (`answers.py`).
 """
 
@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tuskml.api.asked import Training
+from tuskml.api.call import Training
 from tuskml.cluster.shards.readable import FEATURES, LABEL, NULL, key_columns
 from tuskml.cluster.shards.temporary import temporary_folder
 from tuskml.databases.connection import connect
 from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
-from tuskml.databases.keeping import TYPES, copied, to_parquet
 from tuskml.databases.postgres import Postgres
+from tuskml.databases.results import TYPES, copy_rows, to_parquet
 from tuskml.databases.sources import Source
 from tuskml.errors import DataError
 from tuskml.text.expressions import quoted
@@ -30,7 +30,7 @@ REALS = "real[]"
 def local_rows(database: Database, training: Training) -> Iterator[tuple[DuckDB, Training]]:
     """The database and the training; of PostgreSQL DuckDB and the training on a copy of the rows.
 
-    DataError for features that have no columns in a file.
+    Raises DataError for features that have no columns in a file.
     """
     if isinstance(database, DuckDB):
         yield database, training
@@ -42,14 +42,14 @@ def local_rows(database: Database, training: Training) -> Iterator[tuple[DuckDB,
         rows.write(database, file)
         here = DuckDB(connection)
         relation = f"read_parquet({here.text(str(file))}) AS source"
-        yield here, rows.training(Source(relation, training.source.name))
+        yield here, rows.local_training(Source(relation, training.source.name))
 
 
 @dataclass(frozen=True)
 class Rows:
-    """What is copied: the query, its columns with DuckDB's types, and the features of these."""
+    """The rows to copy: the query, its columns with DuckDB's types, and the features of these."""
 
-    asked: Training
+    training: Training
     query: str
     columns: list[tuple[str, str]]
     features: str
@@ -76,22 +76,22 @@ class Rows:
     def write(self, database: Postgres, file: Path) -> None:
         """Copies the rows, as the caller's transaction sees them."""
         table = file.with_suffix(".csv")
-        copied(database, self.query, table)
+        copy_rows(database, self.query, table)
         to_parquet(table, file, self.columns)
         table.unlink()
 
-    def training(self, source: Source) -> Training:
+    def local_training(self, source: Source) -> Training:
         """The training on the copy."""
-        names = key_columns(len(self.asked.keys))
+        names = key_columns(len(self.training.keys))
         return replace(
-            self.asked,
+            self.training,
             source=source,
-            label=NULL if self.asked.label == NULL else LABEL,
+            label=NULL if self.training.label == NULL else LABEL,
             features=self.features,
-            extras=tuple(extras_of(self.asked)),
+            extras=tuple(extras_of(self.training)),
             keys=tuple(
                 (name, quoted(column))
-                for (name, _), column in zip(self.asked.keys, names, strict=True)
+                for (name, _), column in zip(self.training.keys, names, strict=True)
             ),
         )
 

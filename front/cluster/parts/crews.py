@@ -1,8 +1,8 @@
-"""Workers that train one group together, step by step, and meet over sockets of their own.
+"""Workers that train one group together, step by step, and connect by sockets of their own.
 
-First units find out which workers there are, and where each of them listens. Then each gets one
-unit, for as long as the group is trained. Where one of them is lost, all others end their units,
-and those that are there begin again: the numbers are the same, whoever they are.
+First, units report the available workers and the addresses on which they listen. Then each worker
+gets one unit, for as long as the group is trained. If one of them is lost, all others end their
+units, and the remaining ones start again: the numbers do not depend on the workers.
 """
 
 import json
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from tuskml.cluster.parted import on_parts
+from tuskml.cluster.parts import part_rows
 from tuskml.errors import ClusterError, Interrupted
 from tuskml.groups.execution.executor import Unit, each_of, several
 from tuskml.groups.execution.worker import share
@@ -25,21 +25,21 @@ from tuskml.schedule import budget
 from tuskml.schedule.exchange.workers.crew import Member, Seat
 from tuskml.schedule.exchange.workers.session import Gone
 
-SEAT = "tuskml.cluster.parted.crews:seated"
-WORK = "tuskml.cluster.parted.crews:trained"
+SEAT = "tuskml.cluster.parts.crews:take_seat"
+WORK = "tuskml.cluster.parts.crews:train_member"
 ATTEMPTS = 3
-"""How often workers may be lost until the group is given up."""
+"""Losses of workers after which the group is given up."""
 DONE, LOST = b"+", b"-"
 _seats: dict[str, Seat] = {}
-"""Of this process by their names, which begin with that of the run."""
+"""Seats of this process by name, which starts with that of the run."""
 _lock = threading.Lock()
 
 
 @dataclass
 class Crew:
-    """The workers that train a group together. ask: asks units; parts: payloads that precede a
-    message to each part of the rows; run: a name of its own; n: how many workers there may be;
-    size: of the group, in rows; name: of the group; notes: what a user should know.
+    """The workers that train a group together. ask: sends units; parts: payloads that precede
+    a message to each part of the rows; run: a unique name; n: the most workers; size: of the
+    group, in rows; name: of the group; notes: messages for the user.
     """
 
     ask: Callable[[Sequence[Unit]], list[bytes]]
@@ -51,7 +51,7 @@ class Crew:
     notes: list[str] = field(default_factory=list)
 
     def trained(self, task: str, message: bytes, most: int) -> list[bytes]:
-        """What each worker answers. ClusterError where workers are lost again and again."""
+        """The answer of each worker. Raises ClusterError if workers are lost repeatedly."""
         why = ""
         for attempt in range(ATTEMPTS):
             seats = self.seated(attempt, min(most, self.n))
@@ -79,8 +79,8 @@ class Crew:
         raise ClusterError(f"workers that train {self.name} together were lost: {why}")
 
     def seated(self, attempt: int, most: int) -> list[dict[str, Any]]:
-        """Returns where workers listen: a power of two of them, each a process or a thread of its
-        own.
+        """Returns the addresses of workers: a power of two of them, each a process or a thread
+        of its own.
         """
         places = range(most)
         units = [
@@ -106,7 +106,7 @@ class Crew:
         return Unit(pin, size, payload, self.name, pin=pin, work=work, copied=False)
 
 
-def seated(payload: bytes) -> bytes:
+def take_seat(payload: bytes) -> bytes:
     """Takes a seat: which process this is, whether it has one unit at a time, and addresses."""
     name = payload.decode()
     run, attempt, _ = name.rsplit(" ", 2)
@@ -123,7 +123,7 @@ def seated(payload: bytes) -> bytes:
 
 
 def leave(run: str, but: str = "-") -> None:
-    """Closes the seats of a run in this process, but those whose names begin so."""
+    """Closes the seats of a run in this process, except those whose names start with `but`."""
     with _lock:
         names = [one for one in _seats if one.startswith(run) and not one.startswith(but)]
         gone = [_seats.pop(one) for one in names]
@@ -131,7 +131,7 @@ def leave(run: str, but: str = "-") -> None:
         seat.close()
 
 
-def trained(payload: bytes) -> bytes:
+def train_member(payload: bytes) -> bytes:
     """The worker's answer after DONE, or after LOST a sentence that says why others are gone."""
     text, message, *parts = each_of(payload)
     header = json.loads(text)
@@ -173,11 +173,11 @@ def threads(header: Mapping[str, Any]) -> int:
 
 
 def rows_of(parts: Sequence[bytes], place: int, message: bytes) -> bytes:
-    """What the part at a place answers here. Rows that were not here before are freed."""
-    pin = on_parts.pin_of(parts[place])
-    here = on_parts.holds(pin)
+    """The answer of the part at an index. Rows that are new here are freed."""
+    pin = part_rows.pin_of(parts[place])
+    here = part_rows.holds(pin)
     try:
-        return on_parts.answered(parts[place] + message)
+        return part_rows.run_unit(parts[place] + message)
     finally:
         if not here:
-            on_parts.forget({pin})
+            part_rows.forget({pin})

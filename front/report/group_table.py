@@ -1,4 +1,4 @@
-"""The report's table of groups, and what its script shows of each."""
+"""The report's table of groups, and the details of each for its script."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -52,7 +52,7 @@ def heading(name: str, kind: str) -> str:
 
 
 def table_row(group: Group, place: int, names: Sequence[str]) -> str:
-    """A group's line; its first cell opens the rest."""
+    """A group's line; its first cell opens the details."""
     model, keys = group.model, group.key or ("the model",)
     cells = [
         f'<th scope="row"><button type="button" data-one="{place}">{escape(keys[0])}</button>'
@@ -82,14 +82,16 @@ def weights(group: Group, names: Sequence[str], most: int = 3) -> str:
 
 
 def details(groups: Sequence[Group], names: Sequence[str]) -> list[Mapping[str, Any]]:
-    """What the page's script shows of a group, in the table's order."""
+    """The details of groups for the page's script, in the table's order."""
     rows = some_of(groups, ROWS)
     most, coefs = (CURVE_POINTS, 10) if len(rows) <= 500 else (16, 5)
     return [detail(group, names, most, coefs) for group in rows]
 
 
 def detail(group: Group, names: Sequence[str], most: int, coefs: int) -> Mapping[str, Any]:
-    """One group: facts in words, its curve, its largest coefficients, its options."""
+    """The details of one group: facts in words, its curve, its largest coefficients, its
+    options.
+    """
     found: dict[str, Any] = {"name": group.name, "status": group.status, "grade": group.grade}
     model = group.model
     if model is None:

@@ -1,4 +1,6 @@
-"""Sentences for calls with wrong types: what a function of tuskml got and what it takes."""
+"""Sentences for calls with wrong types: the types that a function of tuskml got and those that
+it takes.
+"""
 
 import re
 
@@ -34,8 +36,9 @@ ITEMS = (
     ),
     re.compile(r"^ARRAY types (.*) and (.*) cannot be matched$"),
 )
-"""An array whose items have no common type, which the databases refuse before they look at what
-function it is for; DuckDB's words and PostgreSQL's."""
+"""An array whose items have no common type, which the databases reject before they resolve the
+function; DuckDB's words and PostgreSQL's.
+"""
 DENIED = re.compile(
     r"^permission denied for (?:function|aggregate) "
     r"(train|train_model|explain_training|feature_frequencies|partition_model)$"
@@ -71,8 +74,8 @@ EXPECTED = {
 }
 
 
-def explained(message: str) -> str:
-    """The message, or in its place a sentence on a call of one of tuskml's functions."""
+def explain_message(message: str) -> str:
+    """The message, or a sentence on a call of one of tuskml's functions that replaces it."""
     for place, pattern in enumerate(NO_MATCH):
         found = pattern.match(message)
         name = found[1].removeprefix("_tusk_").removeprefix("tuskml_") if found else ""
@@ -83,11 +86,11 @@ def explained(message: str) -> str:
             return f"{name} got ({types(found[2])}), expected {arguments}: " + kinds.format(
                 array=array
             )
-    return mixed(message) or denied(message) or message
+    return mixed_array_sentence(message) or denied_training_sentence(message) or message
 
 
-def mixed(message: str) -> str | None:
-    """On an array of numbers and something else."""
+def mixed_array_sentence(message: str) -> str | None:
+    """A sentence on an array of numbers and something else."""
     for place, pattern in enumerate(ITEMS):
         found = pattern.match(message)
         if found:
@@ -101,8 +104,8 @@ def mixed(message: str) -> str | None:
     return None
 
 
-def denied(message: str) -> str | None:
-    """On a training by a role that may not."""
+def denied_training_sentence(message: str) -> str | None:
+    """A sentence on a training by a role without the right to it."""
     found = DENIED.match(message)
     if found is None:
         return None

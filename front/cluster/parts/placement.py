@@ -1,4 +1,5 @@
-"""Which groups are trained by parts, and how many at a time: the argument `placement`.
+"""The choice of groups that are trained by parts, and their number at a time: the argument
+`placement`.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
 Learning, PVLDB 2021, sections 2, 4.2 and 5 (the baselines).
@@ -8,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from tuskml.api.asked import Training, Where
+from tuskml.api.call import ExecutorChoice, Training
 from tuskml.cluster import units
 from tuskml.cluster.shards.catalogue import Catalogue, Group
 from tuskml.errors import OptionError, nearest, one_of
@@ -27,7 +28,7 @@ class Placement:
 
     name: the value of the argument; title: for the manual; by_parts: which groups are trained by
     parts; at_once: how many of these at a time; apart: whether each other group is a unit of its
-    own, and not one of several small ones; together: whether workers take the steps of a group
+    own, instead of several small ones; together: whether workers take the steps of a group
     together.
     """
 
@@ -40,13 +41,13 @@ class Placement:
 
     @property
     def approach(self) -> str:
-        """What the cost model calls it."""
+        """The cost model's name of the placement."""
         names = {name: approach for approach, name in APPROACHES.items()}
         return names.get(self.name, self.name.upper())
 
 
 def none(groups: Sequence[Group]) -> Sequence[Group]:
-    """No group."""
+    """Selects no group."""
     return ()
 
 
@@ -66,8 +67,8 @@ def upper_half(groups: Sequence[Group]) -> Sequence[Group]:
     return [group for group in groups if group.rows >= middle]
 
 
-def every(groups: Sequence[Group]) -> Sequence[Group]:
-    """All groups."""
+def all_groups(groups: Sequence[Group]) -> Sequence[Group]:
+    """Selects all groups."""
     return groups
 
 
@@ -75,7 +76,7 @@ PLACEMENTS = (
     Placement("gtp", "group task parallelism: each group on one worker", none),
     Placement("gap", "gradient accumulation parallelism: large groups by parts", large),
     Placement("mtp", "model task parallelism: a task for each model", none, apart=True),
-    Placement("dp", "data parallelism: one group at a time on all workers", every, 1),
+    Placement("dp", "data parallelism: one group at a time on all workers", all_groups, 1),
     Placement(
         "sp", "switching parallelism: dp for the larger half, gtp for others", upper_half, 1
     ),
@@ -91,12 +92,12 @@ PLACEMENTS = (
 BY_NAME = {one.name: one for one in PLACEMENTS}
 AUTO = "auto"
 APPROACHES = {"TP": "gtp", "GAP": "gap", "DP": "dp"}
-"""What `auto` chooses from: approaches of the cost model, and what they are called here."""
+"""The choices of `auto`: approaches of the cost model, and their names here."""
 
 
-def placement_of(where: Where) -> tuple[Executor, Placement]:
-    """Returns the placement that the arguments ask for; None is the first one (but see `usual`).
-    OptionError for anything else.
+def placement_of(where: ExecutorChoice) -> tuple[Executor, Placement]:
+    """Returns the placement that the arguments ask for; None is the first one (but see
+    `usual`). Raises OptionError for anything else.
     """
     given = where.placement
     if given is not None and where.executor is None:
@@ -114,7 +115,7 @@ def placement_of(where: Where) -> tuple[Executor, Placement]:
 
 @dataclass(frozen=True)
 class Cut:
-    """Which groups are trained by parts, and why others that are large are not."""
+    """The groups that are trained by parts, and the reason why other large ones are not."""
 
     placement: Placement
     groups: Sequence[Group]
@@ -128,9 +129,9 @@ def cut(training: Training, found: Catalogue, placement: Placement, usual: bool)
     placement was named, and a model without groups is trained by parts where this is faster.
     """
     if usual and not training.keys:
-        return alone(training, found)
+        return placement_without_groups(training, found)
     groups = list(placement.by_parts(found.groups)) if found.groups else []
-    why = whole(training, placement.together) if groups else None
+    why = why_not_parts(training, placement.together) if groups else None
     if why is None:
         return Cut(placement, groups)
     trained = "each group" if training.keys else "the model"
@@ -138,20 +139,20 @@ def cut(training: Training, found: Catalogue, placement: Placement, usual: bool)
     return Cut(PLACEMENTS[0], [], why)
 
 
-def alone(training: Training, found: Catalogue) -> Cut:
+def placement_without_groups(training: Training, found: Catalogue) -> Cut:
     """Returns the placement of a model without groups: in parts if it is large and sums over parts
     suffice.
 
-    Where a model hops from part to part, or most of a forest grows in one place, it takes as long
-    on all workers as on one (the cost model's idle time), unless a search has several that hop.
+    If a model hops from part to part, or most of a forest grows on one worker, it takes as long on
+    all workers as on one (the cost model's idle time), unless a search has several that hop.
     """
     rows = sum(group.rows for group in found.groups)
     if rows <= units.BATCH_ROWS:
         return Cut(PLACEMENTS[0], [])
-    why = whole(training)
+    why = why_not_parts(training)
     if why is None and waits(training):
         why = "its parts would wait for each other; placement='gap' gains all workers' memory"
-        if whole(training, together=True) is None:
+        if why_not_parts(training, together=True) is None:
             why += ", and 'exchange' takes steps on all of them together"
     one_file = len(found.shards) == 1
     if why is None and one_file and found.shards[0].checksum is None:  # else it is a small one
@@ -163,33 +164,33 @@ def alone(training: Training, found: Catalogue) -> Cut:
 
 def waits(training: Training) -> bool:
     """Returns whether workers wait for each other if there is one group."""
-    asked = training.asked
+    call = training.call
     return any(
         learner_of(one.task).by_parts.hops(one)
-        and (asked.search is None or learner_of(one.task).by_parts.keeps)
-        for one in asked.requests
+        and (call.search is None or learner_of(one.task).by_parts.keeps)
+        for one in call.requests
     )
 
 
-def named(training: Training) -> bool:
+def has_named_rows(training: Training) -> bool:
     """Returns whether rows have names or labels are text, so that they are prepared."""
     return training.n_features == 0 or training.text_label
 
 
-def whole(training: Training, together: bool = False) -> str | None:
+def why_not_parts(training: Training, together: bool = False) -> str | None:
     """Says why no group of a training can be trained by parts; None where they can. together: by
     workers that take steps together."""
-    search = training.asked.search
+    search = training.call.search
     if search is not None:
         if together:
             return "each configuration of a search is trained on one worker"
-        if named(training) and len(alike(search)) > 1:
+        if has_named_rows(training) and len(alike(search)) > 1:
             return (
                 "candidates that make different features of rows with names need all rows of a "
                 "group in one place"
             )
         return search_whole(search)
-    request = training.asked.requests[0]
+    request = training.call.requests[0]
     learner = learner_of(request.task)
     return learner.crew.alone(request) if together else learner.by_parts.whole(request)
 
@@ -200,15 +201,17 @@ def possible(training: Training, groups: Sequence[Group], workers: int) -> list[
     GAP needs a group that it can cut, and DP parts of each group for all workers.
     """
     found = ["TP"]
-    if whole(training) is None and groups:
+    if why_not_parts(training) is None and groups:
         found += ["GAP"] if large(groups) else []
         found += ["DP"] if min(len(one.shards) for one in groups) >= workers else []
     return found
 
 
 def refuse_chance(training: Training) -> None:
-    """OptionError for a choice by measured seconds where all runs are to have the same bits."""
-    if any(request.options.deterministic for request in training.asked.requests):
+    """Raises OptionError for a choice by measured seconds where all runs are to have the same
+    bits.
+    """
+    if any(request.options.deterministic for request in training.call.requests):
         raise OptionError(
             "placement 'auto' chooses by seconds that it measures, which differ from run to run, "
             "and option 'deterministic' is given: expected one of them, or placement 'gtp'"

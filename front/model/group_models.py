@@ -5,7 +5,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from tuskml.errors import DataError
-from tuskml.late import late
+from tuskml.lazy import lazy_function
 from tuskml.model.execution import Execution
 from tuskml.model.model import Model
 from tuskml.model.summary import html_row, number
@@ -19,7 +19,7 @@ Group = tuple[Any, "Model | None"]
 
 
 def as_key(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Values of grouping keys as a dict's key. DataError where one cannot be: a list, JSON."""
+    """Values of grouping keys as a dict's key. Raises DataError if one cannot be: a list, JSON."""
     for value in values:
         try:
             hash(value)
@@ -35,7 +35,7 @@ class Models(dict[Any, "Model | None"]):
     """A dict of models by key, or by a tuple of keys if there are several.
 
     None for a group without a usable row. group_by: the columns or SQL expressions of the keys.
-    execution: of a training with executor and the option explain, what it was estimated to take.
+    execution: the estimates of a training with executor and the option explain.
     """
 
     execution: Execution | None = None
@@ -51,7 +51,7 @@ class Models(dict[Any, "Model | None"]):
     def plot_convergence(self, ax: "Axes | None" = None, **look: Any) -> "Axes":
         """Draws a curve per model; look: as for `tuskml.plots.plot_convergence`."""
         known = {key: model for key, model in self.items() if model is not None}
-        axes: Axes = late("plot_convergence")(known, ax, **look)
+        axes: Axes = lazy_function("plot_convergence")(known, ax, **look)
         return axes
 
     def _repr_html_(self) -> str:

@@ -1,4 +1,4 @@
-"""What a caller of `tuskml.train` or of the command line asks for, before there is a database."""
+"""The task and options of a call of `tuskml.train` or of the command line, without a database."""
 
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -25,8 +25,8 @@ from tuskml.text.expressions import quoted
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A task by its name in SQL, options as JSON text, and what they ask for.
+class TaskCall:
+    """A task by its SQL name, options as JSON text, and the parsed requests.
 
     requests: one, or those of all candidates of a search.
     """
@@ -53,13 +53,13 @@ class Asked:
 
     @property
     def remedy(self) -> str:
-        """What an error about labels that are text adds."""
+        """The end of an error about labels that are text."""
         return "" if self.searches else how_to_classify(self.requests[0].task)
 
 
 @dataclass(frozen=True)
-class Where:
-    """Where groups are trained, as the caller wrote it: the arguments of `train`."""
+class ExecutorChoice:
+    """The arguments of `train` that say where groups are trained."""
 
     executor: str | None = None
     placement: str | None = None
@@ -67,8 +67,8 @@ class Where:
     worker_timeout: float | None = None
 
 
-def asked_for(task: object, text: str) -> Asked:
-    """What a task and the JSON text of its options ask for. Raises OptionError."""
+def parse_task(task: object, text: str) -> TaskCall:
+    """Parses a task and the JSON text of its options. Raises OptionError."""
     if not isinstance(task, str):
         raise OptionError(
             f"task is of type {type(task).__qualname__}, expected {one_of(TASKS)}: "
@@ -77,15 +77,17 @@ def asked_for(task: object, text: str) -> Asked:
     search = search_of(task, text) if len(text) <= MAX_TEXT else None
     if search is not None:
         candidates = tuple(Request(one.task, one.options) for one in search.candidates)
-        return Asked(task, text, candidates, search)
+        return TaskCall(task, text, candidates, search)
     found = task_named(task)
-    return Asked(task, text, (Request(found, options_of(found, text)),))
+    return TaskCall(task, text, (Request(found, options_of(found, text)),))
 
 
 def pooled_and_place(
     options: dict[str, Any], into: object, executor: str | None
 ) -> tuple[bool, str | None]:
-    """Takes `pooled`, and `cluster` where it is a place, out of the options of an aggregate."""
+    """Removes `pooled`, and `cluster` if it is a place, from the options of an aggregate, and
+    returns them.
+    """
     executor = place_given(executor, options)
     pooled = options.pop("pooled", False)
     if not isinstance(pooled, bool):
@@ -104,15 +106,17 @@ def pooled_and_place(
 
 
 @dataclass(frozen=True)
-class Given:
-    """What the caller wrote, which a model remembers."""
+class ColumnTexts:
+    """The caller's texts, which a model remembers."""
 
     features: tuple[str, ...]
     label: str | None
     group_by: tuple[str, ...]
 
-    def named(self, model: Model) -> Model:
-        """The model, which knows what it was trained on; names by option `feature_names` stay."""
+    def named_model(self, model: Model) -> Model:
+        """Returns the model with the names of its columns; names by option `feature_names`
+        stay.
+        """
         if model.preparation is not None:
             return replace(model, label=self.label)
         return model.trained_on(model.features or self.features, self.label)
@@ -127,14 +131,14 @@ class Training:
     offset; compared: the handle of the plans that it is compared with (`learners/receiving.py`).
     """
 
-    asked: Asked
+    call: TaskCall
     source: Source
     label: str
     features: str
     keys: tuple[tuple[str, str], ...]
     options: str
     n_features: int | None
-    given: Given
+    texts: ColumnTexts
     label_kind: str = "number"
     extras: tuple[str, ...] = ()
     compared: str | None = None
@@ -149,7 +153,7 @@ class Training:
         return named_as_booleans(models) if self.label_kind == "boolean" else models
 
     def after(self, handle: str) -> "Training":
-        """The same training after a comparison of plans, which it explains."""
+        """Returns the training with a comparison of plans, which it explains."""
         return replace(self, compared=handle)
 
     def query(self, database: Database, aggregate: str = "train_model") -> str:
@@ -157,7 +161,7 @@ class Training:
 
         aggregate: another with the same arguments, such as explain_training.
         """
-        first = self.asked.task
+        first = self.call.task
         if self.compared is not None:
             aggregate, first = "_tusk_take_model", self.compared
         plain = self.options == "{}" and not self.extras
