@@ -45,8 +45,10 @@ bool numbers_list_of_any(duckdb_vector v, idx_t n, scratch *s, list_column *l, b
 /* Bytes of a value in a vector's data: of a text its string_t, of a LIST its entry; 0 for types
  * that are not read by place. */
 size_t width_of_any(duckdb_logical_type type);
-/* The number at a place of a vector's data, as numbers_of_any has it; false if it is none. */
-bool number_of_any(duckdb_logical_type type, const void *data, idx_t at, double *number);
+/* The digits of a whole number or a decimal at a place of a vector's data, of which a double may
+ * round the last; false for other types. */
+#define DIGITS_ROOM 48
+bool digits_of_any(duckdb_logical_type type, const void *data, idx_t at, char text[DIGITS_ROOM]);
 
 /* The same as int64, without rounding; the column notes those that are none as rounded. */
 bool whole_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *f64);
