@@ -113,6 +113,8 @@ NARROW, NARROW_TIMES = 128, 8.0
 `scripts/bench/planner/truth_data.py`) do not take longer than tables say."""
 TYPICAL_DENSITY, MOST_DENSITY = 300.0, 1e4
 """Of `by_density`: entries for each row and feature over l2, that tables are of, and at most."""
+MOST_CONDITION = 1e100
+"""Beyond it powers leave the doubles; no algorithm arrives long before."""
 OF_SCARCE = 0.87
 """The power of `scarcity` where there is no sketch."""
 APART = 0.4
@@ -252,7 +254,7 @@ class Usual:
     @staticmethod
     def _by_penalty(shape: ByPenalty, length: float, question: Question, k: float) -> Interval:
         """At the hinge on sparse rows, by the condition that the penalty makes."""
-        condition = length / (question.options.l2 * question.rows_of_one)
+        condition = min(length / (question.options.l2 * question.rows_of_one), MOST_CONDITION)
         point = shape.factor * (1 + condition) ** shape.of_condition
         point = max(point * math.exp(shape.a_decade * (k - 2)) - 1, 1.0)
         return Interval.around(point / shape.low, point, shape.high * point)
@@ -263,6 +265,7 @@ class Usual:
         if not self.stretched or not l2 or question.length is None:
             return found
         condition = max(question.length / (l2 * question.rows_of_one), 1.0)
+        condition = min(condition, MOST_CONDITION)
         by = condition**self.stretched
         return Interval.around(math.sqrt(by) * found.low, by * found.point, 4 * by * found.high)
 
