@@ -133,7 +133,13 @@ def register(
         raise DataError(
             f"name has {len(name):,} characters, expected at most {MOST_NAME}: {name[:20]!r}..."
         )
-    rows = [(group_key(key), model) for key, model in batch.items() if model is not None]
+    named = {key: group_key(key) for key, model in batch.items() if model is not None}
+    rows = [(text, batch[key]) for key, text in named.items()]
+    if batch is models and any(not text and key != () for key, text in named.items()):
+        raise DataError(
+            "the key of a group is '', which the registry has for models without groups: leave "
+            "the group out, or name it"
+        )
     several = [text for text, n in Counter(text for text, _ in rows).items() if n > 1]
     if several:
         raise DataError(f"models has several groups of the key {several[0]!r}, expected one")

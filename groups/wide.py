@@ -16,6 +16,7 @@ from tuskml.errors import DataError
 from tuskml.groups.preparation import usable
 from tuskml.kernels import passes
 from tuskml.kernels.rows.vocabulary import Ids, Numbered, numbered
+from tuskml.kernels.segments import rows_of_segments
 from tuskml.learners.learner import Learner, Request
 from tuskml.learners.models import Models
 
@@ -38,16 +39,37 @@ def refuse_wide(groups: Groups, what: str = "") -> None:
     """Raises WideIds if rows have such ids; what: the subject that cannot take them, "":
     models without a store.
     """
-    if not groups["wide"].any():
-        return
+    if groups["wide"].any():
+        raise WideIds(refusal(what))
+
+
+def refusal(what: str) -> str:
+    """A sentence about such ids."""
     where, stored = what, ""
     if not what:
         where = "a model that is not stored"
         stored = "option 'store', which keeps weights of the ids that occur, or "
-    raise WideIds(
+    return (
         f"a group has a feature id above {NARROW - 1}, the largest of {where}: give {stored}"
         "smaller ids, as hash_features makes them"
     )
+
+
+def without_wide(groups: Groups, invalid: str, what: str = "") -> tuple[Groups, dict[int, str]]:
+    """The groups, where option `invalid` has `skip` without the rows with such ids, which their
+    `n_skipped` counts; and why no model can be trained on some of them, by place. WideIds where
+    option `invalid` has `error`.
+    """
+    if invalid == "error":
+        refuse_wide(groups, what)
+    places = np.flatnonzero(groups["wide"])
+    if invalid == "skip" and len(places):
+        groups = groups.copy()
+        left = np.array([sum(rows_of_segments(groups[place])) for place in places.tolist()])
+        groups["n_skipped"][places] += groups["n_rows"][places] - left
+        groups["n_rows"][places], groups["wide"][places] = left, 0
+        places = places[left == 0]
+    return groups, dict.fromkeys(places.tolist(), refusal(what))
 
 
 @contextmanager

@@ -54,6 +54,15 @@ def dense_charged(group: np.void) -> tuple[int, int]:
     return whole, features
 
 
+def rows_of_segments(group: np.void) -> Iterator[int]:
+    """The number of rows of each segment of a group; of those with wide ids none."""
+    place = int(group["head"])
+    while place:
+        header = _view(place, SEGMENT, 1)[0]
+        yield int(header["n_rows"])
+        place = int(header["next"])
+
+
 def sparse_segments(
     group: np.void,
 ) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int32]]]:

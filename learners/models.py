@@ -268,7 +268,8 @@ ROUNDED = "rounded feature"
 MEANINGS = {
     "ok": "the optimality condition holds to `epsilon` (or `epsilon` is 0); `kmeans`: no row "
     "changes its centre, or the loss falls by less than `epsilon`",
-    "constant feature": "converged; a feature that never varies got coefficient 0",
+    "constant feature": "converged; a feature that never varies got coefficient 0 (ids that occur "
+    "in no row of a group are none of its features)",
     "collinear features": "converged; features determine each other, so many weights fit equally "
     "well: these are the smallest; those that the rows do not determine have no standard error; "
     "looked for up to 512 features",
@@ -325,9 +326,9 @@ MEANINGS = {
     "one class": "all labels are the same: a constant model, whose class has the probability 1; "
     "`intercept` and `predict_proba(model, x)` are NULL where it is unknown whether that is the "
     "higher one of two classes, which option `classes` says",
-    INVALID: "a row of the group has NaN, an infinite number or a label that the task does not "
-    "have, or its rows differ in length: no model, predictions are NULL, and `plan` says which "
-    "row it is; option `invalid` has `skip`",
+    INVALID: "a row of the group has NaN, an infinite number, a label that the task does not have "
+    "or, without option `store`, a feature id above 2147483646, or its rows differ in length: no "
+    "model, predictions are NULL, and `plan` says why; option `invalid` has `skip`",
 }
 """From the least to the most important: a model gets the last that applies."""
 

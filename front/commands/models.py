@@ -115,7 +115,7 @@ def _models_of(args: argparse.Namespace) -> dict[Any, Model]:
         rows = list(database.models(f"SELECT {columns} FROM {found.source.sql}"))
     models: dict[Any, Model] = {}
     for key, value in rows:
-        group = "" if not key else key[0] if len(key) == 1 else tuple(key)
+        group = key[0] if len(key) == 1 else tuple(key)
         if group in models:
             raise DataError(
                 f"{found.source.name} has several models of the group "

@@ -26,7 +26,7 @@ from tuskml.groups.preparation import (
     with_held_out,
 )
 from tuskml.groups.selection.search import ANY_TASK, Search, search_of
-from tuskml.groups.wide import narrow, refuse_wide
+from tuskml.groups.wide import narrow, without_wide
 from tuskml.kernels.charged import counted
 from tuskml.kernels.passes import GROUP, KINDS, first_labels
 from tuskml.kernels.structures import FOLDS
@@ -221,8 +221,7 @@ def reported(call: Call, task: bytes, groups: int) -> Iterator[None]:
 
 def send_rows(call: Call, handle: str, groups: Groups, places: Places) -> None:
     """Gives the rows of the groups to a receiver in Python, and returns its answer."""
-    refuse_wide(groups)
-    flaws = call.flaws(places)
+    flaws = without_wide(groups, "group")[1] | call.flaws(places)
     with current(at(call.remarks, places)):
         said = receiving.send(handle, groups, call.batch.memory, flaws[0] if flaws else None)
     call.emit_texts(places, [said] * len(places))
@@ -273,13 +272,20 @@ def answer_training(
         answer_search(call, some, search)
 
 
-def answer_flaws(call: Call, some: Some, requests: Sequence[Request[Any, Any]]) -> Some:
+def answer_flaws(
+    call: Call, some: Some, requests: Sequence[Request[Any, Any]], searched: bool = False
+) -> Some:
     """Answers for the groups with invalid rows, and returns the others; requests: their
     trainings, the first of which determines the form of invalid models.
     """
     if call.remarks:
         rounded = rounded_in(at(call.remarks, some.places), requests)
         some = replace(some, flaws={**some.flaws, **rounded})
+    options = requests[0].options
+    if some.groups["wide"].any() and (searched or options.store is None):
+        what = "a model that a search chooses" if searched else ""
+        groups, wide = without_wide(some.groups, options.invalid, what)
+        some = replace(some, groups=groups, flaws={**wide, **some.flaws})
     if not some.flaws:
         return some
     bad, why = np.array(list(some.flaws)), list(some.flaws.values())
@@ -303,12 +309,11 @@ def answer_search(call: Call, some: Some, search: Search) -> None:
     """Returns the best models of the groups, or an explanation of the search."""
     dealt = search.dealt
     requests = [Request(one.task, one.options, held_out=dealt) for one in search.candidates]
-    some = answer_flaws(call, some, requests)
+    some = answer_flaws(call, some, requests, searched=True)
     call.note_labels(some, requests)
     groups = some.groups
     if not len(groups):
         return
-    refuse_wide(groups, "a model that a search chooses")
     search = search.with_threads(call.batch.threads) if call.batch.threads else search
     for request in requests:
         refuse_weights(groups, request)
@@ -342,8 +347,6 @@ def answer_request(call: Call, some: Some, request: Request[Any, Any]) -> None:
         options = replace(options, threads=threads)
         request = replace(request, options=options)
     refuse_weights(groups, request)
-    if options.store is None and groups["wide"].any():
-        refuse_wide(groups)
     if call.explains:
         call.emit_texts(some.places, explained_apart(call, groups, request))
         return

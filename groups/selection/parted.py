@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from tuskml.errors import DataError
 from tuskml.groups.parted import trained_by_parts
 from tuskml.groups.selection.folds import Round
 from tuskml.groups.selection.lanes import threads_of
@@ -166,7 +165,9 @@ def all_tried(
     return [found[place] for place in range(len(asked))]
 
 
-Answer = tuple[Models, float] | str | None
+Metric = tuple[float, dict[int, str]]
+"""The metric of a model; where it is NaN, the reason by 0."""
+Answer = tuple[Models, Metric] | str | None
 """A model and its metric, a reason why there is none, or None if time ran out."""
 
 
@@ -194,11 +195,12 @@ def note(trials: Trials, trial: Trial, answer: Answer) -> None:
     if isinstance(answer, str):
         trials.status[trial.number, fold, place] = trials.code(answer)
         return
-    models, metric = answer
+    models, (metric, why) = answer
     trials.put(trial.number, fold, place, models, np.array([metric]))
+    trials.refuse(trial.number, fold, place, why)
 
 
-def metric_of(parts: Parts, models: Models, search: Search) -> float | None:
+def metric_of(parts: Parts, models: Models, search: Search) -> Metric | None:
     """The metric of the rows of these parts, added in their order; None without rows."""
     numbers = [models.coef, models.classes]
     arrays = [array for one in numbers for array in (one.values, one.offsets)]
@@ -213,14 +215,17 @@ def metric_of(parts: Parts, models: Models, search: Search) -> float | None:
         "d": int(models.n_features[0]),
     }
     message = packed(header, [*arrays, models.intercept])
-    found = [unpacked(one)[1] for one in parts.ask(message)]
-    sums = np.array([one[0] for one in found if one])
+    found = [unpacked(one) for one in parts.ask(message)]
+    refused = [header["why"] for header, _ in found if "why" in header]
+    if refused:
+        return math.nan, {0: refused[0]}
+    sums = np.array([given[0] for _, given in found if given])
     if not len(sums):
         return None
     value, weight = sums[:, 0], sums[:, 1]
     if search.metric == "rmse":
-        return math.sqrt((value**2 * weight).sum() / weight.sum())
-    return float((value * weight).sum() / weight.sum())
+        return math.sqrt((value**2 * weight).sum() / weight.sum()), {}
+    return float((value * weight).sum() / weight.sum()), {}
 
 
 def judges(message: bytes) -> bool:
@@ -229,8 +234,8 @@ def judges(message: bytes) -> bool:
 
 
 def judgement(library: ctypes.CDLL, rows: PartRows, message: bytes) -> bytes:
-    """The metric of a model by the part's rows of some folds, and the weight of these; nothing
-    where there are none. library: the database's."""
+    """The metric of a model by the part's rows of some folds, and the weight of these, or why it
+    does not judge them; nothing where there are none. library: the database's."""
     header, given = unpacked(message)
     held = rows.of(header["folds"])
     if held is None or not held["n_rows"].all():
@@ -252,6 +257,6 @@ def judgement(library: ctypes.CDLL, rows: PartRows, message: bytes) -> bytes:
     asked = header["metric"], header["parameter"]
     found, why = judged(library, models, held, asked, header["threads"])
     if why:
-        raise DataError(f"option 'metric' is '{asked[0]}': {why[0]}")
+        return packed({"why": why[0]})
     weight = Pass(held, 0, None, None, True, 1).labels()["weight"]
     return packed({}, [np.array([found[0], weight[0]])])

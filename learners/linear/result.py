@@ -168,12 +168,25 @@ def judge(problem: Problem, state: State, plan: Plan, seen: outcome.Inference) -
         mark(~state.converged & state.running, "time limit")
     code[state.stopped & ~state.converged] = STATUSES.index("early stop")
     mark(state.diverged, "diverged")
-    if not problem.l2 and not problem.l1 and not problem.rows.sparse:
-        weights = problem.d + int(problem.rows.fit_intercept)
-        mark(problem.rows.groups["n_rows"] < weights, "too few rows")
+    if not problem.l2 and not problem.l1:
+        mark(fewer_rows(problem), "too few rows")
     mark(seen.parted, "separable")
     state.converged[seen.parted] = False
     return Strings(STATUSES, code)
+
+
+def fewer_rows(problem: Problem, classes: int = 2) -> NDArray[np.bool_]:
+    """Groups (G,) with fewer rows than weights, of all classes but the first: those of features
+    that never occur in sparse rows are none.
+    """
+    rows, times, intercept = problem.rows, classes - 1, int(problem.rows.fit_intercept)
+    few = rows.groups["n_rows"] < times * (problem.d + intercept)
+    which = np.flatnonzero(few)
+    if rows.sparse and len(which):
+        part = rows.of(which)
+        seen = (part.feature_counts()[0] > 0).sum(axis=1)
+        few[which] = part.groups["n_rows"] < times * (seen + intercept)
+    return np.asarray(few)
 
 
 # Features that lost digits: as 32-bit floats, or in sums whose terms are far from zero.

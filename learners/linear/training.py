@@ -392,7 +392,9 @@ def ended_at(given: Inputs, problem: Problem, state: State, plan: Plan, run: Run
     """Collects the results at the end of a training."""
     options, ratios = run.options, None
     limited = options.max_iter is not None
+    problem, constant = determined.without_constants(problem, state)
     seen = outcome.infer(problem, state, plan, run.deadline, limited)
+    seen.constant[:] |= constant
     terms, greatest, likely, spread = given.terms, None, {}, None
     if terms is not None:
         greatest = limit.greatest(state, seen.parted, seen.runaways)  # before `soften` changes it

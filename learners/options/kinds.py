@@ -13,6 +13,7 @@ DEFAULT_CACHE = 256 << 20
 """Bytes of memory for the weights of a stored model, by default (option `cache`)."""
 SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(MB|GB|TB|MiB|GiB|TiB)", re.IGNORECASE)
 UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
+WHOLE = re.compile(r"[-+]?\d{1,300}")
 DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
 
 
@@ -131,6 +132,11 @@ def within(option: Option, where: frozenset[str]) -> Option:
     return replace(option, acts=tuple(replace(one, where=where) for one in option.acts))
 
 
+EXACT = 2.0**53
+"""Up to here each whole number is a double."""
+ROUNDED = "; larger ones with a point or an exponent are rounded: give digits alone"
+
+
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError
@@ -176,6 +182,8 @@ def integer(low: int, high: int) -> Kind:
     def parse(value: Any) -> int:
         number = _number(value)
         whole = value if isinstance(value, int) else int(number)
+        if isinstance(value, float) and abs(value) >= EXACT:
+            raise ValueError(ROUNDED)
         if number != whole or not low <= whole <= high:
             raise ValueError
         return whole
@@ -245,9 +253,19 @@ def weights_by_name(names: Sequence[str], by_name: dict[str, float]) -> ByClass:
     return found
 
 
+def _class(value: Any) -> float:
+    """A label that is a number. ValueError for whole ones that doubles round, as labels are."""
+    number = _number(value)
+    if isinstance(value, int) and int(number) != value:
+        raise ValueError(f"; {value} is rounded to {number:.0f}: expected labels that are text")
+    return number
+
+
 def _label(key: str) -> float | None:
     """The number that a name of a class stands for; None if it is not a number."""
     truth = {"false": 0.0, "true": 1.0}
+    if WHOLE.fullmatch(key):
+        return _class(int(key))
     try:
         return _number(truth[key] if key in truth else float(key))
     except ValueError:
@@ -286,7 +304,7 @@ def _classes(value: Any) -> tuple[float, float]:
         raise ValueError
     if all(isinstance(one, str) and "\0" not in one for one in value) and value[0] != value[1]:
         return class_names((value[0], value[1]))
-    low, high = (float(one) if isinstance(one, bool) else _number(one) for one in value)
+    low, high = (float(one) if isinstance(one, bool) else _class(one) for one in value)
     if low >= high:
         raise ValueError
     return low + 0.0, high + 0.0  # -0 is 0

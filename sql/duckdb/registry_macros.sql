@@ -53,10 +53,14 @@ CREATE OR REPLACE TEMP MACRO tuskml_decision
 CREATE OR REPLACE TEMP MACRO tuskml_register_model(
     model_name, source, in_group := '''''', metrics := '''{}''', recipe := NULL, data_fingerprint := 'NULL', as_version := NULL
 ) AS TABLE
-WITH _tusk_asked AS (SELECT model_name AS _tusk_name, recipe AS _tusk_recipe, as_version AS _tusk_version)
+WITH _tusk_asked AS (
+    SELECT model_name AS _tusk_name, recipe AS _tusk_recipe, as_version AS _tusk_version, trim(in_group) <> '''''' AS _tusk_grouped)
 SELECT _tusk_name AS name,
        CASE WHEN _tusk_s._tusk_group IS NULL
-            THEN error('register_model: the group of a model is NULL, expected text (a model without groups has the group '''')')
+            THEN error('register_model: the group of a model is NULL, expected text (without groups leave in_group out)')
+            WHEN _tusk_grouped AND _tusk_s._tusk_group = ''
+            THEN error('register_model: the group of a model is '''', which the registry has for models without groups: name it, '
+                       || 'or leave in_group out')
             WHEN count(*) OVER (PARTITION BY _tusk_s._tusk_group) > 1
             THEN error('register_model: the source has several models of '
                        || CASE WHEN _tusk_s._tusk_group = '' THEN 'no group' ELSE 'the group ''' || _tusk_s._tusk_group || '''' END

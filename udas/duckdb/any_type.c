@@ -71,15 +71,20 @@ static bool is_small(wide x) {
     return x >= -EXACT && x <= EXACT;
 }
 
+/* Writes a size as digits in front of `end`. */
+static char *digits_before(char *end, unsigned __int128 size) {
+    do
+        *--end = (char)('0' + (int)(size % 10));
+    while (size /= 10);
+    return end;
+}
+
 /* DuckDB 2.0 rounds once. */
 static double nearest(wide x, int scale) {
     char text[64], *first = text + sizeof text - 8; /* room for the exponent */
     unsigned __int128 rest = x < 0 ? -(unsigned __int128)x : (unsigned __int128)x;
     snprintf(first, 8, "e-%d", scale);
-    do
-        *--first = (char)('0' + (int)(rest % 10));
-    while (rest /= 10);
-    double size = strtod(first, NULL);
+    double size = strtod(digits_before(first, rest), NULL);
     return x < 0 ? -size : size;
 }
 
@@ -195,17 +200,66 @@ size_t width_of_any(duckdb_logical_type type) {
     }
 }
 
-bool number_of_any(duckdb_logical_type type, const void *data, idx_t at, double *number) {
-    const char *place = (const char *)data + at * width_of_any(type);
-    if (duckdb_get_type_id(type) == DUCKDB_TYPE_DOUBLE) {
-        memcpy(number, place, sizeof *number);
-        return true;
+/* The value of a whole number or a decimal, but for its point; false for other types. */
+static bool size_at(duckdb_logical_type type, const void *data, idx_t at, bool *below,
+                    unsigned __int128 *size) {
+    wide x;
+    switch (duckdb_get_type_id(type)) {
+    case DUCKDB_TYPE_TINYINT:
+        x = ((const int8_t *)data)[at];
+        break;
+    case DUCKDB_TYPE_UTINYINT:
+        x = ((const uint8_t *)data)[at];
+        break;
+    case DUCKDB_TYPE_USMALLINT:
+        x = ((const uint16_t *)data)[at];
+        break;
+    case DUCKDB_TYPE_UINTEGER:
+        x = ((const uint32_t *)data)[at];
+        break;
+    case DUCKDB_TYPE_UBIGINT:
+        x = ((const uint64_t *)data)[at];
+        break;
+    case DUCKDB_TYPE_SMALLINT:
+    case DUCKDB_TYPE_INTEGER:
+    case DUCKDB_TYPE_BIGINT:
+    case DUCKDB_TYPE_HUGEINT:
+    case DUCKDB_TYPE_UHUGEINT:
+        x = decimal_at(data, duckdb_get_type_id(type), at);
+        break;
+    case DUCKDB_TYPE_DECIMAL:
+        x = decimal_at(data, duckdb_decimal_internal_type(type), at);
+        break;
+    default:
+        return false;
     }
-    scratch notes = {0}; /* of rounding, which is irrelevant here */
-    column one = {.data = place};
-    bool done = convert(type, 1, &notes, &one, number);
-    scratch_free(&notes);
-    return done;
+    *below = x < 0 && duckdb_get_type_id(type) != DUCKDB_TYPE_UHUGEINT;
+    *size = *below ? -(unsigned __int128)x : (unsigned __int128)x;
+    return true;
+}
+
+bool digits_of_any(duckdb_logical_type type, const void *data, idx_t at, char text[DIGITS_ROOM]) {
+    bool below;
+    unsigned __int128 size, unit = 1;
+    if (!size_at(type, data, at, &below, &size))
+        return false;
+    bool decimal = duckdb_get_type_id(type) == DUCKDB_TYPE_DECIMAL;
+    int scale = decimal ? duckdb_decimal_scale(type) : 0;
+    for (int i = 0; i < scale; i++)
+        unit *= 10;
+    char all[DIGITS_ROOM], *end = all + sizeof all - 1, *first = end;
+    *end = 0;
+    if (scale) {
+        first = digits_before(end, size % unit);
+        while (end - first < scale)
+            *--first = '0';
+        *--first = '.';
+    }
+    first = digits_before(first, size / unit);
+    if (below)
+        *--first = '-';
+    memcpy(text, first, (size_t)(end - first) + 1);
+    return true;
 }
 
 bool all_null(idx_t n, scratch *s, column *c) {

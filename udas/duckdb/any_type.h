@@ -45,8 +45,10 @@ bool numbers_list_of_any(duckdb_vector v, idx_t n, scratch *s, list_column *l, b
 /* Bytes of a value in a vector's data: for a text its string_t, for a LIST its entry; 0 for
  * types that are not read by index. */
 size_t width_of_any(duckdb_logical_type type);
-/* The number at an index of a vector's data, as in numbers_of_any; false if it is not a number. */
-bool number_of_any(duckdb_logical_type type, const void *data, idx_t at, double *number);
+/* The digits of a whole number or a decimal at an index of a vector's data, the last of which a
+ * double may round; false for other types. */
+#define DIGITS_ROOM 48
+bool digits_of_any(duckdb_logical_type type, const void *data, idx_t at, char text[DIGITS_ROOM]);
 
 /* Integers without rounding; the column marks those that are not representable as rounded. */
 bool whole_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *f64);

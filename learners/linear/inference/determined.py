@@ -11,14 +11,19 @@ Coordinates: u = v sigma, and b = v_d + v.mean for the intercept; sigma and mean
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.parts.sharded import entry_sums, squared
 from tuskml.kernels.passes import Floats, Pass
+from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.request import CLUSTERED
+
+Bools = NDArray[np.bool_]
+P = TypeVar("P", bound=Problem)
 
 MOST_WEIGHTS = 513
 """Weights up to which matrices (p, p) of rows are made in addition to those of an algorithm."""
@@ -170,17 +175,32 @@ def span_of(moments: Floats, intercept: bool) -> Span:
     return Span(sigma, mean, null, rank, square > 0)
 
 
-def without_constants(problem: Problem, v: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Weights v (G, p) of sparse rows of any width with the same margins, the constant features'
-    weights moved to the intercept, and which groups (G,) have such features.
+def without_constants(problem: P, state: State) -> tuple[P, Bools]:
+    """The problem with scale 0 for features that never vary, as `describe` has it for dense rows
+    alone, and which groups (G,) have such features that occur. Their weights move to the intercept
+    in state; without an intercept only features of zeros never vary.
     """
-    mean, square = moments(problem.rows)
-    constant = (square > 0) & (square - mean**2 <= CONSTANT * square)
-    weights = problem.to_caller(v)
-    given = np.where(constant, weights[:, :-1], 0.0)
-    weights[:, :-1] -= given
-    weights[:, -1] += np.einsum("gd,gd->g", given, mean)
-    return problem.from_caller(weights), np.asarray(constant.any(axis=1))
+    rows, d, v = problem.rows, problem.d, state.v
+    if not rows.sparse:
+        return problem, np.any(problem.scale == 0, axis=1)
+    mean, square = moments(rows)
+    zero = square == 0
+    constant = zero | (rows.fit_intercept & (square - mean**2 <= CONSTANT * square))
+    if not constant.any():
+        return problem, np.zeros(problem.n_groups, bool)
+    weights = problem.to_caller(v).copy()
+    each = weights.reshape(len(v), -1, d + 1)
+    given = np.where(constant[:, None], each[:, :, :-1], 0.0)
+    each[:, :, :-1] -= given
+    each[:, :, -1] += np.einsum("gkd,gd->gk", given, mean)
+    problem = replace(problem, scale=np.where(constant, 0.0, problem.scale))
+    state.v[:] = problem.from_caller(weights)
+    moved = np.flatnonzero((constant & ~zero).any(axis=1))
+    state.stale[moved] = True
+    if len(moved) and (problem.l1 or problem.l2):
+        state.objective[moved] = problem.of(moved).objective(state.v[moved])
+    occurs = rows.feature_counts()[0] > 0 if zero.any() else True
+    return problem, np.asarray((constant & occurs).any(axis=1))
 
 
 def moments(rows: Pass) -> tuple[Floats, Floats]:

@@ -113,9 +113,6 @@ def infer(
     narrow = problem.d < MOST_WEIGHTS
     if narrow and len(which):
         _infer_some(problem, state, plan, seen, which, deadline)
-    elif problem.rows.sparse and problem.rows.fit_intercept and len(which):
-        found, constant = determined.without_constants(problem.of(which), state.v[which])
-        state.v[which], seen.constant[which] = found, constant
     if may_part(problem.task) and not state.out_of_time:
         looked = (state.converged & narrow) | seen.empty
         rest = np.flatnonzero(~looked & ~(state.stopped & ~state.converged))

@@ -93,8 +93,6 @@ def temper(
     v = ended.v
     if penalised.scale is not part.scale:
         v = part.from_caller(penalised.to_caller(v))
-    if rows.sparse and rows.fit_intercept:
-        v = determined.without_constants(part, v)[0]
     over = ended.out_of_time or (ended.iteration >= most and most < MOST_WIDE_ITERATIONS)
     arrived = ~ended.running if over else np.ones(len(which), bool)
     there = which[arrived]

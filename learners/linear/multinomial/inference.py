@@ -17,7 +17,7 @@ from tuskml.learners.linear.multinomial.terms import spread
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Index
 from tuskml.learners.linear.request import CLASSIC, Plan
-from tuskml.learners.linear.result import lost_in_sums, rounded
+from tuskml.learners.linear.result import fewer_rows, lost_in_sums, rounded
 from tuskml.learners.models import MEANINGS, Strings
 
 STATUSES = tuple(MEANINGS)
@@ -214,16 +214,23 @@ def members(problem: SoftmaxProblem, state: State, counts: Floats) -> Members:
     return {name: (np.isfinite(one), one) for name, one in zip(NAMES, values, strict=True)}
 
 
-def judge(problem: SoftmaxProblem, state: State, plan: Plan, seen: Errors) -> Strings:
-    """One status per group; also clears `converged` for groups without an optimum."""
+def judge(
+    problem: SoftmaxProblem,
+    state: State,
+    plan: Plan,
+    seen: Errors,
+    constant: NDArray[np.bool_],
+) -> Strings:
+    """One status per group; also clears `converged` for groups without an optimum.
+
+    constant (G,): which have a feature that never varies.
+    """
     code = np.zeros(problem.n_groups, np.int32)
-    n_rows = problem.rows.groups["n_rows"]
 
     def mark(where: NDArray[np.bool_], status: str) -> None:
         np.maximum(code, np.where(where, STATUSES.index(status), 0), out=code)
 
-    dense = not problem.rows.sparse
-    mark(np.any(problem.scale == 0, axis=1) & dense, "constant feature")
+    mark(constant, "constant feature")
     mark(state.converged & seen.dependent, "collinear features")
     mark(rounded(problem) | lost_in_sums(problem, state.v), "rounded feature")
     if plan.epsilon > 0:
@@ -233,9 +240,7 @@ def judge(problem: SoftmaxProblem, state: State, plan: Plan, seen: Errors) -> St
     if state.out_of_time:
         mark(~state.converged & state.running, "time limit")
     if not problem.penalised:
-        if dense:
-            weights = (problem.softmax.n_classes - 1) * (problem.d + 1)
-            mark(n_rows < weights, "too few rows")
+        mark(fewer_rows(problem, problem.softmax.n_classes), "too few rows")
         mark(seen.parted, "separable")
         state.converged[seen.parted] = False
     return Strings(STATUSES, code)

@@ -17,6 +17,7 @@ from tuskml.learners.classes import named_classes, refuse_large, refuse_no_class
 from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, LAST_CHOICE
 from tuskml.learners.linear.algorithms.parts.kept import Beginning
 from tuskml.learners.linear.descent import Timing, deadline_of, descend
+from tuskml.learners.linear.inference.determined import without_constants
 from tuskml.learners.linear.inference.limit import greatest
 from tuskml.learners.linear.inference.tempered import strength
 from tuskml.learners.linear.multinomial import separation, terms
@@ -266,6 +267,7 @@ def models_of(
     """The models: `coef` and `std_err` class by class, each class's intercept first."""
     widths, n_rows, began = about.given.widths, about.n_rows, about.began
     groups, n = problem.rows.groups, problem.n_groups
+    problem, constant = without_constants(problem, state)
     seen = infer(problem, state, plan.threads, about.deadline, request.options.fit)
     tests = of_terms(problem, state, plan, seen, about) if request.options.fit else {}
     errors, ridge = seen.std_err, np.zeros(n, bool)
@@ -273,7 +275,7 @@ def models_of(
         separation.unsoftened(problem, state, seen.runaways)
     else:
         ridge = separation.soften(problem, state, seen.runaways)
-    status = judge(problem, state, plan, seen)
+    status = judge(problem, state, plan, seen, constant)
     more = members(problem, state, about.given.counts) if request.options.fit else {}
     more["l2_standardized"] = (ridge, strength(problem))
     more["clusters"] = (np.isfinite(seen.clusters), seen.clusters)

@@ -116,6 +116,8 @@ NARROW, NARROW_TIMES = 128, 8.0
 """
 TYPICAL_DENSITY, MOST_DENSITY = 300.0, 1e4
 """Entries per row and feature over l2, in the tables and at most; for `by_density`."""
+MOST_CONDITION = 1e100
+"""Powers of larger conditions leave the doubles; no algorithm converges long before."""
 OF_SCARCE = 0.87
 """The power of `scarcity` where there is no sketch."""
 APART = 0.4
@@ -256,7 +258,7 @@ class Usual:
     @staticmethod
     def _by_penalty(shape: ByPenalty, length: float, question: Question, k: float) -> Interval:
         """Iterations at the hinge on sparse rows, by the condition due to the penalty."""
-        condition = length / (question.options.l2 * question.rows_of_one)
+        condition = min(length / (question.options.l2 * question.rows_of_one), MOST_CONDITION)
         point = shape.factor * (1 + condition) ** shape.of_condition
         point = max(point * math.exp(shape.a_decade * (k - 2)) - 1, 1.0)
         return Interval.around(point / shape.low, point, shape.high * point)
@@ -269,6 +271,7 @@ class Usual:
         if not self.stretched or not l2 or question.length is None:
             return found
         condition = max(question.length / (l2 * question.rows_of_one), 1.0)
+        condition = min(condition, MOST_CONDITION)
         by = condition**self.stretched
         return Interval.around(math.sqrt(by) * found.low, by * found.point, 4 * by * found.high)
 

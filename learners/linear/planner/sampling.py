@@ -294,9 +294,12 @@ def penalised(one: Problem, spread: float) -> float:
     the objective along features of small values alone, which makes it ill-conditioned.
     """
     more: Floats = one.l2 * one.scale[0][one.scale[0] > 0] ** 2 / one.task.steepest
-    d, total = len(more), float(more.sum())
-    squares = spread * d + 2 * total + float(np.square(more).sum())
-    return squares * d / (d + total) ** 2
+    d, unit = len(more), max(float(more.max(initial=1.0)), 1.0)
+    more = more / unit  # the squares of large penalties are no doubles
+    total, each = float(more.sum()), 1 / unit
+    squares = spread * d * each**2 + 2 * total * each + float(np.square(more).sum())
+    found = squares * d / (d * each + total) ** 2
+    return found if np.isfinite(found) else float(d)  # one feature outweighs all others
 
 
 def some_rows(one: Problem) -> NDArray[Any]:

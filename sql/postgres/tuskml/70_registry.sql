@@ -132,9 +132,12 @@ BEGIN
     IF in_group LIKE E'\001%' THEN
         began := substr(in_group, 2)::timestamptz;
         in_group := '';
+    ELSIF in_group = '' THEN
+        RAISE EXCEPTION 'register_model: the group of a model is '''', which the registry has for models without groups: name it, or leave in_group out'
+            USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF model_name IS NULL OR in_group IS NULL THEN
-        RAISE EXCEPTION 'register_model: the name or the group is NULL, expected text (a model without groups has the group '''')'
+        RAISE EXCEPTION 'register_model: the name or the group is NULL, expected text (without groups leave in_group out)'
             USING ERRCODE = 'null_value_not_allowed';
     END IF;
     PERFORM tuskml._tuskml_need_registry('register_model');

@@ -96,7 +96,11 @@ def test_keys_that_name_no_group(place: Any) -> None:
             registry.register(place.connection, "city", {"None": one, key: one})
     with pytest.raises(DataError, match="several groups of the key '1', expected one"):
         registry.register(place.connection, "city", {1: one, "1": one})
-    assert registry.register(place.connection, "city", {"None": one, "": one}) == 1
+    for key in ("", ("",)):
+        with pytest.raises(DataError, match="the key of a group is '', which the registry has"):
+            registry.register(place.connection, "city", {"None": one, key: one})
+    assert registry.register(place.connection, "city", {"None": one, ("", ""): one, "": None}) == 1
+    assert registry.register(place.connection, "city", one) == 2
 
 
 def test_a_rollback_undoes_the_last_deployment_only(place: Any) -> None:

@@ -27,7 +27,9 @@ from option_tries import (
     tries,
 )
 
+from tuskml.errors import OptionError
 from tuskml.learners.options.kinds import CATEGORY, DATE, LIST, PAIRS, SPARSE, WORDS
+from tuskml.learners.options.table import value_of
 from tuskml.learners.registry import learner_of, task_named
 
 SOME = ("linear", "logistic", "huber", "gbdt", "random_forest", "mlp", "lasso", "sparse_logistic")
@@ -52,6 +54,20 @@ def rows(tmp_path_factory: Any) -> Iterator[duckdb.DuckDBPyConnection]:
             con.execute(ROWS)
             con.execute(SPOILED)
             yield con
+
+
+@pytest.mark.parametrize("task", tasks())
+def test_whole_numbers_are_not_rounded(task: str) -> None:
+    """Digits alone are read as they are; a number that a double may have rounded is refused."""
+    table = learner_of(task_named(task)).options.by_name
+    whole = [one for one in table.values() if one.kind.allowed.startswith("a whole number")]
+    assert whole
+    for option in whole:
+        for given in (2.0**53, 1e17, float("1e300")):
+            with pytest.raises(OptionError, match="digits alone"):
+                value_of(option, given)
+        with pytest.raises(OptionError, match=f"is {2**53 + 1}, expected"):
+            value_of(option, 2**53 + 1)
 
 
 UNTRIED = {

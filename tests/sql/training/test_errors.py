@@ -168,7 +168,7 @@ CASES = {
         "train_model: indices[2] is -7 in row 1 of the group, expected a feature id from 0 to 9223372036854775807",
     ),
     "id too large": (
-        train(features="sparse([2147483647, 1], amounts)"),
+        train(ERROR, features="sparse([2147483647, 1], amounts)"),
         "train_model: a group has a feature id above 2147483646, the largest of a model that is not stored: give option 'store', which keeps weights of the ids that occur, or smaller ids, as hash_features makes them",
     ),
     "ids without values": (

@@ -117,6 +117,47 @@ def test_skipping_is_as_if_the_row_were_not_there(db: Database, task: str, kind:
     assert found == plain
 
 
+WIDE = {
+    "linear": ("y", {}), "logistic": ("l", {"l2": 0.1}), "svm": ("l", {"l2": 0.1}),
+    "poisson": ("y", {}), "quantile": ("y", {}), "fm": ("y", {"max_iter": 2}),
+    "lasso": ("y", {"lambda": 0.1}), "sparse_logistic": ("l", {"lambda": 0.1}),
+    "kmeans": ("NULL", {"clusters": 2}),
+    "a search": ("y", {"l2": [0.1, 1], "folds": 3}),
+}  # fmt: skip
+"""Tasks that take sparse rows."""
+
+
+@pytest.mark.parametrize("task", WIDE)
+def test_an_id_beyond_31_bits_spoils_no_other_group(db: Database, task: str) -> None:
+    """As an infinite number would: the group has no model, or the row is left out."""
+    label, options = WIDE[task]
+    task = "linear" if task == "a search" else task
+    ids = db.list("0", f"CASE WHEN {BAD_ROW} THEN 3000000000 ELSE 1 END")
+    wide, plain = f"sparse({ids}, {db.list('a', 'b')})", db.sparse("a", "b")
+    right = db.models(call(task, label, plain, options))
+    found = db.models(call(task, label, wide, options))
+    lost = found.pop(BAD)
+    assert found == {g: one for g, one in right.items() if g != BAD}
+    assert (lost["status"], lost["coef"], lost["n_skipped"]) == ("invalid rows", None, N_ROWS)
+    assert "a feature id above 2147483646" in lost["plan"]
+    left = db.models(call(task, label, wide, options | {"invalid": "skip"}))
+    right = db.models(
+        call(task, label, plain, options | {"invalid": "skip"}), where=f"NOT ({BAD_ROW})"
+    )
+    assert left[BAD].pop("n_skipped") == 1
+    assert right[BAD].pop("n_skipped") == 0
+    assert left == right
+    with pytest.raises(ERRORS, match="a feature id above 2147483646"):
+        db.models(call(task, label, wide, options | {"invalid": "error"}))
+
+
+def test_a_group_of_such_ids_alone_is_left_without_rows(db: Database) -> None:
+    wide = f"sparse({db.list('3000000000')}, {db.list('a')})"
+    options = {"invalid": "skip"}
+    found = db.models(call("linear", "y", wide, options), where=f"g = {BAD}")
+    assert (found[BAD]["status"], found[BAD]["n_skipped"]) == ("invalid rows", N_ROWS)
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_an_error_ends_the_statement(db: Database, task: str) -> None:
     label, kinds, options = TASKS[task]

@@ -183,6 +183,7 @@ SIZES = st.sampled_from([0.0, 1e-320, 1e-300, 1e-160, 1e-80, 1.0, 1e80, 1e160, 1
     st.booleans(), st.sampled_from([None, [1e-308, 1e308], [1e200, 1e200]]),
 )  # fmt: skip
 @example(("linear", "bgd"), 1e-160, 1.0, 1.7e308, {"l2": 1e300}, False, None)
+@example(("linear", "auto"), 0.0, 0.0, 1.0, {"l2": 1e300}, False, None)
 @example(("logistic", "newton_cg"), 0.0, 0.0, 1e-300, {}, False, [1e200, 1e200])
 def test_no_model_is_neither_finite_nor_explained(
     duck: Any,

@@ -210,7 +210,8 @@ def test_features_are_counted_and_partitioned(client: Client) -> None:
 
 def test_other_models_say_what_to_do(client: Client) -> None:
     source = rows(*(made(5)[0], (made(5)[1] + 2**40).tolist(), made(5)[2]))
-    call = f"train_model('logistic', y, sparse(ids, vals)) FROM {source}"
+    ended = '{"invalid": "error"}'
+    call = f"train_model('logistic', y, sparse(ids, vals), '{ended}') FROM {source}"
     advice = (
         "a group has a feature id above 2147483646, the largest of a model that is not stored: give "
         "option 'store', which keeps weights of the ids that occur, or smaller ids, as hash_features "
@@ -219,7 +220,8 @@ def test_other_models_say_what_to_do(client: Client) -> None:
     assert client.sentence(f"SELECT {call}") == f"train_model: {advice}"
     explained = call.replace("train_model", "explain_training")
     assert client.sentence(f"SELECT {explained}") == f"explain_training: {advice}"
-    stored = explained.replace("vals))", 'vals), \'{"store": "x"}\')')
+    assert client.run(f"SELECT {explained.replace(ended, '{}')}") == [(advice,)]
+    stored = explained.replace(ended, '{"store": "x"}')
     assert "120 x" in client.run(f"SELECT {stored}")[0][0]
 
 

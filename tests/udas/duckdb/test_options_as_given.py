@@ -86,6 +86,13 @@ def test_a_struct_is_its_json(
         ("MAP {}", "{}"),
         ("{'seed': 9007199254740993}", '{"seed": 9007199254740993}'),
         ("{'seed': 18446744073709551615::UBIGINT}", '{"seed": 18446744073709551615}'),
+        ("{'seed': 9007199254740993::HUGEINT}", '{"seed": 9007199254740993}'),
+        ("MAP {'seed': -9007199254740993::HUGEINT}", '{"seed": -9007199254740993}'),
+        ("{'seed': 9007199254740993::DECIMAL(38, 2)}", '{"seed": 9007199254740993.00}'),
+        ("{'seed': 9007199254740993::DOUBLE}", '{"seed": 9007199254740992.0}'),
+        ("{'seed': 1e17}", '{"seed": 1e+17}'),
+        ("{'l2': -0.05::DECIMAL(4, 3)}", '{"l2": -0.050}'),
+        ("{'classes': [1, 9007199254740993::HUGEINT]}", '{"classes": [1, 9007199254740993]}'),
     ],
 )
 def test_other_shapes(rows: duckdb.DuckDBPyConnection, sql: str, text: str, features: str) -> None:

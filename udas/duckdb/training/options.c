@@ -1,7 +1,6 @@
 /* Options as a STRUCT or a MAP, converted to the JSON text that the trainer parses. */
 #include "options.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,15 +50,18 @@ static void put_text(writer *w, const char *text, size_t n) {
     put(w, "\"", 1);
 }
 
-/* The shortest decimal that reads as the number; NaN and infinity as text, for a sentence. */
+/* The shortest decimal that reads as the number, with a point or an exponent where it may have
+ * been rounded to a whole one; NaN and infinity as text, for a sentence. */
 static void put_number(writer *w, double x, bool single) {
-    char text[40];
+    char text[44];
     for (int digits = single ? 6 : 15; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, x);
         double back = strtod(text, NULL);
         if (single ? (float)back == (float)x : back == x)
             break;
     }
+    if (fabs(x) >= 0x1p53 && !strpbrk(text, ".en"))
+        strcat(text, ".0");
     if (isfinite(x))
         put(w, text, strlen(text));
     else
@@ -160,17 +162,15 @@ static void put_scalar(writer *w, duckdb_vector v, duckdb_logical_type type, idx
             put_text(w, duckdb_string_t_data(s), duckdb_string_t_length(*s));
     } else if (id == DUCKDB_TYPE_ENUM) {
         put_enum(w, type, data, row);
-    } else if (id == DUCKDB_TYPE_BIGINT || id == DUCKDB_TYPE_UBIGINT) {
-        char digits[24]; /* all of them, of which a double may round the last */
-        int n = id == DUCKDB_TYPE_BIGINT
-                    ? snprintf(digits, sizeof digits, "%" PRId64, ((const int64_t *)data)[row])
-                    : snprintf(digits, sizeof digits, "%" PRIu64, ((const uint64_t *)data)[row]);
-        put(w, digits, (size_t)n);
+    } else if (id == DUCKDB_TYPE_FLOAT) {
+        put_number(w, ((const float *)data)[row], true);
+    } else if (id == DUCKDB_TYPE_DOUBLE) {
+        put_number(w, ((const double *)data)[row], false);
     } else {
-        double x;
-        w->failed |= !number_of_any(type, data, row, &x);
+        char digits[DIGITS_ROOM];
+        w->failed |= !digits_of_any(type, data, row, digits);
         if (!w->failed)
-            put_number(w, x, id == DUCKDB_TYPE_FLOAT);
+            put(w, digits, strlen(digits));
     }
 }
 

@@ -88,6 +88,25 @@ def test_the_winner_and_the_metrics_are_those_of_rows_in_one_place(
             assert all(fold["status"] == "ok" for fold in one["folds"])
 
 
+def test_a_metric_that_does_not_take_the_labels_compares_nothing(
+    con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran]
+) -> None:
+    """No group fails by parts: its model is that of rows in one place."""
+    more = {"l2": [0.001, 1.0], "folds": 2, "label": LINE, "metric": "poisson_deviance"}
+    found = by_parts(con, "linear", source=source, **more)
+    same = tuskml.train(con, "linear", source="rows", **sharded.GIVEN | more)
+    assert len({one.unit.name for one in ran}) > 1
+    for key, model in found.items():
+        other = same[key]
+        assert model is not None
+        assert other is not None
+        assert (model.status, other.status) == ("not compared", "not compared")
+        assert model.coef == pytest.approx(other.coef, rel=1e-3, abs=1e-4)
+        assert trials(model)["chosen"] is None
+        told = [fold["status"] for one in trials(model)["trials"] for fold in one["folds"]]
+        assert all(text.startswith("no metric: ") for text in told)
+
+
 def test_a_trial_is_judged_by_rows_that_it_has_not_seen(
     con: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
