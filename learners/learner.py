@@ -169,6 +169,10 @@ class Encoding:
         `FIRST_HAS_ALL`."""
         return ALL_LEVELS
 
+    def references(self, options: Any) -> Mapping[str, str]:
+        """The reference level, or 'most frequent', by category; "" is for all others."""
+        return {}
+
     def numbers_levels(self, options: Any) -> bool:
         """Whether a category is one feature, the number of its level, not one for each level."""
         return False

@@ -35,7 +35,7 @@ from tuskml.kernels.rows.structures import Preparing
 
 OWN = ("threads", "cancel_mark", "census", "known", "n_known")
 """Fields of `Preparing` that are a place's own, or told in another way."""
-LISTS = ("classes", "categories", "words", "interactions")
+LISTS = ("classes", "categories", "words", "interactions", "reference")
 """Fields that are several names, whose number is the field n_ and the name."""
 OTHER_COLUMNS = (
     "columns of a group have other names or types in another file, expected the same everywhere"

@@ -407,6 +407,8 @@ def _names(value: Any) -> tuple[str, ...]:
 MISSING = ("skip", "impute", "level", "error", "keep")
 """What becomes of a NULL in rows by name, in the order of the kernels' `tk_missing`; only few
 learners read NaN and have the last one."""
+UNSEEN = ("other", "error", "null")
+"""What becomes of levels that training did not see, as models' preparations have it."""
 DATES = ("days", "parts", "cycles")
 """What dates and timestamps become, in the order of the kernels' `tk_dates`."""
 NAMES = Kind('a list of names, each once, such as ["age", "income"]', _names)
