@@ -16,6 +16,7 @@ It needs PostgreSQL's server, as the tests do. A folder of a released version is
 """
 
 import gzip
+import importlib
 import json
 import shutil
 import subprocess
@@ -28,6 +29,7 @@ from typing import Any
 
 import tuskml
 from tuskml import registry
+from tuskml.databases.extension import pgxs
 from tuskml.model.model import Model
 from tuskml.version import VERSION
 
@@ -200,9 +202,7 @@ def write_duckdb(folder: Path) -> dict[str, Any]:
 def write_postgres(folder: Path) -> dict[str, Any]:
     """Writes PostgreSQL's files, and returns the answers."""
     sys.path.append(str(ROOT / "tests" / "postgres"))
-    from cluster import private_cluster
-
-    from tuskml.databases.extension import pgxs
+    private_cluster = importlib.import_module("cluster").private_cluster
 
     with private_cluster(ROOT / "build" / "postgres") as cluster:
         cluster.create_database("kept")
