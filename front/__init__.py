@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         TuskError,
     )
     from tuskml.formats.lightgbm_write import export_lightgbm
+    from tuskml.formats.plain_sql import model_to_sql
     from tuskml.groups.execution.activity import activity
     from tuskml.groups.programs.running import run_program
     from tuskml.groups.records import last_training
@@ -61,6 +62,7 @@ __all__ = [
     "export_lightgbm",
     "last_training",
     "load",
+    "model_to_sql",
     "predict",
     "progress",
     "register_algorithm",
@@ -101,6 +103,7 @@ _HOMES = {
     ),
     "learners.linear.own.tasks": ("register_task", "unregister_task"),
     "formats.lightgbm_write": ("export_lightgbm",),
+    "formats.plain_sql": ("model_to_sql",),
     "model.model": ("Model",),
     "api.prediction": ("evaluate", "predict"),
     "cluster.shards.splitting": ("split",),

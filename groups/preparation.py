@@ -50,6 +50,7 @@ from tuskml.learners.options.kinds import (
     PAIRS,
     ROW,
     SPARSE,
+    UNSEEN,
     WORDS,
     ByClass,
     ClassNames,
@@ -72,7 +73,12 @@ from tuskml.schedule import budget
 Groups = NDArray[np.void]
 NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 """A text that is a number."""
-OF_ROWS = ("label is '", " distinct values in a group", ", since larger whole numbers are rounded")
+OF_ROWS = (
+    "label is '",
+    " distinct values in a group",
+    ", since larger whole numbers are rounded",
+    ", which the rows of a group do not have",
+)
 """Phrases of errors about a group's rows; others are about options."""
 MARKS_OF = {
     CATEGORY: tuple(f'"kind":"{kind}"' for kind in ("category", "levels", "product")),
@@ -241,12 +247,14 @@ def preparing(request: Request[Any, Any]) -> Preparing:
     names = classes_named(options)
     columns, texts = options.categories or (), options.text or ()
     known = prepare.known_levels(learner_of(request.task).encoding.known_levels(options))
+    told = learner_of(request.task).encoding.references(options)
+    references = [text for pair in told.items() for text in pair]
     products = [name for names in options.interactions or () for name in (*names, "")]
     mark = None if request.held_out is None else request.held_out.mark
     return Preparing(
         MISSING.index(options.missing),
         learner_of(request.task).encoding.levels(options),
-        int(options.unseen == "error"),
+        UNSEEN.index(options.unseen),
         options.threads or budget.threads(),
         options.max_categories or 0,
         options.min_count,
@@ -270,6 +278,8 @@ def preparing(request: Request[Any, Any]) -> Preparing:
         None,  # no census
         len(known or ()),
         known,
+        listed(references),
+        len(references),
     )
 
 

@@ -170,6 +170,10 @@ class Encoding:
         """
         return ALL_LEVELS
 
+    def references(self, options: Any) -> Mapping[str, str]:
+        """The reference level, or 'most frequent', by category; "" is for all others."""
+        return {}
+
     def numbers_levels(self, options: Any) -> bool:
         """Returns whether a category is one feature, the number of its level, not one for each
         level.

@@ -35,7 +35,7 @@ from tuskml.kernels.rows.structures import Preparing
 
 OWN = ("threads", "cancel_mark", "census", "known", "n_known")
 """Fields of `Preparing` that are specific to a part, or sent separately."""
-LISTS = ("classes", "categories", "words", "interactions")
+LISTS = ("classes", "categories", "words", "interactions", "reference")
 """Fields that are lists of names; their lengths are the fields with prefix n_."""
 OTHER_COLUMNS = (
     "columns of a group have other names or types in another file, expected the same everywhere"

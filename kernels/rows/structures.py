@@ -5,7 +5,8 @@ import ctypes
 from tuskml.kernels.structures import KERNELS
 
 TEXTS = dict.fromkeys(
-    ("classes", "categories", "words", "interactions", "cluster", "fold"), ctypes.c_char_p
+    ("classes", "categories", "words", "interactions", "cluster", "fold", "reference"),
+    ctypes.c_char_p,
 )
 """Fields of `tk_preparing` that are lists of names."""
 

@@ -63,6 +63,10 @@ class LinearEncoding(Encoding):
             return ALL_LEVELS
         return BUT_REFERENCE if options.fit_intercept else FIRST_HAS_ALL
 
+    def references(self, options: LinearOptions) -> Mapping[str, str]:
+        given = options.reference
+        return {"": given} if isinstance(given, str) else given or {}
+
 
 class LinearTrials(Trials):
     def complexity(self, options: LinearOptions) -> float:

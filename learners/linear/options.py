@@ -7,12 +7,20 @@ from tuskml.errors import OptionError, one_of
 from tuskml.learners.linear.algorithms import ALGORITHMS, REGISTERED
 from tuskml.learners.linear.algorithms.parts.algorithm import Unfit
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN, EAGER
-from tuskml.learners.linear.request import CLASSIC, COVARIANCES, CUSTOM, SPECULATE, LinearOptions
+from tuskml.learners.linear.request import (
+    CLASSIC,
+    COVARIANCES,
+    CUSTOM,
+    REFERENCE,
+    SPECULATE,
+    LinearOptions,
+)
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.options.kinds import (
     ALONE,
     ANYWHERE,
     BOOLEAN,
+    CATEGORY,
     LIST,
     NAMED_START,
     ONE_PLACE,
@@ -229,6 +237,21 @@ OPTIONS = OptionTable(
             (Acts(where=ANYWHERE),),
         ),
         Option("fit_intercept", BOOLEAN, True, "whether the model has an intercept"),
+        Option(
+            "reference",
+            REFERENCE,
+            None,
+            "the level of each category that has no coefficient, with which the others are "
+            "compared, where there is no penalty: `most frequent`, or levels by column; the first "
+            "one in order if not given",
+            (
+                Acts(
+                    frozenset((CATEGORY,)),
+                    (Beside("l1", 0.0), Beside("l2", 0.0)),
+                    where=ANYWHERE,
+                ),
+            ),
+        ),
         Option(
             "quantile",
             real(0, 1, open_low=True),

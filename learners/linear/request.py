@@ -1,5 +1,6 @@
 """The request of a call of `train_model` whose task is a linear model's."""
 
+import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -46,6 +47,34 @@ SPECULATE = Kind(
 )
 
 
+MOST_FREQUENT = "most frequent"
+
+
+def _reference(value: Any) -> str | dict[str, str]:
+    if value == MOST_FREQUENT:
+        return MOST_FREQUENT
+    if not isinstance(value, dict) or not value:
+        raise ValueError
+    return {name: _level(name, level) for name, level in value.items()}
+
+
+def _level(name: str, level: Any) -> str:
+    """A level as the text that categories have; numbers and truths are JSON's."""
+    if not isinstance(level, str | bool | int | float):
+        raise ValueError
+    text = level if isinstance(level, str) else json.dumps(level)
+    if not name or "\0" in name + text:
+        raise ValueError
+    return text
+
+
+REFERENCE = Kind(
+    "'most frequent', or an object with a level for each of some categories, such as {\"origin\": "
+    '"JFK"}',
+    _reference,
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class LinearOptions(Options):
     """The options of a call whose task is a linear model's; None: the algorithm's default."""
@@ -68,6 +97,7 @@ class LinearOptions(Options):
     covariance: str
     fit: bool
     likelihood_ratio: bool
+    reference: str | dict[str, str] | None
 
     @property
     def custom(self) -> bool:

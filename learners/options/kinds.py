@@ -430,6 +430,8 @@ MISSING = ("skip", "impute", "level", "error", "keep")
 """The treatment of a NULL in rows by name, in the order of the kernels' `tk_missing`; only few
 learners read NaN and have the last one.
 """
+UNSEEN = ("other", "error", "null")
+"""The treatment of levels that training did not see, as models' preparations have it."""
 DATES = ("days", "parts", "cycles")
 """The features made of dates and timestamps, in the order of the kernels' `tk_dates`."""
 NAMES = Kind('a list of names, each once, such as ["age", "income"]', _names)

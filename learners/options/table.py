@@ -37,6 +37,7 @@ from tuskml.learners.options.kinds import (
     STORE,
     STORED,
     TIME,
+    UNSEEN,
     WARM_START,
     WORDS,
     Acts,
@@ -224,10 +225,11 @@ SHARED = {
         ),
         Option(
             "unseen",
-            choice("other", "error"),
+            choice(*UNSEEN),
             "other",
             "what a prediction does with a value of a category that was not trained on: it counts "
-            "as *other*, or weighs 0 where there is none; or it is an error",
+            "as *other*; where there is none, it weighs 0 (`other`), is an error (`error`), or "
+            "makes the prediction NULL (`null`)",
             of_features(CATEGORY),
         ),
         Option(

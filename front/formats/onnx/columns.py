@@ -72,7 +72,7 @@ def level_weights(
     fill = known[levels.index(column["fill"])] if "fill" in column else 0.0
     usual = (other or 0.0) if preparation["missing"] == "level" else fill
     gap = MISSING.get(preparation["missing"], indicator + (usual if missing is None else missing))
-    refuses = preparation["unseen"] == "error" and other is None
+    refuses = preparation["unseen"] != "other" and other is None
     return known, np.nan if refuses else other or 0.0, gap
 
 

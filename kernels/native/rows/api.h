@@ -198,9 +198,9 @@ typedef struct tk_known_levels {
  * ones: that of numbers, or days. */
 enum tk_time { TK_NO_TIME, TK_TIME, TK_TIME_GAP_IN_NUMBERS, TK_TIME_GAP_IN_DAYS };
 typedef struct tk_preparing {
-    int32_t missing;       /* enum tk_missing */
-    int32_t levels;        /* enum tk_levels_with_feature */
-    int32_t refuse_unseen; /* recorded for predictions */
+    int32_t missing; /* enum tk_missing */
+    int32_t levels;  /* enum tk_levels_with_feature */
+    int32_t unseen;  /* place in described.cpp's UNSEEN, recorded for predictions */
     int32_t threads;
     int64_t max_categories; /* levels of a category with a feature of their own; 0: no limit */
     int64_t min_count;      /* least number of rows of such a level */
@@ -225,6 +225,9 @@ typedef struct tk_preparing {
     const struct tk_census *census; /* of the rows of all parts of a group; NULL: no parts */
     int32_t n_known;
     const tk_known_levels *known; /* of categories that are numbers of levels */
+    const char *reference;        /* names of categories, each followed by its reference level or
+                                   * "most frequent"; an empty name stands for all others */
+    int64_t n_reference;          /* names, with the levels */
 } tk_preparing;
 
 #define TK_PREPARE_ERROR 1024

@@ -1,6 +1,7 @@
 #include "columns.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -10,6 +11,11 @@
 
 namespace tusk {
 namespace {
+
+std::string quoted(std::string_view text) {
+    std::string out(1, '\'');
+    return out.append(text.substr(0, 200)).append(1, '\'');
+}
 
 // Drops rare levels; place, by part and code, becomes NONE for them. Returns whether there are
 // any.
@@ -48,6 +54,70 @@ int32_t usual_level(const Column &c, const Seen &seen, const std::vector<bool> &
         at++;
     }
     return c.levels.empty() ? NONE : best;
+}
+
+// The reference level that the option names for a category, or NULL.
+const char *wanted_reference(const tk_preparing *how, std::string_view column) {
+    const char *at = how->reference;
+    for (int64_t k = 0; k < how->n_reference; k += 2) {
+        const char *name = at, *level = name + std::strlen(name) + 1;
+        if (!*name || column == name)
+            return level;
+        at = level + std::strlen(level) + 1;
+    }
+    return nullptr;
+}
+
+// The place in levels of one that rows have, or NONE.
+int32_t level_called(const Column &c, const Seen &seen, std::string_view name) {
+    char digits[TUSK_NUMBER_TEXT], *end;
+    if (c.of_numbers) {
+        const double number = std::strtod(name.data(), &end) + 0.0;
+        if (*end || name.empty() || std::isnan(number))
+            return NONE;
+        name = {digits, tusk_number_text(number, digits)};
+    }
+    const size_t at = std::find(c.levels.begin(), c.levels.end(), name) - c.levels.begin();
+    return at < c.levels.size() && seen.count[at] ? (int32_t)at : NONE;
+}
+
+int refuse_reference(const Column &c, const Seen &seen, std::string_view name,
+                     std::string *error) {
+    *error = "option 'reference' has " + quoted(name) + " for column " + quoted(c.name) +
+             ", which the rows of a group do not have, expected ";
+    size_t n = 0;
+    for (size_t k = 0; k < c.levels.size(); k++)
+        if (seen.count[k] && n++ < 10)
+            error->append(n > 1 ? ", " : "").append(quoted(c.levels[k]));
+    error->append(n > 10 ? ", ..." : n ? "" : "a level that they have");
+    return TK_REFUSED;
+}
+
+// Makes a level the first one. `feature` holds places in levels.
+void put_first(Column &c, int32_t level) {
+    std::rotate(c.levels.begin(), c.levels.begin() + level, c.levels.begin() + level + 1);
+    auto moved = [level](int32_t k) { return k == level ? 0 : k + (k != NONE && k < level); };
+    for (auto &part : c.feature)
+        for (int32_t &k : part)
+            k = moved(k);
+    c.fill_level = moved(c.fill_level);
+}
+
+// Leaves out rare levels and puts the wanted reference first, if one is wanted.
+int choose_levels(const tk_preparing *how, const Seen &seen, const char *wanted, Column &c,
+                  bool *rare, std::string *error) {
+    std::vector<bool> kept = kept_levels(seen.count, how);
+    const int32_t named = wanted ? level_called(c, seen, wanted) : NONE;
+    if (named != NONE)
+        kept[(size_t)named] = true;
+    else if (wanted && std::strcmp(wanted, "most frequent"))
+        return refuse_reference(c, seen, wanted, error);
+    const auto before = std::count(kept.begin(), kept.begin() + std::max(named, 0), true);
+    *rare = drop_rare(c, kept);
+    c.fill_level = usual_level(c, seen, kept);
+    if (wanted && !c.levels.empty())
+        put_first(c, named == NONE ? c.fill_level : (int32_t)before);
+    return TK_OK;
 }
 
 // Assigns a category its features. `feature`, by part and code, has indices of levels until then.
@@ -112,11 +182,6 @@ int check_marks(const tusk_group *group, const tk_preparing *how, const Columns 
     return refuse_marks(group, how, fold_option(how), how->fold, c.folds.column, error);
 }
 
-std::string quoted(std::string_view text) {
-    std::string out(1, '\'');
-    return out.append(text.substr(0, 200)).append(1, '\'');
-}
-
 // Assigns the labels the numbers of the caller's classes.
 int name_classes(const tk_preparing *how, Column &label, std::string *error) {
     std::vector<std::string_view> names;
@@ -141,7 +206,8 @@ int name_classes(const tk_preparing *how, Column &label, std::string *error) {
 }
 
 bool needs_look(const Columns &columns, const tk_preparing *how) {
-    bool look = how->missing != TK_MISSING_SKIP || how->min_count > 1 || how->level_numbers;
+    bool look = how->missing != TK_MISSING_SKIP || how->min_count > 1 || how->level_numbers ||
+                how->n_reference;
     for (const Column &c : columns.columns)
         look |= how->max_categories && c.levels.size() > (size_t)how->max_categories;
     return look;
@@ -170,11 +236,10 @@ int decide_one(const tk_preparing *how, const Seen *seen, int64_t n, Columns *ou
         return TK_OK;
     }
     bool rare = false;
-    if (seen) {
-        std::vector<bool> kept = kept_levels(seen->count, how);
-        rare = drop_rare(c, kept);
-        c.fill_level = usual_level(c, *seen, kept);
-    }
+    const char *wanted = all ? nullptr : wanted_reference(how, c.name);
+    if (seen)
+        if (int code = choose_levels(how, *seen, wanted, c, &rare, error))
+            return code;
     if (c.levels.size() > MOST_LEVELS)
         return refuse_levels(c.name, c.levels.size(), error);
     place_category(c, rare, all, how, next);

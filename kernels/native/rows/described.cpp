@@ -171,9 +171,10 @@ static void add_column(std::string &out, const Column &c, const tk_preparing *ho
 
 std::string json_of(const Columns &columns, const tk_preparing *how) {
     static const char *const MISSING[] = {"skip", "impute", "level", "error", "keep"};
+    static const char *const UNSEEN[] = {"other", "error", "null"};
     std::string out = "{\"version\":1,\"missing\":\"";
     out.append(MISSING[how->missing]).append("\",\"unseen\":\"");
-    out.append(how->refuse_unseen ? "error" : "other").append("\",\"columns\":[");
+    out.append(UNSEEN[how->unseen]).append("\",\"columns\":[");
     for (size_t j = 0; j < columns.columns.size(); j++) {
         out.append(j ? "," : "");
         add_column(out, columns.columns[j], how);

@@ -115,6 +115,24 @@ int check_names(const tusk_schema *schema, const tk_preparing *how, std::string 
     return TK_OK;
 }
 
+// Checks that reference levels are of categories.
+int check_references(const Columns &all, const tk_preparing *how, std::string *error) {
+    Names names{how->reference, how->n_reference};
+    for (std::string_view name, level; names.next(&name) && names.next(&level);) {
+        std::string there;
+        bool found = name.empty();
+        for (const Column &c : all.columns)
+            if (c.kind == Kind::CATEGORY) {
+                add_to_list(there, c.name);
+                found |= c.name == name;
+            }
+        if (!found)
+            return refuse_name("reference", name, there.empty() ? "none" : there, "a category",
+                               error);
+    }
+    return TK_OK;
+}
+
 // Checks that a gap is in the unit of the column whose distances it limits.
 int check_gap(const tusk_schema *schema, const tk_preparing *how, std::string *error) {
     bool wants_days = how->fold_in_time == TK_TIME_GAP_IN_DAYS;
@@ -249,6 +267,8 @@ int list_columns(const tusk_group *group, const tk_preparing *how, Columns *out,
         if (!cluster && !fold)
             add_column(out, schema, (size_t)j, how);
     }
+    if (int code = check_references(*out, how, error))
+        return code;
     if (int code = add_products(how, out, error))
         return code;
     return name_features(how, out, error);

@@ -92,7 +92,12 @@ INVALID: dict[str, tuple[object, str]] = {
     "invalid": ("drop", "'group', 'skip' or 'error'; did you mean 'group'?"),
     "max_categories": (0, "a whole number from 1 to 100000"),
     "min_count": (0, "a whole number from 1 to 9007199254740992"),
-    "unseen": (1, "'other' or 'error'"),
+    "unseen": (1, "'other', 'error' or 'null'"),
+    "reference": (
+        "most frequnt",
+        "'most frequent', or an object with a level for each of some categories, such as "
+        '{"origin": "JFK"}',
+    ),
     "categories": ([], "a list of names, each once, such as [\"age\", \"income\"]"),
     "dates": ("part", "'days', 'parts' or 'cycles'; did you mean 'parts'?"),
     "interactions": (

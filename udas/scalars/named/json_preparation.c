@@ -160,8 +160,9 @@ static void read_columns(reader *whole) {
 
 static void read_all(reader *whole) {
     static const char *const MISSING[TUSK_GAPS] = {"skip", "impute", "level", "error", "keep"};
+    static const char *const UNSEEN[TUSK_UNSEENS] = {"other", "error", "null"};
     json_reader *r = &whole->json;
-    char key[32], word[32];
+    char key[32];
     bool known = false;
     json_need(r, '{');
     do {
@@ -172,8 +173,7 @@ static void read_all(reader *whole) {
         } else if (strcmp(key, "missing") == 0) {
             whole->head.missing = read_choice(r, MISSING, TUSK_GAPS);
         } else if (strcmp(key, "unseen") == 0) {
-            json_word(r, word);
-            whole->head.refuse_unseen = strcmp(word, "error") == 0;
+            whole->head.unseen = read_choice(r, UNSEEN, TUSK_UNSEENS);
         } else if (strcmp(key, "columns") == 0 && !whole->column) {
             read_columns(whole);
         } else {

@@ -194,17 +194,16 @@ static bool refuse(const expansion *e, const tusk_preparation_column *c, const c
 static bool put_level(expansion *e, const tusk_preparation_column *c, tusk_text text,
                       tusk_entries_of *found) {
     uint32_t level = level_of(e->all, c, text);
-    if (c->becomes == TUSK_AS_LEVELS &&
-        (level < c->n_levels || c->other >= 0 || !e->head->refuse_unseen)) {
-        note(found, c->first, level < c->n_levels ? level : NAN);
-        return true;
+    if (level >= c->n_levels && c->other < 0 && e->head->unseen != TUSK_UNSEEN_OTHER) {
+        e->null = e->head->unseen == TUSK_UNSEEN_NULL;
+        return e->null || refuse(e, c, "is '", text);
     }
-    if (level < c->n_levels)
+    if (c->becomes == TUSK_AS_LEVELS)
+        note(found, c->first, level < c->n_levels ? level : NAN);
+    else if (level < c->n_levels)
         note(found, level || !c->reference ? c->first + (int32_t)(level - c->reference) : -1, 1);
-    else if (c->other >= 0 || !e->head->refuse_unseen)
-        note(found, c->other, 1);
     else
-        return refuse(e, c, "is '", text);
+        note(found, c->other, 1);
     return true;
 }
 

@@ -29,6 +29,9 @@ enum tusk_becomes {
     TUSK_BECOMES
 };
 
+/* What becomes of a level that training did not see, and that is no *other* one. */
+enum tusk_unseen { TUSK_UNSEEN_OTHER, TUSK_UNSEEN_ERROR, TUSK_UNSEEN_NULL, TUSK_UNSEENS };
+
 #define TUSK_PREPARATION_VERSION 2
 #define TUSK_MOST_FACTORS 3
 
@@ -36,8 +39,8 @@ typedef struct tusk_preparation_head {
     uint32_t version;
     uint32_t n_columns;
     uint32_t missing; /* enum tusk_gap */
-    uint32_t refuse_unseen;
-    uint64_t names; /* a hash of the columns' names and kinds */
+    uint32_t unseen;  /* enum tusk_unseen */
+    uint64_t names;   /* a hash of the columns' names and kinds */
 } tusk_preparation_head;
 
 typedef struct tusk_preparation_column {

@@ -131,10 +131,11 @@ static bool put_levels(tusk_layouts *all, const tusk_scorer *s, const tusk_prepa
     return level;
 }
 
-/* The weight of levels that the model does not know; NaN if they are rejected. */
+/* The weight of levels that the model does not know; NaN if they are rejected or make the answer
+ * NULL. */
 static double other_weight(const tusk_scorer *s, const tusk_preparation_column *c,
-                           bool refuse_unseen) {
-    return refuse_unseen && c->other < 0 ? NAN : weight_of(s, c->other);
+                           enum tusk_unseen unseen) {
+    return unseen != TUSK_UNSEEN_OTHER && c->other < 0 ? NAN : weight_of(s, c->other);
 }
 
 /* Sets the place of the weights of a column of categories; returns their number of doubles. */
@@ -146,7 +147,7 @@ static uint64_t room_of(place *to, uint32_t levels, uint32_t known) {
 
 /* False if memory is out. */
 static bool put_column(tusk_layouts *all, const tusk_scorer *s, tusk_layout *l, uint32_t i,
-                       bool refuse_unseen) {
+                       enum tusk_unseen unseen) {
     tusk_preparation_column c = tusk_preparation_at(s->preparation, i);
     place to = l->column[i];
     double *weight = l->weight + to.at;
@@ -154,7 +155,7 @@ static bool put_column(tusk_layouts *all, const tusk_scorer *s, tusk_layout *l, 
         *weight = weight_of(s, c.first);
         return true;
     }
-    double other = other_weight(s, &c, refuse_unseen);
+    double other = other_weight(s, &c, unseen);
     uint32_t size = to.n == PAIRS ? pairs_of(c.n_levels) : 0;
     for (uint32_t k = 0; to.n != PAIRS && k <= to.n; k++)
         weight[k] = other;
@@ -225,7 +226,7 @@ tusk_layout *tusk_layout_new(tusk_layouts *all, const tusk_scorer *s) {
     for (uint32_t i = 0; i < head.n_columns; i++) {
         tusk_preparation_column c = tusk_preparation_at(s->preparation, i);
         l->gap[i] = gap_of(s, &c, head.missing);
-        if (!put_column(all, s, l, i, head.refuse_unseen)) {
+        if (!put_column(all, s, l, i, (enum tusk_unseen)head.unseen)) {
             free(l);
             return NULL;
         }
