@@ -64,7 +64,7 @@ def grammar(command: Parser) -> None:
     add("--label", metavar="SQL", help="with --rows: what the models predict, as SQL over them")
     names = (
         "the features' names, with commas, in the order of the training; with --rows also their "
-        "columns or SQL"
+        "columns or SQL (default: what the models know)"
     )
     add("--features", default="", metavar="NAMES", help=names)
     add("--model-column", metavar="NAME", help="the column of models, if there are several")
@@ -116,15 +116,9 @@ def check_rows(given: argparse.Namespace) -> None:
     """What --rows needs."""
     if given.rows is None and given.label is None:
         return
-    for name, value in (
-        ("--rows", given.rows),
-        ("--label", given.label),
-        ("--features", given.features),
-    ):
+    for name, value in (("--rows", given.rows), ("--label", given.label)):
         if not value:
-            raise DataError(
-                f"{name} is not given, expected --rows, --label and --features together"
-            )
+            raise DataError(f"{name} is not given, expected --rows and --label together")
     if given.script is not None:
         raise DataError("--rows is given with --script, expected a table of models: --models")
 
