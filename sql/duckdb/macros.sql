@@ -441,6 +441,12 @@ CREATE OR REPLACE TEMP MACRO tuskml_model_card(model) AS
 CREATE OR REPLACE TEMP MACRO tuskml_model_card(model) AS TABLE
     SELECT unnest(_tusk_card, recursive := true) FROM (SELECT tuskml_model_card(model) AS _tusk_card) WHERE _tusk_card IS NOT NULL;
 
+-- A text that is equal for models that predict the same and were trained on as many rows, whatever time that took.
+CREATE OR REPLACE TEMP MACRO tuskml_model_fingerprint(model) AS
+    list_transform([_tusk_model(model)], lambda _tusk_m: CASE WHEN _tusk_m IS NOT NULL THEN md5(
+        coalesce(_tusk_m.task, '') || '|' || coalesce(_tusk_m.status, '') || '|' || coalesce(CAST(_tusk_m.n_rows AS VARCHAR), '') || '|'
+        || coalesce(CAST(_tusk_m.n_skipped AS VARCHAR), '') || '|' || coalesce(md5(_tusk_m.payload), '')) END)[1];
+
 -- The versions that partition_model kept under names, each a row; error says why one cannot be read.
 CREATE OR REPLACE TEMP MACRO tuskml_partitionings() AS TABLE
 WITH _tusk_told AS (SELECT (tuskml_partition_model([]::INTEGER[], '{"list": true}')).explanation AS _tusk_list)

@@ -124,3 +124,30 @@ def test_a_group_without_a_model_stays_in_the_table() -> None:
         None,
     ]
     assert "no usable row" in repr(Models([(("a", 1), None)]))
+
+
+OF_EQUAL_BITS = '"threads": 1, "deterministic": true'
+FINGERPRINTED = [
+    ("linear", "y", "ARRAY[x, z]", f"{{{OF_EQUAL_BITS}}}"),
+    ("logistic", "k", "ARRAY[x, z]", f'{{"l2": [0.1, 1], {OF_EQUAL_BITS}}}'),
+    ("gbdt", "y", "ARRAY[x, z]", '{"trees": 2, "threads": 1}'),
+    ("linear", "CAST('nan' AS float8)", "ARRAY[x, z]", "{}"),
+]
+
+
+@pytest.mark.parametrize("case", FINGERPRINTED, ids=lambda case: f"{case[0]} of {case[1]}")
+def test_fingerprints_are_equal_for_equal_predictions_alone(
+    session: Session, case: tuple[str, str, str, str]
+) -> None:
+    _, con = session
+    con.execute(ROWS)
+    for name, rows in (("once", "given"), ("again", "given"), ("fewer", "given WHERE x > 3")):
+        call = trained(session, case)
+        con.execute(f"CREATE TABLE {name} AS SELECT {call} AS m FROM {rows}")
+    alike = "model_fingerprint(once.m) = model_fingerprint({0}.m)"
+    shown = f"{alike.format('again')}, {alike.format('fewer')}"
+    same, other = con.execute(f"SELECT {shown} FROM once, again, fewer").fetchone()
+    assert same is True
+    assert other is False or "nan" in case[1]
+    nothing = "SELECT model_fingerprint(m) FROM (SELECT m FROM once WHERE 1 = 0) AS t"
+    assert con.execute(nothing).fetchall() == []

@@ -48,3 +48,10 @@ BEGIN
 END
 $$;
 
+-- A text that is equal for models that predict the same and were trained on as many rows, whatever time that took.
+CREATE FUNCTION tuskml.model_fingerprint(model tuskml_model) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+SELECT CASE WHEN (model).task IS NOT NULL THEN md5(
+    coalesce((model).task, '') || '|' || coalesce((model).status, '') || '|' || coalesce((model).n_rows::text, '') || '|'
+    || coalesce((model).n_skipped::text, '') || '|' || coalesce(md5((model).payload), '')) END
+$$;
