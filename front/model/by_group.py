@@ -99,8 +99,11 @@ def keys_of(key: Any) -> tuple[Any, ...]:
 
 def card_of(model: "Model | None") -> dict[str, Any]:
     """A group's `model_card`."""
-    nothing = dict.fromkeys(CARD) | {"status": "no usable row", "n_rows": 0}
-    return nothing if model is None else model.card()
+    if model is not None:
+        return model.card()
+    nothing: dict[str, Any] = dict.fromkeys(CARD)
+    nothing.update(status="no usable row", n_rows=0)
+    return nothing
 
 
 def cells(key: Any, model: "Model | None") -> list[str]:
