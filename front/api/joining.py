@@ -15,6 +15,7 @@ from tuskml.model.answers import Answers, answers_of
 from tuskml.model.any_model import model_in
 from tuskml.model.model import Model
 from tuskml.model.scorers import has_text_classes
+from tuskml.model.scoring import source_kinds
 from tuskml.text.expressions import column_named, quoted
 
 ModelLike = Model | Mapping[Any, Model | None] | str
@@ -226,12 +227,14 @@ def of_columns(table: ModelTable, scope: Scope, keys: Keys, what: str = "group_b
     null = " OR ".join(f"{column} IS NULL" for column in columns) or "false"
     nulls = database.fetch(f"SELECT 1 FROM {table.source.sql} WHERE {null} LIMIT 1")
     sql = f"(SELECT {', '.join(shown)} FROM {table.source.sql}) AS models"
-    by_name, text_classes = facts_of_models(database, table)
-    return Joined(sql, tuple(alike), nulls=bool(nulls), by_name=by_name, text_classes=text_classes)
+    facts = facts_of_models(database, table)
+    return Joined(sql, tuple(alike), nulls=bool(nulls), **facts)
 
 
-def facts_of_models(database: Database, table: ModelTable) -> tuple[bool, bool]:
-    """Returns whether models of a table read rows with names, and whether one has text classes."""
+def facts_of_models(database: Database, table: ModelTable) -> dict[str, Any]:
+    """Of a table's models: the columns that they all read, where they know them, whether they
+    read rows with names, and whether one has text classes.
+    """
     model, rows = quoted(table.model), f"FROM {table.source.sql}"
     ((_, kind),) = database.columns(f"SELECT {model} {rows}")
     fields = kind.replace('"', "")
@@ -240,12 +243,27 @@ def facts_of_models(database: Database, table: ModelTable) -> tuple[bool, bool]:
         # models of older versions lack fields
         return not kind.startswith("STRUCT") or field in fields
 
-    by_name = has("preparation VARCHAR") and database.fetch(
-        f"SELECT 1 {rows} WHERE ({model}).preparation IS NOT NULL LIMIT 1"
+    prepared = has("preparation VARCHAR") and database.fetch(
+        f"SELECT ({model}).preparation {rows} WHERE ({model}).preparation IS NOT NULL LIMIT 1"
     )
+    lists = (
+        []
+        if prepared or not has("features VARCHAR[]")
+        else database.fetch(
+            f"SELECT DISTINCT ({model}).features {rows} WHERE ({model}).n_features > 0 LIMIT 2"
+        )
+    )
+    if prepared:
+        features = tuple(source_kinds(prepared[0][0]))
+    else:
+        features = tuple(lists[0][0] or ()) if len(lists) == 1 else ()
     query = (
         f"SELECT DISTINCT ({model}).classes, ({model}).class_names {rows} "
         f"WHERE ({model}).class_names IS NOT NULL"
     )
     classes = database.fetch(query) if has("class_names VARCHAR[]") else []
-    return bool(by_name), any(has_text_classes(*pair) for pair in classes)
+    return {
+        "features": features or None,
+        "by_name": bool(prepared),
+        "text_classes": any(has_text_classes(*pair) for pair in classes),
+    }

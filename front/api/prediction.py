@@ -354,6 +354,16 @@ def chosen_columns(scope: Scope, columns: str | Sequence[str] | None) -> list[st
     return names
 
 
+def known_features(
+    given: str | Sequence[str] | None, models: Joined, what: str
+) -> str | Sequence[str]:
+    """The features that a caller gave as `what`, or those that the models know."""
+    found = models.features if given is None else given
+    if found is None:
+        raise DataError(f"{what} is not given, and the model does not know its own: give {what}")
+    return found
+
+
 def resolve(
     database: Database,
     model: ModelLike,
@@ -367,11 +377,6 @@ def resolve(
         texts = listed(model.group_by, "group_by", scope.columns)
     keys = tuple(map(scope.key, texts))
     models = joined(database, model, scope, keys)
-    given = models.features if features is None else features
-    if given is None:
-        raise DataError(
-            "features is not given, and the model does not know its own: give features"
-        )
-    texts = listed(given, "features", scope.columns)
+    texts = listed(known_features(features, models, "features"), "features", scope.columns)
     sql, _ = scope.features(texts, ByName(models.by_name))
     return Scoring(database, scope, models, sql, keys)

@@ -10,8 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from tuskml.api.argument_checks import refuse_replace
 from tuskml.api.joining import Joined, Keys, of_columns
 from tuskml.api.model_tables import ModelTable, model_table
-from tuskml.api.prediction import NAMES, Scoring
-from tuskml.commands.terminal.rows_arguments import add_database, add_into, add_source, keys
+from tuskml.api.prediction import NAMES, Scoring, known_features
+from tuskml.commands.terminal.rows_arguments import (
+    add_database,
+    add_features,
+    add_into,
+    add_source,
+    keys,
+)
 from tuskml.commands.terminal.usage import Parser, add_json, describe
 from tuskml.databases.database import Database, Row
 from tuskml.databases.opening import open_database
@@ -30,14 +36,16 @@ ROWS_A_TIME = 10_000
 KINDS = {name: kind for kind, name in NAMES.items()}
 EXAMPLES = """
 each flight by its carrier's model, of a table that tuskml train --into made:
-  tuskml predict flights.duckdb --models models --source flights \\
-      --features dep_delay,distance --output probability
+  tuskml predict flights.duckdb --models models --source flights --output probability
 the same rows into a new table, the probability in a column late:
   tuskml predict flights.duckdb --models models --source flights \\
-      --features dep_delay,distance --output probability --name late --into scored
+      --output probability --name late --into scored
+models of a list, which do not know the names of its numbers:
+  tuskml predict flights.duckdb --models models --source flights \\
+      --features dep_delay,distance
 into a Parquet file, replacing an existing one:
   tuskml predict flights.duckdb --models models --source flights \\
-      --features dep_delay,distance --into scored.parquet --replace
+      --into scored.parquet --replace
 a key that is an expression over the rows:
   tuskml predict postgresql:///shop --models monthly --source sales \\
       --features price,hour --group-by 'extract(month FROM day) AS month' --json
@@ -58,6 +66,7 @@ def grammar(command: Parser) -> None:
     models = "a table or query with a column of models, and columns with their groups' keys"
     add("--models", required=True, metavar="TABLE", help=models)
     add_source(command)
+    add_features(command, needed=False)
     by = "the keys in the rows (default: the columns beside the models)"
     add("--group-by", default="", metavar="SQL", help=by)
     what = (
@@ -135,7 +144,8 @@ def scoring_of(
     pairs = key_pairs(scope, models, keys(args.group_by))
     refuse_several(database, models, [column for column, _ in pairs])
     joined = join(models, scope, pairs, "--group-by")
-    texts = listed(args.features, "features", scope.columns)
+    texts = known_features(args.features or None, joined, "--features")
+    texts = listed(texts, "features", scope.columns)
     features, _ = scope.features(texts, ByName(joined.by_name))
     return Scoring(database, scope, joined, features, tuple(pairs))
 

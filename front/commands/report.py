@@ -64,7 +64,7 @@ def grammar(command: Parser) -> None:
     add("--label", metavar="SQL", help="with --rows: what the models predict, as SQL over them")
     names = (
         "the features' names, with commas, in the order of the training; with --rows also their "
-        "columns or SQL"
+        "columns or SQL (default: what the models know)"
     )
     add("--features", default="", metavar="NAMES", help=names)
     add("--model-column", metavar="NAME", help="the column of models, if there are several")
@@ -116,15 +116,9 @@ def check_rows(args: argparse.Namespace) -> None:
     """Raises DataError unless --rows has the options that it requires."""
     if args.rows is None and args.label is None:
         return
-    for name, value in (
-        ("--rows", args.rows),
-        ("--label", args.label),
-        ("--features", args.features),
-    ):
+    for name, value in (("--rows", args.rows), ("--label", args.label)):
         if not value:
-            raise DataError(
-                f"{name} is not given, expected --rows, --label and --features together"
-            )
+            raise DataError(f"{name} is not given, expected --rows and --label together")
     if args.script is not None:
         raise DataError("--rows is given with --script, expected a table of models: --models")
 

@@ -6,15 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 from tuskml.errors import DataError
 from tuskml.lazy import lazy_function
+from tuskml.model.card import CARD
 from tuskml.model.execution import Execution
 from tuskml.model.model import Model
 from tuskml.model.summary import html_row, number
+from tuskml.text.table import table
 
 if TYPE_CHECKING:
+    import pandas
     from matplotlib.axes import Axes
 
 
 MOST_ROWS = 60
+WIDE = 160
+"""Characters that a printed row of `Models` may have."""
 Group = tuple[Any, "Model | None"]
 
 
@@ -54,8 +59,31 @@ class Models(dict[Any, "Model | None"]):
         axes: Axes = lazy_function("plot_convergence")(known, ax, **look)
         return axes
 
+    def to_frame(self) -> "pandas.DataFrame":
+        """A pandas frame with a row per group: its keys, `model_card`'s columns and the model."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise DataError("to_frame makes a frame of pandas: pip install pandas") from error
+        rows = [[*keys_of(key), *card_of(model).values(), model] for key, model in self.items()]
+        return pd.DataFrame(rows, columns=[*self._key_names(), *CARD, "model"])
+
+    def _key_names(self) -> list[str]:
+        """The names of the keys, by their places where they are unknown."""
+        width = len(keys_of(next(iter(self), "")))
+        if len(self.group_by) == width:
+            return list(self.group_by)
+        return ["group"] if width == 1 else [f"group_{place}" for place in range(1, width + 1)]
+
+    def __repr__(self) -> str:
+        shown = list(self.items())[:MOST_ROWS]
+        names = [*self._key_names(), *CARD]
+        rows = [[*keys_of(key), *card_of(model).values()] for key, model in shown]
+        hidden = f"\n  and {len(self) - len(shown):,} more" if len(self) > len(shown) else ""
+        return table(names, rows, width=WIDE) + hidden
+
     def _repr_html_(self) -> str:
-        head = [", ".join(self.group_by) or "group", "status", "rows", "loss", "iterations"]
+        head = [", ".join(self.group_by) or "group", "status", "rows", "loss", "effects"]
         shown = list(self.items())[:MOST_ROWS]
         rows = [html_row("th", head, 2), *(html_row("td", cells(*group), 2) for group in shown)]
         if len(self) > len(shown):
@@ -64,9 +92,23 @@ class Models(dict[Any, "Model | None"]):
         return f"<table>{''.join(rows)}</table>"
 
 
+def keys_of(key: Any) -> tuple[Any, ...]:
+    """The values of a group's keys."""
+    return key if isinstance(key, tuple) else (key,)
+
+
+def card_of(model: "Model | None") -> dict[str, Any]:
+    """A group's `model_card`."""
+    if model is not None:
+        return model.card()
+    nothing: dict[str, Any] = dict.fromkeys(CARD)
+    nothing.update(status="no usable row", n_rows=0)
+    return nothing
+
+
 def cells(key: Any, model: "Model | None") -> list[str]:
     """A group's row."""
-    name = ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
-    if model is None:
-        return [name, "no usable row", "0", "", ""]
-    return [name, model.status, f"{model.n_rows:,}", number(model.loss), f"{model.iterations:,}"]
+    card = card_of(model)
+    name = ", ".join(map(str, keys_of(key)))
+    loss = number(card["loss"] if model is None else model.loss)
+    return [name, card["status"], f"{card['n_rows']:,}", loss, card["effects"] or ""]

@@ -17,7 +17,7 @@ from tuskml.learners.models import FORMAT, Lists, Models, Names, Strings
 from tuskml.learners.tasks import weighs_features
 from tuskml.learners.topics.payload import topics_of_payload
 from tuskml.learners.trees.forest import as_bytes, trees_of_payload
-from tuskml.model import dependence, scoring
+from tuskml.model import card, dependence, scoring
 from tuskml.model import file as model_file
 from tuskml.model.explanation import Explanation, explain_rows
 from tuskml.model.fields import Fields
@@ -270,6 +270,10 @@ class Model(Fields):
     ) -> dependence.Dependence:
         """The mean prediction of rows where one column has the same value in all of them."""
         return dependence.partial_dependence(self, X, feature, points)
+
+    def card(self) -> dict[str, Any]:
+        """The model in one row, as SQL's `model_card`: task, status, rows, loss, top effects."""
+        return card.card(self)
 
     def summary(self) -> Summary:
         """Describes the training, and tabulates estimates, standard errors, z or t, and p."""

@@ -17,6 +17,8 @@ ROW = re.compile(
 )
 TERMLESS = ("BOOSTED", "NET", "MACHINE", "CENTRES")
 """Kinds whose coefficients are not terms of features (`has_terms` in models/kinds.c)."""
+WEIGHTLESS = (*TERMLESS, "FACTORIZATION", "TOPICS")
+"""Kinds without one coefficient per feature."""
 PYTHON = '''\
 """The built-in tasks; `scripts/build/tasks.py` writes this from `udas/rowblock/tasks.h`."""
 
@@ -107,11 +109,13 @@ def listed(names: list[str]) -> str:
 def sql() -> dict[str, str]:
     """By file, the lines that distinguish tasks in SQL."""
     termless = listed([row.name for row in rows() if row.kind in TERMLESS])
+    weightless = listed([row.name for row in rows() if row.kind in WEIGHTLESS])
     trees = listed([row.name for row in rows() if row.kind == "BOOSTED"])
     centres = listed([row.name for row in rows() if row.kind == "CENTRES"])
     student = listed([row.name for row in rows() if row.test == "STUDENT"])
     facts = {
         "has_terms": f"NOT IN ({termless})",
+        "weighs_features": f"NOT IN ({weightless})",
         "is_of_trees": f"IN ({trees})",
         "has_centres": f"IN ({centres})",
         "is_tested_by_t": f"IN ({student})",

@@ -80,6 +80,8 @@ SENTENCES = {
     "model_payload": "The payload of a model's other fields, which predictions read.",
     "sparse": "Sparse features: ids from 0 and their values; values of repeated ids are added.",
     "hash_features": "Sparse features from names, by the hashing trick.",
+    "model_card": "One row: task, status, rows, loss and the strongest effects, for reading.",
+    "model_fingerprint": "A text that is equal for models that predict the same.",
     "model_summary": "One row per coefficient: estimate, standard error, p-value, interval.",
     "model_topics": "The most probable words of each topic, as rows.",
     "explain_prediction": "What each feature of a row adds to the margin, as rows.",

@@ -9,6 +9,7 @@ CREATE OR REPLACE TEMP MACRO tuskml_sparse(indices, vals) AS {'indices': _tusk_i
 
 -- tasks (scripts/build/tasks.py)
 CREATE OR REPLACE TEMP MACRO _tusk_has_terms(task) AS task NOT IN ('gbdt', 'random_forest', 'mlp', 'kmeans', 'fm');
+CREATE OR REPLACE TEMP MACRO _tusk_weighs_features(task) AS task NOT IN ('matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lda', 'kmeans', 'fm');
 CREATE OR REPLACE TEMP MACRO _tusk_is_of_trees(task) AS task IN ('gbdt', 'random_forest');
 CREATE OR REPLACE TEMP MACRO _tusk_has_centres(task) AS task IN ('kmeans');
 CREATE OR REPLACE TEMP MACRO _tusk_is_tested_by_t(task) AS task IN ('linear', 'gamma', 'tweedie');
@@ -413,6 +414,51 @@ FROM (SELECT *, unnest(range(CAST(_tusk_told[1] AS BIGINT) * _tusk_width)) AS _t
       FROM (SELECT *, CAST((len(_tusk_told) - 1 - _tusk_told[1]) / (_tusk_told[1] + 1) AS BIGINT) + 1 AS _tusk_width
             FROM (SELECT _tusk_explain_prediction(_tusk_payload(model), features) AS _tusk_told,
                          struct_extract(model, 'features') AS _tusk_names, struct_extract(model, 'class_names') AS _tusk_class_names)));
+
+-- A model in one row that a person reads, its numbers in four digits. effects: of up to five terms the coefficient, those with the
+-- largest statistic first, without standard errors those with the largest coefficient; of trees, features by their share of the gain.
+CREATE OR REPLACE TEMP MACRO _tusk_short(x) AS CAST(printf('%.4g', x) AS DOUBLE);
+CREATE OR REPLACE TEMP MACRO _tusk_name_of(names, i, width) AS CASE WHEN len(names) >= width THEN names[i] ELSE 'x' || i END;
+CREATE OR REPLACE TEMP MACRO _tusk_strongest(effects) AS list_sort(list_filter(effects, lambda _tusk_e: _tusk_e.effect <> 0 AND _tusk_e.feature > 0))[1:5];
+CREATE OR REPLACE TEMP MACRO _tusk_effects_of_weights(estimates, errors, width, names, class_names) AS
+    array_to_string(list_transform(
+        _tusk_strongest(list_transform(list_zip(estimates, errors), lambda _tusk_e, _tusk_i: struct_pack(
+            last := -CASE WHEN list_count(errors) = 0 THEN abs(_tusk_e[1]) ELSE coalesce(abs(_tusk_e[1] / nullif(_tusk_e[2], 0)), 0) END,
+            place := _tusk_i, feature := (_tusk_i - 1) % width, effect := _tusk_e[1]))),
+        lambda _tusk_t: CASE WHEN class_names IS NULL THEN '' ELSE class_names[(_tusk_t.place - 1) // width + 1] || ': ' END
+                        || _tusk_name_of(names, _tusk_t.feature, width - 1) || printf(' %+.4g', _tusk_t.effect)), ', ');
+CREATE OR REPLACE TEMP MACRO _tusk_effects_of_gains(gains, names, width) AS
+    array_to_string(list_transform(
+        _tusk_strongest(list_transform(gains, lambda _tusk_e: struct_pack(
+            last := -_tusk_e[2], place := CAST(_tusk_e[1] AS BIGINT), feature := CAST(_tusk_e[1] AS BIGINT), effect := _tusk_e[2]))),
+        lambda _tusk_t: _tusk_name_of(names, _tusk_t.feature, width)
+                        || printf(' %.0f %%', 100 * _tusk_t.effect / list_sum(list_transform(gains, lambda _tusk_g: _tusk_g[2])))), ', ');
+CREATE OR REPLACE TEMP MACRO _tusk_effects(model) AS nullif(CASE
+    WHEN _tusk_is_of_trees(model.task) THEN
+        _tusk_effects_of_gains(_tusk_tree_gains(coalesce(_tusk_trees_of('model_card', model), CAST([] AS DOUBLE[])), model.n_features),
+                               model.features, model.n_features)
+    WHEN _tusk_weighs_features(model.task) AND _tusk_of_classes(model) THEN
+        _tusk_effects_of_weights(model.coef, coalesce(model.std_err, CAST([] AS DOUBLE[])), greatest(len(model.coef) // len(model.classes), 1),
+                                 model.features, model.class_names)
+    WHEN _tusk_weighs_features(model.task) THEN
+        _tusk_effects_of_weights([model.intercept] || model.coef, coalesce(model.std_err, CAST([] AS DOUBLE[])), len(model.coef) + 1,
+                                 model.features, CAST(NULL AS VARCHAR[]))
+    END, '');
+CREATE OR REPLACE TEMP MACRO _tusk_held_out(trials) AS CAST(coalesce(
+    json_extract(trials, '$.trials[' || json_extract(trials, '$.chosen') || '].metric'),
+    json_extract(trials, '$.path[' || json_extract(trials, '$.chosen') || '].held_out')) AS DOUBLE);
+CREATE OR REPLACE TEMP MACRO tuskml_model_card(model) AS
+    list_transform([_tusk_model(model)], lambda _tusk_m: CASE WHEN _tusk_m IS NOT NULL THEN struct_pack(
+        task := _tusk_m.task, status := _tusk_m.status, n_rows := _tusk_m.n_rows, loss := _tusk_short(_tusk_m.loss),
+        held_out := _tusk_short(_tusk_held_out(_tusk_json(_tusk_m.trials))), effects := _tusk_effects(_tusk_m)) END)[1];
+CREATE OR REPLACE TEMP MACRO tuskml_model_card(model) AS TABLE
+    SELECT unnest(_tusk_card, recursive := true) FROM (SELECT tuskml_model_card(model) AS _tusk_card) WHERE _tusk_card IS NOT NULL;
+
+-- A text that is equal for models that predict the same and were trained on as many rows, whatever time that took.
+CREATE OR REPLACE TEMP MACRO tuskml_model_fingerprint(model) AS
+    list_transform([_tusk_model(model)], lambda _tusk_m: CASE WHEN _tusk_m IS NOT NULL THEN md5(
+        coalesce(_tusk_m.task, '') || '|' || coalesce(_tusk_m.status, '') || '|' || coalesce(CAST(_tusk_m.n_rows AS VARCHAR), '') || '|'
+        || coalesce(CAST(_tusk_m.n_skipped AS VARCHAR), '') || '|' || coalesce(md5(_tusk_m.payload), '')) END)[1];
 
 -- The versions that partition_model kept under names, each a row; error says why one cannot be read.
 CREATE OR REPLACE TEMP MACRO tuskml_partitionings() AS TABLE

@@ -8,9 +8,11 @@ from typing import Any
 
 import matplotlib as mpl
 import pytest
-from manual import BOTH, OWN_TESTS, RUN, Block, Runner, Shown, blocks, in_postgres
+from manual import BOTH, OWN_TESTS, RUN, Block, Runner, Shown, blocks, in_postgres, shown
 
+import tuskml
 from tuskml.commands import cli
+from tuskml.databases import script
 
 mpl.use("Agg")
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -77,10 +79,19 @@ def test_blocks_run_in_postgresql(page: str, session: Any) -> None:
                 assert block.text == printed, f"{block}: PostgreSQL prints something else"
 
 
-def test_the_readme_s_sql_for_postgresql_runs(session: Any) -> None:
-    found = [b for b in blocks(DOCS.parent / "README.md") if b.language == "pgsql"]
-    assert found
-    assert all(in_postgres(session, block.text) for block in found)
+def test_the_first_pages_run_one_after_the_other_in_either_database(session: Any) -> None:
+    """A reader tries README and quickstart in the same database, in any order, and twice."""
+    con = tuskml.connect(threads=1)
+    run = {
+        "pgsql": lambda text, name: in_postgres(session, text),
+        "sql": lambda text, name: shown(list(script.run(con, text, name))),
+    }
+    pages = [DOCS.parent / "README.md", DOCS / "quickstart.md"]
+    for language, answers in run.items():
+        for page in (*pages, *reversed(pages)):
+            found = [b for b in blocks(page) if b.language == language]
+            assert found
+            assert all(answers(block.text, str(block)) for block in found)
 
 
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/{page}" for page in PAGES)])

@@ -87,8 +87,8 @@ def test_without_rows_there_is_no_section(file: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        (["--rows", "trips"], "--label is not given, expected --rows, --label and --features"),
-        (["--label", "late"], "--rows is not given, expected --rows, --label and --features"),
+        (["--rows", "trips"], "--label is not given, expected --rows and --label together"),
+        (["--label", "late"], "--rows is not given, expected --rows and --label together"),
         (["--rows", "trips", "--label", "lat"], "lat"),
     ],
 )

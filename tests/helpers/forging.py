@@ -59,10 +59,11 @@ SCORES = (
     "predict_topics({m}, {x})", "perplexity({m}, {x})", "coherence({m}, {x}, 'u_mass', 5)",
 )  # fmt: skip
 """Calls that score a row, or sum scores."""
-PLAIN = ("with_payload({m})", "model_payload({m})")
+PLAIN = ("with_payload({m})", "model_payload({m})", "model_fingerprint({m})")
 TABLES = (
     "model_summary({m})", "model_fit({m})", "model_terms({m})", "model_trials({m})",
-    "model_path({m})", "feature_importance({m})", "tree_dump({m})", "model_topics({m}, 5)",
+    "model_card({m})", "model_path({m})", "feature_importance({m})", "tree_dump({m})",
+    "model_topics({m}, 5)",
     "recommend({m}, 1, 5)", "similar_items({m}, 1, 5)", "recommend({m}, 1, 1000000000000)",
 )  # fmt: skip
 OF_ROWS = ("explain_prediction({m}, {x})",)

@@ -46,6 +46,8 @@
   {% call noop_statement('main', message, 'TRAIN', found['due']) %}{{ newest }}{% endcall %}
 
   {% if existing_relation is not none %}
+    {# DuckDB renames no table that has an index. #}
+    {% if adapter.type() == 'duckdb' %}{% do drop_indexes_on_relation(existing_relation) %}{% endif %}
     {{ adapter.rename_relation(existing_relation, backup_relation) }}
   {% endif %}
   {{ adapter.rename_relation(intermediate_relation, target_relation) }}

@@ -96,6 +96,27 @@
   {% endfor %}
 {% endmacro %}
 
+{# A name in the config that the query's rows do not have. Expressions are left to the database, whose error names the
+   column; a name that SQL itself has is no column. features: SQL of them. #}
+{% macro refuse_unknown_columns(settings, features, sql) %}
+  {% set columns = [] %}
+  {% for column in get_columns_in_query(sql) %}{% do columns.append(column | lower) %}{% endfor %}
+  {% set named = {'label': [settings['label']], 'features': features, 'group_by': settings['group_by'],
+                  'held_out': [settings['held_out']]} %}
+  {% for key in tuskml.extras_of(settings) %}{% do named.update({key: [settings[key]]}) %}{% endfor %}
+  {% set known = columns + ['null', 'true', 'false', 'current_date', 'current_timestamp', 'localtime', 'localtimestamp'] %}
+  {% for key, terms in named.items() %}
+    {% for term in terms if term | string | lower not in known and modules.re.fullmatch('[A-Za-z_][A-Za-z_0-9]*', term | string) %}
+      {% set near = [] %}
+      {% for column in columns if tuskml.likeness(term | string, column) > 0.6 %}{% do near.append(column) %}{% endfor %}
+      {% do exceptions.raise_compiler_error(
+          key ~ " names column '" ~ term ~ "', which the model's query does not have: its columns are "
+          ~ columns[:12] | join(', ') ~ (', ...' if columns | length > 12 else '')
+          ~ ("; did you mean '" ~ near[0] ~ "'?" if near else '')) %}
+    {% endfor %}
+  {% endfor %}
+{% endmacro %}
+
 {# The name in the registry: that of the relation with its schema, unless config has model_name. #}
 {% macro registry_name(node) %}
   {% set meta = node.config.get('meta') or {} %}

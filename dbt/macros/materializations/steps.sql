@@ -16,6 +16,7 @@
   {% set listed = features is not string %}
   {% set named = features is mapping or listed and tuskml.asks_for_names(settings['options']) %}
   {% set given = features.values() | list if features is mapping else features | list if listed else [features] %}
+  {% do tuskml.refuse_unknown_columns(settings, given, sql) %}
   {% set types = tuskml.types_of([settings['label']] + given, sql) %}
   {% do tuskml.check_types(settings, types) %}
   {% set named = named or listed and tuskml.has_categories(types[1:]) %}

@@ -53,6 +53,11 @@
 {% macro default__json_object(pairs) %}{{ return('jsonb_build_object(' ~ pairs | join(', ') ~ ')') }}{% endmacro %}
 {% macro duckdb__json_object(pairs) %}{{ return('json_object(' ~ pairs | join(', ') ~ ')') }}{% endmacro %}
 
+{# The names of a JSON object, each a row. #}
+{% macro json_keys(object) %}{{ return(adapter.dispatch('json_keys', 'tuskml')(object)) }}{% endmacro %}
+{% macro default__json_keys(object) %}{{ return('jsonb_object_keys(' ~ object ~ ')') }}{% endmacro %}
+{% macro duckdb__json_keys(object) %}{{ return('unnest(json_keys(' ~ object ~ '))') }}{% endmacro %}
+
 {# A number or boolean as double precision; PostgreSQL casts no boolean to it. #}
 {% macro as_double(expression, type) %}
   {{ return(adapter.dispatch('as_double', 'tuskml')(expression, type)) }}

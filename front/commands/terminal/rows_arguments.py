@@ -26,12 +26,17 @@ def add_database(command: argparse.ArgumentParser) -> None:
 
 
 def add_source(command: argparse.ArgumentParser) -> None:
-    """Rows and features."""
-    add = command.add_argument
+    """Rows."""
     source = "a table, a query (SELECT ...), or Parquet files in DuckDB"
-    add("--source", required=True, metavar="SOURCE", help=source)
-    features = "columns or expressions with commas, or one array or sparse(indices, values)"
-    add("--features", required=True, metavar="SQL", help=features)
+    command.add_argument("--source", required=True, metavar="SOURCE", help=source)
+
+
+def add_features(command: argparse.ArgumentParser, needed: bool = True) -> None:
+    """Their features; needed: whether no model knows them."""
+    text = "columns or expressions with commas, or one array or sparse(indices, values)"
+    if not needed:
+        text += " (default: the columns that the models were trained on, where they know them)"
+    command.add_argument("--features", required=needed, metavar="SQL", help=text)
 
 
 def add_training(command: argparse.ArgumentParser) -> None:
@@ -42,6 +47,7 @@ def add_training(command: argparse.ArgumentParser) -> None:
     names = [*tasks, *ALIASES]
     add("--task", required=True, choices=names, help=", ".join(tasks), metavar="TASK")
     add_source(command)
+    add_features(command)
     what = "what to predict: a column or an expression; lda and kmeans have none"
     add("--label", metavar="SQL", help=what)
     add("--weight", metavar="SQL", help="the row's weight: a column or an expression")

@@ -66,6 +66,34 @@ def test_each_row_is_scored_by_its_group_s_model_that_of_nulls_too(database: str
         assert row["prediction"] == pytest.approx(row["y"])
 
 
+def test_models_that_know_their_features_need_no_names(database: str, capsys) -> None:
+    """Those of a list that was trained by column, and of rows with names."""
+    assert main(["predict", database, *GIVEN, "--json"]) == 0
+    wanted = lines(capsys)
+    assert main(["predict", database, *GIVEN[:4], "--json"]) == 0
+    assert lines(capsys) == wanted
+    named = ["--task", "linear", "--source", "t", "--label", "y", "--features", "x,kind"]
+    source = "SELECT t.*, 'k' || g AS kind FROM t WHERE g IS NOT NULL"
+    named[3] = source
+    assert main(["train", database, *named, "--into", "by_name", "--replace"]) == 0
+    given = ["--models", "by_name", "--source", source, "--json"]
+    capsys.readouterr()
+    assert main(["predict", database, *given]) == 0
+    assert all(row["prediction"] == pytest.approx(row["y"]) for row in lines(capsys))
+
+
+def test_models_without_names_or_with_several_ask_for_them(database: str, capsys) -> None:
+    mark = "ARRAY[x]" if database.startswith("postgresql") else "[x]"
+    one = f"SELECT train_model('linear', y, {mark}) AS model FROM t"
+    named = one.replace(f"{mark})", f"""{mark}, '{{"feature_names": ["y"]}}')""")
+    several = (
+        f"SELECT 0 AS g, model FROM ({one}) AS a UNION ALL SELECT 1, model FROM ({named}) AS b"
+    )
+    for models in (one, several):
+        assert main(["predict", database, "--models", models, "--source", "t"]) == 1
+        assert "--features is not given, and the model does not know" in capsys.readouterr().err
+
+
 def test_a_group_without_a_model_gets_null(database: str, capsys) -> None:
     some = ["--models", "SELECT * FROM models WHERE g = 1", "--source", "t", "--features", "x"]
     assert main(["predict", database, *some, "--json"]) == 0

@@ -233,7 +233,10 @@ def test_a_relation_of_duckdb_is_a_source(trips) -> None:
         ({"model": "trips"}, "table trips has no column 'model'"),
         ({"model": "models"}, "table models has 3 models: give group_by"),
         ({"model": "models", "group_by": "hour"}, "table models has no column 'hour'"),
-        ({"model": "models", "group_by": "city"}, "features is not given, and the model does not"),
+        (
+            {"model": "SELECT train_model('linear', fare, [delay, hour]) AS model FROM trips"},
+            "features is not given, and the model does not",
+        ),
         ({"model": {}}, "model is a mapping of models by group: give group_by"),
         ({"model": {1: None}, "group_by": "city"}, "model is a mapping without a model"),
         ({"source": 7}, "source is a int, expected a table"),

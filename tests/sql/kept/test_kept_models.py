@@ -22,7 +22,7 @@ from option_tries import tasks
 
 import tuskml
 from tuskml import registry
-from tuskml.model.by_group import Models
+from tuskml.model.group_models import Models
 from tuskml.model.model import Model
 from tuskml.version import VERSION
 

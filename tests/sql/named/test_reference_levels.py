@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 import tuskml
-from tuskml.learners.statuses import INVALID
+from tuskml.learners.models import INVALID
 
 ROWS = """
 CREATE TABLE seen AS

@@ -35,7 +35,7 @@ import duckdb, json, sys
 extension, place, file, *queries = sys.argv[1:]
 con = duckdb.connect(file if place != "attached" else ":memory:", read_only=place == "read-only",
                      config={"allow_unsigned_extensions": "true"})
-con.execute("SET enable_progress_bar = false")
+con.execute("SET enable_progress_bar = false")  # a loaded machine would print one
 con.execute(f"LOAD '{extension}'")
 if place == "attached":
     con.execute(f"ATTACH '{file}' AS f (READ_ONLY); USE f")
@@ -106,6 +106,7 @@ MACROS = (
     "FROM {}model_terms((SELECT m FROM looks))",
     "FROM {}model_trials((SELECT late FROM looks))",
     "FROM {}model_path((SELECT path FROM looks))",
+    "FROM {}model_card((SELECT path FROM looks))",
     "FROM {}tree_dump((SELECT trees FROM looks))",
     "FROM {}feature_importance((SELECT trees FROM looks))",
     "FROM {}explain_prediction((SELECT m FROM looks), [1, 2])",

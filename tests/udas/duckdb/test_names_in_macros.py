@@ -50,6 +50,8 @@ CALLS = {
     "register_model": ("FROM register_model({0}, 'SELECT two AS model FROM kept')", "'late'"),
     "deploy": ("FROM (SELECT * EXCLUDE (deployed_at) FROM deploy({0}, {1}))", "'late'", "1"),
     "rollback": ("FROM rollback({0})", "'late'"),
+    "model_fingerprint": ("model_fingerprint({0})", "fitted"),
+    "model_card": ("FROM model_card({0})", "fitted"),
     "model_summary": ("FROM model_summary({0})", "fitted"),
     "recommend": ("FROM recommend({0}, {1})", "factors", "1"),
     "similar_items": ("FROM similar_items({0}, {1})", "factors", "1"),

@@ -1,0 +1,218 @@
+"""scikit-learn estimators of further regressions: counts, amounts, quantiles, outliers, the lasso.
+
+They train with the same engine, options and objective as SQL's `train_model` of these tasks.
+"""
+
+from typing import Any, Self
+
+import numpy as np
+
+from tuskml.errors import OptionError, one_of
+from tuskml.estimators.linear import _Linear
+from tuskml.estimators.one_model import OneModelRegressor
+from tuskml.estimators.shared import Estimator, known_names
+
+FAMILIES = ("poisson", "negative_binomial", "gamma", "tweedie")
+
+
+class _OneLoss(OneModelRegressor, Estimator):
+    """Fits one model of the task that `_task` names."""
+
+    def _task(self) -> str:
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Trains. X: (n_samples, n_features); y: numbers of shape (n_samples,).
+
+        sample_weight: of shape (n_samples,), at least 0.
+        """
+        X, y = self._checked(X, y, y_numeric=True)
+        self._train(self._task(), X, [np.asarray(y, np.float64)], weight=sample_weight)
+        self.coef_ = np.array(self.models_[0].weights(), np.float64)
+        self.intercept_ = self.models_[0].intercept
+        return self
+
+
+class TuskGLMRegressor(_OneLoss, _Linear):
+    """Generalized linear models with a log link: predictions are exp(margin).
+
+    family: `poisson` or `negative_binomial` for counts, `gamma` for amounts above 0, `tweedie` for
+    amounts of which some are 0. power: the variance's, of `tweedie`. The other parameters, X and
+    what is fitted are those of `TuskRegressor`; y: numbers of at least 0, of `gamma` above 0.
+
+    >>> X = np.arange(9.0)[:, None]
+    >>> model = TuskGLMRegressor().fit(X, np.exp(0.2 * X[:, 0]))
+    >>> model.coef_.round(6).tolist()
+    [0.2]
+    """
+
+    parameters = (*_Linear.parameters, "power")
+
+    @known_names
+    def __init__(
+        self,
+        family: str = "poisson",
+        *,
+        power: float | None = None,
+        l1: float = 0.0,
+        l2: float | None = None,
+        fit_intercept: bool = True,
+        algorithm: str = "auto",
+        max_iter: int | None = None,
+        epsilon: float = 1e-6,
+        random_state: Any = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            l1=l1,
+            l2=l2,
+            fit_intercept=fit_intercept,
+            algorithm=algorithm,
+            max_iter=max_iter,
+            epsilon=epsilon,
+            random_state=random_state,
+            options=options,
+        )
+        self.family = family
+        self.power = power
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def _task(self) -> str:
+        if self.family not in FAMILIES:
+            raise OptionError(f"family is {self.family!r}, expected {one_of(FAMILIES)}")
+        return self.family
+
+
+class TuskQuantileRegressor(_OneLoss, _Linear):
+    """Linear regression of a quantile: the share of labels that lie below the prediction.
+
+    quantile: between 0 and 1. The other parameters, X and what is fitted are those of
+    `TuskRegressor`.
+
+    >>> X = np.repeat([0.0, 1.0], 50)[:, None]
+    >>> y = np.tile(np.arange(50.0), 2) + 100 * X[:, 0]
+    >>> bool(abs(TuskQuantileRegressor(0.9).fit(X, y).predict([[1.0]])[0] - 144.5) < 1)
+    True
+    """
+
+    parameters = (*_Linear.parameters, "quantile")
+
+    @known_names
+    def __init__(
+        self,
+        quantile: float = 0.5,
+        *,
+        l1: float = 0.0,
+        l2: float | None = None,
+        fit_intercept: bool = True,
+        algorithm: str = "auto",
+        max_iter: int | None = None,
+        epsilon: float = 1e-6,
+        random_state: Any = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            l1=l1,
+            l2=l2,
+            fit_intercept=fit_intercept,
+            algorithm=algorithm,
+            max_iter=max_iter,
+            epsilon=epsilon,
+            random_state=random_state,
+            options=options,
+        )
+        self.quantile = quantile
+
+    def _task(self) -> str:
+        return "quantile"
+
+
+class TuskHuberRegressor(_OneLoss, _Linear):
+    """Linear regression that outliers hardly move.
+
+    delta: the residual, in units of y, from which on the loss is linear; None: 1.345 times a
+    robust scale of the residuals. The other parameters, X and what is fitted are those of
+    `TuskRegressor`.
+
+    >>> X = np.arange(9.0)[:, None]
+    >>> y = np.append(2 * X[:8, 0], 1000.0)
+    >>> bool(abs(TuskHuberRegressor().fit(X, y).coef_[0] - 2) < 0.1)
+    True
+    """
+
+    parameters = (*_Linear.parameters, "delta")
+
+    @known_names
+    def __init__(
+        self,
+        delta: float | None = None,
+        *,
+        l1: float = 0.0,
+        l2: float | None = None,
+        fit_intercept: bool = True,
+        algorithm: str = "auto",
+        max_iter: int | None = None,
+        epsilon: float = 1e-6,
+        random_state: Any = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            l1=l1,
+            l2=l2,
+            fit_intercept=fit_intercept,
+            algorithm=algorithm,
+            max_iter=max_iter,
+            epsilon=epsilon,
+            random_state=random_state,
+            options=options,
+        )
+        self.delta = delta
+
+    def _task(self) -> str:
+        return "huber"
+
+
+class TuskLasso(_OneLoss):
+    """The lasso: mean of 1/2 (m - y)^2 plus penalty ‖w‖₁, exact to a duality gap.
+
+    penalty: option `lambda`; None: a path and folds choose it. fit_intercept, max_iter, tol:
+    options of `train_model`. random_state, options, X and what is fitted are those of
+    `TuskRegressor`.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 5))
+    >>> TuskLasso(0.1).fit(X, 3 * X[:, 1]).coef_.nonzero()[0].tolist()
+    [1]
+    """
+
+    parameters = ("fit_intercept", "max_iter", "tol")
+
+    @known_names
+    def __init__(
+        self,
+        penalty: float | None = None,
+        *,
+        fit_intercept: bool = True,
+        max_iter: int | None = None,
+        tol: float = 1e-6,
+        random_state: Any = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        self.penalty = penalty
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.options = options
+
+    def _task(self) -> str:
+        return "lasso"
+
+    def _settings(self) -> dict[str, Any]:
+        given = {} if self.penalty is None else {"lambda": self.penalty}
+        return given | super()._settings()
