@@ -57,7 +57,7 @@ FOREST_OPTIONS = OptionTable(
             "feature_fraction",
             real(0, open_low=True),
             None,
-            "the fraction of the features that are drawn for each split; unless given the square "
+            "the fraction of the features that are drawn for each split; default: the square "
             "root of their number for classes, a third of them for numbers",
         ),
         _like(
