@@ -41,9 +41,9 @@ OPTIONS = OptionTable(
             "algorithm",
             choice(*ALGORITHMS),
             "auto",
-            "`lloyd`: Lloyd's iterations on all rows for each start; `minibatch`: on a sample for "
-            "each start, then batches of the other rows, and Lloyd's iterations on all rows at "
-            f"the end; `auto`: `minibatch` for groups of more than {LARGE:,} different rows",
+            "`lloyd`: on all rows for each start; `minibatch`: on a sample for each start, then "
+            "batches of the other rows, and all rows at the end; `auto`: `minibatch` for more "
+            f"than {LARGE:,} different rows",
             unseen="both may end at the same centres",
         ),
         Option(
@@ -64,16 +64,16 @@ OPTIONS = OptionTable(
             "epsilon",
             real(0),
             None,
-            "the fall of the loss in an iteration, as a share of it, that ends the iterations; by "
-            "default 0 with `lloyd`, until no row changes its centre, and 1e-6 with `minibatch`",
+            "the relative fall of the loss that ends the iterations; by default 0 with `lloyd` "
+            "and 1e-6 with `minibatch`",
             unseen="iterations may end before",
         ),
         Option(
             "standardize",
             BOOLEAN,
             False,
-            "whether distances are of features that are divided by their standard deviations; "
-            "centres are in the units of the features",
+            "whether features are divided by their standard deviations; centres are in the "
+            "units of the features",
         ),
         *("time", "threads", "seed", "format"),
     ),

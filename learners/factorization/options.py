@@ -91,8 +91,8 @@ OPTIONS = OptionTable(
             real(0),
             0.07,
             "half of it is the weight, for each rating, of the squares of its user's and its "
-            "item's numbers; of implicit feedback it is the weight of the squares of all numbers, "
-            "and by default 10; of loss bpr it is that of explicit feedback, and by default 0.01",
+            "item's numbers (bpr: by default 0.01); of implicit feedback the weight of the "
+            "squares of all numbers, by default 10",
         ),
         *("threads", "seed", "deterministic"),
         _of_ratings("validation", Beside("store", None)),
@@ -108,8 +108,8 @@ OPTIONS = OptionTable(
             "feedback",
             choice(EXPLICIT, IMPLICIT),
             EXPLICIT,
-            "what labels are. explicit: ratings; implicit: how often a user chose an item, such "
-            "as plays, clicks or purchases",
+            "labels are ratings, or how often a user chose an item, such as plays, clicks or "
+            "purchases",
         ),
         Option(
             "loss",
@@ -129,8 +129,8 @@ OPTIONS = OptionTable(
             "cg_steps",
             integer(0, 1000),
             3,
-            "implicit feedback: steps of conjugate gradient for each vector in an epoch; 0: "
-            "Cholesky's factorization, which is exact",
+            "steps of conjugate gradient for each vector in an epoch; 0: Cholesky's "
+            "factorization, which is exact",
             OF_LEAST_SQUARES,
         ),
         Option(

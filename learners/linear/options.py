@@ -178,8 +178,8 @@ OPTIONS = OptionTable(
             "converge",
             OpenChoice("converge", ("gradient", "weights", "loss")),
             "gradient",
-            "what must fall to epsilon: the largest violation of the optimality condition, "
-            "the largest change of a weight, or the relative change of the objective",
+            "what must fall to epsilon: the violation of the optimality condition, the change "
+            "of a weight, or that of the objective",
             unseen=ENDING,
         ),
         Option(
@@ -207,8 +207,8 @@ OPTIONS = OptionTable(
             "sampler",
             OpenChoice("sampler", (*IN_TURN, *DRAWN)),
             None,
-            "which rows a step takes: of shuffled partitions, as the database delivers them, of "
-            "a partition that is drawn for each row, or each row by chance",
+            "which rows a step takes: of shuffled partitions, as the database delivers them, "
+            "of a partition drawn for each row, or by chance",
             SAMPLING,
             "rows may be of one partition",
         ),
@@ -216,16 +216,16 @@ OPTIONS = OptionTable(
             "transform",
             OpenChoice("transform", ("lazy", "eager")),
             "lazy",
-            "whether features are evaluated and packed when their rows are sampled, where a "
-            "training reads a table by row group, or those of all rows before it begins",
+            "where a training reads by row group: features are packed when their rows are "
+            "sampled, or all before it begins",
             unseen="rows that an aggregate was given are there already",
         ),
         Option(
             "speculate",
             SPECULATE,
             None,
-            "how auto tries its candidates on a sample of the rows: the rows, the most time, and "
-            "the tolerance from which on errors are extrapolated",
+            "how auto tries its candidates: the rows of the sample, the most time, and the "
+            "tolerance from which on errors are extrapolated",
             (Acts(beside=(Beside("algorithm", "auto"),), where=ALONE),),
         ),
         Option("l1", real(0), 0.0, "the weight of the sum of |coefficients|"),
@@ -256,29 +256,29 @@ OPTIONS = OptionTable(
             "quantile",
             real(0, 1, open_low=True),
             0.5,
-            "task `quantile`: the share of the labels that lie below the prediction",
+            "the share of the labels that lie below the prediction",
             (Acts(tasks=("quantile",)),),
         ),
         Option(
             "delta",
             real(0, open_low=True),
             None,
-            "task `huber`: the residual, in units of the label, from which on the loss is linear; "
-            "1.345 times a robust scale of the residuals if not given",
+            "the residual from which on the loss is linear; default: 1.345 times a robust "
+            "scale of the residuals",
             (Acts(tasks=("huber",)),),
         ),
         Option(
             "dispersion",
             real(0, open_low=True),
             None,
-            "task `negative_binomial`: a in the variance mu + a mu^2; estimated if not given",
+            "a in the variance mu + a mu^2; estimated if not given",
             (Acts(tasks=("negative_binomial",)),),
         ),
         Option(
             "power",
             real(1, 2, open_low=True),
             1.5,
-            "task `tweedie`: p in the variance mu^p, between 1, `poisson`, and 2, `gamma`",
+            "p in the variance mu^p, between 1, `poisson`, and 2, `gamma`",
             (Acts(tasks=("tweedie",)),),
         ),
         Option(
@@ -301,8 +301,8 @@ OPTIONS = OptionTable(
             "likelihood_ratio",
             BOOLEAN,
             False,
-            "with `fit`: whether `model_terms` shows likelihood-ratio tests too, for each of "
-            "which a model without the term is trained",
+            "whether `model_terms` shows likelihood-ratio tests too, each of which trains a "
+            "model without the term",
             (Acts(tasks=OF_LIKELIHOOD, beside=(Beside("fit"),), where=TESTED),),
             OF_TEXT,
         ),

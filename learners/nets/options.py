@@ -103,8 +103,8 @@ OPTIONS = OptionTable(
             "schedule",
             choice(*SCHEDULES),
             "constant",
-            "how the learning rate changes with the epochs: not, along half a cosine wave towards "
-            "0, or by the factor `decay` after each `decay_epochs`",
+            "how the learning rate changes: not, along half a cosine wave towards 0, or by the "
+            "factor `decay` after each `decay_epochs`",
         ),
         Option(
             "decay",
@@ -145,16 +145,16 @@ OPTIONS = OptionTable(
             "embedding",
             integer(0, 1024),
             None,
-            "the numbers of the vector that stands for a level of a category of rows by name; 0: "
-            "each level is an input of its own; default: min(50, round(1.6 n^0.56)) for n levels",
+            "the length of the vector of a level; 0: each level is an input; default: min(50, "
+            "round(1.6 n^0.56)) for n levels",
             of_features(CATEGORY),
         ),
         Option(
             "sparse_embeddings",
             BOOLEAN,
             None,
-            "whether a step changes the vectors of the levels of its batch alone, as PyTorch's "
-            "SparseAdam does; default: true from 1,000,000 numbers of vectors on",
+            "whether a step changes the vectors of the levels of its batch alone; default: "
+            "true from 1,000,000 numbers of vectors on",
             (Acts(frozenset((CATEGORY,)), (Beside("embedding", but=(0,)),)),),
         ),
         *("time", "class_weight", "threads", "seed", "validation", "classes", "warm_start"),

@@ -112,8 +112,7 @@ SHARED = {
             "classes",
             CLASSES,
             None,
-            "the two labels, of which the second is the positive class; for groups that have only "
-            "one of them",
+            "the two labels, the positive one last, for groups that have only one of them",
             OF_CLASSES,
             unseen="a group may have both",
         ),
@@ -131,8 +130,8 @@ SHARED = {
             "partition",
             PARTITION,
             1000,
-            "how many frequent features of a stored model share keys; 0: one key per feature; or "
-            "the name of a partitioning that `partition_model` kept",
+            "how many frequent features share keys (0: one key per feature), or the name of a "
+            "kept partitioning",
             with_option("store"),
             OF_SPEED,
         ),
@@ -140,7 +139,7 @@ SHARED = {
             "layout",
             choice("auto", "affinity", "frequency", "id", "paper"),
             "auto",
-            "which rare features of a stored model share keys, where the cache does not hold all",
+            "which rare features share keys, where the cache does not hold all",
             with_option("store"),
             OF_SPEED,
         ),
@@ -148,8 +147,7 @@ SHARED = {
             "sharing",
             choice("cache", "push"),
             "cache",
-            "how threads share the weights of a stored model that they read: by the cache alone, "
-            "or also handed to threads that need them next",
+            "whether weights that a thread reads are also handed to threads that need them next",
             with_option("store"),
             OF_SPEED,
         ),
@@ -164,7 +162,7 @@ SHARED = {
             "device",
             choice("auto", "gpu", "cpu"),
             "auto",
-            "where to train; gpu: dense features or ratings, with tuskml[gpu] and an NVIDIA GPU",
+            "where to train; gpu: dense features or ratings, with tuskml[gpu]",
             (Acts(where=ALONE), Acts(values=("auto", "cpu"))),
             OF_SPEED,
         ),
@@ -193,43 +191,39 @@ SHARED = {
             "missing",
             choice(*MISSING[:-1]),
             "skip",
-            "what becomes of a NULL in rows by name: `skip` leaves the row out; `impute` puts the "
-            "group's mean or most frequent value in its place; `level` makes it a category of its "
-            "own",
+            "a NULL in rows by name: `skip` leaves the row out; `impute` puts the group's mean "
+            "or most frequent value in its place; `level` makes it a category of its own",
             acts_on_missing("skip"),
         ),
         Option(
             "invalid",
             choice("group", "skip", "error"),
             "group",
-            "what becomes of rows that no model can be trained on, such as those with NaN, an "
-            "infinite number or a negative count: `group` gives their group a model that predicts "
-            "NULL, with the status `invalid rows` and a `plan` that says which row it was; `skip` "
-            "leaves the rows out, counts them in `n_skipped`, and treats NaN among the features "
-            "as NULL; `error` ends the statement",
+            "rows that no model can be trained on, such as those with NaN: `group` gives their "
+            "group a model that predicts NULL, whose `plan` names the row; `skip` leaves the "
+            "rows out and treats NaN among the features as NULL; `error` ends the statement",
         ),
         Option(
             "max_categories",
             integer(1, 100_000),
             None,
-            "how many values of a category have a feature of their own; the rarer ones share the "
-            "level *other*",
+            "how many values of a category have a feature; rarer ones share the level *other*",
             of_features(CATEGORY),
         ),
         Option(
             "min_count",
             integer(1, 2**53),
             1,
-            "in how many rows a value of a category must occur to have a feature of its own",
+            "in how many rows a value of a category must occur to have a feature",
             of_features(CATEGORY),
         ),
         Option(
             "unseen",
             choice(*UNSEEN),
             "other",
-            "what a prediction does with a value of a category that was not trained on: it counts "
-            "as *other*; where there is none, it weighs 0 (`other`), is an error (`error`), or "
-            "makes the prediction NULL (`null`)",
+            "a value of a category that was not trained on: it counts as *other*; where there is "
+            "none, it weighs 0 (`other`), is an error (`error`), or makes the prediction NULL "
+            "(`null`)",
             of_features(CATEGORY),
         ),
         Option(
@@ -259,16 +253,15 @@ SHARED = {
             "text",
             NAMES,
             None,
-            "columns of text whose words, and pairs of neighbouring words, are counted in "
-            "hashed buckets",
+            "columns of text whose words and pairs of words are counted in hashed buckets",
             of_features(ROW),
         ),
         Option(
             "cluster",
             NAME,
             None,
-            "the column of rows with names whose equal values make a cluster: it is no feature, "
-            "and standard errors hold where rows of one cluster depend on each other",
+            "the column whose equal values make a cluster: it is no feature, and standard "
+            "errors hold where rows of one cluster depend on each other",
             of_features(ROW),
         ),
         Option(

@@ -185,11 +185,10 @@ OWN = (
         "path",
         PATH,
         None,
-        f"fits a falling sequence of penalties: `length` ({USUAL_LENGTH}) of them from the "
-        "largest one that matters down to `ratio` (0.001) times it, or `values`; `folds` "
-        f"({USUAL_FOLDS}; 0: the last penalty is taken) choose the one with the least loss of "
-        "held-out rows, or with `one_standard_error` the largest one within one standard error of "
-        "it",
+        f"fits `length` ({USUAL_LENGTH}) penalties from the largest one that matters down to "
+        f"`ratio` (0.001) times it, or `values`; `folds` ({USUAL_FOLDS}; 0: the last one) choose "
+        "the one with the least held-out loss, or with `one_standard_error` the largest one "
+        "within one standard error of it",
     ),
     Option(
         "tol",
@@ -211,8 +210,7 @@ OWN = (
         "standardize",
         BOOLEAN,
         False,
-        "whether the penalty is on the weights of features that are divided by their standard "
-        "deviations",
+        "whether the penalty is on the weights of features divided by their standard deviations",
     ),
     Option(
         "unpenalized",
@@ -224,8 +222,8 @@ OWN = (
         "groups",
         GROUPS,
         None,
-        "features that enter the model together, as the group lasso has them: the levels of each "
-        "category, or lists of features, of which a category's name stands for all its levels",
+        "features that enter the model together (group lasso): the levels of each category, or "
+        "lists of features, where a category's name stands for its levels",
     ),
     Option("fit_intercept", BOOLEAN, True, "whether the model has an intercept"),
 )

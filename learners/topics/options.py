@@ -52,15 +52,13 @@ OPTIONS = OptionTable(
             "alpha",
             real(0, MOST, open_low=True),
             0.1,
-            "the parameter of the Dirichlet distribution of a document's topics: the smaller, the "
-            "fewer topics a document has",
+            "the Dirichlet parameter of a document's topics: the smaller, the fewer topics",
         ),
         Option(
             "beta",
             real(0, MOST, open_low=True),
             0.01,
-            "the parameter of the Dirichlet distribution of a topic's words: the smaller, the "
-            "fewer words a topic has",
+            "the Dirichlet parameter of a topic's words: the smaller, the fewer words",
         ),
         Option(
             "max_iter",

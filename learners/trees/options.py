@@ -150,8 +150,7 @@ OPTIONS = OptionTable(
             "objective",
             choice(*BOOSTED, elsewhere=objective_hint),
             "squared",
-            "the loss that the trees lower; logistic: labels are two classes or more; poisson: "
-            "labels are counts; quantile and huber: as the tasks of these names",
+            "the loss that the trees lower, as that of the task of its name",
         ),
         Option("trees", integer(1, 100_000), 100, "the trees, one per iteration"),
         Option("num_leaves", integer(2, 65_536), 31, "the most leaves of a tree"),
@@ -161,14 +160,14 @@ OPTIONS = OptionTable(
             "min_child_rows",
             integer(1, 2**31 - 1),
             None,
-            "the least rows of a leaf; if not given a twelfth of the group's rows, from 3 to 20",
+            "the least rows of a leaf; default: a twelfth of the group's rows, from 3 to 20",
         ),
         Option(
             "min_child_hessian",
             real(0),
             None,
-            "the least sum of second derivatives of a leaf; if not given 0.001 of a row's mean "
-            "weight, times the mean count with objective `poisson` where that is below 1",
+            "the least sum of second derivatives of a leaf; default: 0.001 of a row's mean "
+            "weight, times the mean count of `poisson` where that is below 1",
         ),
         Option("min_gain", real(0), 0.0, "what a split must gain more than"),
         Option("l1", real(0), 0.0, "how far the sum of gradients of a leaf is shrunk towards 0"),
@@ -189,62 +188,61 @@ OPTIONS = OptionTable(
             "goss",
             BOOLEAN,
             False,
-            "whether each tree grows on the rows with the largest gradients and on a few others, "
-            "which count more (gradient-based one-side sampling); the first 1 / learning_rate "
-            "trees grow on all rows",
+            "whether each tree grows on the rows with the largest gradients and on a few "
+            "others, which count more; the first 1 / learning_rate trees grow on all rows",
             BY_GRADIENTS,
         ),
         Option(
             "top_rate",
             real(0, 1, open_low=True),
             0.2,
-            "`goss`: the fraction of the rows that are drawn for their large gradients",
+            "the fraction of the rows that are drawn for their large gradients",
             with_option("goss"),
         ),
         Option(
             "other_rate",
             real(0, 1, open_low=True),
             0.1,
-            "`goss`: the rows that are drawn of the others, as a fraction of all rows",
+            "the others that are drawn, as a fraction of all rows",
             with_option("goss"),
         ),
         Option(
             "quantile",
             real(0, 1, open_low=True),
             0.5,
-            "objective `quantile`: the share of the labels that lie below the prediction",
+            "the share of the labels that lie below the prediction",
             with_option("objective", "quantile"),
         ),
         Option(
             "delta",
             real(0, open_low=True),
             None,
-            "objective `huber`: the residual, in units of the label, from which on the loss is "
-            "linear; if not given 1.345 times a robust scale of the residuals before each tree",
+            "the residual from which on the loss is linear; default: 1.345 times a robust "
+            "scale of the residuals before each tree",
             with_option("objective", "huber"),
         ),
         Option(
             "monotone",
             SIGNS,
             None,
-            "for each feature whether predictions may only rise with it (1), only fall (-1), or "
-            "either (0); by name, features that are left out have 0",
+            "whether predictions may only rise with a feature (1), only fall (-1), or either "
+            "(0, also for names left out)",
             BY_GRADIENTS,
         ),
         Option(
             "categorical",
             PLACES,
             None,
-            "for lists: which features are categories, whose values are numbers of levels from 0 "
-            "to 65,535; splits send sets of levels to either side",
+            "which features are categories, with levels from 0 to 65,535; splits send sets of "
+            "levels to either side",
             OF_LISTS,
         ),
         Option(
             "category_encoding",
             choice("native", "one_hot"),
             "native",
-            "for rows by name: `native` splits a category by sets of its levels; `one_hot` makes "
-            "a feature of each level, as always with `interactions`",
+            "`native` splits a category by sets of its levels; `one_hot` makes a feature of "
+            "each level, as always with `interactions`",
             ENCODING,
         ),
         Option(
@@ -272,8 +270,8 @@ OPTIONS = OptionTable(
             "cat_smooth",
             real(0),
             10.0,
-            "the rows that a level needs to be in a set, and what is added to the second "
-            "derivatives by which levels are sorted",
+            "the rows that a level needs to be in a set, also added to the second derivatives "
+            "by which levels are sorted",
             OF_LEVELS,
         ),
         Option(
@@ -288,15 +286,15 @@ OPTIONS = OptionTable(
             "min_bin_rows",
             integer(1, 2**31 - 1),
             None,
-            "the least rows of a bin; if not given 1 for groups of fewer than 256 rows and up to "
-            "4 for larger ones, and no more than `min_child_rows`",
+            "the least rows of a bin; default: 1 for groups of fewer than 256 rows and up to 4 "
+            "for larger ones, no more than `min_child_rows`",
         ),
         Option(
             "bounds",
             BOUNDS,
             None,
-            "bounds between the bins of features, which all groups share, in the place of those "
-            "that each group finds in its rows; null, or left out by name: it finds its own",
+            "bounds between the bins of features, which all groups share; null, or left out by "
+            "name: each group finds its own",
         ),
         Option(
             "patience",
@@ -309,9 +307,9 @@ OPTIONS = OptionTable(
             "missing",
             choice(*MISSING),
             "keep",
-            "what becomes of a row with a NULL: `keep` trains on it; splits learn a side for the "
-            "NULLs of a number, and those of a category are a level of its own; `skip` leaves it "
-            "out; `impute`, `level` and `error` are for rows by name, as with other tasks",
+            "a row with a NULL: `keep` trains on it, splits learn a side for the NULLs of a "
+            "number, those of a category are a level; `skip` leaves it out; the others are as "
+            "with other tasks",
             acts_on_missing("skip", "keep"),
         ),
         Option(
@@ -381,7 +379,7 @@ FOREST_OPTIONS = OptionTable(
             "feature_fraction",
             real(0, open_low=True),
             None,
-            "the fraction of the features that are drawn for each split; unless given the square "
+            "the fraction of the features that are drawn for each split; default: the square "
             "root of their number for classes, a third of them for numbers",
         ),
         _like(

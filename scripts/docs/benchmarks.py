@@ -46,6 +46,11 @@ def shown_ratio(comparison: dict[str, Any]) -> str:
     return found or f"{comparison['tuskml']} against {comparison['theirs']}"
 
 
+def shown_goal(goal: str) -> str:
+    """The goal in brackets; one without a sign is the least ratio."""
+    return f" ({goal.removeprefix('>= ')})" if goal else ""
+
+
 def quotient(comparison: dict[str, Any]) -> float | None:
     """The peer's amount over tuskml's, or the inverse where more is better; None for ranges."""
     ours, theirs = (AMOUNT.fullmatch(comparison[key]) for key in ("tuskml", "theirs"))
@@ -55,10 +60,21 @@ def quotient(comparison: dict[str, Any]) -> float | None:
     return a / b if comparison.get("higher") else b / a
 
 
-def machines(found: Iterable[dict[str, Any]]) -> dict[str, str]:
-    """A letter for each machine, in the order of the page."""
-    names = dict.fromkeys(run["machine"] for family in found for run in family["runs"])
-    return dict(zip(names, ascii_uppercase, strict=False))
+Run = tuple[str, str]
+"""A day and a machine."""
+
+
+def run_of(run: dict[str, Any]) -> Run:
+    """The day and the machine of a run of the files."""
+    return run["date"][:10], run["machine"]
+
+
+def letters_of(found: Iterable[dict[str, Any]]) -> dict[Run, str]:
+    """A letter for each day and machine, in their order."""
+    runs = sorted(
+        {run_of(run) for family in found for run in family["runs"] if run["comparisons"]}
+    )
+    return dict(zip(runs, ascii_uppercase, strict=False))
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -70,46 +86,68 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(["| " + " | ".join(head) + " |", rule, *lines]) + "\n"
 
 
-def section(family: dict[str, Any], letters: dict[str, str]) -> str:
-    """A heading, sentences, the comparisons of a family, and figures that missed a goal."""
-    compared, missed, n_reached = [], [], 0
+def section(family: dict[str, Any], letters: dict[Run, str]) -> str:
+    """A heading, sentences, and the comparisons of a family."""
+    compared = []
     newest = {
         (one["what"], one["peer"]): run["date"]
         for run in sorted(family["runs"], key=lambda run: run["date"])
         for one in run["comparisons"]
     }
     for run in family["runs"]:
-        when = f"{run['date'][:10]} {letters[run['machine']]}"
         compared += [
-            [one["what"], one["peer"], shown_ratio(one), one["goal"], when]
+            [
+                one["what"],
+                one["peer"],
+                shown_ratio(one) + shown_goal(one["goal"]),
+                letters[run_of(run)],
+            ]
             for one in run["comparisons"]
-            if run["date"] == newest[one["what"], one["peer"]]
+            if run["date"] == newest[one["what"], one["peer"]] and one not in weaker(run)
         ]
-        judged = [one for one in run["figures"] if one["goal"]]
-        late = [one for one in judged if "missed" in one["goal"]]
-        n_reached += len(judged) - len(late)
-        missed += [[one["what"], one["figure"], one["goal"], when] for one in late]
     pictures = [f"[{name}](images/{file})" for name, file in family["pictures"]]
     for row, before in reversed(list(zip(compared[1:], compared, strict=False))):
         row[0] = "" if row[0] == before[0] else row[0]
+    simulated = family.get("simulated", False)
+    kinds = ("figures", "comparisons") if simulated else ("figures",)
+    goals = [
+        one["goal"] for run in family["runs"] for kind in kinds for one in run[kind] if one["goal"]
+    ]
     parts = [
         f"## {family['title']}",
         family["about"],
-        table(["what", "peer", "ratio", "goal", "date, machine"], compared),
-        reached(n_reached, bool(missed)),
-        table(["what", "figure", "goal", "date, machine"], missed),
+        "" if simulated else table(["what", "peer", "ratio", "run"], compared),
+        reached(goals, "In all" if simulated else "Without a peer"),
         "Pictures: " + ", ".join(pictures) + "." if pictures else "",
     ]
     return "\n\n".join(wrapped(part).rstrip("\n") for part in parts if part)
 
 
-def reached(n: int, missed: bool) -> str:
-    """A sentence on the n figures without a peer that reached their goals."""
-    if not n:
-        return ""
-    count = "1 figure without a peer reached its goal"
-    count = count if n == 1 else f"{n} figures without a peer reached their goals"
-    return f"{count}; these missed theirs:" if missed else f"{count}."
+def weaker(run: dict[str, Any]) -> list[dict[str, Any]]:
+    """The comparisons with peers that another peer of the same run beats, without missed goals;
+    tuskml itself is not such a peer.
+    """
+    least: dict[str, float] = {}
+    ratios = []
+    for one in run["comparisons"]:
+        if one["peer"].startswith("tuskml"):
+            continue
+        found = ratio(one).replace(",", "")
+        value = float(found) if re.fullmatch(r"[\d.]+", found) else None
+        ratios.append((one, value))
+        if value is not None:
+            least[one["what"]] = min(value, least.get(one["what"], value))
+    return [
+        one
+        for one, value in ratios
+        if value is not None and value > least[one["what"]] and "missed" not in one["goal"]
+    ]
+
+
+def reached(goals: list[str], which: str) -> str:
+    """A sentence on goals. which: the figures that have them."""
+    n_reached = sum("missed" not in goal for goal in goals)
+    return f"{which}: {n_reached} of {len(goals)} goals reached." if goals else ""
 
 
 def wrapped(text: str) -> str:
@@ -129,9 +167,9 @@ def wrapped(text: str) -> str:
 def tables() -> str:
     """The generated part of the page."""
     found = families()
-    letters = machines(found)
-    named = [[letter, name] for name, letter in letters.items()]
-    head = table(["machine", "what it is"], named).rstrip("\n")
+    letters = letters_of(found)
+    named = [[letter, day, machine] for (day, machine), letter in letters.items()]
+    head = table(["run", "date", "machine"], named).rstrip("\n")
     return "\n\n".join(chain([head], (section(family, letters) for family in found))) + "\n"
 
 

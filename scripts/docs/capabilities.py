@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable
 
 from catalogue import ROOT, duckdb_functions, postgres_functions
-from reference import kind_of, table
+from reference import KINDS, kind_of, table
 
 from tuskml.learners.learner import Pooled, Request, Streamed
 from tuskml.learners.linear.check import takes_offsets
@@ -23,12 +23,11 @@ from tuskml.learners.registry import TASKS, learner_of, options_of
 from tuskml.learners.tasks import Task
 
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-KINDS = {"aggregate": "aggregates", "scalar": "scalar functions", "table": "functions of rows"}
 OWN_ROW = re.compile(r"^\| tuskml \|.*$", re.MULTILINE)
 
 
 def features() -> str:
-    """A row per task: labels, kinds of features, and further columns that rows may have."""
+    """A row per group of tasks: labels, kinds of features, and further columns of rows."""
     head = [
         "task",
         "labels",
@@ -58,11 +57,19 @@ def features() -> str:
         ]
         for task in TASKS.values()
     ]
-    return table(head, rows)
+    return table(head, merged(rows))
+
+
+def merged(rows: list[list[str]]) -> list[list[str]]:
+    """One row for all tasks whose cells are the same, where the first of them stands."""
+    tasks: dict[tuple[str, ...], list[str]] = {}
+    for name, *cells in rows:
+        tasks.setdefault(tuple(cells), []).append(name)
+    return [[", ".join(names), *cells] for cells, names in tasks.items()]
 
 
 def places() -> str:
-    """A row per task: where it trains, and what limits or starts a training."""
+    """A row per group of tasks: where it trains, and what limits or starts a training."""
     head = [
         "task",
         "`store`",
@@ -93,7 +100,7 @@ def places() -> str:
                 ),
             ]
         )
-    return table(head, rows)
+    return table(head, merged(rows))
 
 
 def several_workers(task: Task) -> bool:
@@ -137,19 +144,19 @@ def marks(*given: bool) -> list[str]:
 
 
 def databases() -> str:
-    """Functions by kind: those of both databases, and those of one alone."""
+    """The functions that one database has alone, by kind."""
     here, there = duckdb_functions(), postgres_functions()
     rows = []
-    for kind, plural in KINDS.items():
+    for kind, title in KINDS.items():
         of_kind = {
             name
-            for name in here.keys() | there.keys()
+            for name in here.keys() ^ there.keys()
             if kind_of(here.get(name), there.get(name)) == kind
         }
-        both = of_kind & here.keys() & there.keys()
-        alone = of_kind - there.keys(), of_kind - here.keys()
-        rows.append([plural, *(quoted(sorted(names)) for names in (both, *alone))])
-    return table(["", "in both", "DuckDB alone", "PostgreSQL alone"], rows)
+        if of_kind:
+            alone = of_kind & here.keys(), of_kind & there.keys()
+            rows.append([title, *(quoted(sorted(names)) for names in alone)])
+    return table(["", "DuckDB alone", "PostgreSQL alone"], rows)
 
 
 def quoted(names: Iterable[str]) -> str:
@@ -162,7 +169,7 @@ def own_row() -> str:
     here, there = duckdb_functions(), postgres_functions()
     assert "aggregate" in here["train_model"].kind
     assert "train_model" in there
-    learns = ", ".join(f"`{name}`" for name in TASKS)
+    learns = f"[{len(TASKS)} tasks](reference/tasks.md)"
     return (
         "| tuskml | DuckDB, PostgreSQL | an aggregate, `train_model(...)` | a value: STRUCT or "
         f"composite | `GROUP BY`, in DuckDB also `OVER` | {learns} |"

@@ -58,15 +58,16 @@ class Function:
     comment: str = ""
 
     def shapes(self) -> list[tuple[list[Argument], list[str]]]:
-        """Arguments and results of overloads with the same names; some may lack the last ones.
-
-        DuckDB's functions have no names: those that lack the last ones have the others' types.
+        """Arguments and results of overloads of which one has the arguments of all others; without
+        names, as DuckDB's functions are, the others lack the last ones.
         """
 
         def lacks(one: Overload, other: Overload) -> bool:
             n = len(one[0])
-            same = n == len(other[0]) or any(one[0]) or other[1][:n] == one[1]
-            return other[0][:n] == one[0] and same
+            if not any(one[0]):
+                return other[0][:n] == one[0] and (n == len(other[0]) or other[1][:n] == one[1])
+            left = iter(other[0])
+            return all(name in left for name in one[0])
 
         found: list[list[Overload]] = []
         for one in sorted(set(self.overloads), key=lambda o: (-len(o[0]), repr(o))):
@@ -81,12 +82,19 @@ class Function:
 
 
 def arguments_of_all(shape: list[Overload]) -> list[Argument]:
-    """The arguments by position; the first overload has most arguments."""
+    """By name, or by position without names; the first overload has most arguments."""
     found = []
-    for place, name in enumerate(shape[0][0]):
-        having = [o for o in shape if len(o[1]) > place]
-        types = unique(o[1][place] for o in having)
-        found.append(Argument(name, types, len(having) < len(shape)))
+    for position, name in enumerate(shape[0][0]):
+        indices = [
+            names.index(name) if name in names else len(kinds) if name else position
+            for names, kinds, _ in shape
+        ]
+        types = [
+            kinds[index]
+            for (_, kinds, _), index in zip(shape, indices, strict=True)
+            if index < len(kinds)
+        ]
+        found.append(Argument(name, unique(types) or [""], len(types) < len(shape)))
     return found
 
 
@@ -218,14 +226,24 @@ def arguments_of(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def postgres_type(name: str) -> str:
-    """The composite types by their names in the manual."""
+    """A type by its name in the manual, which is DuckDB's where DuckDB has it."""
     known = {
         MODEL: "model",
-        "tuskml_sparse_real": "sparse of real",
-        "tuskml_sparse_double": "sparse of double precision",
-        "float8": "double precision",
+        "tuskml_sparse_real": "sparse of FLOAT",
+        "tuskml_sparse_double": "sparse of DOUBLE",
+        "double precision": "DOUBLE",
+        "float8": "DOUBLE",
+        "real": "FLOAT",
+        "text": "VARCHAR",
+        "boolean": "BOOLEAN",
+        "bigint": "BIGINT",
+        "integer": "INTEGER",
+        "smallint": "SMALLINT",
+        "numeric": "DECIMAL",
     }
-    return known.get(name.strip(), name.strip())
+    item = name.strip()
+    element = item.removesuffix("[]")
+    return known.get(element, element) + item[len(element) :]
 
 
 def result_of(rest: str, hidden: dict[str, str]) -> str:

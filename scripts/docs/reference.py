@@ -56,13 +56,19 @@ FEATURES = {
 """Features by kind, in the words of the page of options."""
 NUMBERS = (
     "DOUBLE[] or FLOAT[] or sparse of DOUBLE or sparse of FLOAT",
-    "anyarray or record or sparse of double precision or sparse of real",
+    "anyarray or record or sparse of DOUBLE or sparse of FLOAT",
 )
 """Types of features that most functions take, which the page calls *numbers*."""
+KINDS = {"aggregate": "Aggregates", "scalar": "Scalar functions", "table": "Functions of rows"}
+"""Titles of the kinds of functions."""
 MOST_NAMED = 4
-"""Tasks in a heading."""
+"""Names in a heading."""
 LONG = 60
 """Characters from which on a condition of several options is a note."""
+LINEAR = next(learners()).facts.algorithms
+STOCHASTIC = {one.name for one in LINEAR if one.stochastic}
+NOT_STOCHASTIC = [one.name for one in LINEAR if not one.stochastic]
+"""Algorithms of linear models."""
 NO_DEFAULT = ("time", "class_weight", "classes", "warm_start", "store")
 """Options without a default; for the others None means that the default is chosen."""
 
@@ -83,13 +89,13 @@ SENTENCES = {
     "model_card": "One row: task, status, rows, loss and the strongest effects, for reading.",
     "model_fingerprint": "A text that is equal for models that predict the same.",
     "model_summary": "One row per coefficient: estimate, standard error, p-value, interval.",
-    "model_topics": "The most probable words of each topic, as rows.",
-    "explain_prediction": "What each feature of a row adds to the margin, as rows.",
+    "model_topics": "The most probable words of each topic.",
+    "explain_prediction": "What each feature of a row adds to the margin.",
     "permutation_importance": "How much the mean loss of rows rises if a feature is shuffled.",
-    "partial_dependence": "What a model says on average where a feature has one value, as rows.",
+    "partial_dependence": "What a model says on average where a feature has one value.",
     "feature_frequencies": "The most frequent features, with bounds on how often they occur.",
     "partition_model": "Which features of a stored model share a key.",
-    "partitionings": "The versions that `partition_model` kept under names, as rows.",
+    "partitionings": "The versions that `partition_model` kept under names.",
     "log_loss": "The mean of -log of the predicted probability of the label, of any classes.",
     "auc": "The area under the ROC curve; ties count half.",
     "accuracy": "The share of rows whose prediction equals the label.",
@@ -108,11 +114,11 @@ SENTENCES = {
     "f1_score": "The harmonic mean of precision and recall, or a mean over classes.",
     "perplexity": "How hard documents are to predict by the topics of their other halves.",
     "coherence": "How often the best words of topics occur together in documents.",
-    "confusion": "How often each label is predicted as each class, as rows.",
-    "roc_curve": "The rates of true and false positives by threshold, as rows.",
-    "precision_recall_curve": "Precision and recall by threshold, as rows.",
-    "calibration": "Mean probability and share of positive labels by bin, as rows.",
-    "lift": "Positive rows by decile of the score, against their share in all rows, as rows.",
+    "confusion": "How often each label is predicted as each class.",
+    "roc_curve": "The rates of true and false positives by threshold.",
+    "precision_recall_curve": "Precision and recall by threshold.",
+    "calibration": "Mean probability and share of positive labels by bin.",
+    "lift": "Positive rows by decile of the score, against their share in all rows.",
 }
 """A sentence per function, in the order of the page; others follow, with their SQL comment."""
 
@@ -134,8 +140,8 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return text[0] + "|" + "---|" * len(lines[0]) + "\n" + "".join(text[1:])
 
 
-def options_table(options: Mapping[str, Option], acts: bool = True) -> str:
-    """Name, default, allowed values and meaning of each; acts: and where it changes something.
+def options_table(options: Mapping[str, Option]) -> str:
+    """Name, default, allowed values and meaning of each, and in brackets where it acts.
 
     A long condition that several options have is a note below the table.
     """
@@ -148,22 +154,21 @@ def options_table(options: Mapping[str, Option], acts: bool = True) -> str:
             f"`{name}`",
             shown_default(option),
             shown_values(option.kind.allowed),
-            option.meaning,
-            *([f"({notes[where[name]]})" if where[name] in notes else where[name]] * acts),
+            option.meaning + (f" ({notes.get(where[name], where[name])})" if where[name] else ""),
         )
         for name, option in options.items()
     )
-    head = ("option", "default", "allowed", "meaning", *(["acts on"] if acts else []))
     below = (
         fill(f"({letter}): {text}.", 100, break_on_hyphens=False) + "\n"
         for text, letter in notes.items()
     )
-    return "\n".join([table(head, rows), *(below if acts else ())])
+    return "\n".join([table(("option", "default", "allowed", "meaning"), rows), *below])
 
 
 def shown_values(allowed: str) -> str:
     """The allowed values, with ranges in signs."""
-    text = re.sub(r"a whole number from (\S+) to ", r"whole, \1 to ", allowed)
+    text = re.sub(r"a whole number from (\S+) to 2147483647", r"whole, >= \1", allowed)
+    text = re.sub(r"a whole number from (\S+) to ", r"whole, \1 to ", text)
     text = text.replace("a number of at least ", ">= ").replace("a number greater than ", "> ")
     return text.replace(" and less than ", ", < ").replace(" and at most ", ", <= ")
 
@@ -216,6 +221,12 @@ def needed(beside: Beside) -> str:
         return f"no `{beside.option}`"
     if beside.values:
         return f"`{beside.option}` {alternatives(beside.values)}"
+    if beside.option == "algorithm" and not STOCHASTIC & {*beside.but}:
+        others = [one for one in NOT_STOCHASTIC if one not in beside.but]
+        return " or ".join(
+            [f"`algorithm` {alternatives(tuple(others))}"] * bool(others)
+            + ["a stochastic `algorithm`"]
+        )
     if not beside.but:
         return f"`{beside.option}`"
     others = alternatives(tuple(one for one in beside.but if one is not None))
@@ -229,26 +240,27 @@ The fourth argument of `train_model` and `explain_training`, as JSON text such a
 `'{{"l2": 0.01, "threads": 1}}'`; in DuckDB also as a struct, `{{'l2': 0.01, 'threads': 1}}`, or a
 map, in PostgreSQL also as `json` or `jsonb`. Which options there are depends on the task. A
 default that is "chosen" depends on the algorithm and on the machine; the model's `options` show
-it.
+it. Another default than that of the table stands in brackets.
 
-An option acts on what the last column of its row says: some tasks, kinds of features, or values
-of other options; everywhere if that is empty. Elsewhere it would change nothing, and a training
-that is given it is refused, even at its default. In a search, candidates lack options that change
-nothing with its others.
+Brackets at the end of a meaning say on which tasks, kinds of features and values of other options
+an option acts. Elsewhere it is refused, even at its default. In a search, candidates lack options
+that change nothing with their others.
 
 {"".join(learner_options(learner) for learner in learners())}## Shared options
 
 {options_table(SHARED)}
 ## Of `feature_frequencies`
 
-{options_table(FREQUENCY_OPTIONS, acts=False)}
+{options_table(FREQUENCY_OPTIONS)}
 ## Of `partition_model`
 
-{options_table(PARTITION_OPTIONS, acts=False)}"""
+{options_table(PARTITION_OPTIONS)}"""
 
 
 def learner_options(learner: Learner) -> str:
-    """The options of one learner: its own as a table, and the names of the shared ones."""
+    """The options of one learner: those that nothing above has as a table, then sentences on those
+    that an earlier learner has, and on the shared ones.
+    """
     there = learner.options.by_name
     own = {name: option for name, option in there.items() if not is_shared(option)}
     shared = [name for name in there if name not in own]
@@ -259,49 +271,69 @@ def learner_options(learner: Learner) -> str:
         told = listed(shared) if shared else "none"
     told = fill(f"Of the [shared options](#shared-options): {told}.", 100)
     sentences = []
-    for before in takewhile(lambda one: one is not learner, learners()):
-        same = [name for name in own if alike(own[name], before.options.by_name.get(name))]
-        if same:
-            text = f"As for `{next(iter(before.tasks))}`: {listed(same)}."
-            sentences.append(fill(text, 100, break_on_hyphens=False) + "\n\n")
+    earlier = takewhile(lambda one: one is not learner, learners())
+    described = [(f"`{next(iter(one.tasks))}`", one.options.by_name) for one in earlier]
+    for title, before in [("the shared options", SHARED), *described]:
+        same = {name: own[name] for name in own if alike(own[name], before.get(name))}
+        sentences += [
+            f"As for {title}{on}: {and_listed(names)}."
+            for on, names in differences(same, before).items()
+        ]
         own = {name: option for name, option in own.items() if name not in same}
-    return f"""{heading(learner)}
+    wrapped = "".join(fill(text, 100, break_on_hyphens=False) + "\n\n" for text in sentences)
+    return f"""{heading(list(learner.tasks))}
 {options_table(own)}
-{"".join(sentences)}{told}
+{wrapped}{told}
 
 """
 
 
+def differences(same: Mapping[str, Option], before: Mapping[str, Option]) -> dict[str, list[str]]:
+    """Options by the case in which they act, if it is another one than before; another default
+    stands in brackets.
+    """
+    by_case: dict[str, list[str]] = {}
+    for name, option in same.items():
+        where, default = where_it_acts(option), shown_default(option)
+        where_before, default_before = where_it_acts(before[name]), shown_default(before[name])
+        changed = f" ({default})" if default != default_before else ""
+        on = "" if where == where_before else f" ({where or 'everywhere'})"
+        by_case.setdefault(on, []).append(f"`{name}`{changed}")
+    return by_case
+
+
 def alike(one: Option, other: Option | None) -> bool:
-    """Returns whether two options are shown alike."""
+    """Returns whether two options have the same values and meaning."""
     if other is None or is_shared(one):
         return False
-    shown = [
-        (shown_default(option), option.kind.allowed, option.meaning, where_it_acts(option))
-        for option in (one, other)
-    ]
-    return shown[0] == shown[1]
+    return (one.kind.allowed, one.meaning) == (other.kind.allowed, other.meaning)
 
 
-def heading(learner: Learner) -> str:
-    """A heading that names the learner's tasks; of many the first, and the others below it."""
-    names = list(learner.tasks)
+def heading(names: list[str], words: tuple[str, str] = ("Of ", "tasks")) -> str:
+    """A heading of names; of many the first, and the others below it. words: what stands before
+    the names, and what they name.
+    """
+    before, kind = words
     if len(names) <= MOST_NAMED:
-        return f"## Of {listed(names)}\n"
-    others = fill(f"And of {listed(names[1:])}.", 100)
-    return f"## Of `{names[0]}` and {len(names) - 1} other tasks\n\n{others}\n"
+        return f"## {before}{listed(names)}\n"
+    others = fill(f"And {before.lower()}{listed(names[1:])}.", 100)
+    return f"## {before}`{names[0]}` and {len(names) - 1} other {kind}\n\n{others}\n"
 
 
 def listed(names: list[str]) -> str:
     """`a`, `b` and `c`, as code."""
-    quoted = [f"`{name}`" for name in names]
-    return " and ".join([", ".join(quoted[:-1]), quoted[-1]] if quoted[1:] else quoted)
+    return and_listed([f"`{name}`" for name in names])
+
+
+def and_listed(parts: list[str]) -> str:
+    """a, b and c"""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
 
 
 def algorithms_page() -> str:
     """Each learner's algorithms, from their descriptors."""
     parts = [
-        f"{heading(learner)}\n{algorithms_table(learner)}"
+        f"{heading(list(learner.tasks))}\n{algorithms_table(learner)}"
         for learner in learners()
         if learner.facts.algorithms
     ]
@@ -333,17 +365,16 @@ def tasks_page() -> str:
             ", ".join(f"`{name}`" for name in (task.name, *task.also)),
             task.formula if task.classes_by_option else f"`{task.formula}`",
             task.labels,
-            task.features,
             {"t": "Student's t", "z": "normal", None: "none"}[task.test],
         )
         for task in TASKS.values()
     )
-    head = ("task", "loss of margin m and label y", "labels", "features", "test of coefficients")
+    head = ("task", "loss of margin m and label y", "labels", "test of coefficients")
     return f"""# Tasks
 
 The first argument of `train_model`. The higher of two classes is y = +1, the lower is -1. The
-loss is part of the [objective](../algorithms/linear.md#the-objective). A task with two names may
-be given by either, and its models keep the first one.
+loss is part of the [objective](../algorithms/linear.md#the-objective). Models of a task with two
+names keep the first one. [Limits](../limits.md#what-each-task-takes) says what each task takes.
 
 {table(head, rows)}"""
 
@@ -364,31 +395,40 @@ usable rows is NULL. [How statuses are found](../algorithms/inference.md#statuse
 {statuses_table()}"""
 
 
+def ordered(here: Mapping[str, Function], there: Mapping[str, Function]) -> list[str]:
+    """The names of the functions of both databases in the order of the page."""
+    names = [name for name in SENTENCES if name in here or name in there]
+    return names + sorted((here.keys() | there.keys()) - SENTENCES.keys())
+
+
 def functions_page() -> str:
     """Every function that either database has."""
     here, there = duckdb_functions(), postgres_functions()
-    names = [name for name in SENTENCES if name in here or name in there]
-    names += sorted((here.keys() | there.keys()) - SENTENCES.keys())
-    summary = table(
-        ("function", "kind", "what it returns or does"),
-        (
+    names = ordered(here, there)
+    kinds = {name: kind_of(here.get(name), there.get(name)) for name in names}
+    parts = [
+        f"## {KINDS[kind]}\n\n"
+        + table(
+            ("function", "what it returns or does"),
             (
-                f"[`{name}`](#{name})",
-                kind_of(here.get(name), there.get(name)),
-                sentence_of(name, here.get(name), there.get(name)),
-            )
-            for name in names
-        ),
-    )
-    parts = [function_part(name, here.get(name), there.get(name)) for name in names]
-    return (
-        f"# Functions\n\n{summary}\n"
-        "The tables below have the types that each function takes in each database. An argument "
-        "in\nbrackets may be left out. `model` is DuckDB's STRUCT or PostgreSQL's "
-        "`tuskml_model`, *numbers* stands\nfor dense or sparse features or a row with names, and "
-        "*any* marks macros, whose arguments are checked\nby the functions that they call. "
-        "[SQL](../sql.md) explains them.\n\n" + "\n".join(parts)
-    )
+                (f"`{name}`", sentence_of(name, here.get(name), there.get(name)))
+                for name in names
+                if kinds[name] == kind
+            ),
+        )
+        for kind in KINDS
+    ]
+    summary = "\n".join(parts)
+    return f"""# Functions
+
+[SQL](../sql.md) explains the functions. The tables of arguments have DuckDB's names of types;
+PostgreSQL's are `double precision` for DOUBLE, `text` for VARCHAR, and `tuskml_model` for `model`,
+which is DuckDB's STRUCT. Arguments in brackets may be left out. *Numbers* are dense or sparse
+features or a row with names. What has no type is an argument of a macro,
+which the function that it calls checks; *any* is that function's result.
+
+{summary}
+{function_tables(here, there)}"""
 
 
 def kind_of(here: Function | None, there: Function | None) -> str:
@@ -410,78 +450,118 @@ def kind_of(here: Function | None, there: Function | None) -> str:
 def sentence_of(name: str, here: Function | None, there: Function | None) -> str:
     """A sentence on the result or effect of a function. Raises LookupError if there is none."""
     comments = (one.comment for one in (here, there) if one is not None)
-    sentence = SENTENCES.get(name) or next(filter(None, comments), "")
+    sentence = SENTENCES.get(name) or first_sentence(next(filter(None, comments), ""))
     if not sentence:
         raise LookupError(f"{name} has no sentence in scripts/docs/reference.py, nor a comment")
     return sentence
 
 
-def function_part(name: str, here: Function | None, there: Function | None) -> str:
-    """A heading and a table of two signatures."""
-    some = here or there
-    assert some is not None
-    shapes = [arguments for arguments, _ in (there or some).shapes()]
-    named = {len(arguments): [argument.name for argument in arguments] for arguments in shapes}
-    rows = [
-        (
-            database,
-            shown_arguments(arguments, named.get(len(arguments), [a.name for a in shapes[0]])),
-            shown_results(function, results),
-        )
+def first_sentence(text: str) -> str:
+    """A comment up to its first full stop or semicolon."""
+    found = re.split(r"(?<=\.)\s+|;\s+", text)[0]
+    return found and found.rstrip(".") + "."
+
+
+def function_tables(here: Mapping[str, Function], there: Mapping[str, Function]) -> str:
+    """A table of signatures for each function, or for several that have the same one."""
+    by_table: dict[str, list[str]] = {}
+    for name in ordered(here, there):
+        signatures = signature_table(here.get(name), there.get(name))
+        by_table.setdefault(signatures, []).append(name)
+    parts = [f"{heading(names, ('', 'functions'))}\n{text}" for text, names in by_table.items()]
+    return "\n".join(parts)
+
+
+def signature_table(here: Function | None, there: Function | None) -> str:
+    """The signatures of a function, those of both databases in one row where they are the same."""
+    if here is not None and there is not None:
+        here = with_names(here, there)
+        if "macro" in here.kind and len({result for *_, result in there.overloads}) == 1:
+            result = "" if there.overloads[0][2] == "jsonb" else there.overloads[0][2]
+            here = replace(here, overloads=[(*one[:2], result) for one in here.overloads])
+    found = {
+        database: [
+            (arguments, shown_results(function, results))
+            for arguments, results in function.shapes()
+        ]
         for database, function in (("DuckDB", here), ("PostgreSQL", there))
         if function is not None
-        for arguments, results in function.shapes()
+    }
+    both = [
+        (one, other)
+        for one in found.get("DuckDB", [])
+        for other in found.get("PostgreSQL", [])
+        if same_signature(one, other)
     ]
-    head = ("database", "arguments", "returns")
-    return f"## `{name}`\n\n{table(head, rows)}"
+    merged = [signature for pair in both for signature in pair]
+    rows = [("both", shown_arguments(other[0]), other[1]) for _, other in both]
+    rows += [
+        (database, shown_arguments(signature[0]), signature[1])
+        for database, signatures in found.items()
+        for signature in signatures
+        if signature not in merged
+    ]
+    return table(("database", "arguments", "returns"), rows)
 
 
-def shown_arguments(arguments: list[Argument], named: list[str]) -> str:
-    """Names with types; DuckDB's functions have no names of their own."""
+Signature = tuple[list[Argument], str]
+
+
+def same_signature(one: Signature, other: Signature) -> bool:
+    """Returns whether a signature in DuckDB is one in PostgreSQL; a macro's arguments have any
+    type.
+    """
+    arguments, others = one[0], other[0]
+    return (
+        len(arguments) == len(others)
+        and (one[1] == other[1] or (one[1] == "*any*" and other[1] != "jsonb"))
+        and all(
+            (mine.name, mine.optional) == (theirs.name, theirs.optional)
+            and mine.types in ([""], theirs.types)
+            for mine, theirs in zip(arguments, others, strict=True)
+        )
+    )
+
+
+def with_names(function: Function, other: Function) -> Function:
+    """The function with the other database's names of arguments, as DuckDB's have none.
+
+    A text in the place of a number is the name of the positive class, which stands before it.
+    """
+    by_length = {len(names): (names, types) for names, types, _ in other.overloads}
+    named = []
+    for names, types, result in function.overloads:
+        if not any(names):
+            names_there, types_there = by_length.get(len(types), by_length[max(by_length)])
+            expected = list(zip(names_there, types_there, strict=True))
+            named.append((tuple(next_name(kind, expected) for kind in types), types, result))
+        else:
+            named.append((names, types, result))
+    return replace(function, overloads=named)
+
+
+def next_name(kind: str, expected: list[tuple[str, str]]) -> str:
+    """Takes the name of the next argument off those expected."""
+    if kind == "VARCHAR" and expected and expected[0][1] in ("DOUBLE", "BIGINT"):
+        return "positive"
+    return expected.pop(0)[0] if expected else ""
+
+
+def shown_arguments(arguments: list[Argument]) -> str:
+    """Names with types."""
     parts = []
-    for place, argument in enumerate(arguments):
-        name = argument.name or (named[place] if place < len(named) else "")
-        kinds = " or ".join(kind or "*any*" for kind in argument.types)
-        text = f"`{name}` " + ("*numbers*" if kinds in NUMBERS else kinds)
+    for argument in arguments:
+        kinds = " or ".join(argument.types) if all(argument.types) else ""
+        text = f"`{argument.name}` {'*numbers*' if kinds in NUMBERS else kinds}".rstrip()
         parts.append(f"[{text}]" if argument.optional else text)
     return ", ".join(parts) or "none"
 
 
 def shown_results(function: Function, results: list[str]) -> str:
     """The types of results; a macro's result has the type of the function that it calls."""
-    known = " or ".join(result for result in results if result)
-    return known or ("table" if "table" in function.kind else "*any*")
-
-
-def settings_page() -> str:
-    """PostgreSQL's settings, as the extension defines them."""
-    source = (ROOT / "udas" / "postgres" / "tuskml.c").read_text()
-    rows = []
-    for call in re.findall(r"DefineCustom\w+Variable\((.*?)\);", source, re.DOTALL):
-        name, short, more, _, default, *others = arguments_in_c(call)
-        who = "superusers" if "PGC_SUSET" in others else "all"
-        rows.append((f"`{name}`", default_in_c(default), who, f"{short} {more}".strip()))
-    head = ("setting", "default", "who may set it", "meaning")
-    return f"""# Settings of PostgreSQL
-
-[PostgreSQL](../postgres.md#settings) says more about each. In DuckDB, tuskml follows DuckDB's own
-settings `memory_limit`, `temp_directory` and `threads`.
-
-{table(head, sorted(rows))}"""
-
-
-def arguments_in_c(call: str) -> list[str]:
-    """The arguments of a call: string literals side by side are one, NULL is nothing."""
-    joined = re.sub(r'"\s+"', "", call)
-    parts = re.findall(r'\s*("(?:[^"\\]|\\.)*"|[^,]+)\s*(?:,|$)', joined)
-    return ["" if part.strip() == "NULL" else part.strip().strip('"') for part in parts]
-
-
-def default_in_c(default: str) -> str:
-    """A constant that the build fills in has no value here."""
-    if default.isupper() and not default.startswith("LOG_"):
-        return "by `install`"
-    return {"true": "on", "false": "off", "": "none", "LOG_OFF": "off"}.get(default, default)
+    if "table" in function.kind:
+        return "table"
+    return " or ".join(result for result in results if result) or "*any*"
 
 
 def sizes_page() -> str:
@@ -507,7 +587,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "tasks.md": tasks_page,
     "statuses.md": statuses_page,
     "functions.md": functions_page,
-    "settings.md": settings_page,
     "sizes.md": sizes_page,
 }
 NOTE = "<!-- Written by scripts/docs/reference.py: `make docs` writes it anew. -->\n\n"

@@ -44,7 +44,7 @@ def test_a_changed_figure_is_noticed(
     page: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for file in FILES:
-        (tmp_path / file.name).write_text(file.read_text().replace('"28.5"', '"28.6"'))
+        (tmp_path / file.name).write_text(file.read_text().replace('"3.38"', '"3.39"'))
     monkeypatch.setattr(page, "RESULTS", tmp_path)
     assert page.page() != page.PAGE.read_text()
 
@@ -92,6 +92,21 @@ def test_programs_and_pictures_exist(page: ModuleType) -> None:
     assert [name for name in pictures if not (ROOT / "docs" / "images" / name).exists()] == []
 
 
+def test_the_strongest_peer_and_missed_goals_are_shown(page: ModuleType) -> None:
+    comparisons = [
+        {"what": what, "peer": peer, "tuskml": "1 s", "theirs": theirs, "ratio": "", "goal": goal}
+        for what, peer, theirs, goal in (
+            ("one", "strong", "2 s", ">= 1"),
+            ("one", "weak", "3 s", ">= 1"),
+            ("one", "missed", "4 s", ">= 5, missed"),
+            ("one", "a range", "2 to 9 s", ""),
+            ("another", "alone", "9 s", ""),
+        )
+    ]
+    left_out = [one["peer"] for one in page.weaker({"comparisons": comparisons})]
+    assert left_out == ["weak"]
+
+
 def test_a_new_run_is_on_the_page(
     page: ModuleType, imported: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,8 +131,6 @@ def test_a_new_run_is_on_the_page(
     assert (file.name, run["versions"]) == ("linear.json", "duckdb 2.0.0")
     monkeypatch.setattr(page, "RESULTS", tmp_path)
     shown = page.tables()
-    assert "A title: seconds" not in shown
-    assert "1 figure without a peer reached its goal; these missed theirs:" in shown
-    assert "| A title: turn | 0.5 | <= 0.1, missed | 2026-12-01 A |" in shown
-    assert "| A | a processor, 2 cores, 8 GiB |" in shown
-    assert "| A title | a peer | 4 | >= 5, missed | 2026-12-01 A |" in shown
+    assert "Without a peer: 1 of 2 goals reached." in shown
+    assert "| A | 2026-12-01 | a processor, 2 cores, 8 GiB |" in shown
+    assert "| A title | a peer | 4 (5, missed) | A |" in shown

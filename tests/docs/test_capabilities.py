@@ -38,8 +38,9 @@ def tables() -> dict[str, dict[str, str]]:
         columns = [cell.strip(" `") for cell in head.strip("|").split("|")]
         for row in rows:
             cells = [cell.strip() for cell in row.strip("|").split("|")]
-            name = re.findall(r"`(\w+)`", cells[0])[0]
-            found.setdefault(name, {}).update(zip(columns, cells, strict=True))
+            for name in re.findall(r"`(\w+)`", cells[0]):
+                if name in TASKS:  # and not another name of a task
+                    found.setdefault(name, {}).update(zip(columns, cells, strict=True))
     return found
 
 

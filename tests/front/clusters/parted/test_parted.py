@@ -131,6 +131,7 @@ def test_other_losses_rows_and_inference(
     assert ran
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("label", ["i // 8000", "i > 8500", "i > 23990", "7"])
 def test_parts_that_have_one_class_alone(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, ran: list[Ran], label: str
@@ -163,6 +164,7 @@ def test_parts_and_groups_without_a_usable_row(
     assert found["big"].n_skipped == 3_000
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_the_bits_do_not_depend_on_threads(
     con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch, n: int

@@ -142,6 +142,7 @@ def test_keys_of_many_rows_are_sent_in_slices(
     assert asked_of(ran)["sorted"] == 8 * parts
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_the_bits_do_not_depend_on_workers(
     con: duckdb.DuckDBPyConnection,
@@ -209,6 +210,7 @@ def test_each_part_stays_and_is_asked_alike(
     assert not part_rows._held, "rows are freed at the end"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("placement", ["dp", "sp"])
 def test_the_baselines_have_the_same_trees(
     con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], placement: str

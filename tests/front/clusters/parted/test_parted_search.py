@@ -133,6 +133,7 @@ def test_a_trial_is_judged_by_rows_that_it_has_not_seen(
     assert all(0.35 < one["metric"] < 0.65 for one in trials(model)["trials"])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n", [2, 4])
 def test_the_bits_are_those_of_one_worker(
     con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch, n: int
