@@ -289,8 +289,6 @@ def test_what_cannot_be_said(
 
 def test_parts_of_dates_are_refused(con: Any) -> None:
     source = "SELECT DATE '2024-01-01' + i::INT AS d, i AS y FROM range(90) AS t(i)"
-    model = tuskml.train(
-        con, "linear", source=source, label="y", features="d", dates="parts"
-    )
+    model = tuskml.train(con, "linear", source=source, label="y", features="d", dates="parts")
     with pytest.raises(DataError, match=r"'d\.year' is a part of a date"):
         model_to_sql(model)
