@@ -36,8 +36,8 @@ std::vector<Piece> pieces_of(const tusk_group &group) {
     return out;
 }
 
-// The unit of derivatives of at most `most`, n of which must fit into a sum of 62 bits. It is a power
-// of two of `most`, so that labels in another unit have the same integers.
+// The unit of derivatives of at most `most`, n of which must fit into a sum of 62 bits. It is a
+// power of two of `most`, so that labels in another unit have the same integers.
 double derivative_unit(double most, double n) {
     int exponent = 0;
     std::frexp(n, &exponent);
