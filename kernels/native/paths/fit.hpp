@@ -27,8 +27,8 @@ struct Rules {
     bool logistic() const { return spec->loss == TK_PATH_LOGISTIC; }
 };
 
-constexpr double START = 1e-2;  // share of the tolerance for weights without a penalty
-constexpr double EXACT = 1e-14; // share of a loss that rounding leaves
+constexpr double START = 1e-2;         // share of the tolerance for weights without a penalty
+constexpr double EXACT = 1e-14;        // share of a loss that rounding leaves
 constexpr double UNCORRELATED = 1e-14; // correlation up to which a feature has none but rounding's
 
 // Whether features without a penalty explain the labels up to the tolerance of their own fit. Then

@@ -80,8 +80,8 @@ TK_API int tk_topics_new(const tk_pass *pass, const tk_topics_spec *spec,
                          const tk_topic_words *words, tusk_memory *memory, tk_topics_about *about,
                          tk_topics **out);
 TK_API void tk_topics_free(tk_topics *topics);
-/* Runs further sweeps, with the threads, the deadline and the cancel mark of the pass. TK_OUT_OF_TIME:
- * the last sweep is incomplete, and the counts are still those of the topics. */
+/* Runs further sweeps, with the threads, the deadline and the cancel mark of the pass.
+ * TK_OUT_OF_TIME: the last sweep is incomplete, and the counts are still those of the topics. */
 TK_API int tk_topics_sweep(tk_topics *topics, const tk_pass *pass, int64_t sweeps);
 /* log p(w, z | alpha, beta) of each group. out: (n_groups,). */
 TK_API int tk_topics_likelihood(tk_topics *topics, const tk_pass *pass, double *out);
