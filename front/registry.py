@@ -133,9 +133,10 @@ def register(
         raise DataError(
             f"name has {len(name):,} characters, expected at most {MOST_NAME}: {name[:20]!r}..."
         )
-    named = {key: group_key(key) for key, model in batch.items() if model is not None}
-    rows = [(text, batch[key]) for key, text in named.items()]
-    if batch is models and any(not text and key != () for key, text in named.items()):
+    present = {key: model for key, model in batch.items() if model is not None}
+    rows = [(group_key(key), model) for key, model in present.items()]
+    unnamed = [key for key, (text, _) in zip(present, rows, strict=True) if not text]
+    if batch is models and unnamed not in ([], [()]):
         raise DataError(
             "the key of a group is '', which the registry has for models without groups: leave "
             "the group out, or name it"

@@ -28,7 +28,7 @@ from tuskml.model.scoring import Floats, probabilities, scored
 class _Linear(Estimator):
     """The parameters of linear models."""
 
-    parameters = ("l1", "l2", "fit_intercept", "algorithm", "max_iter", "epsilon")
+    parameters: tuple[str, ...] = ("l1", "l2", "fit_intercept", "algorithm", "max_iter", "epsilon")
 
     @known_names
     def __init__(

@@ -139,7 +139,7 @@ class Features:
     """The features of a model, and which rows it refuses."""
 
     def __init__(self, model: Model) -> None:
-        self.preparation = json.loads(model.preparation) if model.preparation else None
+        self.preparation: dict[str, Any] = json.loads(model.preparation or "{}")
         self.options = model.options
         self.width = int((model.coef or [0])[0]) if model.task in OF_TREES else model.width
         self.names = (
@@ -162,7 +162,7 @@ class Features:
     @property
     def refused(self) -> list[str]:
         """The conditions under which a row has no prediction."""
-        if self.preparation is None:
+        if not self.preparation:
             skips = self.options.get("missing", "skip") == "skip" and not self.keeps
             return [f"{named(name)} IS NULL" for name in self.names] if skips else []
         found = []
@@ -184,7 +184,7 @@ class Features:
     @cached_property
     def pieces(self) -> list[Piece]:
         """One for each feature."""
-        if self.preparation is None:
+        if not self.preparation:
             return [Piece(double(named(name))) for name in self.names]
         found: list[Piece] = []
         firsts: list[list[Piece]] = []

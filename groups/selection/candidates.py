@@ -317,4 +317,4 @@ def draw_of(option: Option, given: Mapping[str, Any]) -> Draw:
 def _is_number(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return abs(value) <= sys.float_info.max
+    return bool(abs(value) <= sys.float_info.max)
