@@ -222,10 +222,9 @@ def needed(beside: Beside) -> str:
     if beside.values:
         return f"`{beside.option}` {alternatives(beside.values)}"
     if beside.option == "algorithm" and not STOCHASTIC & {*beside.but}:
-        others = [one for one in NOT_STOCHASTIC if one not in beside.but]
+        left = tuple(one for one in NOT_STOCHASTIC if one not in beside.but)
         return " or ".join(
-            [f"`algorithm` {alternatives(tuple(others))}"] * bool(others)
-            + ["a stochastic `algorithm`"]
+            [f"`algorithm` {alternatives(left)}"] * bool(left) + ["a stochastic `algorithm`"]
         )
     if not beside.but:
         return f"`{beside.option}`"

@@ -91,7 +91,7 @@ LABELS = {
     "linear": "n", "huber": "n", "quantile": "n", "logistic": "b", "multinomial": "m", "svm": "b",
     "squared_hinge": "b", "poisson": "c", "negative_binomial": "c", "gamma": "p", "tweedie": "c",
 }  # fmt: skip
-FILLED = "sparse([0, 1, 2 + i % 3], [{far} + a, b, (i % 3 < 2)::INTEGER])"
+FILLED = "sparse([0, 1, 2 + i % 3], [{far} + a, b, (i % 11 < 10)::INTEGER])"
 NAMED = "{{'a': {far} + a, 'b': b, 'k': i % 3, 'z': 1000 + i // 2}}"
 MANY = '{"categories": ["k", "z"], "max_categories": 700, "l2": 0.01}'
 
