@@ -146,9 +146,8 @@ def test_the_readme_s_shell_commands_exist(root: Path) -> None:
                     assert (root / line.split()[2]).is_file(), line
 
 
-@pytest.mark.parametrize("page", ["docs/reference/statuses.md", "docs/algorithms/inference.md"])
-def test_statuses_are_explained(page: str, root: Path) -> None:
-    text = (root / page).read_text()
+def test_statuses_are_explained(root: Path) -> None:
+    text = (root / "docs" / "reference" / "statuses.md").read_text()
     assert [status for status in STATUSES if f"`{status}`" not in text] == []
 
 
@@ -159,8 +158,11 @@ def test_every_function_is_in_the_manual(con, root: Path) -> None:
     ).fetchall()
     manual = "".join(page.read_text() for page in SQL_PAGES)
     reference = (root / "docs" / "reference" / "functions.md").read_text()
+    headings = set(
+        re.findall(r"`(\w+)`", "".join(re.findall(r"^## .*$", reference, re.MULTILINE)))
+    )
     for (name,) in found:
         if name.startswith(("_tusk", "tuskml_")):
             continue
         assert f"`{name}(" in manual
-        assert f"## `{name}`\n" in reference
+        assert name in headings

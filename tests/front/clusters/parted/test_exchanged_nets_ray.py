@@ -67,7 +67,7 @@ def test_the_bits_of_threads(
         patch.setattr(leading, "heard", [heard.append])
         found = tuskml.train(con, "mlp", source=source, executor="ray", **NET)
     sharded.assert_same_bits(found, expected)
-    trained = {one.worker for one in heard if (one.unit.work or "").endswith("crews:trained")}
+    trained = {one.worker for one in heard if (one.unit.work or "").endswith("crews:train_member")}
     assert len(trained) == n
 
 
@@ -92,7 +92,7 @@ def test_a_worker_is_killed_at_any_moment(
             os.kill(draw.choice(there).pid, signal.SIGKILL)
 
     def hear(one: Ran) -> None:
-        if (one.unit.work or "").endswith("crews:seated"):
+        if (one.unit.work or "").endswith("crews:take_seat"):
             seats.append(one)
             if len(seats) == 2:
                 threading.Thread(target=kill).start()

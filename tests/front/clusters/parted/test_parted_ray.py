@@ -240,7 +240,7 @@ def test_steps_that_workers_take_together_outlive_one_that_is_killed(
     seats: list[str] = []
 
     def kill(one: Ran) -> None:
-        if (one.unit.work or "").endswith("crews:seated"):
+        if (one.unit.work or "").endswith("crews:take_seat"):
             seats.append(one.unit.payload.decode())
             if len(seats) == 2:
                 os.kill(local_ray.workers()[0].pid, signal.SIGKILL)
