@@ -24,7 +24,7 @@ from tuskml.learners.learner import (
     Streamed,
     Trials,
 )
-from tuskml.learners.linear import explanation, training
+from tuskml.learners.linear import training
 from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, REGISTERED
 from tuskml.learners.linear.check import allowed_by
 from tuskml.learners.linear.inference import determined
@@ -198,6 +198,8 @@ class Linear(Learner):
         return training.train(groups, request, memory)
 
     def explain(self, groups: Groups, request: Request, memory: int = 0) -> Iterator[str]:
+        from tuskml.learners.linear import explanation  # slow to import
+
         return explanation.explain(groups, request, memory)
 
 
