@@ -21,6 +21,7 @@ from tuskml.learners.options.kinds import (
     ANYWHERE,
     BOOLEAN,
     CATEGORY,
+    IN_PARTS,
     LIST,
     NAMED_START,
     ONE_PLACE,
@@ -248,7 +249,7 @@ OPTIONS = OptionTable(
                 Acts(
                     frozenset((CATEGORY,)),
                     (Beside("l1", 0.0), Beside("l2", 0.0)),
-                    where=ANYWHERE,
+                    where=IN_PARTS,
                 ),
             ),
         ),
