@@ -169,6 +169,17 @@ def pooled(texts: Sequence[str | None]) -> Strings:
 
 
 @contextmanager
+def rows_at_fault() -> Iterator[None]:
+    """Raises RowsError in place of DataError where a group's rows are at fault, not options."""
+    try:
+        yield
+    except DataError as error:
+        if any(mark in str(error) for mark in OF_ROWS):
+            raise RowsError(str(error)) from error
+        raise
+
+
+@contextmanager
 def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterator[Readable]:
     """The groups as they are, or where rows have names or labels are text, as copies.
 
@@ -188,10 +199,11 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
         return
     with ExitStack() as stack:
         try:
-            prepared = stack.enter_context(prepare.prepare(groups, preparing(request), memory))
+            with rows_at_fault():
+                prepared = stack.enter_context(prepare.prepare(groups, preparing(request), memory))
+        except RowsError:
+            raise
         except DataError as error:
-            if any(mark in str(error) for mark in OF_ROWS):
-                raise RowsError(str(error)) from error
             if is_place(request.options.cluster) and "option 'cluster' names" in str(error):
                 raise DataError(f"{error}; {ON_WORKERS}") from error
             raise

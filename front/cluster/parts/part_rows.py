@@ -25,7 +25,7 @@ from tuskml.errors import DataError, RowsError, TuskError
 from tuskml.groups.contract.attachment import library
 from tuskml.groups.execution.executor import Unit, attempt, each_of, encoded, several
 from tuskml.groups.execution.worker import share
-from tuskml.groups.preparation import usable_by_all
+from tuskml.groups.preparation import rows_at_fault, usable_by_all
 from tuskml.groups.selection.parted import judgement, judges
 from tuskml.kernels import passes
 from tuskml.kernels.charged import memory_use
@@ -159,7 +159,8 @@ def rows_of(
         sound = usable_of(stack, groups, memory, given)
         return PartRows(None) if sound is None else ordered(stack, seen_of(sound), memory, given)
     how = from_json(given["preparing"], threads(), passes.cancel_mark())
-    prepared = stack.enter_context(in_parts(groups, how, memory, given["census"]))
+    with rows_at_fault():
+        prepared = stack.enter_context(in_parts(groups, how, memory, given["census"]))
     sound = usable_of(stack, prepared.groups, memory, given)
     if sound is None or not given["ordered"]:
         rows = PartRows(sound, memory=memory)

@@ -211,3 +211,29 @@ def test_a_column_of_another_type_in_another_file_is_refused(
             con, "logistic", source=str(tmp_path / "*.parquet"), label="y", features=["c"],
             group_by="g", executor="threads", placement="gap",
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("reference", ["most frequent", {"colour": "red"}, {"level": "4"}])
+def test_reference_levels_are_those_of_one_place(
+    con: duckdb.DuckDBPyConnection, source: str, reference: Any
+) -> None:
+    features = {"features": ["colour", "level"], "categories": ["level"], "invalid": "skip"}
+    found, expected = both(con, source, "linear", **features, reference=reference)
+    for key, model in expected.items():
+        assert found[key].status == model.status == "ok"
+        assert found[key].coefficients == pytest.approx(model.coefficients, rel=1e-9)
+
+
+def test_a_reference_level_that_rows_lack_makes_their_group_invalid(
+    con: duckdb.DuckDBPyConnection, source: str
+) -> None:
+    """The group on several shards lacks it; the other has its model."""
+    seen = "CASE WHEN g = 'large' THEN colour ELSE 'red' END"
+    found, expected = both(
+        con, source, "linear", features=f"{{'c': {seen}, 'x': x}}", reference={"c": "blue"}
+    )
+    assert {key: model.status for key, model in found.items()} == {
+        key: model.status for key, model in expected.items()
+    }
+    assert found["big"].status == "invalid rows"
+    assert "'blue'" in found["big"].plan
