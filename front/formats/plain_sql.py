@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from tuskml.errors import DataError, nearest, one_of
-from tuskml.learners.linear.tasks import LINEAR
+from tuskml.learners.registry import learners
 from tuskml.learners.tasks import weighs_features
 from tuskml.learners.trees.forest import (
     FEATURE,
@@ -60,7 +60,7 @@ def model_to_sql(
 
 def refuse(model: Model) -> None:
     """DataError for a model that has no weights of features, or no rows that it can predict."""
-    known = model.task in OF_TREES or (weighs_features(model.task) and model.task in PLAIN)
+    known = model.task in OF_TREES or (weighs_features(model.task) and is_built_in(model.task))
     if not known:
         raise DataError(
             f"the model is '{model.task}', which plain SQL cannot say, expected a linear model, "
@@ -74,8 +74,9 @@ def refuse(model: Model) -> None:
         raise DataError(f"the model has status '{model.status}' and predicts nothing")
 
 
-PLAIN = (*LINEAR, "lasso", "elastic_net", "sparse_logistic")
-"""Tasks whose margin is a sum of features times weights."""
+def is_built_in(task: str) -> bool:
+    """Returns whether a task is tuskml's own, whose link is known here."""
+    return any(task in learner.tasks for learner in learners())
 
 
 # --- pieces of SQL ---

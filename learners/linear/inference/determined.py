@@ -185,7 +185,8 @@ def without_constants(problem: P, state: State) -> tuple[P, Bools]:
         return problem, np.any(problem.scale == 0, axis=1)
     mean, square = moments(rows)
     zero = square == 0
-    constant = zero | (rows.fit_intercept & (square - mean**2 <= CONSTANT * square))
+    spread = np.abs(square - mean**2)  # ids that rows repeat make it negative
+    constant = zero | (rows.fit_intercept & (spread <= CONSTANT * square))
     if not constant.any():
         return problem, np.zeros(problem.n_groups, bool)
     weights = problem.to_caller(v).copy()

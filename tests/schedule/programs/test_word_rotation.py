@@ -1,6 +1,5 @@
 """Topics by the static engine: the counts are those of two loops and of the tokens."""
 
-import re
 import sys
 from pathlib import Path
 
@@ -75,10 +74,3 @@ def test_the_likelihood_is_that_of_the_kernel():
     ours, its = likelihood_of_words(found.model.words), likelihood_of_words(kernel)
     assert len(start) == len(DOCS) + 1
     assert abs(ours - its) < 0.1 * (its - began)
-
-
-def test_the_manual_s_program_prints_what_it_shows(root, capsys):
-    text = (root / "docs" / "topics.md").read_text()
-    shown = re.search(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", text, re.M | re.S)
-    exec(compile(shown[1], "docs/topics.md", "exec"), {})
-    assert capsys.readouterr().out == shown[2]
