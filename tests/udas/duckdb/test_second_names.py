@@ -63,6 +63,7 @@ def test_the_extensions_functions_have_both_names(con: duckdb.DuckDBPyConnection
 
 
 def test_both_names_answer_the_same(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("SET threads = 1")  # DuckDB adds in one order
     con.execute(f"CREATE TABLE r AS {ROWS}")
     con.execute(
         """CREATE TABLE m AS SELECT g, tuskml_train_model('logistic', late, [x, sin(x)], '{"fit": true}') AS l, tuskml_train_model('gbdt', y, [x], '{"trees": 3, "min_child_rows": 2}') AS b FROM r GROUP BY g"""
@@ -110,7 +111,7 @@ def test_macros_of_the_database_stay_and_are_named_once(trapped: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:the database has macros of its own")
 def test_our_own_sql_does_not_fall_into_them(trapped: Path) -> None:
-    with tuskml.connect(trapped) as con, tuskml.connect() as clean:
+    with tuskml.connect(trapped, threads=1) as con, tuskml.connect(threads=1) as clean:
         clean.execute(f"CREATE TABLE r AS {ROWS}")
         found = []
         for each in (con, clean):
