@@ -183,10 +183,15 @@ def without_constants(problem: P, state: State) -> tuple[P, Bools]:
     rows, d, v = problem.rows, problem.d, state.v
     if not rows.sparse:
         return problem, np.any(problem.scale == 0, axis=1)
-    mean, square = moments(rows)
-    zero = square == 0
-    spread = np.abs(square - mean**2)  # ids that rows repeat make it negative
-    constant = zero | (rows.fit_intercept & (spread <= CONSTANT * square))
+    count, largest = rows.feature_counts()
+    zero, mean = largest == 0, np.zeros_like(largest)
+    constant = zero
+    everywhere = rows.fit_intercept & (count >= rows.groups["n_rows"][:, None])
+    if everywhere.any() or rows.weighted:  # rows may weigh nothing
+        mean, square = moments(rows)
+        zero = square == 0
+        spread = np.abs(square - mean**2)  # ids that rows repeat make it negative
+        constant = zero | (rows.fit_intercept & (spread <= CONSTANT * square))
     if not constant.any():
         return problem, np.zeros(problem.n_groups, bool)
     weights = problem.to_caller(v).copy()
@@ -200,8 +205,7 @@ def without_constants(problem: P, state: State) -> tuple[P, Bools]:
     state.stale[moved] = True
     if len(moved) and (problem.l1 or problem.l2):
         state.objective[moved] = problem.of(moved).objective(state.v[moved])
-    occurs = rows.feature_counts()[0] > 0 if zero.any() else True
-    return problem, np.asarray((constant & occurs).any(axis=1))
+    return problem, np.asarray((constant & (count > 0)).any(axis=1))
 
 
 def moments(rows: Pass) -> tuple[Floats, Floats]:
