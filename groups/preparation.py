@@ -201,8 +201,6 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
         try:
             with rows_at_fault():
                 prepared = stack.enter_context(prepare.prepare(groups, preparing(request), memory))
-        except RowsError:
-            raise
         except DataError as error:
             if is_place(request.options.cluster) and "option 'cluster' names" in str(error):
                 raise DataError(f"{error}; {ON_WORKERS}") from error

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tuskml.errors import DataError, nearest, one_of
 from tuskml.learners.registry import learners
 from tuskml.learners.tasks import weighs_features
@@ -318,23 +321,25 @@ def margins_of_trees(model: Model, features: Features) -> list[str]:
     several = model.many_classes
     n = len(model.classes or ()) if several else 1
     bases = coef[HEAD : HEAD + int(coef[2])] if several and coef else [model.intercept or 0.0] * n
-    trees = [node_of(tree, 0, coef, features) for tree in trees_in(coef)]
+    trees = [node_of(tree, 0, splits_by_level(tree), coef, features) for tree in trees_in(coef)]
     return [f"({total([double(number(bases[k])), *trees[k::n]])})" for k in range(n)]
 
 
-def node_of(tree: Floats, at: int, coef: Sequence[float], features: Features) -> str:
-    """A node and all below it."""
+def node_of(
+    tree: Floats, at: int, by_level: NDArray[np.bool_], coef: Sequence[float], features: Features
+) -> str:
+    """A node and all below it; by_level: whether each node of the tree splits by levels."""
     node = tree[at]
     if node[FEATURE] < 0:
         return number(node[VALUE])
     piece = features.pieces[int(node[FEATURE])]
-    if splits_by_level(tree)[at]:
+    if by_level[at]:
         when = goes_left_by_level(features, piece, levels_left(coef, node[VALUE]))
     else:
         when = f"{piece.value} <= {number(node[VALUE])}"
         when += f" OR {piece.value} IS NULL" if node[MISSING] == 1 else ""
-    left = node_of(tree, at + 1, coef, features)
-    right = node_of(tree, int(node[RIGHT]), coef, features)
+    left = node_of(tree, at + 1, by_level, coef, features)
+    right = node_of(tree, int(node[RIGHT]), by_level, coef, features)
     return f"CASE WHEN {when} THEN {left} ELSE {right} END"
 
 
