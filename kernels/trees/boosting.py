@@ -297,7 +297,7 @@ def _forest(
 
 
 NO_NODES, NO_GAINS, NO_ROWS = np.empty(0, NODE), np.empty(0, np.float32), np.empty(0, np.int64)
-"""Placeholders of forests whose trees are numbers."""
+"""The empty arrays of a forest that is kept as numbers."""
 
 
 # Large groups of trees, and how they give the memory of their features back.

@@ -96,8 +96,9 @@
   {% endfor %}
 {% endmacro %}
 
-{# A name in the config that the query's rows do not have. Expressions are left to the database, whose error names the
-   column; a name that SQL itself has is no column. features: SQL of them. #}
+{# Raises an error for a name in the config that the query's rows do not have. Expressions are left to the database,
+   whose error names the column; SQL's own names, such as current_date, are not columns. features: the SQL expressions
+   of the features. #}
 {% macro refuse_unknown_columns(settings, features, sql) %}
   {% set columns = [] %}
   {% for column in get_columns_in_query(sql) %}{% do columns.append(column | lower) %}{% endfor %}
