@@ -259,6 +259,28 @@ class Pass:
         check_code(code)
         return mean, deviation
 
+    def crowded_features(self, share: float, deviation: Floats) -> tuple[Floats, Floats]:
+        """The median of dense features whose values lie together in most rows, and their spread
+        around it, (G, d) each; 0 for other features.
+
+        Their quartiles, by a sample, are within `share` of their deviation (G, d) from each other.
+        """
+        centre, spread = np.empty_like(deviation), np.empty_like(deviation)
+        of = pointer(np.ascontiguousarray(deviation))
+        check_code(
+            library().tk_crowded_features(self.struct, share, of, pointer(centre), pointer(spread))
+        )
+        return centre, spread
+
+    def crowded_entries(self, share: float, largest: Floats) -> Floats:
+        """The root mean square of the values of crowded sparse features, (G, d); 0 for others.
+
+        Of their nonzero values three in four are within `share` of the largest |value| (G, d).
+        """
+        spread, of = np.empty_like(largest), pointer(np.ascontiguousarray(largest))
+        check_code(library().tk_crowded_entries(self.struct, share, of, pointer(spread)))
+        return spread
+
     def feature_counts(self) -> tuple[Floats, Floats]:
         """Counts the rows of each sparse feature, and finds its largest |value|, each (G, d)."""
         count = np.empty((self.n_groups, self.n_features))
@@ -266,18 +288,20 @@ class Pass:
         check_code(library().tk_feature_counts(self.struct, pointer(count), pointer(largest)))
         return count, largest
 
-    def far_means(self, times: float, share: Floats | None = None) -> Floats:
-        """Means of sparse features over nonzero values, (G, d + 1), if far from 0.
+    def far_means(self, times: float, share: Floats | None = None) -> tuple[Floats, Floats]:
+        """Means of sparse features over nonzero values, (G, d + 1), if far from 0, and the
+        standard deviations there.
 
-        That is, if |mean| is more than `times` the standard deviation there; else 0. The last one
-        is 0, and so are those of features that occur twice in a row or are 0 in half of the rows.
-        share (G, d): fraction of rows that have a feature; None: features occur in all rows, or
-        have a 0.
+        That is, if |mean| is more than `times` the standard deviation; else 0. The last one is 0,
+        and so are those of features that occur twice in a row or are 0 in half of the rows. share
+        (G, d): fraction of rows that have a feature; None: features occur in all rows, or have a
+        0.
         """
-        out = np.empty((self.n_groups, self.n_features + 1))
-        shares = None if share is None else pointer(share)
-        check_code(library().tk_far_means(self.struct, times, shares, pointer(out)))
-        return out
+        mean = np.empty((self.n_groups, self.n_features + 1))
+        deviation, shares = np.empty_like(mean), None if share is None else pointer(share)
+        out = pointer(mean), pointer(deviation)
+        check_code(library().tk_far_means(self.struct, times, shares, *out))
+        return mean, deviation
 
     def values_near_one(self) -> bool | None:
         """Returns whether the largest sampled sparse value of all groups is between 1/16 and 16.

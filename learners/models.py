@@ -392,7 +392,7 @@ def far_from_zero(rows: Pass, most: float) -> NDArray[np.bool_]:
     if rows.sparse:
         if type(rows) is not Pass:  # the rows are in parts or on a device
             return np.zeros(rows.n_groups, bool)
-        return np.asarray(rows.far_means(most).any(axis=1))
+        return np.asarray(rows.far_means(most)[0].any(axis=1))
     mean, deviation = rows.feature_moments(SAMPLE)
     with np.errstate(over="ignore"):
         far = (deviation > 0) & (np.abs(mean) > most * deviation)

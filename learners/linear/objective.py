@@ -4,7 +4,7 @@ of rows that lie far from zero.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from tuskml.kernels.structures import OFFSETS
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.check import constant
+from tuskml.learners.linear.crowded import CROWDED
 from tuskml.learners.linear.inference.dispersion import by_moments
 from tuskml.learners.linear.own.assembled import transformed
 from tuskml.learners.linear.problem import Problem
@@ -301,36 +302,67 @@ FAR_SPARSE = 10.0
 """The same for features of sparse rows, which are not centred otherwise."""
 
 
-def origins(
-    problem: Problem,
-    labels: NDArray[np.void],
-    options: LinearOptions,
-) -> Floats | None:
-    """Shifts of features and labels, (G, d + 1), 0 where they are near; None without any.
+@dataclass(frozen=True)
+class Far:
+    """Where rows lie: origin, (G, d + 1), 0 where features and labels are near zero, None without
+    any that are far; spread (G, d), as `Problem.spread`.
+    """
+
+    origin: Floats | None = None
+    spread: Floats | None = None
+
+
+def far_from_zero(problem: Problem, labels: NDArray[np.void], options: LinearOptions) -> Far:
+    """Finds where rows lie.
 
     In sparse rows a feature is shifted if most rows have it; the others get its zero, shifted as
-    well.
+    well. A feature whose values are crowded is shifted by their median.
     """
-    rows, task = problem.rows, problem.task
+    rows, task, shifted = problem.rows, problem.task, options.fit_intercept
     own = task.own is not None or options.custom or options.sampler in DRAWN
-    if type(rows) is not Pass or not options.fit_intercept or own:
-        return None
-    found = np.zeros((problem.n_groups, problem.d + 1))
-    if rows.sparse:
-        found[:] = as_stored(far_means(problem), rows)
-    else:
+    if type(rows) is not Pass or own:
+        return Far()
+    origin = np.zeros((problem.n_groups, problem.d + 1))
+    centre, spread = crowds(problem)
+    if rows.sparse and shifted:
+        mean, deviation = far_means(problem)
+        origin[:] = as_stored(mean, rows)
+        spread = np.where(deviation[:, :-1] > 0, deviation[:, :-1], spread)
+    elif not rows.sparse:
         far = np.abs(problem.shift) * problem.scale > FAR
-        found[:, :-1] = np.where(far, as_stored(problem.shift, rows), 0.0)
-    if task.of_label and not (rows.groups["extras"] & OFFSETS).any():
+        centre = np.where(spread > 0, centre, np.where(far, problem.shift, 0.0))
+        origin[:, :-1] = as_stored(centre, rows) if shifted else 0.0
+        if not shifted:
+            spread = np.where(spread > 0, np.hypot(spread, centre), 0.0)
+    if shifted and task.of_label and not (rows.groups["extras"] & OFFSETS).any():
         mean, deviation = labels["mean"], np.sqrt(labels["variance"])
         far = (np.abs(mean) > FAR * deviation) & (labels["low"] < labels["high"])
-        found[:, -1] = np.where(far, mean, 0.0)
-    found[~np.isfinite(found)] = 0.0
-    return found if found.any() else None
+        origin[:, -1] = np.where(far, mean, 0.0)
+    origin[~np.isfinite(origin)] = 0.0
+    return Far(origin if origin.any() else None, spread if spread.any() else None)
 
 
-def far_means(problem: Problem) -> Floats:
-    """Shifts of the features of sparse rows, (G, d + 1), the last one 0."""
+def crowds(problem: Problem) -> tuple[Floats, Floats]:
+    """The centre of crowded features, 0 in sparse rows, and their spread there, (G, d) each.
+
+    Losses that do not saturate need neither: rows that are far decide their optimum.
+    """
+    centre, spread = np.zeros_like(problem.scale), np.zeros_like(problem.scale)
+    if not problem.task.saturates:
+        return centre, spread
+    used = problem.scale > 0
+    size = np.divide(1.0, problem.scale, where=used, out=np.zeros_like(problem.scale))
+    if not problem.rows.sparse:
+        return problem.rows.crowded_features(CROWDED, size)
+    if (problem.scale == 1).all():  # all values are near 1
+        return centre, spread
+    return centre, problem.rows.crowded_entries(CROWDED, size)
+
+
+def far_means(problem: Problem) -> tuple[Floats, Floats]:
+    """Shifts of the features of sparse rows, (G, d + 1), the last one 0, and the deviations
+    there.
+    """
     rows, share = problem.rows, problem.frequency
     if share is None and not rows.values_near_one():
         share = rows.feature_counts()[0] / rows.groups["n_rows"][:, None]

@@ -155,6 +155,7 @@ class Problem:
     covariance: str = "classic"
     begun: Floats | None = None
     before: Before | None = None
+    spread: Floats | None = None
 
     @property
     def n_groups(self) -> int:
@@ -179,6 +180,7 @@ class Problem:
             gradient_unit=None if self.gradient_unit is None else self.gradient_unit[which],
             begun=None,
             before=None,
+            spread=None if self.spread is None else self.spread[which],
         )
 
     def on(self, rows: Pass) -> "Problem":

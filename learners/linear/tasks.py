@@ -74,6 +74,11 @@ class LinearTask(Task):
         return self.own is None and self.least in (COUNTS, AMOUNTS)
 
     @property
+    def saturates(self) -> bool:
+        """Returns whether the loss has no slope far out on one side, where rows do not matter."""
+        return self.classifies or self.counts
+
+    @property
     def has_ratios(self) -> bool:
         """As in `Task`; `udas/scalars/ratio.c` knows them."""
         likelihood = self.own is None and self.test is not None

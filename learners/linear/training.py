@@ -31,6 +31,7 @@ from tuskml.learners.linear.check import (
     refuse_labels,
     refuse_together,
 )
+from tuskml.learners.linear.crowded import go_on_in_crowds
 from tuskml.learners.linear.descent import Run, Timing
 from tuskml.learners.linear.gpu import placed, trained_in_turns, wants_gpu
 from tuskml.learners.linear.inference import determined, limit, outcome
@@ -43,9 +44,9 @@ from tuskml.learners.linear.multinomial.training import train_many
 from tuskml.learners.linear.objective import (
     counts_features,
     describe,
+    far_from_zero,
     moved,
     needs_no_scale,
-    origins,
     start,
 )
 from tuskml.learners.linear.operators import State
@@ -317,7 +318,8 @@ def fit_placed(
 ) -> Models:
     """Fits the rows in place, or copies of those that are far from zero."""
     problem = describe(rows, given.labels, plan, request)
-    origin = origins(problem, given.labels, request.options)
+    where = far_from_zero(problem, given.labels, request.options)
+    origin, problem = where.origin, replace(problem, spread=where.spread)
     if origin is None:
         return fit_described(given, problem, plan, request, began, question)
     far = origin.any(axis=1)
@@ -332,7 +334,8 @@ def fit_placed(
     with moved(rows.of(some), given.of(some).held, origin[some]) as (copies, held):
         labels = copies.labels()
         inputs = replace(given.of(some), rows=copies, labels=labels, held=held)
-        problem = describe(copies, labels, plan, request)
+        spread = None if where.spread is None else where.spread[some]
+        problem = replace(describe(copies, labels, plan, request), spread=spread)
         models = fit_described(inputs, problem, plan, request, began, question)
     return joined([*parts, models.numbered(some)]) if parts else models
 
@@ -368,6 +371,8 @@ def fit_described(
         plan = chosen.plan
     else:
         state = run(begun, Beginning(v, chosen.kept), plan)
+    if given.held is None:
+        problem, state = go_on_in_crowds(problem, state, run.again(plan))
     if request.near is not None:
         leave(problem, state, request.near)
     if estimates_dispersion(problem, options):

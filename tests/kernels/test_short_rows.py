@@ -157,12 +157,13 @@ def test_far_means(seed, filled, kind, twice, segment_rows):
     for j in range(twice, filled):
         mean, deviation = whole[:, j].mean(), whole[:, j].std()
         wanted[j] = mean if abs(mean) > 10 * deviation else 0.0
-    found = rows.far_means(10.0)
+    found, deviation = rows.far_means(10.0)
     assert found[0] == pytest.approx(wanted, rel=1e-9)
     count, _ = rows.feature_counts()
-    found = rows.far_means(10.0, count / n)
+    found, deviation = rows.far_means(10.0, count / n)
     for j in range(d):
         there = whole[whole[:, j] != 0, j]
         usual = 2 * len(there) > n and not (twice and j == 0)
         far_away = usual and abs(there.mean()) > 10 * there.std()
         assert found[0, j] == pytest.approx(there.mean() if far_away else 0.0, rel=1e-9)
+        assert deviation[0, j] == pytest.approx(there.std() if far_away else 0.0, rel=1e-6)

@@ -15,7 +15,7 @@ import hypothesis.strategies as st
 import numpy as np
 import psycopg
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 
 import tuskml
 
@@ -308,10 +308,7 @@ def test_features_plus(
 
 
 LACKING = Variants(a="CASE WHEN i = 7 THEN 0 ELSE a + c END")
-SMOOTH = [
-    one for one in CASES
-    if one.linear and one.labels not in ("classes", "several") and one.close < 0.1
-]  # fmt: skip
+FAR_CASES = [one for one in CASES if one.linear and one.close < 0.1]
 
 
 def as_dense(
@@ -329,15 +326,29 @@ def as_dense(
         models.append(trained(running(con), *given, weighted=weighted))
     for c in constants:
         unit = np.array([c / math.sqrt(N), 5.0])  # what features vary by
-        for sparse in models[1:]:
+        dense, *others = (weights_of(found[c], case) * unit for found in models)
+        for numbers, sparse in zip(others, models[1:], strict=True):
             what = f"{case} at {c:g}: {sparse[c]['status']}"
-            assert sparse[c]["status"] == models[0][c]["status"], what
-            wanted = models[0][c]["numbers"] * unit
-            same(sparse[c]["numbers"] * unit, wanted, case.close, what)
+            statuses = {sparse[c]["status"], models[0][c]["status"]}
+            if "lbfgs" in str(case) and "not converged" in statuses:
+                continue  # its steps may be too short for a row that is far
+            assert len(statuses) == 1, what
+            same(numbers, dense, closeness(case), what)
+
+
+def closeness(case: Case) -> float:
+    """How near weights are on far features: a hinge ends by its gap, which leaves them open."""
+    return 1e-2 if case.task == "svm" else case.close
+
+
+def weights_of(model: Model, case: Case) -> np.ndarray[Any, Any]:
+    """The weights of two features, (2,) or by class (K, 2), without intercepts."""
+    numbers = model["numbers"]
+    return numbers.reshape(-1, 3)[:, 1:] if case.labels == "several" else numbers
 
 
 @settings(max_examples=8)
-@given(case=st.sampled_from(SMOOTH), weighted=WEIGHTED, seed=SEED)
+@given(case=st.sampled_from(FAR_CASES), weighted=WEIGHTED, seed=SEED)
 def test_far_features_that_a_sparse_row_lacks(
     duck: duckdb.DuckDBPyConnection, case: Case, weighted: bool, seed: int
 ) -> None:
@@ -349,6 +360,39 @@ def test_a_hinge_of_far_features_that_a_sparse_row_lacks(
     duck: duckdb.DuckDBPyConnection, seed: int
 ) -> None:
     as_dense(duck, Case("svm", "classes", close=1e-5), [1e7], seed, weighted=False)
+
+
+SATURATING = [one for one in FAR_CASES if one.labels in ("classes", "several", "counts")]
+ABSURD = Variants(a="CASE WHEN i = 7 THEN -c ELSE a END")
+
+
+@settings(max_examples=8)
+@given(
+    case=st.sampled_from(SATURATING),
+    storage=st.sampled_from(["list", "sparse", "lacking"]),
+    how=st.sampled_from([LACKING, ABSURD]),
+    far=st.sampled_from([1e5, 1.7e9]),
+    intercept=st.booleans(),
+    seed=SEED,
+)
+def test_a_far_row_that_a_loss_is_certain_of(
+    duck: duckdb.DuckDBPyConnection, case: Case, storage: str, how: Variants, far: float,
+    intercept: bool, seed: int,
+) -> None:  # fmt: skip
+    """The row has no slope at the optimum: the weights are those without it."""
+    if how is ABSURD:
+        case = replace(case, options={**(case.options or {}), "fit_intercept": intercept})
+    rows, weights = rows_of(case.labels, seed), {}
+    for name, at in (("without", 0.0), ("with", far)):
+        some = [row for row in rows if row[0] != 7]
+        if at:  # the slope by a is positive: the lowest class, or no count, is certain
+            some.append((7, 0.0, *rows[7][2:]))
+        model = trained(running(duck), case, how, [at], storage, some, weighted=False)[at]
+        assert model["status"] == "ok", (name, model["status"])
+        weights[name] = weights_of(model, case) * np.array([3.0, 5.0])
+        slopes = weights["without"].reshape(-1, 2)[:, 0]
+        assume((slopes[slopes != 0] > 0.1).all())  # otherwise the far row is not certain
+    same(weights["with"], weights["without"], 10 * closeness(case), f"{case} {storage} {far}")
 
 
 @settings(max_examples=12)

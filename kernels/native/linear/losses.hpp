@@ -175,7 +175,8 @@ struct Tweedie {
     double p;
     explicit Tweedie(double power) : p(power) {}
     template <class V> LossValues<V> operator()(V m, V y) const {
-        V mean = exp_of((2 - p) * m), share = y * exp_of((1 - p) * m);
+        V mean = exp_of((2 - p) * m); // y = 0 has no share, also where the exponential overflows
+        V share = select<V>(y > 0.0, y * exp_of((1 - p) * m), V{});
         return {mean * (1 / (2 - p)) + share * (1 / (p - 1)), mean - share,
                 (2 - p) * mean + (p - 1) * share};
     }

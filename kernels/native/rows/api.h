@@ -23,14 +23,25 @@ TK_API int tk_labels(const tk_pass *pass, tk_label_stats *out);
  * about `sample` rows per group. The deviation of a constant feature is 0. */
 TK_API int tk_feature_moments(const tk_pass *pass, int64_t sample, double *mean,
                               double *deviation);
+/* Dense features whose values lie together in most rows, by a sample: those whose quartiles are
+ * within `share` of their deviation (n_groups, d) from each other. centre: their median; spread:
+ * the root mean square distance from it of the values that near; both 0 for other features, and
+ * for those of which most values are equal. */
+TK_API int tk_crowded_features(const tk_pass *pass, double share, const double *deviation,
+                               double *centre, double *spread);
+/* The same for sparse features, around 0: those of whose nonzero values at least three in four are
+ * within `share` of the largest |value| (n_groups, d), by a sample. */
+TK_API int tk_crowded_entries(const tk_pass *pass, double share, const double *largest,
+                              double *spread);
 /* For each sparse feature, the number of rows in which it occurs and its largest |value|, shape
  * (n_groups, d). */
 TK_API int tk_feature_counts(const tk_pass *pass, double *count, double *largest);
 /* For each sparse feature that is not 0 in more than half of the rows of its group, is not
  * repeated in a row, and whose |mean| there is more than `times` its standard deviation, the
- * mean; 0 for others. share: (n_groups, d), of rows that have a feature; NULL: only features of
- * all rows count. out: (n_groups, d + 1), the last one 0. */
-TK_API int tk_far_means(const tk_pass *pass, double times, const double *share, double *out);
+ * mean, and that deviation; 0 for others. share: (n_groups, d), of rows that have a feature; NULL:
+ * only features of all rows count. mean: (n_groups, d + 1), the last one 0, as is deviation. */
+TK_API int tk_far_means(const tk_pass *pass, double times, const double *share, double *mean,
+                        double *deviation);
 /* Returns 0 unless, in every group, the largest |value| of the first segment is between 1/16 and
  * 16. Otherwise returns 1 if all nonzero values are within a factor of TK_NEAR_ONE of 1, and 2 if
  * some are not. The rows are sparse. */

@@ -118,6 +118,35 @@ template <class T> std::vector<Filled> filled(const tusk_group &group, const dou
     return found;
 }
 
+constexpr int64_t MOST_ENTRIES = 1 << 20; // of a group show where values are crowded
+
+// The root mean square of the nonzero values up to `share` of the largest, of features of which
+// at least three in four are; 0 for others.
+template <class T>
+void find_crowded(const tusk_group &group, double share, const double *largest, double *spread) {
+    const auto d = (size_t)group.dim;
+    std::vector<int64_t> near(d), far(d);
+    std::fill_n(spread, d, 0.0);
+    int64_t left = MOST_ENTRIES;
+    for (const tusk_segment *s : SegmentsOf(group)) {
+        const int32_t *index = tusk_indices(s);
+        const T *value = (const T *)tusk_sparse_values(s);
+        for (uint32_t k = 0; k < s->nnz; k++) {
+            const auto id = (size_t)index[k];
+            const double v = (double)value[k];
+            const bool small = std::fabs(v) <= share * largest[id];
+            spread[id] += small ? v * v : 0;
+            near[id] += small && v != 0;
+            far[id] += !small;
+        }
+        left -= s->nnz;
+        if (left <= 0)
+            break;
+    }
+    for (size_t id = 0; id < d; id++)
+        spread[id] = near[id] > 3 * far[id] ? std::sqrt(spread[id] / (double)near[id]) : 0;
+}
+
 // Whether every nonzero value v has low <= |v| <= high.
 template <class T> bool within(const tusk_group &group, T low, T high) {
     for (const tusk_segment *s : SegmentsOf(group)) {
@@ -154,21 +183,38 @@ int tk_feature_counts(const tk_pass *pass, double *count, double *largest) {
     });
 }
 
-int tk_far_means(const tk_pass *pass, double times, const double *share, double *out) {
+int tk_far_means(const tk_pass *pass, double times, const double *share, double *mean,
+                 double *deviation) {
     using namespace tusk;
     return code_of([&] {
         const int64_t d = pass->groups[0].dim;
-        std::fill_n(out, pass->n_groups * (d + 1), 0.0);
+        std::fill_n(mean, pass->n_groups * (d + 1), 0.0);
+        std::fill_n(deviation, pass->n_groups * (d + 1), 0.0);
         return with_storage(pass, [&]<class T>(const T *) {
             parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
                 for (const Filled &one :
                      filled<T>(pass->groups[g], share ? share + g * d : nullptr)) {
-                    const double by = one.sum / (double)one.rows, mean = one.first + by;
-                    const double deviation =
+                    const double by = one.sum / (double)one.rows, centre = one.first + by;
+                    const double spread =
                         std::sqrt(std::max(one.squares / (double)one.rows - by * by, 0.0));
-                    if (std::fabs(mean) > times * deviation && one.squares > 0)
-                        out[g * (d + 1) + one.id] = mean;
+                    if (std::fabs(centre) > times * spread && one.squares > 0) {
+                        mean[g * (d + 1) + one.id] = centre;
+                        deviation[g * (d + 1) + one.id] = spread;
+                    }
                 }
+            });
+            return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
+        });
+    });
+}
+
+int tk_crowded_entries(const tk_pass *pass, double share, const double *largest, double *spread) {
+    using namespace tusk;
+    return code_of([&] {
+        const int64_t d = pass->groups[0].dim;
+        return with_storage(pass, [&]<class T>(const T *) {
+            parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
+                find_crowded<T>(pass->groups[g], share, largest + g * d, spread + g * d);
             });
             return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
         });

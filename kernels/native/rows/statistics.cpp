@@ -1,6 +1,8 @@
 // Statistics of the rows that a trainer needs before it plans: classes, means and scales.
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "../linear/sparse.hpp"
@@ -297,6 +299,75 @@ bool sample_moments(const tusk_group &group, int64_t step, double *mean, double 
     return constant;
 }
 
+// Where most values of features lie, from rows x of a group.
+template <class T> struct Bulk {
+    const std::vector<const T *> &rows;
+    std::vector<T> values;
+
+    explicit Bulk(const std::vector<const T *> &all) : rows(all), values(all.size()) {}
+
+    // The median of feature k, and the distance between its quartiles, of at least 4 rows.
+    std::pair<double, double> quartiles(int64_t k) {
+        const auto n = (int64_t)rows.size();
+        for (int64_t i = 0; i < n; i++)
+            values[(size_t)i] = rows[(size_t)i][k];
+        std::sort(values.begin(), values.end());
+        return {(double)values[(size_t)(n / 2)],
+                (double)values[(size_t)(n - 1 - n / 4)] - (double)values[(size_t)(n / 4)]};
+    }
+
+    // The root mean square distance from the centre, of the rows within a distance of it.
+    double spread(int64_t k, double centre, double within) const {
+        double square = 0;
+        int64_t n = 0;
+        for (const T *x : rows) {
+            const double v = (double)x[k] - centre;
+            const bool near = std::fabs(v) <= within;
+            square += near ? v * v : 0;
+            n += near;
+        }
+        return n ? std::sqrt(square / (double)n) : 0;
+    }
+};
+
+constexpr int64_t FEW_ROWS = 9, // show that a feature's values are not crowded
+    MANY_ROWS = 512;
+
+// Rows of a group at equal distances, `most` or up to twice as many.
+template <class T> std::vector<const T *> some_rows(const tusk_group &group, int64_t most) {
+    std::vector<const T *> found;
+    each_row<T>(group, std::max<int64_t>(1, group.n_rows / most),
+                [&](const T *x, double) { found.push_back(x); });
+    return found;
+}
+
+// The spread of crowded features around their median, 0 for others.
+template <class T>
+void find_crowded(const tusk_group &group, double share, const double *deviation, double *centre,
+                  double *spread) {
+    std::fill_n(centre, group.dim, 0.0);
+    std::fill_n(spread, group.dim, 0.0);
+    const std::vector<const T *> few = some_rows<T>(group, FEW_ROWS);
+    if (few.size() < 4)
+        return;
+    Bulk<T> glance(few);
+    std::vector<const T *> many;
+    for (int64_t k = 0; k < group.dim; k++) {
+        const double most = share * deviation[k];
+        if (!(most > 0) || glance.quartiles(k).second > most)
+            continue;
+        if (many.empty())
+            many = some_rows<T>(group, MANY_ROWS);
+        Bulk<T> look(many);
+        const auto [median, distance] = look.quartiles(k);
+        const double found = look.spread(k, median, most);
+        if (distance <= most && found > 0) {
+            centre[k] = median;
+            spread[k] = found;
+        }
+    }
+}
+
 } // namespace
 } // namespace tusk
 
@@ -326,6 +397,21 @@ int tk_feature_moments(const tk_pass *pass, int64_t sample, double *mean, double
                 // every row before it counts as constant.
                 if (sample_moments<T>(group, step, mean + g * d, deviation + g * d) && step > 1)
                     sample_moments<T>(group, 1, mean + g * d, deviation + g * d);
+            });
+            return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
+        });
+    });
+}
+
+int tk_crowded_features(const tk_pass *pass, double share, const double *deviation, double *centre,
+                        double *spread) {
+    using namespace tusk;
+    return code_of([&] {
+        int64_t d = pass->groups[0].dim;
+        return with_storage(pass, [&]<class T>(const T *) {
+            parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
+                find_crowded<T>(pass->groups[g], share, deviation + g * d, centre + g * d,
+                                spread + g * d);
             });
             return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
         });

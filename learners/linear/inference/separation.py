@@ -38,7 +38,13 @@ Bools = NDArray[np.bool_]
 SURE = 0.9
 """The share of a proof must stay below this, not 1, so that rounding cannot matter."""
 LEVEL = 1e-7
-"""Part of the largest move of a margin, by which others may fall and have not moved."""
+"""Part of a step's unit by which margins may fall and have not moved: of the largest move, but of
+1 where far rows move by more, since the closest margins move by about 1.
+"""
+GONE = 746.0
+"""A margin on the correct side at which q = exp(-margin) is 0 in a double: such rows are far away,
+add nothing to a gradient, and move by much when the others hardly do.
+"""
 CLEAR = 1e-9
 """Relative pivot of H below which its steps prove nothing."""
 MOST_STEPS, MOST_NEAR = 60, 6
@@ -69,7 +75,8 @@ def reach(rows: Pass, weights: Floats, direction: Floats, far: Floats | None = N
 
 def backed(found: Reach) -> Bools:
     """Groups (G,) in which some margins grow along minus the direction, and none falls."""
-    return (found.most_move <= LEVEL * -found.least_move) & (found.least_move < 0)
+    unit = np.minimum(-found.least_move, 1.0)
+    return (found.most_move <= LEVEL * unit) & (unit > 0)
 
 
 def along(problem: Problem, v: Floats, step: Floats, far: Floats | None = None) -> Reach:
@@ -118,7 +125,7 @@ def completely(problem: Problem, v: Floats) -> Bools:
 
 def verdict(problem: Problem, v: Floats, step: Floats, pivot: Floats) -> Verdict:
     """Decides from Newton's step (G, p) at v (G, p); pivot (G,) as returned by `solve`."""
-    return judged(along(problem, v, step), pivot)
+    return judged(along(problem, v, step, np.full(len(v), GONE)), pivot)
 
 
 def judged(found: Reach, pivot: Floats) -> Verdict:

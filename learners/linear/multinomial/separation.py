@@ -46,7 +46,7 @@ def completely(problem: SoftmaxProblem, v: Floats) -> Bools:
 
 def verdict(problem: Problem, v: Floats, step: Floats, pivot: Floats) -> Verdict:
     """Decides from Newton's step (G, K p) at v (G, K p); pivot (G,) as returned by `solve`."""
-    return separation.judged(along(problem, v, step), pivot)
+    return separation.judged(along(problem, v, step, np.full(len(v), separation.GONE)), pivot)
 
 
 def along(

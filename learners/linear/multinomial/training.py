@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from tuskml.kernels.softmax import Softmax, classes_of
 from tuskml.learners.classes import named_classes, refuse_large, refuse_no_classes
 from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, LAST_CHOICE
 from tuskml.learners.linear.algorithms.parts.kept import Beginning
+from tuskml.learners.linear.crowded import go_on_in_crowds
 from tuskml.learners.linear.descent import Timing, deadline_of, descend
 from tuskml.learners.linear.inference.determined import without_constants
 from tuskml.learners.linear.inference.limit import greatest
@@ -23,10 +25,11 @@ from tuskml.learners.linear.inference.tempered import strength
 from tuskml.learners.linear.multinomial import separation, terms
 from tuskml.learners.linear.multinomial.inference import Errors, infer, judge, members
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
-from tuskml.learners.linear.objective import describe, moved, origins
+from tuskml.learners.linear.objective import describe, far_from_zero, moved
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.planner.candidates import choose
 from tuskml.learners.linear.planner.planning import statistics
+from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions, Plan, Request
 from tuskml.learners.linear.result import Inputs, plan_line, resolved
 from tuskml.learners.models import Lists, Models, Strings, by_group, joined, thinned
@@ -164,17 +167,26 @@ def fit(given: Many, request: Request, memory: int, began: float) -> Models:
             held = stack.enter_context(out)
             rows = replace(rows, groups=stack.enter_context(kept))
         problem = softmax_problem(rows, given, plan, request)
-        origin = origins(problem, given.labels, request.options)
-        if origin is not None:
-            rows, held = stack.enter_context(moved(rows, held, origin))
+        where = far_from_zero(problem, given.labels, request.options)
+        if where.origin is not None:
+            rows, held = stack.enter_context(moved(rows, held, where.origin))
             problem = softmax_problem(rows, given, plan, request)
+        problem = replace(problem, spread=where.spread)
         begin = start(problem, given.counts)
         if request.options.warm_start is not None:
             begin = started_at(problem, request.options.warm_start)
         held = held if request.options.validation else None
         deadline = deadline_of(request.options, began)
         state = descend(problem, Beginning(begin), held, plan, deadline, Timing())
+        if held is None:
+            again = partial(descended, plan=plan, deadline=deadline)
+            problem, state = go_on_in_crowds(problem, state, again)
         return models_of(problem, state, plan, request, About(given, n_rows, began, deadline))
+
+
+def descended(problem: Problem, v: Floats, plan: Plan, deadline: float | None) -> State:
+    """Where a descent from weights v (G, K p) ends."""
+    return descend(problem, Beginning(v), None, plan, deadline, Timing())
 
 
 def softmax_problem(rows: Pass, given: Many, plan: Plan, request: Request) -> SoftmaxProblem:
@@ -321,8 +333,7 @@ def of_terms(
     if given.terms is None:
         return found
 
-    def again(less: SoftmaxProblem, v: Floats) -> State:
-        return descend(less, Beginning(v), None, plan, deadline, Timing())
+    again = partial(descended, plan=plan, deadline=deadline)
 
     def over() -> bool:
         return deadline is not None and time.monotonic() > deadline

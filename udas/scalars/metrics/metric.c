@@ -153,12 +153,13 @@ static bool positive(const char *name, double x, bool or_zero, char *sentence) {
     return false;
 }
 
-/* Both deviances: P. McCullagh, J. A. Nelder, Generalized linear models, 1989, 2.3. */
+/* Both deviances: P. McCullagh, J. A. Nelder, Generalized linear models, 1989, 2.3. A label of 0
+ * may be predicted as 0, the limit of small means, which is what exp() of a far margin is. */
 static bool take_poisson(tusk_score *s, const tusk_judged *row, double *loss, char *sentence) {
     (void)s;
     double y = row->y, p = row->p;
     if (!finite_row(row, sentence) || !positive("label", y, true, sentence) ||
-        !positive("predicted", p, false, sentence))
+        !positive("predicted", p, y == 0, sentence))
         return false;
     *loss = 2 * ((y > 0 ? y * log(y / p) : 0) - y + p);
     return true;
@@ -183,10 +184,10 @@ static bool take_tweedie(tusk_score *s, const tusk_judged *row, double *loss, ch
         return false;
     }
     if (!finite_row(row, sentence) || !positive("label", y, true, sentence) ||
-        !positive("predicted", mean, false, sentence))
+        !positive("predicted", mean, y == 0, sentence))
         return false;
-    *loss = 2 * (pow(y, 2 - p) / ((1 - p) * (2 - p)) - y * pow(mean, 1 - p) / (1 - p) +
-                 pow(mean, 2 - p) / (2 - p));
+    *loss = 2 * (pow(y, 2 - p) / ((1 - p) * (2 - p)) + pow(mean, 2 - p) / (2 - p) -
+                 (y > 0 ? y * pow(mean, 1 - p) / (1 - p) : 0));
     return true;
 }
 
