@@ -62,6 +62,14 @@ def test_deviances(con, rows, counts):
         assert poisson is None
 
 
+def test_a_label_of_0_that_is_predicted_as_0(con):
+    """Small means come to it, and exp() of a far margin is 0."""
+    for metric_of in ("poisson_deviance(y, p)", "tweedie_deviance(y, p, 1.9)"):
+        rows = [0.0, 2.0], [0.0, 1.0]
+        limit = metric(con, metric_of, [0.0, 2.0], [1e-280, 1.0])
+        assert metric(con, metric_of, *rows) == pytest.approx(limit, rel=1e-12)
+
+
 def test_quantile_by_row(con):
     """A row without a quantile does not count; a quantile may differ by row."""
     rows = "(VALUES (1.0, 0.0, 0.5), (1.0, 0.0, 0.9), (7.0, 0.0, NULL)) AS t (y, p, q)"
