@@ -15,7 +15,7 @@ from tuskml.learners.linear.request import (
     SPECULATE,
     LinearOptions,
 )
-from tuskml.learners.linear.tasks import LINEAR
+from tuskml.learners.linear.tasks import LINEAR, LINKS
 from tuskml.learners.options.kinds import (
     ALONE,
     ANYWHERE,
@@ -281,6 +281,14 @@ OPTIONS = OptionTable(
             1.5,
             "p in the variance mu^p, between 1, `poisson`, and 2, `gamma`",
             (Acts(tasks=("tweedie",)),),
+        ),
+        Option(
+            "link",
+            choice(*dict.fromkeys(link for links in LINKS.values() for link in links)),
+            None,
+            "the function of the mean, or of a class's probability, that is the margin; default: "
+            "`logit` of `logistic`, `identity` of `linear`, else `log`",
+            (Acts(tasks=tuple(LINKS), where=frozenset((ONE_PLACE, PARTS))),),
         ),
         Option(
             "covariance",

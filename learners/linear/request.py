@@ -94,6 +94,7 @@ class LinearOptions(Options):
     delta: float | None
     dispersion: float | None
     power: float
+    link: str | None
     covariance: str
     fit: bool
     likelihood_ratio: bool

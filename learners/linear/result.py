@@ -367,4 +367,5 @@ def task_members(task: LinearTask, options: LinearOptions) -> dict[str, Any]:
     if task.own is not None:
         return {"response": task.response}
     given = None if task.parameter is None else getattr(options, task.parameter)
-    return {} if given is None else {str(task.parameter): given}
+    found = {} if given is None else {str(task.parameter): given}
+    return found if task.link is None else found | {"link": task.link}

@@ -28,9 +28,10 @@ from tuskml.learners.linear.algorithms.parts.second_order.warm_start import know
 from tuskml.learners.linear.check import (
     many_classes,
     refuse_labels,
-    refuse_offsets_of_many,
+    refuse_many,
     refuse_together,
     with_extras,
+    with_link,
 )
 from tuskml.learners.linear.descent import Run, Timing
 from tuskml.learners.linear.gpu import placed, trained_in_turns, wants_gpu
@@ -83,7 +84,7 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     memory: address of the account that copies of rows are charged to.
     """
     refuse_together(request.task, request.options)
-    request = with_extras(groups, request)
+    request = with_extras(groups, with_link(request))
     if needs_much(groups):
         look_at_limits(memory)
     if not (groups["kind"] >= 2).any():
@@ -236,7 +237,7 @@ def by_classes(
         check_classes(request.task, request.options, labels[two])
         two &= labels["low"] != labels["high"]
     if many.any():
-        refuse_offsets_of_many(rows)
+        refuse_many(rows, request.task)
         chosen = np.flatnonzero(many)
         several = train_many(given.of(chosen), request, memory, began)
         parts.append(several.numbered(chosen[several.group]))

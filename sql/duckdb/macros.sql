@@ -12,7 +12,7 @@ CREATE OR REPLACE TEMP MACRO _tusk_has_terms(task) AS task NOT IN ('gbdt', 'rand
 CREATE OR REPLACE TEMP MACRO _tusk_weighs_features(task) AS task NOT IN ('matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lda', 'kmeans', 'fm');
 CREATE OR REPLACE TEMP MACRO _tusk_is_of_trees(task) AS task IN ('gbdt', 'random_forest');
 CREATE OR REPLACE TEMP MACRO _tusk_has_centres(task) AS task IN ('kmeans');
-CREATE OR REPLACE TEMP MACRO _tusk_is_tested_by_t(task) AS task IN ('linear', 'gamma', 'tweedie');
+CREATE OR REPLACE TEMP MACRO _tusk_is_tested_by_t(task) AS task IN ('linear', 'gamma', 'tweedie', 'inverse_gaussian');
 -- end of tasks
 
 -- A value with some or all fields of a model, or the text of a model, as one with all of them.

@@ -34,7 +34,7 @@ SETTLED = 1e-12
 @dataclass(frozen=True)
 class Sums:
     """Weighted sums over the labels y of n rows: n, log y!, y log y, log y, the terms of counts'
-    size 1/a, and for tweedie with power p (in a's position) y^(2 - p) / ((p - 1) (2 - p)).
+    size 1/a, for tweedie with power p (in a's position) y^(2 - p) / ((p - 1) (2 - p)), and 1 / y.
     """
 
     n: float
@@ -44,6 +44,7 @@ class Sums:
     sized: float
     saturated: float
     powered: float
+    inverse: float
 
 
 def sums_of(group: np.void, a: float) -> Sums:
@@ -51,7 +52,7 @@ def sums_of(group: np.void, a: float) -> Sums:
     without one."""
     from scipy.special import gammaln, xlogy  # slow to import, seldom needed
 
-    found = np.zeros(7)
+    found = np.zeros(8)
     with np.errstate(divide="ignore", invalid="ignore"):
         for y, weight in labels_of(group):
             size = 1 / a
@@ -63,6 +64,7 @@ def sums_of(group: np.void, a: float) -> Sums:
                 rising(y, a),
                 (y + size) * np.log1p(a * y),
                 y ** (2 - a) / ((a - 1) * (2 - a)),
+                1 / y,
             )
             found += [float(np.sum(one if weight is None else weight * one)) for one in terms]
     return Sums(*found.tolist())
@@ -83,15 +85,15 @@ def log_likelihood(task: LinearTask, loss: float, s: Sums, scale: float) -> floa
     """The log-likelihood of a group whose losses are summed; scale: the dispersion of `gamma`,
     which as in R is the deviance per row.
     """
-    if task.quadratic:
+    if task.name == "linear":
         return float(-s.n / 2 * (np.log(2 * np.pi * 2 * loss / s.n) + 1))
-    if task.name == "poisson":
-        return -loss - s.factorial
-    if task.parameter == "dispersion":
-        return -loss + s.sized - s.factorial
+    if task.name == "poisson" or task.parameter == "dispersion":
+        return -loss - s.factorial + (s.sized if task.parameter else 0.0)
     if task.parameter == "power":  # an infinite series, which R leaves out too
         return math.nan
-    if task.response == "exp":
+    if task.name == "inverse_gaussian":
+        return -0.5 * (s.n * (math.log(2 * math.pi * scale) + 1) + 3 * s.log_y)
+    if task.name == "gamma":
         k = 1 / scale
         known = s.n * (k * np.log(k) - math.lgamma(k)) + (k - 1) * s.log_y
         return float(known - k * loss)
@@ -106,7 +108,9 @@ def saturated(task: LinearTask, s: Sums, y: float) -> float:
         return s.saturated - s.y_log_y
     if task.parameter == "power":
         return s.powered
-    return s.n + s.log_y if task.response == "exp" else 0.0
+    if task.name == "inverse_gaussian":
+        return -s.inverse / 2
+    return s.n + s.log_y if task.name == "gamma" else 0.0
 
 
 def null_margin(problem: Problem, labels: NDArray[np.void]) -> Floats:
@@ -116,7 +120,7 @@ def null_margin(problem: Problem, labels: NDArray[np.void]) -> Floats:
         return v
     v[:, -1] = best_constant(problem, labels)
     none = np.zeros_like(problem.scale)
-    moves = problem.task.response == "exp" or problem.task.offset
+    moves = problem.task.response == "exp" or problem.task.offset or problem.task.link
     for _ in range(STEPS if moves else 0):
         sums = problem.rows.curvature(v, none, none, True)
         step = sums[:, problem.d + 2] / sums[:, -1]

@@ -1,6 +1,7 @@
 """Offsets of every likelihood, in trainings and predictions of both databases."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ sys.path.append(str(Path(__file__).parent))
 
 from databases import Client, client, here, there
 
-from tuskml.learners.linear.algorithms import REGISTERED
+from tuskml.learners.linear.algorithms import ALGORITHMS, REGISTERED
 from tuskml.learners.linear.tasks import LINEAR
 
 __all__ = ["client", "here", "there"]
@@ -33,7 +34,7 @@ ONES = np.ones(N)
 def labels_of(task: str) -> Any:
     if LINEAR[task].classifies:
         return SIDES
-    return NUMBERS if LINEAR[task].of_label else COUNTS + (task == "gamma")
+    return NUMBERS if LINEAR[task].of_label else COUNTS + (task in ("gamma", "inverse_gaussian"))
 
 
 def estimates(model: Any) -> Any:
@@ -202,6 +203,37 @@ def test_models_that_take_no_offset_say_so(
     )
     with pytest.raises(Exception, match=f"{function}: the model takes no offset, expected a gen"):
         client.connection.execute(sql, parameters).fetchall()
+
+
+STEPPING = [
+    (task, one.name)
+    for task in ("linear", "logistic")
+    for one in REGISTERED
+    if one.stochastic and not one.refusal(LINEAR[task])
+]
+
+
+@pytest.mark.parametrize(("task", "algorithm"), STEPPING)
+def test_stochastic_steps_add_offsets_or_say_that_they_do_not(
+    here: Client, task: str, algorithm: str
+) -> None:
+    """Their loss is near the optimum with offsets, and not near that of the weights without."""
+    more, y = {"w": ONES, "o": OFFSET}, labels_of(task)
+    how = {"epsilon": 0, "max_iter": 300, "seed": 1, "threads": 1, "algorithm": algorithm}
+    if ALGORITHMS[algorithm].refusal(replace(LINEAR[task], offset=True)):
+        said = f"offset is not available with algorithm '{algorithm}', expected"
+        with pytest.raises(duckdb.Error, match=said):
+            here.fit(task, X, y, more=more, **how)
+        return
+    model = here.fit(task, X, y, more=more, **how)
+    best = here.fit(task, X, y, more=more, **SETTLED)
+    assert model.loss == pytest.approx(best.loss, rel=2e-3)
+
+
+@pytest.mark.parametrize("sampler", ["random-partition", "bernoulli"])
+def test_samplers_that_draw_rows_take_no_offsets(here: Client, sampler: str) -> None:
+    with pytest.raises(duckdb.Error, match=f"offset is not available with sampler '{sampler}'"):
+        here.fit("linear", X, NUMBERS, more={"w": ONES, "o": OFFSET}, sampler=sampler)
 
 
 def test_searches_judge_with_offsets(con: duckdb.DuckDBPyConnection) -> None:

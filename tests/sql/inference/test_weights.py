@@ -33,7 +33,8 @@ COUNTS = RANDOM.poisson(np.exp(MARGIN))
 NUMBERS = MARGIN + RANDOM.normal(size=N)
 SIDES = (MARGIN + RANDOM.logistic(size=N) > 0).astype(float)
 SPREAD = RANDOM.negative_binomial(1.5, 1.5 / (1.5 + np.exp(MARGIN)))
-LABELS = {"poisson": COUNTS, "negative_binomial": SPREAD, "gamma": COUNTS + 1.0, "tweedie": COUNTS}
+LABELS = {"poisson": COUNTS, "negative_binomial": SPREAD, "tweedie": COUNTS}
+LABELS |= {"gamma": COUNTS + 1.0, "inverse_gaussian": COUNTS + 1.0}
 SETTLED = {"epsilon": 1e-8, "max_iter": 5000}
 
 

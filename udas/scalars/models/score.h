@@ -104,6 +104,12 @@ enum tusk_response {
     TUSK_INVERSE_LOGIT,
     TUSK_RESPONSES,               /* for custom tasks */
     TUSK_SHARES = TUSK_RESPONSES, /* margins of classes are shares; for two classes minus 1/2 */
+    TUSK_INVERSE,                 /* 1 / m, by option `link` as those below */
+    TUSK_SQUARE,                  /* m^2 */
+    TUSK_INVERSE_ROOT,            /* 1 / sqrt(m) */
+    TUSK_NORMAL_SHARE,            /* of classes, the normal distribution function */
+    TUSK_CLOGLOG_SHARE,           /* of classes, 1 - exp(-exp(m)) */
+    TUSK_ALL_RESPONSES
 };
 
 /* The coefficients of a matrix factorization: one vector per user, then one per item. A vector
