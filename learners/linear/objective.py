@@ -20,7 +20,7 @@ from tuskml.learners.linear.check import constant
 from tuskml.learners.linear.inference.dispersion import by_moments
 from tuskml.learners.linear.own.assembled import transformed
 from tuskml.learners.linear.problem import Problem
-from tuskml.learners.linear.request import CLUSTERED, LinearOptions, Plan, Request
+from tuskml.learners.linear.request import CLASSIC, CLUSTERED, SURVEY, LinearOptions, Plan, Request
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.near import Near
 from tuskml.learners.options.kinds import ByClass
@@ -54,7 +54,9 @@ def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request)
     size = label_size(labels) if task.quadratic or of_numbers(task) else None
     problem = Problem(rows, task, options.l1, options.l2, shift, scale, frequency, size)
     wanted = options.covariance if options.cluster is None else CLUSTERED
-    problem = replace(problem, covariance=wanted)
+    if options.weight_kind == SURVEY and wanted == CLASSIC:
+        wanted = SURVEY
+    problem = replace(problem, covariance=wanted, weight_kind=options.weight_kind)
     problem = with_units(problem, labels)
     return problem if plan.is_plain else transformed(problem, plan)
 

@@ -17,7 +17,7 @@ from tuskml.learners.linear.inference.tempered import solver
 from tuskml.learners.linear.objective import TINY, best_constant, label_size
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Index, Problem
-from tuskml.learners.linear.request import CLASSIC, LinearOptions, Plan, Request
+from tuskml.learners.linear.request import CLASSIC, FREQUENCY, LinearOptions, Plan, Request
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.models import (
     FORMAT,
@@ -338,6 +338,8 @@ def resolved(options: LinearOptions, plan: Plan, more: dict[str, Any] | None = N
         shown["classes"] = getattr(options.classes, "names", options.classes)
     if options.covariance != CLASSIC:
         shown["covariance"] = options.covariance
+    if options.weight_kind != FREQUENCY:
+        shown["weight_kind"] = options.weight_kind
     if options.cluster is not None:
         shown["cluster"] = options.cluster
     if options.validation:

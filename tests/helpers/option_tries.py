@@ -86,6 +86,7 @@ VALUES: Mapping[str, Any] = {
     "time": "10m", "tol": 0.9, "top_rate": 0.5, "topics": 3, "transform": "eager", "trees": 4,
     "unpenalized": [1], "unseen": "error", "validation": 0.3,
     "warm_start": {"coef": [0.1, 0.2, 0.3], "intercept": 1.0}, "weight_decay": 0.7,
+    "weight_kind": "sampling",
 }  # fmt: skip
 """A value for each option that is not its default; None: see `value_of`."""
 BY_TASK: Mapping[str, Mapping[str, Any]] = {

@@ -21,7 +21,7 @@ from tuskml.learners.linear.inference.outcome import Inference, Members
 from tuskml.learners.linear.objective import best_constant
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Problem
-from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.request import FREQUENCY, LinearOptions
 from tuskml.learners.linear.tasks import LinearTask
 
 NEARLY_POISSON = 1e-5
@@ -100,6 +100,14 @@ def log_likelihood(task: LinearTask, loss: float, s: Sums, scale: float) -> floa
     return -loss
 
 
+def of_precisions(group: np.void, loss: float) -> float:
+    """The log-likelihood of numbers whose variances are one number over their weights."""
+    n, logs = int(group["n_rows"]), 0.0
+    for _, weight in labels_of(group):
+        logs += 0.0 if weight is None else float(np.sum(np.log(weight)))
+    return -n / 2 * (math.log(2 * math.pi * 2 * loss / n) + 1) + logs / 2
+
+
 def saturated(task: LinearTask, s: Sums, y: float) -> float:
     """The summed loss of a model with a parameter per row; y: the sum of the labels."""
     if task.name == "poisson":
@@ -138,7 +146,7 @@ def members(
     options: LinearOptions,
 ) -> Members:
     """The members of a model's options that `model_fit` reads."""
-    task, rows, n = problem.task, problem.rows, problem.rows.weight
+    task, rows, n = problem.task, problem.rows, problem.n_rows
     weights = problem.to_caller(state.v)
     summed = replace(rows, loss_only=True)
     losses = summed.gradient(weights)[:, 0]
@@ -152,9 +160,11 @@ def members(
     found["parameters"] += estimates_dispersion(problem, options) or task.test == "t"
     for g in range(len(n)):
         s = sums_of(rows.groups[g], float(a[g]))
-        least = saturated(task, s, float(n[g] * labels["mean"][g]))
+        least = saturated(task, s, float(s.n * labels["mean"][g]))
         deviance = 2 * (losses[g] - least)
         found["log_likelihood"][g] = log_likelihood(task, losses[g], s, deviance / s.n)
+        if task.name == "linear" and problem.weight_kind != FREQUENCY:
+            found["log_likelihood"][g] = of_precisions(rows.groups[g], float(losses[g]))
         found["deviance"][g] = deviance
         found["null_deviance"][g] = 2 * (nulls[g] - least)
     return {name: (np.isfinite(one), one) for name, one in found.items()}

@@ -133,7 +133,7 @@ def infer(
 
 def _put_limit(problem: Problem, seen: Inference, places: Index, limit: Limit) -> Limit:
     """Stores standard errors of the finite part; returns the limit with their covariance."""
-    seen.freedom[places] = problem.rows.weight[places] - limit.rank
+    seen.freedom[places] = problem.n_rows[places] - limit.rank
     if not wants_inference(problem):
         return limit
     seen.scale[places] = 1.0
@@ -413,7 +413,7 @@ def _put_variances(
     if not wants_inference(problem):
         return
     n = problem.rows.weight[which]
-    freedom = n - rank
+    freedom = problem.n_rows[which] - rank
     variance = dispersion.scales(problem, state, which, freedom.astype(float))
     seen.scale[which] = variance
     variance = variance if problem.covariance == CLASSIC else np.where(freedom > 0, 1.0, np.nan)
