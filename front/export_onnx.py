@@ -60,6 +60,11 @@ def to_onnx(model: Model | Estimator) -> "onnx.ModelProto":
         from onnx import TensorProto, checker, helper
     except ImportError as error:
         raise TuskError("an export to ONNX needs onnx: pip install 'tuskml[onnx]'") from error
+    if "link" in model.options and weighs_features(model.task):
+        raise DataError(
+            f"models with link '{model.options['link']}' have no ONNX graph: expected the usual "
+            "link of their task"
+        )
     if not labelled(model.task):
         raise DataError(
             f"models of task '{model.task}' have no ONNX graph: expected a task with labels"

@@ -91,6 +91,15 @@ TASK_TABLE = {
         metric="tweedie_deviance",
         formula="exp((2 - p) m) / (2 - p) + y exp((1 - p) m) / (p - 1)",
     ),
+    "inverse_gaussian": TaskRow(
+        learner="linear",
+        kind="linear",
+        response="exp",
+        labels="numbers",
+        test="t",
+        metric=None,
+        formula="y exp(-2 m) / 2 - exp(-m)",
+    ),
     "huber": TaskRow(
         learner="linear",
         kind="linear",

@@ -12,7 +12,7 @@ from tuskml.estimators.linear import _Linear
 from tuskml.estimators.one_model import OneModelRegressor
 from tuskml.estimators.shared import Estimator, known_names
 
-FAMILIES = ("poisson", "negative_binomial", "gamma", "tweedie")
+FAMILIES = ("poisson", "negative_binomial", "gamma", "tweedie", "inverse_gaussian")
 
 
 class _OneLoss(OneModelRegressor, Estimator):
@@ -36,9 +36,10 @@ class _OneLoss(OneModelRegressor, Estimator):
 class TuskGLMRegressor(_OneLoss, _Linear):
     """Generalized linear models with a log link: predictions are exp(margin).
 
-    family: `poisson` or `negative_binomial` for counts, `gamma` for amounts above 0, `tweedie` for
-    amounts of which some are 0. power: the variance's, of `tweedie`. The other parameters, X and
-    what is fitted are those of `TuskRegressor`; y: numbers of at least 0, of `gamma` above 0.
+    family: `poisson` or `negative_binomial` for counts, `gamma` or `inverse_gaussian` for amounts
+    above 0, `tweedie` for amounts of which some are 0. power: the variance's, of `tweedie`. The
+    other parameters, X and what is fitted are those of `TuskRegressor`; y: numbers of at least 0,
+    of `gamma` and `inverse_gaussian` above 0.
 
     >>> X = np.arange(9.0)[:, None]
     >>> model = TuskGLMRegressor().fit(X, np.exp(0.2 * X[:, 0]))

@@ -356,6 +356,31 @@ def goes_left_by_level(features: Features, piece: Piece, left: Sequence[int]) ->
 # --- answers ---
 
 
+def inverse_of(margin: str) -> str:
+    """1 over a margin; NULL at 0."""
+    return f"({number(1)} / NULLIF({margin}, {number(0)}))"
+
+
+def square_of(margin: str) -> str:
+    """A margin times itself."""
+    return f"(({margin}) * ({margin}))"
+
+
+def inverse_root_of(margin: str) -> str:
+    """1 over the root of a margin; NULL up to 0."""
+    return f"CASE WHEN {margin} > 0 THEN {number(1)} / sqrt({margin}) END"
+
+
+RESPONSES = {
+    "exp": exp_of,
+    "logistic": logistic_of,
+    "inverse": inverse_of,
+    "square": square_of,
+    "inverse_root": inverse_root_of,
+}
+"""SQL of the number that a model makes of its margin."""
+
+
 def answered(model: Model, found: list[str], answer: str, label_class: str | None) -> str:
     """What a model makes of its margins."""
     how = model.answers
@@ -368,8 +393,13 @@ def answered(model: Model, found: list[str], answer: str, label_class: str | Non
             raise DataError(
                 f"the model predicts numbers, expected answer 'predict', got {answer!r}"
             )
-        response = {"exp": exp_of, "logistic": logistic_of}.get(how.response)
+        response = RESPONSES.get(how.response)
         return response(found[0]) if response and answer == "predict" else found[0]
+    if how.response == "probit" and answer == "predict_proba":
+        raise DataError(
+            "the model has link 'probit', whose probabilities plain SQL cannot say, expected "
+            "answer 'decision', 'predict' or 'predict_class'"
+        )
     if answer == "decision":
         if len(found) > 1:
             raise DataError("the model has more than two classes, which have no single decision")
@@ -379,6 +409,8 @@ def answered(model: Model, found: list[str], answer: str, label_class: str | Non
     names = model.names_of_classes
     texts = answer == "predict_class" or model.has_text_classes
     said = [quoted(one) for one in names] if texts else [number(one) for one in model.classes]
+    if how.response == "cloglog" and len(said) == 2:
+        found = [f"({found[0]} - {number(math.log(math.log(2)))})"]
     return chosen(found, said)
 
 
@@ -406,6 +438,9 @@ def probability(model: Model, found: list[str], label_class: str | None) -> str:
         raise DataError(f"label_class is {label_class!r}, expected {one_of(names)}")
     k = 1 if label_class is None else names.index(label_class)
     shares = model.options.get("objective") == "gini"
+    if model.answers.response == "cloglog":
+        rest = f"exp(-({bounded(found[0], number(0))}))"
+        return f"(1 - {rest})" if k else rest
     if len(found) == 1:
         margin = found[0] if k else f"(-{found[0]})"
         return f"({margin} + {number(0.5)})" if shares else logistic_of(margin)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tuskml.errors import DataError, one_of
-from tuskml.learners.linear.tasks import RESPONSES
+from tuskml.learners.linear.tasks import BY_LINK, LINKS, RESPONSES
 from tuskml.learners.registry import TASKS
 from tuskml.learners.tasks import PAIRS
 
@@ -16,8 +16,8 @@ Kind = Literal["predict", "predict_proba", "decision", "predict_class"]
 class Answers:
     """The answers of a model to a margin: one of two classes, or a number by its response.
 
-    classifies: whether it predicts a class; response: `identity`, `exp` or `logistic`; factorizes:
-    whether rows are [user, item].
+    classifies: whether it predicts a class; response: `identity`, `exp` or `logistic`, or
+    another by option `link`; factorizes: whether rows are [user, item].
     """
 
     classifies: bool
@@ -27,7 +27,7 @@ class Answers:
     @property
     def has_probabilities(self) -> bool:
         """Returns whether the margin gives the probability of the higher class."""
-        return self.classifies and self.response == "logistic"
+        return self.classifies and self.response in ("logistic", "probit", "cloglog")
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -45,7 +45,9 @@ def answers_of(task: str, options: Mapping[str, Any], classifies: bool) -> Answe
     if known is not None:
         by_option = known.classes_by_option and classifies
         response = getattr(known, "response", None) or "identity"
-        if task == "logistic" or by_option:
+        if task in LINKS and "link" in options:
+            response = BY_LINK.get(options["link"], "identity")
+        elif task == "logistic" or by_option:
             response = "logistic"
         elif known.classes_by_option and options.get("objective") == "poisson":
             response = "exp"

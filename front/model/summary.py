@@ -165,7 +165,7 @@ def why_none(model: Fields) -> str:
 def has_ratios(model: Fields) -> bool:
     """Returns whether exp of its coefficients are ratios."""
     task = TASKS.get(model.task)
-    return task is not None and task.has_ratios
+    return task is not None and task.has_ratios and "link" not in model.options
 
 
 def facts(model: Fields) -> list[tuple[str, str]]:

@@ -21,7 +21,7 @@ from tuskml.learners.linear.crowded import CROWDED
 from tuskml.learners.linear.inference.dispersion import by_moments
 from tuskml.learners.linear.own.assembled import transformed
 from tuskml.learners.linear.problem import Problem
-from tuskml.learners.linear.request import CLUSTERED, LinearOptions, Plan, Request
+from tuskml.learners.linear.request import CLASSIC, CLUSTERED, SURVEY, LinearOptions, Plan, Request
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.near import Near
 from tuskml.learners.options.kinds import ByClass
@@ -55,7 +55,9 @@ def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request)
     size = label_size(labels) if task.quadratic or of_numbers(task) else None
     problem = Problem(rows, task, options.l1, options.l2, shift, scale, frequency, size)
     wanted = options.covariance if options.cluster is None else CLUSTERED
-    problem = replace(problem, covariance=wanted)
+    if options.weight_kind == SURVEY and wanted == CLASSIC:
+        wanted = SURVEY
+    problem = replace(problem, covariance=wanted, weight_kind=options.weight_kind)
     problem = with_units(problem, labels)
     return problem if plan.is_plain else transformed(problem, plan)
 
@@ -113,13 +115,29 @@ def with_units(problem: Problem, labels: NDArray[np.void]) -> Problem:
     events are rare.
     """
     task = problem.task
-    if task.quadratic or task.general:
+    if task.link is not None and not task.classifies:
+        weight, gradient = units_of_link(problem, labels)
+    elif task.quadratic or task.general:
         numbers = task.quadratic or of_numbers(task)
         weight = label_unit(labels, problem.rows.fit_intercept) if numbers else None
         gradient = weight if task.quadratic else unit_of_own(problem, labels, weight)
     else:
         weight, gradient = None, class_unit(problem, labels)
     return replace(problem, weight_unit=weight, gradient_unit=gradient)
+
+
+def units_of_link(problem: Problem, labels: NDArray[np.void]) -> tuple[Floats, Floats]:
+    """The spread of the labels in units of the margin, (G,), and that times the curvature at the
+    best constant.
+    """
+    mean, spread = labels["mean"], label_unit(labels, True)
+    near = np.maximum(1e-3 * np.abs(mean), 1e-300)
+    slope = np.abs(constant(problem.task, mean + near) - constant(problem.task, mean)) / near
+    v = np.zeros((problem.n_groups, problem.d + 1))
+    v[:, -1] = best_constant(problem, labels)
+    sums = problem.rows.curvature(v, *(np.zeros_like(problem.scale),) * 2, True)
+    weight = known(spread * slope)
+    return weight, known(weight * known(sums[:, -1] / sums[:, 1]))
 
 
 def known(unit: Floats) -> Floats:
@@ -280,7 +298,10 @@ def best_constant(problem: Problem, labels: NDArray[np.void]) -> Floats:
     if task.quadratic:
         return np.asarray(labels["mean"])
     if task.general and not task.classifies:
-        return constant(task, labels["mean"]) - np.log(known(labels["exposure"]))
+        best = constant(task, labels["mean"])
+        return best - np.log(known(labels["exposure"])) if task.response == "exp" else best
+    if task.link is not None:
+        return constant(task, class_sizes(labels)[1] / labels["weight"])
     if "logistic" in (task.name, task.response):
         weight = problem.rows.class_weight
         low, high = class_sizes(labels)

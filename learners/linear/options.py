@@ -11,11 +11,14 @@ from tuskml.learners.linear.request import (
     CLASSIC,
     COVARIANCES,
     CUSTOM,
+    FREQUENCY,
     REFERENCE,
     SPECULATE,
+    SURVEY,
+    WEIGHT_KINDS,
     LinearOptions,
 )
-from tuskml.learners.linear.tasks import LINEAR
+from tuskml.learners.linear.tasks import LINEAR, LINKS
 from tuskml.learners.options.kinds import (
     ALONE,
     ANYWHERE,
@@ -98,6 +101,8 @@ IN_MEMORY = (
 )
 """Stored models of these are trained in memory."""
 FITTED = (*IN_MEMORY, Acts(tasks=OF_LIKELIHOOD, where=TESTED))
+LEVERAGED = ("HC2", "HC3")
+"""Covariances by the leverage of rows."""
 ENDING = "a training may end before, or in one step"
 
 
@@ -140,6 +145,16 @@ def check_together(options: LinearOptions) -> None:
         raise OptionError(
             f"options 'cluster' and 'covariance' are both given, '{options.covariance}' the "
             "latter, expected one of them"
+        )
+    if options.weight_kind != FREQUENCY and options.covariance in LEVERAGED:
+        raise OptionError(
+            f"covariance '{options.covariance}' is not available with weight_kind "
+            f"'{options.weight_kind}', expected 'HC0' or 'HC1'"
+        )
+    if options.weight_kind == SURVEY and options.likelihood_ratio:
+        raise OptionError(
+            "option 'likelihood_ratio' is not available with weight_kind 'sampling', whose "
+            "rows have no likelihood, expected the tests by robust errors"
         )
     searching = [one.name for one in REGISTERED if one.line_search]
     if options.schedule == "line_search" and options.algorithm not in searching:
@@ -283,12 +298,30 @@ OPTIONS = OptionTable(
             (Acts(tasks=("tweedie",)),),
         ),
         Option(
+            "link",
+            choice(*dict.fromkeys(link for links in LINKS.values() for link in links)),
+            None,
+            "the function of the mean, or of a class's probability, that is the margin; default: "
+            "`logit` of `logistic`, `identity` of `linear`, else `log`",
+            (Acts(tasks=tuple(LINKS), where=frozenset((ONE_PLACE, PARTS))),),
+        ),
+        Option(
             "covariance",
             choice(*COVARIANCES),
             CLASSIC,
             "standard errors: by the likelihood, or robust ones, with or without a correction for "
             "few rows",
             (Acts(tasks=OF_LIKELIHOOD, where=frozenset((ONE_PLACE, PARTS))),),
+        ),
+        Option(
+            "weight_kind",
+            choice(*WEIGHT_KINDS),
+            FREQUENCY,
+            "what the row's weight is: how often the row is there; its precision, the inverse "
+            "of its variance, as in R's `lm` and `glm`; or the rows of a population that it "
+            "stands for, with robust standard errors, as in R's survey; Stata's fweight, aweight "
+            "and pweight",
+            (Acts(tasks=OF_LIKELIHOOD, where=frozenset((ONE_PLACE,))),),
         ),
         Option(
             "fit",

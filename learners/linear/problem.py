@@ -135,7 +135,8 @@ class Problem:
 
     weight_unit and gradient_unit, (G,), None is 1: the units of changes of v and of gradients by
     v, so that convergence does not depend on the units of labels or of class weights. covariance:
-    the kind of standard errors, `inference/determined.py` has the others. begun: packed curvatures
+    the kind of standard errors, `inference/determined.py` has the others; weight_kind: as the
+    option of this name. begun: packed curvatures
     (G, p (p + 1) / 2) without a penalty, from near the start of a descent, NaN for groups without
     one; before: what is known of the weights a step before the start. Both are None where groups
     are taken out.
@@ -153,9 +154,17 @@ class Problem:
     weight_unit: Floats | None = None
     gradient_unit: Floats | None = None
     covariance: str = "classic"
+    weight_kind: str = "frequency"
     begun: Floats | None = None
     before: Before | None = None
     spread: Floats | None = None
+
+    @property
+    def n_rows(self) -> Floats:
+        """The rows of each group by which degrees of freedom are counted, (G,)."""
+        if self.weight_kind == "frequency":
+            return self.rows.weight
+        return np.asarray(self.rows.groups["n_rows"], np.float64)
 
     @property
     def n_groups(self) -> int:

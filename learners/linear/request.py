@@ -16,6 +16,9 @@ CLUSTERED = "cluster"
 """The covariance that the option `cluster` asks for."""
 COVARIANCES = (CLASSIC, "HC0", "HC1", "HC2", "HC3")
 """The values of the option `covariance`."""
+FREQUENCY, ANALYTIC, SURVEY = "frequency", "analytic", "sampling"
+WEIGHT_KINDS = (FREQUENCY, ANALYTIC, SURVEY)
+"""The values of the option `weight_kind`; `covariance` of a problem may be SURVEY too."""
 SAMPLE = integer(10, 10**7)
 EPSILON = real(0, 1, open_low=True)
 MEMBERS = {"sample": SAMPLE, "time": TIME, "epsilon": EPSILON}
@@ -94,6 +97,8 @@ class LinearOptions(Options):
     delta: float | None
     dispersion: float | None
     power: float
+    link: str | None
+    weight_kind: str
     covariance: str
     fit: bool
     likelihood_ratio: bool

@@ -17,7 +17,7 @@ from tuskml.learners.linear.inference.tempered import solver
 from tuskml.learners.linear.objective import TINY, best_constant, label_size
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Index, Problem
-from tuskml.learners.linear.request import CLASSIC, LinearOptions, Plan, Request
+from tuskml.learners.linear.request import CLASSIC, FREQUENCY, LinearOptions, Plan, Request
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.models import (
     FORMAT,
@@ -338,6 +338,8 @@ def resolved(options: LinearOptions, plan: Plan, more: dict[str, Any] | None = N
         shown["classes"] = getattr(options.classes, "names", options.classes)
     if options.covariance != CLASSIC:
         shown["covariance"] = options.covariance
+    if options.weight_kind != FREQUENCY:
+        shown["weight_kind"] = options.weight_kind
     if options.cluster is not None:
         shown["cluster"] = options.cluster
     if options.validation:
@@ -367,4 +369,5 @@ def task_members(task: LinearTask, options: LinearOptions) -> dict[str, Any]:
     if task.own is not None:
         return {"response": task.response}
     given = None if task.parameter is None else getattr(options, task.parameter)
-    return {} if given is None else {str(task.parameter): given}
+    found = {} if given is None else {str(task.parameter): given}
+    return found if task.link is None else found | {"link": task.link}

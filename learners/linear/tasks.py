@@ -1,11 +1,11 @@
 """The tasks of linear models, as data: their losses, and the statistics of their models.
 
 Losses are functions of the margin m = w.x + b; their formulas, derivatives and curvatures are in
-`kernels/native/losses.hpp`, or custom (`own/tasks.py`).
+`kernels/native/linear/losses.hpp` and `links.hpp`, or custom (`own/tasks.py`).
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tuskml.kernels.open_rows import OwnLoss
@@ -16,6 +16,36 @@ from tuskml.udas.tasks import TASK_TABLE
 RESPONSES = ("identity", "exp", "logistic")
 """The functions from margins to predictions of numbers; `udas/scalars/models/model.c` knows them.
 """
+BY_ROW = {
+    f"{family}_{link}"
+    for family, links in {
+        "gaussian": ("log", "inverse"),
+        "poisson": ("identity", "sqrt"),
+        "gamma": ("identity", "inverse"),
+        "inverse_gaussian": ("log", "identity", "inverse", "inverse_squared"),
+    }.items()
+    for link in links
+} | {"probit", "cloglog"}
+"""The losses of `kernels/native/linear/links.hpp`."""
+FAMILIES = {"linear": "gaussian"}
+"""The families of tasks whose names are others."""
+LINKS = {
+    "linear": ("identity", "log", "inverse"),
+    "logistic": ("logit", "probit", "cloglog"),
+    "poisson": ("log", "identity", "sqrt"),
+    "gamma": ("log", "identity", "inverse"),
+    "inverse_gaussian": ("log", "identity", "inverse", "inverse_squared"),
+}
+"""The links that tasks have, the usual one first."""
+BY_LINK = {
+    "log": "exp",
+    "inverse": "inverse",
+    "sqrt": "square",
+    "inverse_squared": "inverse_root",
+    "probit": "probit",
+    "cloglog": "cloglog",
+}
+"""The functions from margins to means by other links than the identity."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +56,8 @@ class LinearTask(Task):
     `loss` only says its labels (0: numbers, 1: classes), response: how it predicts, low and high:
     the range of labels. multinomial: whether there may be more than two classes; least: what
     labels must be, in words; parameter: the option that parametrizes the loss; expected: the
-    kernels' number of a loss whose curvature is the expected one, for standard errors.
+    kernels' number of a loss whose curvature is the expected one, for standard errors; offset:
+    whether margins have a part that each row knows; link: of the mean, None: the usual one.
     """
 
     loss: int
@@ -40,11 +71,13 @@ class LinearTask(Task):
     least: str | None = None
     parameter: str | None = None
     expected: int | None = None
+    offset: bool = False
+    link: str | None = None
 
     @property
     def general(self) -> bool:
         """Returns whether the stochastic kernels and the GPU lack the loss."""
-        return self.own is not None or self.loss > HINGE
+        return self.own is not None or self.loss > HINGE or self.offset
 
     @property
     def hinged(self) -> bool:
@@ -59,7 +92,15 @@ class LinearTask(Task):
     @property
     def of_label(self) -> bool:
         """Returns whether margins are in units of the label."""
-        return not self.classifies and self.response in (None, "identity")
+        plain = self.link is None and self.response in (None, "identity")
+        return plain and not self.classifies
+
+    @property
+    def own_residuals(self) -> bool:
+        """Returns whether Pearson's residuals are not the derivatives of the loss, but those that
+        the kernel has with the parameter 1.
+        """
+        return self.link is not None or self.name == "inverse_gaussian"
 
     @property
     def flat(self) -> bool:
@@ -71,7 +112,8 @@ class LinearTask(Task):
     @property
     def counts(self) -> bool:
         """Returns whether labels are counts or amounts: those of 0 have no likeliest margin."""
-        return self.own is None and self.least in (COUNTS, AMOUNTS)
+        usual = self.own is None and self.link is None
+        return usual and self.least in (COUNTS, AMOUNTS)
 
     @property
     def saturates(self) -> bool:
@@ -81,13 +123,14 @@ class LinearTask(Task):
     @property
     def has_ratios(self) -> bool:
         """As in `Task`; `udas/scalars/ratio.c` knows them."""
-        likelihood = self.own is None and self.test is not None
+        likelihood = self.own is None and self.link is None and self.test is not None
         return likelihood and (self.response == "exp" or self.name == "logistic")
 
     @property
     def steepest(self) -> float:
         """The largest curvature of the loss; approximate if it is unbounded or custom."""
-        return 0.25 if "logistic" in (self.name, self.response) else 1.0
+        logistic = self.link is None and "logistic" in (self.name, self.response)
+        return 0.25 if logistic else 1.0
 
     @property
     def curved(self) -> bool:
@@ -110,8 +153,25 @@ def built(name: str, loss: str, expected: str | None = None, **more: Any) -> Lin
 
 
 def number_of(loss: str) -> int:
-    """The number of a loss in `kernels/native/linear/losses.hpp`."""
-    return KERNELS.constant(f"LossKind.{loss}")
+    """The number of a loss in `losses.hpp` or `links.hpp` of `kernels/native/linear`."""
+    linked = loss in BY_ROW
+    return KERNELS.constant(f"{'LinkedKind' if linked else 'LossKind'}.{loss}")
+
+
+def with_link(task: LinearTask, link: str | None) -> LinearTask:
+    """The task with a link that it has, None: the usual one."""
+    if link is None or link == LINKS[task.name][0]:
+        return task
+    family = FAMILIES.get(task.name, task.name)
+    loss = number_of(link if task.classifies else f"{family}_{link}")
+    return replace(
+        task,
+        loss=loss,
+        expected=loss,
+        quadratic=False,
+        link=link,
+        response=BY_LINK.get(link, "identity"),
+    )
 
 
 HINGE = number_of("hinge")
@@ -134,6 +194,13 @@ LINEAR = built_in(
     ),
     built("gamma", "gamma", "expected_gamma", low=0.0, least=POSITIVE),
     built("tweedie", "tweedie", "expected_tweedie", low=0.0, least=AMOUNTS, parameter="power"),
+    built(
+        "inverse_gaussian",
+        "inverse_gaussian_log",
+        "inverse_gaussian_log",
+        low=0.0,
+        least=POSITIVE,
+    ),
     built("huber", "huber", "squared", parameter="delta"),
     built("quantile", "pinball", parameter="quantile", smooth=False),
 )

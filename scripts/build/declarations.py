@@ -14,6 +14,7 @@ from pathlib import Path
 HEADERS = {
     "kernels": (
         "kernels/native/**/api.h",
+        "kernels/native/linear/links.hpp",
         "kernels/native/linear/losses.hpp",
         "udas/rowblock/rowblock.h",
         "udas/rowblock/memory.h",

@@ -127,6 +127,7 @@ MODELS = {
     "negative_binomial": Kept("negative_binomial", "whole", LIST),
     "gamma": Kept("gamma", "y", NAMED),
     "tweedie": Kept("tweedie", "y", LIST),
+    "inverse_gaussian": Kept("inverse_gaussian", "y", LIST),
     "huber": Kept("huber", "y", LIST),
     "quantile": Kept("quantile", "y", LIST, '{"quantile": 0.7}'),
     "matrix_factorization": Kept("matrix_factorization", "y", PAIRS, '{"rank": 2, "max_iter": 3}'),

@@ -12,7 +12,7 @@ CREATE OR REPLACE TEMP MACRO _tusk_has_terms(task) AS task NOT IN ('gbdt', 'rand
 CREATE OR REPLACE TEMP MACRO _tusk_weighs_features(task) AS task NOT IN ('matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lda', 'kmeans', 'fm');
 CREATE OR REPLACE TEMP MACRO _tusk_is_of_trees(task) AS task IN ('gbdt', 'random_forest');
 CREATE OR REPLACE TEMP MACRO _tusk_has_centres(task) AS task IN ('kmeans');
-CREATE OR REPLACE TEMP MACRO _tusk_is_tested_by_t(task) AS task IN ('linear', 'gamma', 'tweedie');
+CREATE OR REPLACE TEMP MACRO _tusk_is_tested_by_t(task) AS task IN ('linear', 'gamma', 'tweedie', 'inverse_gaussian');
 -- end of tasks
 
 -- A value with some or all fields of a model, or the text of a model, as one with all of them.
@@ -93,6 +93,15 @@ CREATE OR REPLACE TEMP MACRO tuskml_decision
     (model VARCHAR, features) AS _tusk_decision(_tusk_payload_of('decision', model), features),
     (model, features) AS _tusk_decision(_tusk_payload(model), features),
     (model_name, in_group, features) AS _tusk_three('decision', model_name);
+
+-- The class or number, the probability of the higher class, and the class by its name, of the margin plus a number of the row.
+CREATE OR REPLACE TEMP MACRO tuskml_predict_with_offset(model, features, "offset") AS
+    _tusk_predict_with_offset(_tusk_payload(model), features, CAST("offset" AS DOUBLE));
+CREATE OR REPLACE TEMP MACRO tuskml_predict_proba_with_offset(model, features, "offset") AS
+    _tusk_predict_proba_with_offset(_tusk_payload(model), features, CAST("offset" AS DOUBLE));
+CREATE OR REPLACE TEMP MACRO tuskml_predict_class_with_offset(model, features, "offset") AS
+    list_extract(coalesce(struct_extract(model, 'class_names'), CAST([] AS VARCHAR[])),
+                 CAST(_tusk_predict_class_with_offset(_tusk_payload(model), features, CAST("offset" AS DOUBLE)) AS BIGINT));
 
 -- The proportions of topics in a document: a list of words, or sparse(ids, counts).
 CREATE OR REPLACE TEMP MACRO tuskml_predict_topics

@@ -69,7 +69,7 @@ VALUES: Mapping[str, Any] = {
     "feature_names": ["one", "two", "three"], "feedback": "implicit", "fit": True,
     "fit_intercept": False, "format": "json", "goss": True, "groups": [[1, 2]], "init": 0.3,
     "interactions": [["a", "n"]], "invalid": "skip",
-    "l1": 0.3, "l2": 0.5, "l2_factors": 0.5, "lambda": 0.2,
+    "l1": 0.3, "link": "inverse", "l2": 0.5, "l2_factors": 0.5, "lambda": 0.2,
     "layers": [5], "layout": "id", "learning_decay": 0.9, "learning_offset": 50,
     "learning_rate": 0.037, "likelihood_ratio": True, "loss": "bpr", "max_bins": 4,
     "max_cat_threshold": 1, "max_cat_to_onehot": 200, "max_categories": 2, "max_depth": 1,
@@ -86,9 +86,12 @@ VALUES: Mapping[str, Any] = {
     "time": "10m", "tol": 0.9, "top_rate": 0.5, "topics": 3, "transform": "eager", "trees": 4,
     "unpenalized": [1], "unseen": "error", "validation": 0.3,
     "warm_start": {"coef": [0.1, 0.2, 0.3], "intercept": 1.0}, "weight_decay": 0.7,
+    "weight_kind": "sampling",
 }  # fmt: skip
 """A value for each option that is not its default; None: see `value_of`."""
 BY_TASK: Mapping[str, Mapping[str, Any]] = {
+    "logistic": {"link": "probit"},
+    "poisson": {"link": "sqrt"},
     "lda": {"feature_names": ["one", "two", "three", "four"]},
     "random_forest": {"feature_fraction": 0.9},
     "fm": {"patience": 20},

@@ -28,6 +28,7 @@
     TASK(gamma, linear, LINEAR, EXP, NUMBERS, STUDENT, "gamma_deviance", "y exp(-m) + m") \
     TASK(tweedie, linear, LINEAR, EXP, NUMBERS, STUDENT, "tweedie_deviance", \
          "exp((2 - p) m) / (2 - p) + y exp((1 - p) m) / (p - 1)") \
+    TASK(inverse_gaussian, linear, LINEAR, EXP, NUMBERS, STUDENT, "", "y exp(-2 m) / 2 - exp(-m)") \
     TASK(huber, linear, LINEAR, IDENTITY, NUMBERS, NORMAL, "mae", \
          "r^2/2 of r = m - y up to |r| = delta, then delta (|r| - delta/2)") \
     TASK(quantile, linear, LINEAR, IDENTITY, NUMBERS, UNTESTED, "pinball", \

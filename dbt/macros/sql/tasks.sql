@@ -9,6 +9,7 @@
     'negative_binomial': 'numbers',
     'gamma': 'numbers',
     'tweedie': 'numbers',
+    'inverse_gaussian': 'numbers',
     'huber': 'numbers',
     'quantile': 'numbers',
     'matrix_factorization': 'ratings',

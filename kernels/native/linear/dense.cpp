@@ -1,6 +1,6 @@
 // The functions of dense.hpp, for all types of rows and all losses.
-#include "dense.hpp"
 #include "../shared/values.hpp"
+#include "links.hpp"
 
 namespace tusk {
 namespace {
@@ -162,7 +162,7 @@ template <bool valued, bool curved, bool weighted, class Exact>
 template <bool valued>
 double evaluate_rows(const Loss &loss, const Labels &labels, const double *m, const Targets &t,
                      int n, double *d, double *h) {
-    double total = with_loss(loss, [&](const auto &exact) {
+    double total = with_any_loss(loss, [&](const auto &exact) {
         if (t.weight)
             return h ? evaluate_as<valued, true, true>(exact, labels, m, t, n, d, h)
                      : evaluate_as<valued, false, true>(exact, labels, m, t, n, d, h);

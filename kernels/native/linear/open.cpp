@@ -7,6 +7,7 @@
 
 #include "../epochs/step_weights.hpp"
 #include "api.h"
+#include "links.hpp"
 #include "sparse.hpp"
 
 namespace tusk {
@@ -227,7 +228,7 @@ private:
         int64_t g = p.chunk.group, at = p.at;
         const double *w = weights_ + g * (d_ + 1), *wide = padded_.of(g);
         Labels labels(pass_, g);
-        bool classes = is_of_classes((LossKind)pass_->loss);
+        bool classes = has_classes((LossKind)pass_->loss);
         alignas(64) double m[BLOCK_ROWS];
         each_block<T>(p, [&](const auto &rows, const Targets &y, int n) {
             dense_margins(rows, n, d_, w, wide, w[d_], m);
@@ -262,7 +263,7 @@ private:
                 code = TK_LOSS_FAILED;
             return;
         }
-        with_loss(Loss(pass_, group), [&](const auto &loss) {
+        with_any_loss(Loss(pass_, group), [&](const auto &loss) {
             for (int64_t i = at; i < at + n; i++) {
                 LossValues<v8d> one = loss(splat(v.margin[i]), splat(v.label[i]));
                 v.loss[i] = one.loss[0];

@@ -2,7 +2,7 @@
 // loss has an optimum (learners/linear/inference/separation.py).
 #include "../shared/reach.hpp"
 #include "api.h"
-#include "dense.hpp"
+#include "links.hpp"
 #include "sparse.hpp"
 
 namespace tusk {
@@ -39,7 +39,7 @@ template <class T>
 void reach_of_chunk(const tk_pass *pass, const Chunk &c, const double *w, const double *padded_w,
                     const double *u, const double *padded_u, double far, Reach *out) {
     int64_t d = pass->groups[0].dim;
-    bool classes = is_of_classes((LossKind)pass->loss);
+    bool classes = has_classes((LossKind)pass->loss);
     double positive = classes ? pass->positive[c.group] : 0;
     alignas(64) double m[BLOCK_ROWS], move[BLOCK_ROWS];
     auto block = [&](const auto &rows, const Targets &y, int n) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "../linear/links.hpp"
 #include "../linear/sparse.hpp"
 #include "../shared/common/exact_sum.hpp"
 #include "api.h"
@@ -374,12 +375,12 @@ void find_crowded(const tusk_group &group, double share, const double *deviation
 int tk_labels(const tk_pass *pass, tk_label_stats *out) {
     return tusk::code_of([&] {
         auto kind = (tusk::LossKind)pass->loss;
-        bool numeric = !tusk::is_of_classes(kind);
+        bool numeric = !tusk::has_classes(kind);
         tusk::parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
             out[g] = numeric ? tusk::numeric_labels(pass->groups[g])
                              : tusk::class_labels(pass->groups[g]);
             if (numeric)
-                tusk::find_too_low(pass->groups[g], tusk::least_label(kind), out + g);
+                tusk::find_too_low(pass->groups[g], tusk::least_of(kind), out + g);
         });
         return TK_OK;
     });

@@ -10,6 +10,7 @@ Coordinates: u = v sigma, and b = v_d + v.mean for the intercept; sigma and mean
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
@@ -17,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.parts.sharded import entry_sums, squared
-from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.passes import Floats, Pass, chosen_rows
+from tuskml.kernels.segments import labels_of
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Index, Problem
-from tuskml.learners.linear.request import CLUSTERED
+from tuskml.learners.linear.request import CLUSTERED, FREQUENCY, SURVEY
 
 Bools = NDArray[np.bool_]
 P = TypeVar("P", bound=Problem)
@@ -308,14 +310,16 @@ def curved(spanned: Span, hessian: Floats, intercept: bool) -> Curved:
 # scores. HC0 (White, A heteroskedasticity-consistent covariance matrix estimator, 1980) is this
 # itself. HC1 multiplies it by n / (n - p). HC2 and HC3 divide a row's squared score by 1 - h and
 # (1 - h)^2, h its leverage (MacKinnon and White, Some heteroskedasticity-consistent covariance
-# matrix estimators, 1985). A row of weight 2 is two rows.
+# matrix estimators, 1985). A row of weight 2 is two rows, or by option `weight_kind` one row whose
+# score is twice as large (Binder, On the variances of asymptotically normal estimators from
+# complex surveys, 1983).
 #
 # Where rows of one cluster depend on each other, S is the sum over clusters of the squared sums of
 # their rows' scores (Liang and Zeger, Longitudinal data analysis using generalized linear models,
 # 1986). With c clusters it is multiplied by c / (c - 1) (n - 1) / (n - p), as in Stata's regress
 # and in statsmodels; one cluster alone has no such errors.
 
-POWERS = {"HC0": 0, "HC1": 0, "HC2": 1, "HC3": 2}
+POWERS = {"HC0": 0, "HC1": 0, "HC2": 1, "HC3": 2, SURVEY: 0}
 """The power of 1 - h that divides squared scores."""
 
 
@@ -360,19 +364,45 @@ def sandwich_of(
     loss = problem.task.expected if problem.task.expected is not None else problem.rows.loss
     rows = replace(problem.rows, loss=loss)
     given = problem.to_caller(v), problem.shift, problem.scale
-    spare = np.maximum(n - used, np.finfo(float).tiny)
+    spare = np.maximum(problem.n_rows - used, np.finfo(float).tiny)
     clusters = np.full(len(n), np.nan)
     if problem.covariance == CLUSTERED:
         summed, counted = rows.cluster_scores(*given)
         middle, clusters = unpacked(summed), counted.astype(float)
-        factor = by_clusters(n, spare, clusters)
+        factor = by_clusters(problem.n_rows, spare, clusters)
     else:
         row, column = np.tril_indices(inverse.shape[1])
         packed = np.ascontiguousarray(inverse[:, row, column]) / n[:, None]
-        middle = unpacked(rows.squared_scores(*given, packed, POWERS[problem.covariance]))
-        factor = n / spare if problem.covariance == "HC1" else np.ones(len(n))
+        with scored(rows, problem.weight_kind) as alone:
+            middle = unpacked(alone.squared_scores(*given, packed, POWERS[problem.covariance]))
+        factor = of_few_rows(problem.covariance, problem.n_rows, spare)
     found = inverse @ (middle / n[:, None, None]) @ inverse
     return np.asarray(found * factor[:, None, None]), clusters
+
+
+@contextmanager
+def scored(rows: Pass, kind: str) -> Iterator[Pass]:
+    """The rows whose squared scores are summed: a row of weight w and score s counts as w rows,
+    with w s^2, or by weights of other kinds as one with (w s)^2, as if its weight were w^2.
+    """
+    if kind == FREQUENCY or not rows.weighted:
+        yield rows
+        return
+    memory = 0 if rows.charges is None else rows.charges.memory
+    every = [np.ones(n, bool) for n in rows.groups["n_rows"].tolist()]
+    with chosen_rows(rows.groups, every, memory) as copies:
+        for group in copies:
+            for _, weight in labels_of(group):
+                assert weight is not None
+                np.square(weight, out=weight)
+        yield replace(rows, groups=copies)
+
+
+def of_few_rows(covariance: str, n: Floats, spare: Floats) -> Floats:
+    """The factor of few rows, (G,), by the kind of standard errors; spare: rows less weights."""
+    if covariance == SURVEY:
+        return np.asarray(n / np.maximum(n - 1, np.finfo(float).tiny))
+    return np.asarray(n / spare) if covariance == "HC1" else np.ones(len(n))
 
 
 def by_clusters(n: Floats, spare: Floats, clusters: Floats) -> Floats:

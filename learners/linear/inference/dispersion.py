@@ -3,7 +3,7 @@ counts.
 
 Standard errors are the root of the diagonal of s^2 (n H)^-1, H the mean curvature. s^2 is 1 for a
 likelihood without a scale; the residual variance for the squared loss; Pearson's chi^2 over its
-degrees of freedom for `gamma` and `tweedie` (McCullagh and Nelder, Generalized linear models,
+degrees of freedom for the other tests by t (McCullagh and Nelder, Generalized linear models,
 1989, 8.3.6); and for `huber`, whose H is then that of the squared loss, k^2 mean(psi^2) /
 mean(psi')^2 with psi the loss's derivative (Huber, Robust statistics, 1981, 7.6.1).
 """
@@ -37,7 +37,7 @@ def scales(problem: Problem, state: State, which: Index, freedom: Floats) -> Flo
     with np.errstate(divide="ignore", invalid="ignore"):
         if task.quadratic:
             found = 2 * n * state.objective[which] / freedom
-        elif task.expected is None or task.parameter == "dispersion":
+        elif task.test != "t" and task.parameter != "delta":
             return np.ones(len(which))
         else:
             found = summed(residuals(problem), state, which, by_scores=True) / freedom
@@ -51,6 +51,8 @@ def residuals(problem: Problem) -> Problem:
 
     Pearson's residual (mu - y) / mu^(p / 2) is the derivative of the loss with power 1 + p / 2.
     """
+    if problem.task.own_residuals:
+        return problem.on(replace(problem.rows, parameter=np.ones((problem.n_groups, 2))))
     if problem.task.parameter != "power":
         return problem
     assert problem.rows.parameter is not None

@@ -21,7 +21,7 @@ from tuskml.learners.linear.inference.outcome import Inference, Members
 from tuskml.learners.linear.objective import best_constant
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Problem
-from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.request import FREQUENCY, LinearOptions
 from tuskml.learners.linear.tasks import LinearTask
 
 NEARLY_POISSON = 1e-5
@@ -34,7 +34,7 @@ SETTLED = 1e-12
 @dataclass(frozen=True)
 class Sums:
     """Weighted sums over the labels y of n rows: n, log y!, y log y, log y, the terms of counts'
-    size 1/a, and for tweedie with power p (in a's position) y^(2 - p) / ((p - 1) (2 - p)).
+    size 1/a, for tweedie with power p (in a's position) y^(2 - p) / ((p - 1) (2 - p)), and 1 / y.
     """
 
     n: float
@@ -44,6 +44,7 @@ class Sums:
     sized: float
     saturated: float
     powered: float
+    inverse: float
 
 
 def sums_of(group: np.void, a: float) -> Sums:
@@ -51,7 +52,7 @@ def sums_of(group: np.void, a: float) -> Sums:
     without one."""
     from scipy.special import gammaln, xlogy  # slow to import, seldom needed
 
-    found = np.zeros(7)
+    found = np.zeros(8)
     with np.errstate(divide="ignore", invalid="ignore"):
         for y, weight in labels_of(group):
             size = 1 / a
@@ -63,6 +64,7 @@ def sums_of(group: np.void, a: float) -> Sums:
                 rising(y, a),
                 (y + size) * np.log1p(a * y),
                 y ** (2 - a) / ((a - 1) * (2 - a)),
+                1 / y,
             )
             found += [float(np.sum(one if weight is None else weight * one)) for one in terms]
     return Sums(*found.tolist())
@@ -83,19 +85,27 @@ def log_likelihood(task: LinearTask, loss: float, s: Sums, scale: float) -> floa
     """The log-likelihood of a group whose losses are summed; scale: the dispersion of `gamma`,
     which as in R is the deviance per row.
     """
-    if task.quadratic:
+    if task.name == "linear":
         return float(-s.n / 2 * (np.log(2 * np.pi * 2 * loss / s.n) + 1))
-    if task.name == "poisson":
-        return -loss - s.factorial
-    if task.parameter == "dispersion":
-        return -loss + s.sized - s.factorial
+    if task.name == "poisson" or task.parameter == "dispersion":
+        return -loss - s.factorial + (s.sized if task.parameter else 0.0)
     if task.parameter == "power":  # an infinite series, which R leaves out too
         return math.nan
-    if task.response == "exp":
+    if task.name == "inverse_gaussian":
+        return -0.5 * (s.n * (math.log(2 * math.pi * scale) + 1) + 3 * s.log_y)
+    if task.name == "gamma":
         k = 1 / scale
         known = s.n * (k * np.log(k) - math.lgamma(k)) + (k - 1) * s.log_y
         return float(known - k * loss)
     return -loss
+
+
+def of_precisions(group: np.void, loss: float) -> float:
+    """The log-likelihood of numbers whose variances are one number over their weights."""
+    n, logs = int(group["n_rows"]), 0.0
+    for _, weight in labels_of(group):
+        logs += 0.0 if weight is None else float(np.sum(np.log(weight)))
+    return -n / 2 * (math.log(2 * math.pi * 2 * loss / n) + 1) + logs / 2
 
 
 def saturated(task: LinearTask, s: Sums, y: float) -> float:
@@ -106,7 +116,9 @@ def saturated(task: LinearTask, s: Sums, y: float) -> float:
         return s.saturated - s.y_log_y
     if task.parameter == "power":
         return s.powered
-    return s.n + s.log_y if task.response == "exp" else 0.0
+    if task.name == "inverse_gaussian":
+        return -s.inverse / 2
+    return s.n + s.log_y if task.name == "gamma" else 0.0
 
 
 def null_margin(problem: Problem, labels: NDArray[np.void]) -> Floats:
@@ -116,7 +128,8 @@ def null_margin(problem: Problem, labels: NDArray[np.void]) -> Floats:
         return v
     v[:, -1] = best_constant(problem, labels)
     none = np.zeros_like(problem.scale)
-    for _ in range(STEPS if problem.task.response == "exp" else 0):
+    moves = problem.task.response == "exp" or problem.task.offset or problem.task.link
+    for _ in range(STEPS if moves else 0):
         sums = problem.rows.curvature(v, none, none, True)
         step = sums[:, problem.d + 2] / sums[:, -1]
         v[:, -1] -= np.clip(step, -2.0, 2.0)
@@ -133,7 +146,7 @@ def members(
     options: LinearOptions,
 ) -> Members:
     """The members of a model's options that `model_fit` reads."""
-    task, rows, n = problem.task, problem.rows, problem.rows.weight
+    task, rows, n = problem.task, problem.rows, problem.n_rows
     weights = problem.to_caller(state.v)
     summed = replace(rows, loss_only=True)
     losses = summed.gradient(weights)[:, 0]
@@ -147,9 +160,11 @@ def members(
     found["parameters"] += estimates_dispersion(problem, options) or task.test == "t"
     for g in range(len(n)):
         s = sums_of(rows.groups[g], float(a[g]))
-        least = saturated(task, s, float(n[g] * labels["mean"][g]))
+        least = saturated(task, s, float(s.n * labels["mean"][g]))
         deviance = 2 * (losses[g] - least)
         found["log_likelihood"][g] = log_likelihood(task, losses[g], s, deviance / s.n)
+        if task.name == "linear" and problem.weight_kind != FREQUENCY:
+            found["log_likelihood"][g] = of_precisions(rows.groups[g], float(losses[g]))
         found["deviance"][g] = deviance
         found["null_deviance"][g] = 2 * (nulls[g] - least)
     return {name: (np.isfinite(one), one) for name, one in found.items()}

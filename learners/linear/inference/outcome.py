@@ -133,7 +133,7 @@ def infer(
 
 def _put_limit(problem: Problem, seen: Inference, places: Index, limit: Limit) -> Limit:
     """Stores standard errors of the finite part; returns the limit with their covariance."""
-    seen.freedom[places] = problem.rows.weight[places] - limit.rank
+    seen.freedom[places] = problem.n_rows[places] - limit.rank
     if not wants_inference(problem):
         return limit
     seen.scale[places] = 1.0
@@ -266,9 +266,9 @@ def apart(
     problem: Problem, v: Floats, end: "End", solution: Solution, threads: int
 ) -> separation.Proof:
     """The proof of separation by Newton's step from the final weights (`separation.py`)."""
-    if problem.task.own is None and end.gradient is not None:
+    if not as_classes(problem.task) and end.gradient is not None:
         step = solve(end.hessian, end.gradient, threads).step
-    else:  # a custom likelihood
+    else:  # a custom likelihood, or another link
         problem = separation.as_logistic(problem)
         found = problem.evaluate(v, curvature=True)
         solution = solve(np.asarray(found.hessian), found.gradient, threads)
@@ -294,7 +294,7 @@ def _decide(
     """
     if not len(which):
         return
-    part = separation.as_logistic(problem) if problem.task.own is not None else problem
+    part = separation.as_logistic(problem) if as_classes(problem.task) else problem
     rows = replace(part.rows, deadline=deadline)
     try:
         some = part.on(rows).of(which)
@@ -327,7 +327,7 @@ def noted(problem: Problem, seen: Inference, n_rows: NDArray[np.int64], ridge: B
         if parameter == DISPERSION:
             value = np.where(value > dispersion.LEAST, value, 0.0)
         found[parameter] = (np.ones(len(odd), bool), value)
-    elif problem.task.response == "exp" and problem.task.expected is not None:
+    elif problem.task.test == "t" and problem.task.expected is not None:
         found[DISPERSION] = (np.isfinite(seen.scale), seen.scale)
     return found
 
@@ -413,7 +413,7 @@ def _put_variances(
     if not wants_inference(problem):
         return
     n = problem.rows.weight[which]
-    freedom = n - rank
+    freedom = problem.n_rows[which] - rank
     variance = dispersion.scales(problem, state, which, freedom.astype(float))
     seen.scale[which] = variance
     variance = variance if problem.covariance == CLASSIC else np.where(freedom > 0, 1.0, np.nan)
@@ -498,6 +498,11 @@ def end_of(problem: Problem, state: State, which: Index, threads: int) -> End:
         found = evaluate(part, state.v[which], hessian, renew, precise)
         hessian, gradient = np.asarray(found.hessian), found.gradient
     return End(hessian, gradient)
+
+
+def as_classes(task: LinearTask) -> bool:
+    """Returns whether the proofs of separation are about the logistic loss of the same rows."""
+    return task.own is not None or task.link is not None
 
 
 def may_part(task: LinearTask) -> bool:

@@ -153,9 +153,9 @@ def likelihoods(problem: Problem, v: Floats, scale: Floats) -> Floats:
     """
     rows = replace(problem.rows, loss_only=True)
     losses = rows.gradient(problem.to_caller(v))[:, 0]
-    if problem.task.quadratic:
-        return np.asarray(-problem.rows.weight / 2 * np.log(losses))
-    if problem.task.response == "exp" and problem.task.test == "t":
+    if problem.task.name == "linear":
+        return np.asarray(-problem.n_rows / 2 * np.log(losses))
+    if problem.task.test == "t":
         return np.asarray(-losses / scale)
     if problem.task.parameter is None:
         return np.asarray(-losses)

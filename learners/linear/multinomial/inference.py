@@ -7,7 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats, solve
-from tuskml.learners.linear.inference.determined import MOST_WEIGHTS, by_clusters
+from tuskml.learners.linear.inference.determined import (
+    MOST_WEIGHTS,
+    by_clusters,
+    of_few_rows,
+)
 from tuskml.learners.linear.inference.goodness import NAMES
 from tuskml.learners.linear.inference.limit import Limit, Runaways
 from tuskml.learners.linear.inference.outcome import Members, polish
@@ -16,7 +20,7 @@ from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.multinomial.terms import spread
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Index
-from tuskml.learners.linear.request import CLASSIC, Plan
+from tuskml.learners.linear.request import CLASSIC, FREQUENCY, Plan
 from tuskml.learners.linear.result import fewer_rows, lost_in_sums, rounded
 from tuskml.learners.models import MEANINGS, Strings
 
@@ -188,12 +192,11 @@ def sandwich(
     curvature, free: how many weights are.
     """
     squares, counted = problem.squared_scores(weights, inverse[None])
-    n = problem.rows.weight
-    spare, factor = np.maximum(n - free, np.finfo(float).tiny), np.ones(1)
+    n = problem.n_rows
+    spare = np.maximum(n - free, np.finfo(float).tiny)
+    factor = of_few_rows(problem.covariance, n, spare)
     if counted is not None:
         factor = by_clusters(n, spare, counted)
-    elif problem.covariance == "HC1":
-        factor = n / spare
     clusters = math.nan if counted is None else float(counted[0])
     return factor[0] * inverse @ squares[0] @ inverse, clusters
 
@@ -208,8 +211,9 @@ def members(problem: SoftmaxProblem, state: State, counts: Floats) -> Members:
         share = np.full_like(own, 1 / softmax.n_classes)
     nulls = -(own * np.log(share)).sum(axis=1)
     used = (problem.scale > 0).sum(axis=1) + int(problem.rows.fit_intercept)
+    n = counts.sum(axis=1) if problem.weight_kind == FREQUENCY else problem.n_rows
     values = (
-        counts.sum(axis=1), (softmax.n_classes - 1.0) * used, -losses, 2 * losses, 2 * nulls
+        n, (softmax.n_classes - 1.0) * used, -losses, 2 * losses, 2 * nulls
     )  # fmt: skip
     return {name: (np.isfinite(one), one) for name, one in zip(NAMES, values, strict=True)}
 

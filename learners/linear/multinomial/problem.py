@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats, Triangles
 from tuskml.kernels.softmax import Softmax, Steps
-from tuskml.learners.linear.inference.determined import POWERS
+from tuskml.learners.linear.inference.determined import POWERS, scored
 from tuskml.learners.linear.problem import Found, Index, Problem, add_to_diagonal
-from tuskml.learners.linear.request import CLUSTERED
+from tuskml.learners.linear.request import CLUSTERED, FREQUENCY
 
 
 @dataclass(frozen=True)
@@ -156,9 +156,10 @@ class SoftmaxProblem(Problem):
         if POWERS.get(self.covariance):
             packed = np.ascontiguousarray(inverse[:, row, column])
             leverage = packed, POWERS[self.covariance]
-        packed, clusters = self.softmax.scores(
-            self.rows, weights, (self.shift, self.scale), self.covariance == CLUSTERED, leverage
-        )
+        clustered = self.covariance == CLUSTERED
+        to_z = self.shift, self.scale
+        with scored(self.rows, FREQUENCY if clustered else self.weight_kind) as rows:
+            packed, clusters = self.softmax.scores(rows, weights, to_z, clustered, leverage)
         whole = np.empty((len(weights), size, size))
         whole[:, row, column] = whole[:, column, row] = packed
         return whole, None if clusters is None else clusters.astype(float)

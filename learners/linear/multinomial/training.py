@@ -203,6 +203,7 @@ def softmax_problem(rows: Pass, given: Many, plan: Plan, request: Request) -> So
         frequency=base.frequency if ALGORITHMS[plan.family].stochastic else None,
         gradient_unit=gradient_unit(given),
         covariance=base.covariance,
+        weight_kind=base.weight_kind,
         classes=classes,
     )
 

@@ -22,7 +22,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT task IN ('kmeans') $$;
 CREATE FUNCTION tuskml._tuskml_is_tested_by_t(task text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$ SELECT task IN ('linear', 'gamma', 'tweedie') $$;
+AS $$ SELECT task IN ('linear', 'gamma', 'tweedie', 'inverse_gaussian') $$;
 -- end of tasks
 
 -- Sparse features: feature ids >= 0 and their values.

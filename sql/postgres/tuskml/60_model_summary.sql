@@ -195,7 +195,7 @@ BEGIN
            estimate, std_err, CASE WHEN by_t THEN 't' WHEN task = 'logistic' OR std_errs IS NOT NULL THEN 'z' END, statistic,
            tuskml._tuskml_p_value(statistic, freedom),
            tuskml._tuskml_bound(estimate, -reach, std_err), tuskml._tuskml_bound(estimate, reach, std_err),
-           CASE WHEN std_err IS NOT NULL THEN tuskml._tuskml_ratio(task, estimate) END,
+           CASE WHEN std_err IS NOT NULL AND options::jsonb->>'link' IS NULL THEN tuskml._tuskml_ratio(task, estimate) END,
            CASE WHEN std_err IS NULL AND several AND at < width AND errors > 0
                 THEN 'the weights of the first class, the reference, are 0'
                 WHEN std_err IS NULL THEN tuskml._tuskml_note(task, options, status, store, errors, feature) END

@@ -90,6 +90,7 @@ def test_predictions_that_lose_their_digits_have_a_status(con: duckdb.DuckDBPyCo
 LABELS = {
     "linear": "n", "huber": "n", "quantile": "n", "logistic": "b", "multinomial": "m", "svm": "b",
     "squared_hinge": "b", "poisson": "c", "negative_binomial": "c", "gamma": "p", "tweedie": "c",
+    "inverse_gaussian": "p",
 }  # fmt: skip
 FILLED = "sparse([0, 1, 2 + i % 3], [{far} + a, b, (i % 11 < 10)::INTEGER])"
 NAMED = "{{'a': {far} + a, 'b': b, 'k': i % 3, 'z': 1000 + i // 2}}"

@@ -19,7 +19,7 @@ from databases import Client, client, few, here, there
 
 __all__ = ["client", "here", "there"]
 
-COUNTS, POSITIVE = ("poisson", "negative_binomial"), ("gamma", "tweedie")
+COUNTS, POSITIVE = ("poisson", "negative_binomial"), ("gamma", "tweedie", "inverse_gaussian")
 CLASSES = {"logistic": 2, "svm": 2, "squared_hinge": 2, "many classes": 3}
 TASKS = ("linear", "huber", "quantile", *COUNTS, *POSITIVE, *CLASSES)
 

@@ -150,6 +150,7 @@ TASKS: dict[str, Any] = {
     "negative_binomial": SPREAD,
     "gamma": AMOUNTS,
     "tweedie": PAID,
+    "inverse_gaussian": AMOUNTS,
     "huber": HEAVY,
     "quantile": HEAVY,
     "squared_hinge": SIDES,

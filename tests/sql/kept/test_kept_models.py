@@ -29,6 +29,8 @@ from tuskml.version import VERSION
 FOLDERS = sorted(path.parent for path in Path(__file__).parent.glob("*/expected.json"))
 EXTENSIONS = ("tuskml", "tuskml_train")
 KEPT = "tusk_kept_models"
+LATER = {"inverse_gaussian"}
+"""Tasks that the last folder lacks, and the next one has."""
 MEMBERS = """
 SELECT pg_describe_object(d.classid, d.objid, d.objsubid) || COALESCE(' returns ' || format_type(p.prorettype, NULL), '')
 FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = d.refobjid AND d.refclassid = 'pg_extension'::regclass
@@ -75,7 +77,7 @@ def test_models_of_every_task_are_kept() -> None:
     """In both databases, by the version whose scripts and folder were written last."""
     for database in ("duckdb", "postgres"):
         names = {name.partition(",")[0] for name in others(expected(FOLDERS[-1], database))}
-        assert names == set(tasks())
+        assert names == set(tasks()) - LATER
 
 
 def test_the_file_of_duckdb(folder: Path, kept: duckdb.DuckDBPyConnection) -> None:

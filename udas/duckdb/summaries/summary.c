@@ -185,8 +185,8 @@ typedef struct facts {
     tusk_text task;
     const char *test;
     double freedom, interval; /* standard errors to the end of a confidence interval */
-    bool intercept;
-    char none[TUSK_NOTE]; /* reason for missing standard errors; '': there are some */
+    bool intercept, linked;   /* linked: by another link than the task's usual one */
+    char none[TUSK_NOTE];     /* reason for missing standard errors; '': there are some */
 } facts;
 
 /* Degrees of freedom: given by the options if rows were held out, otherwise the usual number. */
@@ -210,7 +210,8 @@ static facts facts_of(const models *m, idx_t row) {
                        : is(task, "logistic") || errors ? "z"
                                                         : NULL,
                .freedom = INFINITY,
-               .intercept = tusk_has_intercept(options)};
+               .intercept = tusk_has_intercept(options),
+               .linked = tusk_json_member(options, "link").data != NULL};
     if (student) {
         double rows = is_valid(&m->n_rows, row) ? ((const double *)m->n_rows.data)[row] : NAN;
         f.freedom = freedom_of(options, rows - (double)known);
@@ -270,7 +271,7 @@ static void put_name(terms *t, idx_t at, const models *m, idx_t row, idx_t featu
 /* The ends of the confidence interval, and exp(estimate) if that is a ratio. */
 static void put_interval(terms *t, idx_t at, const facts *f, double estimate, double error) {
     double reach = f->interval * error, lower = estimate - reach, upper = estimate + reach;
-    double ratio = error == error ? tusk_ratio(f->task, estimate) : NAN;
+    double ratio = error == error && !f->linked ? tusk_ratio(f->task, estimate) : NAN;
     put_number(t->fields[T_LOWER], at, lower, lower == lower);
     put_number(t->fields[T_UPPER], at, upper, upper == upper);
     put_number(t->fields[T_RATIO], at, ratio, ratio == ratio);

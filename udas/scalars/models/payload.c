@@ -137,6 +137,23 @@ static bool read_own_task(const tusk_model_fields *m, tusk_payload_head *h) {
     return false;
 }
 
+/* The response by the link that the options name; 0, of the identity, for none of them. */
+static uint8_t response_of_link(tusk_text link) {
+    static const struct {
+        const char *name;
+        enum tusk_response response;
+    } links[] = {{"log", TUSK_EXP},
+                 {"inverse", TUSK_INVERSE},
+                 {"sqrt", TUSK_SQUARE},
+                 {"inverse_squared", TUSK_INVERSE_ROOT},
+                 {"probit", TUSK_NORMAL_SHARE},
+                 {"cloglog", TUSK_CLOGLOG_SHARE}};
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++)
+        if (is_text(link, links[i].name))
+            return (uint8_t)links[i].response;
+    return TUSK_IDENTITY;
+}
+
 static bool read_task(const tusk_model_fields *m, tusk_payload_head *h, char *sentence) {
     tusk_text name = m->task;
     const tusk_task_row *known = tusk_task_named(name);
@@ -146,6 +163,9 @@ static bool read_task(const tusk_model_fields *m, tusk_payload_head *h, char *se
         if (h->task == TUSK_BOOSTED &&
             is_text(tusk_json_member(m->options, "objective"), "poisson"))
             h->response = TUSK_EXP;
+        tusk_text link = tusk_json_member(m->options, "link");
+        if (link.data && known->test != TUSK_UNTESTED)
+            h->response = response_of_link(link);
         return true;
     }
     if (name.data && read_own_task(m, h))
@@ -411,7 +431,7 @@ bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
     if (h->n_weights > bytes.length / sizeof(double) || bytes.length < size_of(h) ||
         (bytes.length > size_of(h) && !(h->flags & TUSK_BY_NAME)) ||
         h->crc != crc_of(bytes.data, bytes.length) || h->task >= TUSK_TASKS ||
-        h->response > TUSK_SHARES || h->n_classes > tusk_kind_of(h->task)->most_classes ||
+        h->response >= TUSK_ALL_RESPONSES || h->n_classes > tusk_kind_of(h->task)->most_classes ||
         !whole_classes(h))
         return refuse_damage(sentence, sqlstate);
     const char *at = bytes.data + sizeof *h;

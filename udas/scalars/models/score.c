@@ -63,18 +63,42 @@ CLONES static void probabilities(double *m, uint64_t n) {
 }
 
 void tusk_to_probabilities(const tusk_scorer *s, double *m, uint64_t n) {
-    if (s->response != TUSK_SHARES)
+    if (s->response == TUSK_NORMAL_SHARE)
+        for (uint64_t i = 0; i < n; i++)
+            m[i] = 0.5 * erfc(-m[i] * 0.70710678118654752440);
+    else if (s->response == TUSK_CLOGLOG_SHARE)
+        for (uint64_t i = 0; i < n; i++)
+            m[i] = -expm1(-exp(m[i]));
+    else if (s->response != TUSK_SHARES)
         probabilities(m, n);
     else
         for (uint64_t i = 0; i < n; i++)
             m[i] = m[i] >= 0.5 ? 1 : m[i] <= -0.5 ? 0 : m[i] + 0.5;
 }
 
-/* Maps each margin to the class on its side of 0; a NaN margin has no class. */
+#define LOG_LOG_2 -0.36651292058166432701 /* where 1 - exp(-exp(m)) is 1/2 */
+
+/* Maps each margin to the likelier class; a NaN margin has no class. */
 static void to_classes(const tusk_scorer *s, double *m, uint64_t n) {
     double negative = s->negative, positive = s->positive;
+    double even = s->response == TUSK_CLOGLOG_SHARE ? LOG_LOG_2 : 0;
     for (uint64_t i = 0; i < n; i++)
-        m[i] = m[i] >= 0 ? positive : m[i] < 0 ? negative : m[i];
+        m[i] = m[i] >= even ? positive : m[i] < even ? negative : m[i];
+}
+
+static double number_of(enum tusk_response response, double m) {
+    switch (response) {
+    case TUSK_EXP:
+        return exp(m);
+    case TUSK_INVERSE:
+        return 1 / m;
+    case TUSK_SQUARE:
+        return m * m;
+    case TUSK_INVERSE_ROOT:
+        return 1 / sqrt(m);
+    default:
+        return m;
+    }
 }
 
 void tusk_to_predictions(const tusk_scorer *s, double *m, uint64_t n) {
@@ -82,9 +106,18 @@ void tusk_to_predictions(const tusk_scorer *s, double *m, uint64_t n) {
         to_classes(s, m, n);
     else if (s->response == TUSK_INVERSE_LOGIT)
         probabilities(m, n);
-    else if (s->response == TUSK_EXP)
+    else if (s->response != TUSK_IDENTITY)
         for (uint64_t i = 0; i < n; i++)
-            m[i] = exp(m[i]);
+            m[i] = number_of(s->response, m[i]);
+}
+
+bool tusk_adds_offsets(const tusk_scorer *s, char *sentence) {
+    if (s->null || (tusk_kind_of(s->task)->adds_offsets && !s->labels))
+        return true;
+    snprintf(sentence, TUSK_SENTENCE,
+             "the model takes no offset, expected a generalized linear model of numbers or of two "
+             "classes");
+    return false;
 }
 
 void tusk_dot_rows(const void *x, bool f64, uint64_t d, uint64_t n, const tusk_weight *w, double b,

@@ -159,7 +159,10 @@ static void scale_shares(double *m, uint64_t n) {
 void tusk_shares_of_margin(const tusk_scorer *s, double margin, double *out) {
     double other = -margin;
     tusk_to_probabilities(s, &margin, 1);
-    tusk_to_probabilities(s, &other, 1);
+    if (s->response == TUSK_CLOGLOG_SHARE) /* not symmetric */
+        other = exp(-exp(-other));
+    else
+        tusk_to_probabilities(s, &other, 1);
     out[0] = s->n_classes == 2 ? other : margin > other ? margin : other;
     if (s->n_classes == 2)
         out[1] = margin;

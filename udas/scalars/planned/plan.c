@@ -32,8 +32,10 @@ static int same_answers(const tusk_scorer *s, enum tusk_answer answer) {
     if (answer == TUSK_DECISION)
         return 1;
     if (answer == TUSK_PREDICT_PROBA)
-        return s->response == TUSK_SHARES ? 3 : 2;
-    return answer != TUSK_PREDICT || tusk_has_classes(s) ? 0 : 4 + (int)s->response;
+        return 2 + (int)s->response;
+    return answer != TUSK_PREDICT || tusk_has_classes(s)
+               ? 0
+               : 2 + TUSK_ALL_RESPONSES + (int)s->response;
 }
 
 static void plan_free(tusk_layouts *layouts, tusk_plan *p) {
