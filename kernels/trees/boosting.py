@@ -13,8 +13,10 @@ from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.structures import KERNELS
 from tuskml.kernels.trees.structures import BOOSTED, NODE, Boost, ForestArrays, Started
 
-SQUARED, LOGISTIC, POISSON, QUANTILE, HUBER, SOFTMAX, GINI = KERNELS.constants(
-    "TK_", "SQUARED LOGISTIC POISSON_TREES QUANTILE_TREES HUBER_TREES SOFTMAX GINI"
+SQUARED, LOGISTIC, POISSON, GAMMA, TWEEDIE, QUANTILE, HUBER, SOFTMAX, GINI = KERNELS.constants(
+    "TK_",
+    "SQUARED LOGISTIC POISSON_TREES GAMMA_TREES TWEEDIE_TREES QUANTILE_TREES HUBER_TREES SOFTMAX "
+    "GINI",
 )
 """Losses, `tk_objective`."""
 MOST_BINS = KERNELS.constant("TK_MOST_BINS")
@@ -174,6 +176,11 @@ def boosted(
 def least_child_rows(n: int) -> int:
     """Default of the least rows of a leaf in a group of n rows."""
     return int(library().tk_child_rows(n))
+
+
+def usual_curvature(rules: Rules, mean: float) -> float:
+    """The factor of the default of `min_child_hessian` for labels of this mean."""
+    return float(library().tk_usual_curvature(rules.objective, rules.shape, mean))
 
 
 def least_bin_rows(n: int) -> int:

@@ -9,12 +9,13 @@ from tuskml.kernels.parts.sharded import Parts
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows.prepare import KnownLevels
 from tuskml.kernels.trees.boosting import are_levels
-from tuskml.learners.labels import Allowed, Mask, counts
+from tuskml.learners.labels import Allowed, Mask
 from tuskml.learners.learner import ByParts, Encoding, Facts, Groups, Learner, Request, Trials
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import Task, built_in, in_table
 from tuskml.learners.trees import training
+from tuskml.learners.trees.objectives import OBJECTIVES
 from tuskml.learners.trees.options import (
     FOREST_OPTIONS,
     NO_LIMIT,
@@ -132,9 +133,7 @@ class Trees(Learner):
         return classifies(request.options)
 
     def allowed(self, request: Request[Task, TreeOptions]) -> Allowed | None:
-        if request.options.objective == "poisson":
-            return counts("objective 'poisson'")
-        return super().allowed(request)
+        return OBJECTIVES[request.options.objective].allowed or super().allowed(request)
 
     def names_numbers(self, request: Request[Task, TreeOptions]) -> bool:
         return bool(request.options.categorical)

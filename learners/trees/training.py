@@ -28,12 +28,12 @@ from tuskml.learners.classes import (
     refuse_no_classes,
     within_doubles,
 )
-from tuskml.learners.labels import counts
 from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.models import Lists, Models, Strings, joined, options_text, thinned
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees.constraints import listed, listed_bounds, refuse_signed, without_names
 from tuskml.learners.trees.forest import as_numbers
+from tuskml.learners.trees.objectives import OBJECTIVES, response_of
 from tuskml.learners.trees.options import (
     FOREST_OPTIONS,
     OPTIONS,
@@ -159,10 +159,9 @@ def refuse_labels(given: Rows, request: Request[Task, TreeOptions]) -> None:
             f"option 'monotone' has {len(monotone)} signs and rows have {width} features, "
             "expected a sign for each"
         )
-    if options.objective == "poisson" and (labels["low"] < 0).any():
-        least = labels["low"].min()
-        needs = counts("objective 'poisson'").says
-        raise RowsError(f"label is {least:.15g}, {needs}")
+    allowed = OBJECTIVES[options.objective].allowed
+    if allowed is not None and not allowed.holds(labels["low"]).all():
+        raise RowsError(allowed.refusal(float(labels["low"].min())))
     if not classifies(options):
         return
     if options.classes is not None:
@@ -295,7 +294,8 @@ def constants(
     """
     base = np.array([f.base[0] if len(f.base) == 1 else np.nan for f in forests])
     if not classifies(options):
-        base = within_doubles(base, labels, np.log if options.objective == "poisson" else None)
+        link = np.log if response_of(options.objective) == "exp" else None
+        base = within_doubles(base, labels, link)
     loss = np.array([f.loss[f.iterations - 1] if f.iterations else f.base_loss for f in forests])
     if lone.any():
         odds = margin_of_one_class(options, labels)

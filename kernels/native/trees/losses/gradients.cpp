@@ -103,6 +103,14 @@ struct BoostedCounts : Poisson {
         return {v.loss, v.derivative, v.curvature * 2.013752707470477}; // exp(0.7)
     }
 };
+struct BoostedAmounts : Gamma {
+    explicit BoostedAmounts(double) {}
+    static constexpr double WIDEST = 0, STEEPEST = 0;
+};
+struct BoostedTweedie : Tweedie {
+    using Tweedie::Tweedie;
+    static constexpr double WIDEST = 0, STEEPEST = 0;
+};
 struct BoostedQuantile : Pinball {
     explicit BoostedQuantile(double shape) : Pinball(shape, 0) {}
     static constexpr double WIDEST = 1, STEEPEST = 1;
@@ -191,6 +199,10 @@ template <class Body> auto with_loss(const Labels &labels, Body &&body) {
         return body(BoostedOdds(labels.shape));
     case TK_POISSON_TREES:
         return body(BoostedCounts(labels.shape));
+    case TK_GAMMA_TREES:
+        return body(BoostedAmounts(labels.shape));
+    case TK_TWEEDIE_TREES:
+        return body(BoostedTweedie(labels.shape));
     case TK_QUANTILE_TREES:
         return body(BoostedQuantile(labels.shape));
     case TK_HUBER_TREES:
@@ -344,12 +356,18 @@ double sum_of_labels(const Labels &labels) {
     return sum.value();
 }
 
+bool has_log_link(int32_t objective) {
+    return objective == TK_POISSON_TREES || objective == TK_GAMMA_TREES ||
+           objective == TK_TWEEDIE_TREES;
+}
+
 double constant_of(int32_t objective, double sum, double total) {
-    if (objective == TK_POISSON_TREES)
-        return std::log(std::max(sum / total, 1e-15));
+    double mean = sum / total;
+    if (has_log_link(objective))
+        return std::log(mean > 0 ? mean : 1e-15);
     if (objective != TK_LOGISTIC)
-        return sum / total;
-    double share = std::clamp(sum / total, 1e-15, 1 - 1e-15);
+        return mean;
+    double share = std::clamp(mean, 1e-15, 1 - 1e-15);
     return std::log(share / (1 - share));
 }
 
@@ -383,3 +401,9 @@ double take_losses(const Labels &labels, const double *margins, int threads, Add
 }
 
 } // namespace tusk
+
+double tk_usual_curvature(int32_t objective, double shape, double mean) {
+    if (objective == TK_POISSON_TREES)
+        return std::min(mean, 1.0);
+    return objective == TK_TWEEDIE_TREES ? std::pow(mean, 2 - shape) : 1;
+}

@@ -50,6 +50,8 @@ struct Labels {
     double origin = 0;
 };
 
+// Whether exp of a margin is the predicted mean.
+bool has_log_link(int32_t objective);
 // The margin for all rows that minimises the mean loss.
 double best_constant(const Labels &labels);
 // The weighted sum of the labels, for classes of 1 for the positive one, which determines the
