@@ -307,21 +307,6 @@ NO_NODES, NO_GAINS, NO_ROWS = np.empty(0, NODE), np.empty(0, np.float32), np.emp
 """The empty arrays of a forest that is kept as numbers."""
 
 
-# Large groups of trees, and how they give the memory of their features back.
-
-
-LARGE = 1 << 21
-"""Cells of a group that several threads train, `LARGE` of `native/trees/bins.hpp`."""
-
-
-def spend(rows: Pass) -> None:
-    """Frees the memory of the features of large groups, which are not read again.
-
-    Labels and weights stay. Smaller groups share pages, so theirs stay too.
-    """
-    library().tk_spend(rows.struct, LARGE)
-
-
 # The rows that groups of trees train on.
 
 

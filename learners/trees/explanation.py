@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels import passes
-from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.passes import LARGE, Floats, Pass
 from tuskml.kernels.segments import SLAB, charged, dense_charged, dense_row_bytes, value_size
-from tuskml.kernels.trees.boosting import LARGE, Rows, Targets, boosted
+from tuskml.kernels.trees.boosting import Rows, Targets, boosted
 from tuskml.learners.explaining.explanation import Document, document, sole_candidate
 from tuskml.learners.held_out import held_out_counts
 from tuskml.learners.learner import Request

@@ -65,6 +65,8 @@ class TreesByParts(ByParts):
     def whole(self, request: Request[Task, TreeOptions]) -> str | None:
         if request.options.objective == "huber" and request.options.delta is None:
             return "objective 'huber' without option 'delta' needs all rows in one place"
+        if request.options.class_weight is not None:
+            return f"option 'class_weight' of '{request.task.name}' needs all rows in one place"
         return None
 
     def train(self, parts: Parts, request: Request[Task, TreeOptions]) -> Models | None:
@@ -108,6 +110,7 @@ class Trees(Learner):
 
     facts = Facts(
         weighs=True,
+        weighs_classes=True,
         takes_sparse=False,
         classifying={"objective": "logistic"},
         sizes=(("rows of a group of boosted trees", f"{training.MOST_ROWS:,}"),),
@@ -164,7 +167,12 @@ class Trees(Learner):
 class Forests(Trees):
     """Random forests, whose trees are those of gradient boosting on constant margins."""
 
-    facts = Facts(weighs=True, takes_sparse=False, classifying={"objective": "gini"})
+    facts = Facts(
+        weighs=True,
+        weighs_classes=True,
+        takes_sparse=False,
+        classifying={"objective": "gini"},
+    )
     by_parts = ForestsByParts()
 
     @property

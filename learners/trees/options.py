@@ -314,7 +314,7 @@ OPTIONS = OptionTable(
             None,
             "the model whose trees stay: `trees` more are grown from its margins",
         ),
-        *("threads", "seed", "validation", "classes", "format"),
+        *("class_weight", "threads", "seed", "validation", "classes", "format"),
     ),
     _check,
 )
@@ -393,7 +393,7 @@ FOREST_OPTIONS = OptionTable(
         _like("max_bins"),
         _like("min_bin_rows", default=1, meaning="the least rows of a bin"),
         _like("missing"),
-        *("threads", "seed", "classes", "format"),
+        *("class_weight", "threads", "seed", "classes", "format"),
     ),
 )
 

@@ -17,7 +17,7 @@ from tuskml.errors import DataError, RowsError
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.softmax import classes_of as labels_of
-from tuskml.kernels.trees.boosting import Forest, Rows, Targets, boosted, spend
+from tuskml.kernels.trees.boosting import Forest, Rows, Targets, boosted
 from tuskml.learners import events
 from tuskml.learners.classes import (
     check_classes,
@@ -207,7 +207,7 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
             kept = replace(rows, groups=stack.enter_context(made))
             held = replace(rows, groups=stack.enter_context(out))
             if request.last:
-                spend(rows)
+                rows.spend()
         kept = replace(kept, positive=np.ascontiguousarray(higher(options, given.labels)))
         rules = replace(rules_of(options, several), spends=int(request.last or held is not None))
         if isinstance(options, ForestOptions):
