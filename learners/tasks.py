@@ -102,6 +102,12 @@ def weighs_features(task: str) -> bool:
     return row is None or row.kind in ("linear", "logistic", "svm")
 
 
+def takes_offsets(task: str) -> bool:
+    """Returns whether rows of a task may have an offset: its margin is one of a likelihood."""
+    row = TASK_TABLE.get(task)
+    return row is not None and row.test is not None
+
+
 def labelled(task: str) -> bool:
     """Returns whether rows of a task have labels; those of custom tasks do."""
     row = TASK_TABLE.get(task)

@@ -18,7 +18,7 @@ from tuskml.databases.results import Into, keep
 from tuskml.databases.sources import Rows, Scope, listed, rows_of, scope_of
 from tuskml.errors import DataError, nearest, one_of
 from tuskml.learners.options.by_name import ByName
-from tuskml.learners.tasks import labelled
+from tuskml.learners.tasks import labelled, takes_offsets
 from tuskml.model.answers import Answers, Kind
 from tuskml.model.group_models import Models, as_key
 from tuskml.text.calls import with_clear_errors
@@ -33,6 +33,7 @@ NAMES = {
     "decision": "decision",
     "predict_topics": "topics",
 }
+WITH_OFFSET = ("predict", "predict_proba", "predict_class", "decision")
 Metrics = dict[str, Any]
 REGRESSION = ("rmse", "mae", "r2")
 SEVERAL = ("log_loss", "accuracy", "f1_macro")
@@ -51,6 +52,7 @@ def predict(
     kind: Kind | Literal["predict_probas", "predict_topics"] = "predict",
     columns: str | Sequence[str] | None = None,
     name: str | None = None,
+    offset: str | None = None,
     into: Into | None = None,
     replace: bool = False,
     returns: Form | None = None,
@@ -67,7 +69,8 @@ def predict(
     class name; `predict_class`, the class by its name; `decision`, the margin; or
     `predict_topics`, the proportions of topics of `lda`. columns: the source's columns to return
     with the prediction; all by default. name: the column of predictions, by default prediction,
-    probability, probabilities, class, decision or topics.
+    probability, probabilities, class, decision or topics. offset: a column or SQL expression that
+    is added to the margin, as in the model's training, such as "ln(exposure)".
 
     Returns the rows as a pandas frame; for a Polars or Arrow source, as such a frame. returns:
     'pandas', 'polars', 'arrow' or 'numpy' (a dict of arrays). With into, writes the rows to a new
@@ -92,7 +95,8 @@ def predict(
         rows_of(database, source) as rows,
     ):
         scoring = resolve(database, model, scope_of(database, rows), features, group_by)
-        query = scoring.rows(kind, name or NAMES[kind], chosen_columns(scoring.scope, columns))
+        shown = chosen_columns(scoring.scope, columns)
+        query = scoring.rows(kind, name or NAMES[kind], shown, scoring.offset(offset, kind))
         if into is not None:
             return keep(database, into, query, replace)
         return fetched(database, query, form)
@@ -115,8 +119,8 @@ def evaluate(
 
     connection, model, source, features: as for `predict`. label: a column or SQL expression, by
     default the one that the model was trained on. weight: the row's weight, a number of at least
-    0; a row of weight 0 or NULL does not count. offset: for counts, a term added to the margin,
-    such as "ln(exposure)", so that those of such an exposure are compared. Both are columns or SQL
+    0; a row of weight 0 or NULL does not count. offset: a term added to the margin, such as
+    "ln(exposure)", so that counts of such an exposure are compared. Both are columns or SQL
     expressions. group_by: metrics per group, also for one model. curves: adds the rows of
     `roc_curve`, `precision_recall_curve` and `lift`, and with probabilities of `calibration`, of
     more than two classes those of `confusion`, as lists of dicts; `tuskml.plots` draws them. They
@@ -165,9 +169,38 @@ class Scoring:
     features: str
     keys: tuple[tuple[str, str], ...]
 
-    def function(self, name: str) -> str:
-        """A prediction, in the scope of `matched`."""
-        return f"{self.database.function(name)}(models.tusk_model, rows.tusk_x)"
+    def function(self, name: str, offset: str | None = None) -> str:
+        """A prediction, in the scope of `matched`; offset: SQL of what is added to margins."""
+        return self.call(name, "models.tusk_model", "rows.tusk_x", offset)
+
+    def call(self, name: str, model: str, features: str, offset: str | None) -> str:
+        """A prediction of features by a model, all SQL."""
+        if offset is None:
+            return f"{self.database.function(name)}({model}, {features})"
+        if name == "decision":
+            return f"({self.database.function(name)}({model}, {features}) + {offset})"
+        return f"{self.database.function(f'{name}_with_offset')}({model}, {features}, {offset})"
+
+    def offset(self, text: str | None, kind: str) -> str | None:
+        """SQL of the rows' offsets, None without any. Raises DataError where a model or a kind of
+        prediction has none.
+        """
+        if text is None:
+            return None
+        if kind not in WITH_OFFSET:
+            raise DataError(f"offset is given with kind {kind!r}, expected {one_of(WITH_OFFSET)}")
+        self.refuse_offset()
+        return self.scope.number(one(text, "offset", self.scope.columns), "offset")
+
+    def refuse_offset(self) -> None:
+        """Raises DataError for models that take no offsets."""
+        task = self.models.task
+        if self.models.several or not takes_offsets(task):
+            able = one_of(name for name in TASK_TABLE if takes_offsets(name))
+            which = " with more than two classes" if self.models.several else ""
+            raise DataError(
+                f"offset is given for a model of task '{task}'{which}, expected a model of {able}"
+            )
 
     def matched(self, given: Sequence[str]) -> str:
         """The rows joined with their models, for `FROM`; given: columns with their names."""
@@ -177,9 +210,9 @@ class Scoring:
         by = [f"rows.tusk_g{k}" for k in range(len(self.models.alike))]
         return f"{rows} {self.models.join(self.database, by)}"
 
-    def rows(self, kind: str, name: str, columns: Sequence[str]) -> str:
+    def rows(self, kind: str, name: str, columns: Sequence[str], offset: str | None = None) -> str:
         """The query of the source's columns and the predictions; classes that are texts are
-        predicted by their names.
+        predicted by their names. offset: SQL of what is added to margins.
         """
         if kind == "predict" and self.models.text_classes:
             kind = "predict_class"
@@ -189,24 +222,23 @@ class Scoring:
                 "name, or columns without it"
             )
         if self.models.constant is not None:  # without a join rows stay in their order
-            function = self.database.function(kind)
-            predicted = f"{function}({self.models.constant}, {self.features}) AS {quoted(name)}"
-            shown = [*map(quoted, columns), predicted]
+            predicted = self.call(kind, self.models.constant, self.features, offset)
+            shown = [*map(quoted, columns), f"{predicted} AS {quoted(name)}"]
             return f"SELECT {', '.join(shown)} FROM {self.scope.source.sql}"
         given = [f"{quoted(column)} AS tusk_c{k}" for k, column in enumerate(columns)]
         shown = [f"rows.tusk_c{k} AS {quoted(column)}" for k, column in enumerate(columns)]
-        shown.append(f"{self.function(kind)} AS {quoted(name)}")
+        if offset is not None:
+            given.append(f"{offset} AS tusk_o")
+            offset = "rows.tusk_o"
+        shown.append(f"{self.function(kind, offset)} AS {quoted(name)}")
         return f"SELECT {', '.join(shown)} FROM {self.matched(given)}"
 
     def extras(self, weight: str | None, offset: str | None) -> tuple[str, ...]:
         """SQL of the rows' weights, or of weights and offsets. Raises DataError for an offset
-        of models whose number is not exp(margin).
+        of models that take none.
         """
-        if offset is not None and self.models.answers().response != "exp":
-            raise DataError(
-                f"offset is given for a model of task '{self.models.task}', expected a model of "
-                f"{one_of(name for name, row in TASK_TABLE.items() if row.response == 'exp')}"
-            )
+        if offset is not None:
+            self.refuse_offset()
         return self.scope.extras(weight, offset)
 
     def metrics(self, label: str, curves: bool = False, extras: Sequence[str] = ()) -> Any:
@@ -273,11 +305,11 @@ class Scoring:
             third = f"NOT {y} = ANY ((models.tusk_model).{'class_names' if named else 'classes'})"
         elif answers.classifies:
             third, high = sides(y, named)
-        exposed = " * exp(rows.tusk_o)" if len(extras) > 1 else ""
+        offset = "rows.tusk_o" if len(extras) > 1 else None
         shown = [
             *(f"rows.tusk_g{k}" for k in range(len(self.keys))),
             f"{y} AS tusk_y",
-            f"{self.function('predict_class' if named else 'predict')}{exposed} AS tusk_c",
+            f"{self.function('predict_class' if named else 'predict', offset)} AS tusk_c",
             f"{high} AS tusk_high",
             f"{third} AS tusk_third",
             *(["rows.tusk_w"] if extras else []),
@@ -285,9 +317,9 @@ class Scoring:
         if several:
             shown.append(f"{self.function('predict_probas')} AS tusk_s")
         elif answers.classifies:
-            shown.append(f"{self.function('decision')} AS tusk_m")
+            shown.append(f"{self.function('decision', offset)} AS tusk_m")
         if answers.has_probabilities and not several:
-            shown.append(f"{self.function('predict_proba')} AS tusk_p")
+            shown.append(f"{self.function('predict_proba', offset)} AS tusk_p")
         given = zip(extras, ("tusk_w", "tusk_o"), strict=False)
         matched = self.matched(
             [f"{label} AS tusk_label", *(f"{x} AS {name}" for x, name in given)]

@@ -74,6 +74,8 @@ def grammar(command: Parser) -> None:
         "higher of two classes; probabilities, of all classes by name; or decision, the margin"
     )
     add("--output", choices=list(KINDS), default="prediction", metavar="WHAT", help=what)
+    offset = "what is added to the margin, as in the training: 'ln(exposure)'"
+    add("--offset", metavar="SQL", help=offset)
     add("--name", help="the name of the new column (default: what --output says)")
     add("--model-column", metavar="NAME", help="the column of models, if there are several")
     into = "keep the rows in a new table, or a .parquet or .csv file, instead of printing them"
@@ -132,7 +134,8 @@ def prediction_query(database: Database, args: argparse.Namespace) -> tuple[str,
             "expected --name to be that of a new column"
         )
     names = list(columns)
-    return scoring.rows(KINDS[args.output], name, names), [*names, name]
+    kind = KINDS[args.output]
+    return scoring.rows(kind, name, names, scoring.offset(args.offset, kind)), [*names, name]
 
 
 def scoring_of(

@@ -1,12 +1,13 @@
 """Checks of a linear training: labels, weights, offsets and combinations of options."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import OperatorError, OptionError, RowsError, one_of
-from tuskml.kernels.passes import Floats
+from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.structures import OFFSETS, WEIGHTS
 from tuskml.learners.labels import Allowed
 from tuskml.learners.linear.algorithms import ALGORITHMS
@@ -16,6 +17,7 @@ from tuskml.learners.linear.own.operators import base_of, refuse_sampler
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.tasks import LINEAR, POSITIVE, LinearTask
+from tuskml.learners.tasks import takes_offsets
 
 LEAST_MEAN = 1e-9
 """Least mean of labels whose logarithm is taken."""
@@ -69,28 +71,35 @@ def refuse_lost(problem: Problem, state: State) -> None:
 # The weighted objective is sum(w_i loss_i) / sum(w_i) + the penalty, so that a weight of 2 equals
 # the row twice, also in standard errors (frequency weights, McCullagh and Nelder, Generalized
 # linear models, 1989, 2.2). An offset is added to a row's margin: for counts it is the logarithm
-# of the exposure (the same, 6.3).
+# of the exposure (the same, 6.3). Only passes over rows in memory add offsets, so that a task with
+# them trains as one whose loss only these passes have.
 
 
-def refuse_extras(groups: NDArray[np.void], request: Request) -> None:
-    """Raises OptionError if rows (passes.GROUP) have weights or offsets that a request cannot
-    take.
+def with_extras(groups: NDArray[np.void], request: Request) -> Request:
+    """The request about rows (passes.GROUP) that may have weights or offsets. Raises OptionError
+    if it cannot take them.
     """
     if not (groups["extras"] & (WEIGHTS | OFFSETS)).any():
-        return
+        return request
     task, options = request.task, request.options
-    if (groups["extras"] & OFFSETS).any() and not takes_offsets(task):
-        able = [name for name, one in LINEAR.items() if takes_offsets(one)]
+    offsets = (groups["extras"] & OFFSETS).any()
+    if offsets and not takes_offsets(task.name):
+        able = [name for name in LINEAR if takes_offsets(name)]
         raise OptionError(
             f"offset is not available with task '{task.name}', expected {one_of(able)}"
         )
     if options.custom:
         raise OptionError("weight is not available with an operator of your own")
+    return replace(request, task=replace(task, offset=True)) if offsets else request
 
 
-def takes_offsets(task: LinearTask) -> bool:
-    """Returns whether the logarithm of the mean is the margin."""
-    return task.own is None and task.response == "exp"
+def refuse_offsets_of_many(rows: Pass) -> None:
+    """Raises OptionError if groups of more than two classes have offsets."""
+    if (rows.groups["extras"] & OFFSETS).any():
+        raise OptionError(
+            "offset is not available with more than two classes, whose margins would all have it, "
+            "expected two classes"
+        )
 
 
 def refuse_together(task: LinearTask, options: LinearOptions) -> None:

@@ -15,9 +15,9 @@ from tuskml.learners.linear import gpu as devices
 from tuskml.learners.linear.algorithms import REGISTERED
 from tuskml.learners.linear.check import (
     many_classes,
-    refuse_extras,
     refuse_labels,
     refuse_together,
+    with_extras,
 )
 from tuskml.learners.linear.multinomial.training import plan_of_classes
 from tuskml.learners.linear.objective import describe, start
@@ -47,7 +47,7 @@ def explain(groups: NDArray[np.void], request: Request, memory: int = 0) -> Iter
     memory: address of the account that copies of rows are charged to.
     """
     refuse_together(request.task, request.options)
-    refuse_extras(groups, request)
+    request = with_extras(groups, request)
     if request.options.store is not None and in_memory(groups, request):
         request = without_store(request)
     elif request.options.store is not None:

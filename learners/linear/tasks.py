@@ -26,7 +26,8 @@ class LinearTask(Task):
     `loss` only says its labels (0: numbers, 1: classes), response: how it predicts, low and high:
     the range of labels. multinomial: whether there may be more than two classes; least: what
     labels must be, in words; parameter: the option that parametrizes the loss; expected: the
-    kernels' number of a loss whose curvature is the expected one, for standard errors.
+    kernels' number of a loss whose curvature is the expected one, for standard errors; offset:
+    whether margins have a part that each row knows.
     """
 
     loss: int
@@ -40,11 +41,12 @@ class LinearTask(Task):
     least: str | None = None
     parameter: str | None = None
     expected: int | None = None
+    offset: bool = False
 
     @property
     def general(self) -> bool:
         """Returns whether the stochastic kernels and the GPU lack the loss."""
-        return self.own is not None or self.loss > HINGE
+        return self.own is not None or self.loss > HINGE or self.offset
 
     @property
     def hinged(self) -> bool:

@@ -27,9 +27,10 @@ from tuskml.learners.linear.algorithms.parts.kept import Beginning
 from tuskml.learners.linear.algorithms.parts.second_order.warm_start import knowing, leave, stepped
 from tuskml.learners.linear.check import (
     many_classes,
-    refuse_extras,
     refuse_labels,
+    refuse_offsets_of_many,
     refuse_together,
+    with_extras,
 )
 from tuskml.learners.linear.descent import Run, Timing
 from tuskml.learners.linear.gpu import placed, trained_in_turns, wants_gpu
@@ -82,7 +83,7 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     memory: address of the account that copies of rows are charged to.
     """
     refuse_together(request.task, request.options)
-    refuse_extras(groups, request)
+    request = with_extras(groups, request)
     if needs_much(groups):
         look_at_limits(memory)
     if not (groups["kind"] >= 2).any():
@@ -235,6 +236,7 @@ def by_classes(
         check_classes(request.task, request.options, labels[two])
         two &= labels["low"] != labels["high"]
     if many.any():
+        refuse_offsets_of_many(rows)
         chosen = np.flatnonzero(many)
         several = train_many(given.of(chosen), request, memory, began)
         parts.append(several.numbered(chosen[several.group]))

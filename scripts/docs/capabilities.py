@@ -15,12 +15,10 @@ from catalogue import ROOT, duckdb_functions, postgres_functions
 from reference import KINDS, kind_of, table
 
 from tuskml.learners.learner import Pooled, Request, Streamed
-from tuskml.learners.linear.check import takes_offsets
-from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.options.kinds import ROW
 from tuskml.learners.options.table import acts_on
 from tuskml.learners.registry import TASKS, learner_of, options_of
-from tuskml.learners.tasks import Task
+from tuskml.learners.tasks import Task, takes_offsets
 
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 OWN_ROW = re.compile(r"^\| tuskml \|.*$", re.MULTILINE)
@@ -49,7 +47,7 @@ def features() -> str:
                 "sparse" in task.features,
                 by_name(task),
                 learner_of(task).facts.weighs,
-                isinstance(task, LinearTask) and takes_offsets(task),
+                takes_offsets(task.name),
                 has(task, "class_weight") and (task.classifies or task.classes_by_option),
                 has(task, "cluster") and task.test is not None,
                 task.test is not None,

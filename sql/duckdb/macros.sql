@@ -94,6 +94,15 @@ CREATE OR REPLACE TEMP MACRO tuskml_decision
     (model, features) AS _tusk_decision(_tusk_payload(model), features),
     (model_name, in_group, features) AS _tusk_three('decision', model_name);
 
+-- The class or number, the probability of the higher class, and the class by its name, of the margin plus a number of the row.
+CREATE OR REPLACE TEMP MACRO tuskml_predict_with_offset(model, features, "offset") AS
+    _tusk_predict_with_offset(_tusk_payload(model), features, CAST("offset" AS DOUBLE));
+CREATE OR REPLACE TEMP MACRO tuskml_predict_proba_with_offset(model, features, "offset") AS
+    _tusk_predict_proba_with_offset(_tusk_payload(model), features, CAST("offset" AS DOUBLE));
+CREATE OR REPLACE TEMP MACRO tuskml_predict_class_with_offset(model, features, "offset") AS
+    list_extract(coalesce(struct_extract(model, 'class_names'), CAST([] AS VARCHAR[])),
+                 CAST(_tusk_predict_class_with_offset(_tusk_payload(model), features, CAST("offset" AS DOUBLE)) AS BIGINT));
+
 -- The proportions of topics in a document: a list of words, or sparse(ids, counts).
 CREATE OR REPLACE TEMP MACRO tuskml_predict_topics
     (model VARCHAR, tokens) AS _tusk_predict_topics(_tusk_payload_of('predict_topics', model), tokens),

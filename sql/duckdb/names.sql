@@ -13,6 +13,12 @@ CREATE OR REPLACE TEMP MACRO predict_proba
 CREATE OR REPLACE TEMP MACRO decision
     (model, features) AS tuskml_decision(model, features),
     (model_name, in_group, features) AS tuskml_decision(model_name, in_group, features);
+CREATE OR REPLACE TEMP MACRO predict_with_offset(model, features, "offset") AS
+    tuskml_predict_with_offset(model, features, "offset");
+CREATE OR REPLACE TEMP MACRO predict_proba_with_offset(model, features, "offset") AS
+    tuskml_predict_proba_with_offset(model, features, "offset");
+CREATE OR REPLACE TEMP MACRO predict_class_with_offset(model, features, "offset") AS
+    tuskml_predict_class_with_offset(model, features, "offset");
 CREATE OR REPLACE TEMP MACRO predict_topics(model, tokens) AS tuskml_predict_topics(model, tokens);
 CREATE OR REPLACE TEMP MACRO model_topics(model, words := 10) AS TABLE FROM tuskml_model_topics(model, words := words);
 CREATE OR REPLACE TEMP MACRO perplexity(model, tokens) AS tuskml_perplexity(model, tokens);

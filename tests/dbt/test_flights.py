@@ -240,6 +240,7 @@ HEAVY = "(SELECT *, 1 + distance / 500.0 AS heavy FROM {schema}.flight_features 
     [
         ("logistic", "late", "weight='heavy'", "auc(late, decision(m.model, {x}), heavy)"),
         ("poisson", "hour", "offset='ln(heavy)'", "rmse(hour, predict(m.model, {x}) * heavy)"),
+        ("logistic", "late", "offset='heavy'", "auc(late, decision(m.model, {x}) + heavy)"),
     ],
 )
 def test_a_config_has_weights_and_offsets_by_column(
@@ -254,7 +255,9 @@ def test_a_config_has_weights_and_offsets_by_column(
     assert nodes["zz_weighted"] == ["success", "TRAIN 4 of 4"]
     again = project.dbt("run", "--select", "zz_weighted")["nodes"]
     assert again["zz_weighted"] == ["success", "TRAIN 0 of 4"]
-    schema, extras = project.schema, "heavy" if "weight" in more else "1, ln(heavy)"
+    schema, extras = project.schema, "heavy"
+    if "offset" in more:
+        extras = "1, ln(heavy)" if "ln" in more else "1, heavy"
     rows, x = HEAVY.format(schema=schema), f"ARRAY[dep_delay, {other}]"
     call = f"train_model('{task}', {label}, {x}, '{{\"epsilon\": 1e-8}}', {extras})"
     ((coef,),) = project.sql(f"SELECT ({call} FILTER (WHERE NOT held_out)).coef FROM {rows}")

@@ -182,7 +182,7 @@ def test_weights(session: Any, label: str) -> None:
 
 
 def test_offsets(session: Any) -> None:
-    """Counts are compared with what is predicted for their exposure; other models have none."""
+    """Counts are compared with what is predicted for their exposure."""
     given = {"source": "plants", "features": ["x", "z"], "offset": "ln(1 + i % 3)"}
     model = train(session, "poisson", label="kind", **given)
     found = evaluate(session, model, source="plants", offset="ln(1 + i % 3)", weight="1 + i % 2")
@@ -195,8 +195,34 @@ def test_offsets(session: Any) -> None:
     error = reference.mean_squared_error(rows[:, 2], expected, sample_weight=rows[:, 4])
     assert found["rmse"] == pytest.approx(error**0.5)
     assert evaluate(session, model, source="plants")["rmse"] != pytest.approx(found["rmse"])
-    tall = train(session, "logistic", label="tall", **GIVEN)
-    with pytest.raises(
-        DataError, match="offset is given for a model of task 'logistic', expected"
-    ):
+    answers = [
+        predict(session, model, source="plants", kind=kind, offset="ln(1 + i % 3)", columns="i")
+        for kind in ("predict", "decision")
+    ]
+    shown = [one.sort_values("i").iloc[:, -1].dropna().to_numpy() for one in answers]
+    assert shown[0] == pytest.approx(np.exp(shown[1]))
+
+
+def test_offsets_of_classes(session: Any) -> None:
+    """The probability of the margin plus the offset, in predictions and in all metrics."""
+    model = train(session, "logistic", label="tall", offset="z / 3", **GIVEN)
+    asked = {"source": "plants", "offset": "z / 3", "returns": "numpy"}
+    found = predict(session, model, kind="predict_proba", columns="tall", **asked)
+    known = np.isfinite(found["probability"])
+    tall, p = found["tall"][known] == "yes", found["probability"][known].astype(float)
+    metrics = evaluate(session, model, source="plants", offset="z / 3")
+    assert metrics["log_loss"] == pytest.approx(reference.log_loss(tall, p))
+    assert metrics["auc"] == pytest.approx(reference.roc_auc_score(tall, p))
+    assert metrics["accuracy"] == pytest.approx(np.mean(tall == (p > 0.5)))
+    plain = evaluate(session, model, source="plants")
+    assert metrics["log_loss"] < plain["log_loss"]
+
+
+def test_models_without_offsets_say_so(session: Any) -> None:
+    tall = train(session, "svm", label="tall", **GIVEN)
+    with pytest.raises(DataError, match="offset is given for a model of task 'svm', expected"):
         evaluate(session, tall, source="plants", offset="x")
+    with pytest.raises(DataError, match="offset is given for a model of task 'svm', expected"):
+        predict(session, tall, source="plants", offset="x")
+    with pytest.raises(DataError, match="offset is given with kind 'predict_probas', expected"):
+        predict(session, tall, source="plants", kind="predict_probas", offset="x")

@@ -56,8 +56,7 @@
     {{ return({'mean_squared_distance': 'sum(' ~ weight ~ ' * ' ~ distance ~ ') / sum(case when ' ~ distance
                                         ~ ' is not null then ' ~ weight ~ ' end)' if weighs else 'avg(' ~ distance ~ ')'}) }}
   {% endif %}
-  {% set predicted = tuskml.ours('predict_class' if text else 'predict') ~ arguments %}
-  {% set predicted = '(' ~ predicted ~ ' * exp(' ~ offset ~ '))' if offset is not none else predicted %}
+  {% set predicted = tuskml.predict(model, features, answer='class_name' if text else 'class', offset=offset) %}
   {% set end = (', ' ~ weight if weight is not none else '') ~ ')' %}
   {% if not tuskml.classifies(task, options) %}
     {{ return({
@@ -71,9 +70,9 @@
     {% do metrics.update({'log_loss': tuskml.ours('log_loss') ~ '(' ~ label ~ ', ' ~ tuskml.ours('predict_probas') ~ arguments ~ end}) %}
     {% do metrics.update({'f1_macro': tuskml.ours('f1_score') ~ '(' ~ label ~ ', ' ~ predicted ~ ", 'macro'" ~ end}) %}
   {% else %}
-    {% do metrics.update({'auc': tuskml.ours('auc') ~ '(' ~ positive ~ ', ' ~ tuskml.ours('decision') ~ arguments ~ end}) %}
+    {% do metrics.update({'auc': tuskml.ours('auc') ~ '(' ~ positive ~ ', ' ~ tuskml.predict(model, features, answer='margin', offset=offset) ~ end}) %}
     {% if tuskml.has_probabilities(task, options) %}
-      {% do metrics.update({'log_loss': tuskml.ours('log_loss') ~ '(' ~ positive ~ ', ' ~ tuskml.ours('predict_proba') ~ arguments ~ end}) %}
+      {% do metrics.update({'log_loss': tuskml.ours('log_loss') ~ '(' ~ positive ~ ', ' ~ tuskml.predict(model, features, answer='probability', offset=offset) ~ end}) %}
     {% endif %}
   {% endif %}
   {% do metrics.update({'accuracy': tuskml.ours('accuracy') ~ '(' ~ label ~ ', ' ~ predicted ~ end}) %}

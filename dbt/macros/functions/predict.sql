@@ -2,12 +2,13 @@
 
    model: a column with a model, or the name of a deployed one as an SQL text, "'late'"; group: of a model by name and
    group, the group's column; answer: 'class' (the class as a number, or the number), 'class_name', 'probability' (of the higher of
-   two classes), 'probabilities' (of all, by name), 'margin', or 'topics' (the proportions of topics in a document). #}
-{% macro predict(model, features, group=none, answer='class') %}
-  {{ return(adapter.dispatch('predict', 'tuskml')(model, features, group, answer)) }}
+   two classes), 'probabilities' (of all, by name), 'margin', or 'topics' (the proportions of topics in a document); offset: what
+   is added to the margin of a row, as in the training, SQL or none, of a column with a model. #}
+{% macro predict(model, features, group=none, answer='class', offset=none) %}
+  {{ return(adapter.dispatch('predict', 'tuskml')(model, features, group, answer, offset)) }}
 {% endmacro %}
 
-{% macro default__predict(model, features, group=none, answer='class') %}
+{% macro default__predict(model, features, group=none, answer='class', offset=none) %}
   {% set functions = {'class': 'predict', 'class_name': 'predict_class', 'probability': 'predict_proba',
                       'probabilities': 'predict_probas', 'margin': 'decision',
                       'topics': 'predict_topics'} %}
@@ -15,8 +16,17 @@
     {% do exceptions.raise_compiler_error(
         "predict: answer is '" ~ answer ~ "', expected 'class', 'class_name', 'probability', 'probabilities', 'margin' or 'topics'") %}
   {% endif %}
+  {% if offset is not none and (group is not none or answer in ['probabilities', 'topics']) %}
+    {% do exceptions.raise_compiler_error(
+        "predict: offset is given with a group or the answer '" ~ answer ~ "', expected a model in a column and 'class', 'class_name', 'probability' or 'margin'") %}
+  {% endif %}
+  {% if offset is not none and answer == 'margin' %}
+    {{ return('(' ~ tuskml.ours('decision') ~ '(' ~ model ~ ', ' ~ tuskml.features_of(features) ~ ') + (' ~ offset ~ '))') }}
+  {% endif %}
   {% set arguments = [model] %}
   {% if group is not none %}{% do arguments.append('(' ~ group ~ ')::text') %}{% endif %}
   {% do arguments.append(tuskml.features_of(features)) %}
-  {{ return(tuskml.ours(functions[answer]) ~ '(' ~ arguments | join(', ') ~ ')') }}
+  {% if offset is not none %}{% do arguments.append('(' ~ offset ~ ')') %}{% endif %}
+  {% set function = functions[answer] ~ ('_with_offset' if offset is not none else '') %}
+  {{ return(tuskml.ours(function) ~ '(' ~ arguments | join(', ') ~ ')') }}
 {% endmacro %}

@@ -51,7 +51,7 @@ def add_training(command: argparse.ArgumentParser) -> None:
     what = "what to predict: a column or an expression; lda and kmeans have none"
     add("--label", metavar="SQL", help=what)
     add("--weight", metavar="SQL", help="the row's weight: a column or an expression")
-    add("--offset", metavar="SQL", help="of counts, what is added to the margin: 'ln(exposure)'")
+    add("--offset", metavar="SQL", help="what is added to the margin: 'ln(exposure)'")
     keys = "columns or expressions with commas, `month(date) AS month` names one: one model each"
     add("--group-by", default="", metavar="SQL", help=keys)
     one = "an option of train_model such as l2=0.01, may be repeated; --l2 0.01 is the same"

@@ -116,7 +116,8 @@ def null_margin(problem: Problem, labels: NDArray[np.void]) -> Floats:
         return v
     v[:, -1] = best_constant(problem, labels)
     none = np.zeros_like(problem.scale)
-    for _ in range(STEPS if problem.task.response == "exp" else 0):
+    moves = problem.task.response == "exp" or problem.task.offset
+    for _ in range(STEPS if moves else 0):
         sums = problem.rows.curvature(v, none, none, True)
         step = sums[:, problem.d + 2] / sums[:, -1]
         v[:, -1] -= np.clip(step, -2.0, 2.0)

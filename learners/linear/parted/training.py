@@ -16,7 +16,7 @@ import numpy as np
 from tuskml.kernels import passes
 from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.check import refuse_extras, refuse_labels, refuse_together
+from tuskml.learners.linear.check import refuse_labels, refuse_together, with_extras
 from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.planner.planning import first_plan
@@ -51,7 +51,7 @@ def train_by_parts(parts: Parts, request: Request) -> Models | None:
     groups = of_parts(parts)
     if groups is None:
         return None
-    refuse_extras(groups, request)
+    request = with_extras(groups, request)
     plan, _ = first_plan(groups, request)
     loss, intercept = request.task.loss, request.options.fit_intercept
     rows = ShardedPass(

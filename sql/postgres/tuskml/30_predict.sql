@@ -63,6 +63,33 @@ AS 'MODULE_PATHNAME', 'tuskml_decision_sparse' LANGUAGE C IMMUTABLE PARALLEL SAF
 CREATE FUNCTION tuskml.decision(model tuskml_model, features tuskml_sparse_double) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_decision_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
+-- The class or number, the probability of the higher class, and the class by its name, of the margin plus a number of the
+-- row.
+CREATE FUNCTION tuskml.predict_with_offset(model tuskml_model, features anyarray, "offset" double precision) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_with_offset_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION tuskml.predict_with_offset(model tuskml_model, features record, "offset" double precision) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_with_offset_row' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION tuskml.predict_with_offset(model tuskml_model, features tuskml_sparse_real, "offset" double precision) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_with_offset_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION tuskml.predict_with_offset(model tuskml_model, features tuskml_sparse_double, "offset" double precision) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_with_offset_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION tuskml.predict_proba_with_offset(model tuskml_model, features anyarray, "offset" double precision) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_with_offset_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION tuskml.predict_proba_with_offset(model tuskml_model, features record, "offset" double precision) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_with_offset_row' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION tuskml.predict_proba_with_offset(model tuskml_model, features tuskml_sparse_real, "offset" double precision) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_with_offset_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION tuskml.predict_proba_with_offset(model tuskml_model, features tuskml_sparse_double, "offset" double precision) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_with_offset_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION tuskml.predict_class_with_offset(model tuskml_model, features anyarray, "offset" double precision) RETURNS text
+AS 'MODULE_PATHNAME', 'tuskml_predict_class_with_offset_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION tuskml.predict_class_with_offset(model tuskml_model, features record, "offset" double precision) RETURNS text
+AS 'MODULE_PATHNAME', 'tuskml_predict_class_with_offset_row' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION tuskml.predict_class_with_offset(model tuskml_model, features tuskml_sparse_real, "offset" double precision) RETURNS text
+AS 'MODULE_PATHNAME', 'tuskml_predict_class_with_offset_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION tuskml.predict_class_with_offset(model tuskml_model, features tuskml_sparse_double, "offset" double precision) RETURNS text
+AS 'MODULE_PATHNAME', 'tuskml_predict_class_with_offset_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
 -- The class by its name, the probabilities of all classes by their names, and that of one class, by its name or number.
 CREATE FUNCTION tuskml.predict_class(model tuskml_model, features anyarray) RETURNS text
 AS 'MODULE_PATHNAME', 'tuskml_predict_class_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;

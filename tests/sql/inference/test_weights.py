@@ -242,7 +242,6 @@ BAD = {
     "CASE WHEN y = 3 THEN CAST('nan' AS double precision) ELSE 1 END": "weight is NaN in row 3",
     "CAST('inf' AS double precision)": "weight is infinity in row 1",
     "1, CAST('-inf' AS double precision)": "offset is -infinity in row 1",
-    "1, 0.5": "offset is not available with task 'linear', expected 'poisson'",
 }
 
 
@@ -262,6 +261,11 @@ def test_bad_weights_are_errors_that_name_the_row(client: Client, weight: str) -
             "'linear', y, [c0], '{\"store\": \"s\"}', 2",
             "option 'store' is not available with weig",
         ),
+        (
+            "'svm', y > 4, [c0], '{}', 2, 1",
+            "offset is not available with task 'svm', expected 'linear'",
+        ),
+        ("'logistic', y, [c0], '{}', 2, 1", "offset is not available with more than two classes"),
         ("'mlp', y, [c0], '{}', 2, 1", "offset is not available with task 'mlp', expected"),
         ("'gbdt', y, [c0], '{}', 2, 1", "offset is not available with task 'gbdt', expected"),
         ("'linear', y, [c0], '{}', 'heavy'", "weight and offset numbers"),

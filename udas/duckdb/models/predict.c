@@ -23,9 +23,14 @@
 
 /* --- reading the model --- */
 
+/* The public name of a function. */
+static const char *name_of(const overload *o) {
+    return o->offset ? TUSK_OFFSET_NAMES[o->answer] : TUSK_ANSWER_NAMES[o->answer];
+}
+
 bool refuse_prediction(const call *c, const char *sentence) {
     char text[REFUSAL_ROOM + 32];
-    snprintf(text, sizeof text, "%s: %s", TUSK_ANSWER_NAMES[c->o->answer], sentence);
+    snprintf(text, sizeof text, "%s: %s", name_of(c->o), sentence);
     tusk_make_utf8(text);
     duckdb_scalar_function_set_error(c->info, text);
     return false;
@@ -68,7 +73,8 @@ bool read_model_of_row(const call *c, idx_t row, tusk_scorer *s) {
     if (is_valid(&c->payloads, row)) {
         duckdb_string_t *text = (duckdb_string_t *)c->payloads.data + row;
         tusk_text payload = {duckdb_string_t_data(text), duckdb_string_t_length(*text)};
-        return tusk_read_model(payload, &c->stores, c->o->answer, s, sentence) ||
+        return (tusk_read_model(payload, &c->stores, c->o->answer, s, sentence) &&
+                (!c->o->offset || tusk_adds_offsets(s, sentence))) ||
                refuse_prediction(c, sentence);
     }
     return !has_model(c, row) || refuse_prediction(c, TUSK_NO_PAYLOAD);
@@ -319,7 +325,7 @@ static bool refuse_types(const call *c, duckdb_data_chunk chunk, const scratch *
     if (kept->out_of_memory)
         return refuse_prediction(c, "out of memory");
     char text[REFUSAL_ROOM];
-    write_refusal(TUSK_ANSWER_NAMES[c->o->answer], chunk, text);
+    write_refusal(name_of(c->o), chunk, text);
     duckdb_scalar_function_set_error(c->info, text);
     return false;
 }
@@ -359,7 +365,10 @@ tusk_plan *plan_of_row(const call *c, idx_t row, idx_t n) {
     if (!c->plans || !is_valid(&c->payloads, row))
         return NULL;
     tusk_text payload = text_of_string((const duckdb_string_t *)c->payloads.data + row);
-    return tusk_plan_of(c->plans, payload, &c->stores, c->o->answer, n);
+    tusk_plan *plan = tusk_plan_of(c->plans, payload, &c->stores, c->o->answer, n);
+    char sentence[TUSK_SENTENCE];
+    bool usable = !plan || !c->o->offset || tusk_adds_offsets(tusk_plan_scorer(plan), sentence);
+    return usable ? plan : NULL;
 }
 
 /* Prefetches the memory for finding the plans of some rows, first the heads of their payloads. */
@@ -387,6 +396,21 @@ void answer_margins(const call *c, const tusk_scorer *s, double *margins, idx_t 
         tusk_to_probabilities(s, margins, n);
 }
 
+void answer_rows(const call *c, const tusk_scorer *s, idx_t row, idx_t n) {
+    double *margins = c->out + row;
+    const double *offset = c->o->offset ? (const double *)c->offsets.data + row : NULL;
+    for (idx_t i = 0; offset && i < n; i++)
+        margins[i] += offset[i];
+    answer_margins(c, s, margins, n);
+}
+
+/* Rows whose offset is NULL have no prediction. */
+static void forget_rows_without_offset(call *c) {
+    for (idx_t row = 0; c->o->offset && row < c->n; row++)
+        if (!is_valid(&c->offsets, row))
+            put_null_prediction(c, row);
+}
+
 static bool score_unplanned(call *c, shared r) {
     tusk_scorer s;
     idx_t end = r.row + r.n;
@@ -394,7 +418,7 @@ static bool score_unplanned(call *c, shared r) {
                 (of_lists(c->o) ? score_lists(c, &s, r.row, end) : score_run(c, &s, r.row, end));
     tusk_forget_model(&s);
     if (done)
-        answer_margins(c, &s, c->out + r.row, r.n);
+        answer_rows(c, &s, r.row, r.n);
     return done;
 }
 
@@ -406,8 +430,7 @@ static int score_alike(call *c, const shared *r, int n) {
     for (; k < n && r[k].plan && (!k || tusk_plans_alike(r[0].plan, r[k].plan)); k++)
         if (!score_planned(c, r[k].plan, r[k].row, r[k].row + r[k].n))
             return 0;
-    answer_margins(c, tusk_plan_scorer(r[0].plan), c->out + r[0].row,
-                   r[k - 1].row + r[k - 1].n - r[0].row);
+    answer_rows(c, tusk_plan_scorer(r[0].plan), r[0].row, r[k - 1].row + r[k - 1].n - r[0].row);
     return k;
 }
 
@@ -457,12 +480,16 @@ void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vect
     c.stores = stores_of(o->database);
     c.out = duckdb_vector_get_data(result);
     bool done = read_arguments(&c, chunk, &kept);
+    if (done && o->offset)
+        c.offsets = chunk_column(chunk, 2);
     if (done) {
         model_order order;
-        bool scattered = column_complete(&c.payloads, c.n) && order_by_model(&c, &order);
+        bool scattered =
+            !o->offset && column_complete(&c.payloads, c.n) && order_by_model(&c, &order);
         take_plans(&c, scattered);
         done = scattered ? score_models(&c, &order) : score(&c);
         plan_pool_give(o->database->plans, c.plans);
+        forget_rows_without_offset(&c);
     }
     tusk_named_free(&c.rows);
     scratch_free(&kept);

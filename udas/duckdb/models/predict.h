@@ -11,8 +11,9 @@ typedef struct overload {
     database *database;
     enum tusk_answer answer;
     feature_type features;
-    bool any;   /* features of any type */
-    bool whole; /* takes models with all their fields, instead of payloads */
+    bool any;    /* features of any type */
+    bool whole;  /* takes models with all their fields, instead of payloads */
+    bool offset; /* the third argument is added to margins */
 } overload;
 
 /* One chunk of rows. */
@@ -24,6 +25,7 @@ typedef struct call {
     column models; /* of any type; only for whole models */
     column payloads;
     feature_column features;
+    column offsets;
     bool by_name; /* features are in `rows`, not in `features` */
     tusk_named_rows rows;
     tusk_plans *plans;      /* NULL: models are checked for every row */
@@ -42,6 +44,8 @@ tusk_plan *plan_of_row(const call *c, idx_t row, idx_t n);
 void put_null_prediction(call *c, idx_t row);
 /* Converts margins to the requested result. */
 void answer_margins(const call *c, const tusk_scorer *s, double *margins, idx_t n);
+/* The same with the offsets of the n rows from `row` on, whose margins are in the result. */
+void answer_rows(const call *c, const tusk_scorer *s, idx_t row, idx_t n);
 
 /* Scores a chunk of rows; the function's extra info is its overload. */
 void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result);

@@ -28,6 +28,8 @@ static bool add_overload(duckdb_scalar_function_set set, const char *name, overl
     add_parameter(f, duckdb_create_logical_type(o->whole ? DUCKDB_TYPE_ANY : DUCKDB_TYPE_BLOB));
     add_parameter(f, o->any ? duckdb_create_logical_type(DUCKDB_TYPE_ANY)
                             : make_feature_type(o->features));
+    if (o->offset)
+        add_parameter(f, duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE));
     duckdb_logical_type number = duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE);
     duckdb_logical_type list = duckdb_create_list_type(number);
     duckdb_scalar_function_set_return_type(f, of_lists(o) ? list : number);
@@ -41,18 +43,20 @@ static bool add_overload(duckdb_scalar_function_set set, const char *name, overl
     return added;
 }
 
-static bool register_one(duckdb_connection connection, database *d, enum tusk_answer answer) {
-    char name[32];
-    snprintf(name, sizeof name, "_tusk_%s", TUSK_ANSWER_NAMES[answer]);
+static bool register_one(duckdb_connection connection, database *d, enum tusk_answer answer,
+                         bool offset) {
+    char name[40];
+    const char *public = offset ? TUSK_OFFSET_NAMES[answer] : TUSK_ANSWER_NAMES[answer];
+    snprintf(name, sizeof name, "_tusk_%s", public);
     duckdb_scalar_function_set set = duckdb_create_scalar_function_set(name);
     bool done = true;
-    for (int f = 0; f < N_FEATURE_TYPES; f++)
-        done =
-            done && add_overload(
-                        set, name,
-                        (overload){.database = d, .answer = answer, .features = FEATURE_TYPES[f]});
-    done =
-        done && add_overload(set, name, (overload){.database = d, .answer = answer, .any = true});
+    overload like = {.database = d, .answer = answer, .offset = offset};
+    for (int f = 0; f < N_FEATURE_TYPES; f++) {
+        like.features = FEATURE_TYPES[f];
+        done = done && add_overload(set, name, like);
+    }
+    like.any = true;
+    done = done && add_overload(set, name, like);
     done = done && duckdb_register_scalar_function_set(connection, set) == DuckDBSuccess;
     duckdb_destroy_scalar_function_set(&set);
     return done;
@@ -77,7 +81,8 @@ static bool register_whole(duckdb_connection connection, database *d, enum tusk_
 bool register_predict(duckdb_connection connection, database *d) {
     bool done = true;
     for (int a = 0; a < TUSK_ANSWERS; a++)
-        done = done && register_one(connection, d, (enum tusk_answer)a) &&
+        done = done && register_one(connection, d, (enum tusk_answer)a, false) &&
+               (!TUSK_OFFSET_NAMES[a] || register_one(connection, d, (enum tusk_answer)a, true)) &&
                (a > TUSK_DECISION || (register_whole(connection, d, (enum tusk_answer)a, false) &&
                                       register_whole(connection, d, (enum tusk_answer)a, true)));
     return done;

@@ -8,7 +8,7 @@
 #include "../../scalars/trees/packed.h"
 #include "../training/refusals.h"
 
-enum argument { A_MODEL, A_FEATURES };
+enum argument { A_MODEL, A_FEATURES, A_OFFSET };
 
 #define PACKED_FROM 8 /* rows from which packing trees pays */
 #define LAID_OUT 2    /* rows that a model scores before it is laid out for more */
@@ -58,7 +58,9 @@ static bool margin_of(predictor *p, const feature_row *row, double *margin, char
     return tusk_sparse_margin(s, &sparse, row->f64, margin, sentence);
 }
 
-static double answer_of(const tusk_scorer *s, double margin, enum tusk_answer answer) {
+static double answer_of(const predictor *p, double margin, enum tusk_answer answer) {
+    const tusk_scorer *s = &p->scorer;
+    margin += p->offset;
     if (answer == TUSK_PREDICT_PROBA)
         tusk_to_probabilities(s, &margin, 1);
     else if (answer == TUSK_PREDICT || answer == TUSK_PREDICT_CLASS)
@@ -115,13 +117,13 @@ static NullableDatum score_row(predictor *p, Datum features, enum tusk_answer an
     read_row(p->reader, features, answer, form);
     if (has_layouts(p, answer) &&
         tusk_class_layouts_margin(p->layouts, &p->reader->rows, 0, &margin, &null))
-        return (NullableDatum){.value = Float8GetDatum(answer_of(&p->scorer, margin, answer)),
+        return (NullableDatum){.value = Float8GetDatum(answer_of(p, margin, answer)),
                                .isnull = null};
     if (!expand_row(p, answer, &found))
         return (NullableDatum){.isnull = true};
     if (!tusk_sparse_margin(&p->scorer, &found, true, &margin, sentence))
         refuse_answer(&p->scorer, answer, sentence);
-    return (NullableDatum){.value = Float8GetDatum(answer_of(&p->scorer, margin, answer))};
+    return (NullableDatum){.value = Float8GetDatum(answer_of(p, margin, answer))};
 }
 
 /* Trees have a side for rows with a NULL, other models no result. */
@@ -151,7 +153,7 @@ NullableDatum score_features(predictor *p, NullableDatum features, enum tusk_ans
     double margin;
     if (!margin_of(p, &row, &margin, sentence))
         refuse_answer(&p->scorer, answer, sentence);
-    return (NullableDatum){.value = Float8GetDatum(answer_of(&p->scorer, margin, answer))};
+    return (NullableDatum){.value = Float8GetDatum(answer_of(p, margin, answer))};
 }
 
 /* The list of a row. */
@@ -228,6 +230,45 @@ static Datum score(FunctionCallInfo fcinfo, enum tusk_answer answer, enum featur
     return found.value;
 }
 
+/* The model of a call whose third argument is added to margins; NULL for a NULL. */
+static predictor *model_with_offset(FunctionCallInfo fcinfo, enum tusk_answer answer,
+                                    enum feature_form form) {
+    predictor *p = model_of(fcinfo, answer, form);
+    char sentence[TUSK_SENTENCE];
+    if (p && !tusk_adds_offsets(&p->scorer, sentence))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("%s: %s", TUSK_OFFSET_NAMES[answer], sentence)));
+    if (!p || PG_ARGISNULL(A_OFFSET))
+        return NULL;
+    p->offset = PG_GETARG_FLOAT8(A_OFFSET);
+    return p;
+}
+
+static NullableDatum score_with_offset(FunctionCallInfo fcinfo, enum tusk_answer answer,
+                                       enum feature_form form, predictor **p) {
+    *p = model_with_offset(fcinfo, answer, form);
+    return *p ? score_features(*p, fcinfo->args[A_FEATURES], answer, form)
+              : (NullableDatum){.isnull = true};
+}
+
+static Datum number_with_offset(FunctionCallInfo fcinfo, enum tusk_answer answer,
+                                enum feature_form form) {
+    predictor *p;
+    NullableDatum found = score_with_offset(fcinfo, answer, form, &p);
+    if (found.isnull)
+        PG_RETURN_NULL();
+    return found.value;
+}
+
+int score_class_with_offset(FunctionCallInfo fcinfo, enum feature_form form, class_names **names) {
+    predictor *p;
+    NullableDatum found = score_with_offset(fcinfo, TUSK_PREDICT_CLASS, form, &p);
+    if (found.isnull)
+        return 0;
+    *names = &p->names;
+    return (int)DatumGetFloat8(found.value);
+}
+
 const double *score_list(FunctionCallInfo fcinfo, enum tusk_answer answer, enum feature_form form,
                          int *n, class_names **names) {
     predictor *p = model_of(fcinfo, answer, form);
@@ -252,11 +293,13 @@ int score_class(FunctionCallInfo fcinfo, enum feature_form form, class_names **n
     return (int)DatumGetFloat8(found.value);
 }
 
-#define DEFINE_SCORE(name, answer, form)    \
-    PG_FUNCTION_INFO_V1(name);              \
-    Datum name(PG_FUNCTION_ARGS) {          \
-        return score(fcinfo, answer, form); \
+#define DEFINE_BY(how, name, answer, form) \
+    PG_FUNCTION_INFO_V1(name);             \
+    Datum name(PG_FUNCTION_ARGS) {         \
+        return how(fcinfo, answer, form);  \
     }
+#define DEFINE_SCORE(name, answer, form) DEFINE_BY(score, name, answer, form)
+#define DEFINE_OFFSET(name, answer, form) DEFINE_BY(number_with_offset, name, answer, form)
 
 DEFINE_SCORE(tuskml_predict_dense, TUSK_PREDICT, DENSE)
 DEFINE_SCORE(tuskml_predict_sparse, TUSK_PREDICT, SPARSE)
@@ -270,3 +313,9 @@ DEFINE_SCORE(tuskml_decision_dense, TUSK_DECISION, DENSE)
 DEFINE_SCORE(tuskml_decision_sparse, TUSK_DECISION, SPARSE)
 DEFINE_SCORE(tuskml_decision_row, TUSK_DECISION, NAMED)
 DEFINE_SCORE(tuskml_decision_columns, TUSK_DECISION, COLUMNS)
+DEFINE_OFFSET(tuskml_predict_with_offset_dense, TUSK_PREDICT, DENSE)
+DEFINE_OFFSET(tuskml_predict_with_offset_sparse, TUSK_PREDICT, SPARSE)
+DEFINE_OFFSET(tuskml_predict_with_offset_row, TUSK_PREDICT, NAMED)
+DEFINE_OFFSET(tuskml_predict_proba_with_offset_dense, TUSK_PREDICT_PROBA, DENSE)
+DEFINE_OFFSET(tuskml_predict_proba_with_offset_sparse, TUSK_PREDICT_PROBA, SPARSE)
+DEFINE_OFFSET(tuskml_predict_proba_with_offset_row, TUSK_PREDICT_PROBA, NAMED)

@@ -38,5 +38,7 @@ const double *score_list(FunctionCallInfo fcinfo, enum tusk_answer answer, enum 
                          int *n, class_names **names);
 /* The index of a row's class among its model's class names, from 1; 0: none. */
 int score_class(FunctionCallInfo fcinfo, enum feature_form form, class_names **names);
+/* The same of the margin plus the call's third argument. */
+int score_class_with_offset(FunctionCallInfo fcinfo, enum feature_form form, class_names **names);
 
 #endif

@@ -23,12 +23,22 @@ static bool has_name(const class_names *names, int place) {
 
 /* --- predict_class --- */
 
-static Datum class_of(FunctionCallInfo fcinfo, enum feature_form form) {
-    class_names *names;
-    int place = score_class(fcinfo, form, &names);
+static Datum name_of(FunctionCallInfo fcinfo, const class_names *names, int place) {
     if (!place || !has_name(names, place - 1))
         PG_RETURN_NULL();
     return datumCopy(names->name[place - 1], false, -1);
+}
+
+static Datum class_of(FunctionCallInfo fcinfo, enum feature_form form) {
+    class_names *names = NULL;
+    int place = score_class(fcinfo, form, &names);
+    return name_of(fcinfo, names, place);
+}
+
+static Datum class_with_offset(FunctionCallInfo fcinfo, enum feature_form form) {
+    class_names *names = NULL;
+    int place = score_class_with_offset(fcinfo, form, &names);
+    return name_of(fcinfo, names, place);
 }
 
 /* --- predict_probas --- */
@@ -122,6 +132,9 @@ DEFINE_ANSWER(tuskml_predict_class_dense, class_of, DENSE)
 DEFINE_ANSWER(tuskml_predict_class_sparse, class_of, SPARSE)
 DEFINE_ANSWER(tuskml_predict_class_row, class_of, NAMED)
 DEFINE_ANSWER(tuskml_predict_class_columns, class_of, COLUMNS)
+DEFINE_ANSWER(tuskml_predict_class_with_offset_dense, class_with_offset, DENSE)
+DEFINE_ANSWER(tuskml_predict_class_with_offset_sparse, class_with_offset, SPARSE)
+DEFINE_ANSWER(tuskml_predict_class_with_offset_row, class_with_offset, NAMED)
 DEFINE_ANSWER(tuskml_predict_probas_dense, shares_by_name, DENSE)
 DEFINE_ANSWER(tuskml_predict_probas_sparse, shares_by_name, SPARSE)
 DEFINE_ANSWER(tuskml_predict_probas_row, shares_by_name, NAMED)

@@ -27,6 +27,7 @@ struct predictor {
     tusk_class_layouts *layouts; /* NULL: none yet, or not available for such a model */
     tusk_scorer scorer;
     MemoryContext model;        /* owns the bytes and the memory of the scorer */
+    double offset;              /* of the row, added to its margin */
     int rows;                   /* scored since it was read, up to PACKED_FROM */
     struct tusk_packed *packed; /* its packed trees from then on; NULL: none, or not available */
     class_names names;          /* for results by class */

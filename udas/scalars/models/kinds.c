@@ -103,8 +103,8 @@ static bool refuse_sparse(tusk_scorer *s, const tusk_sparse_row *row, bool f64, 
 #define OF_TERMS .has_terms = true, .explains = true, .most_classes = 2, .smaller = SMALLER_IDS
 
 const tusk_model_kind TUSK_KINDS[TUSK_TASKS] = {
-    [TUSK_LINEAR] = {OF_TERMS},
-    [TUSK_LOGISTIC] = {OF_TERMS, .classifies = true, .probabilities = true},
+    [TUSK_LINEAR] = {OF_TERMS, .adds_offsets = true},
+    [TUSK_LOGISTIC] = {OF_TERMS, .adds_offsets = true, .classifies = true, .probabilities = true},
     [TUSK_SVM] = {OF_TERMS, .classifies = true},
     [TUSK_MULTINOMIAL] = {OF_TERMS, .probabilities = true},
     [TUSK_FACTORIZATION] =

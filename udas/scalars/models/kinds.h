@@ -45,6 +45,7 @@ typedef struct tusk_model_kind {
     bool has_terms;      /* coefficients are terms of the features, or of pairs */
     bool has_centres;    /* they are centres (clusters/clusters.h) */
     bool explains;       /* explain_prediction has contributions for its rows */
+    bool adds_offsets;   /* rows may add an offset to its margin, of numbers or of two classes */
     bool keeps_gaps;     /* option `missing` is 'keep' unless given */
     unsigned refuses;    /* bits of enum tusk_answer that its models never give */
     const char *instead; /* recommended alternative for these, as the end of a sentence */

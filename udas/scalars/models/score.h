@@ -27,6 +27,13 @@ static const char *const TUSK_ANSWER_NAMES[TUSK_ANSWERS] = {
     "predict",       "predict_proba",  "decision",
     "predict_class", "predict_probas", "explain_prediction"};
 
+/* The same functions with a row's offset; NULL: there is none. */
+static const char *const TUSK_OFFSET_NAMES[TUSK_ANSWERS] = {
+    [TUSK_PREDICT] = "predict_with_offset",
+    [TUSK_PREDICT_PROBA] = "predict_proba_with_offset",
+    [TUSK_PREDICT_CLASS] = "predict_class_with_offset",
+};
+
 /* Whether the result is a list of numbers. */
 static inline bool tusk_answers_lists(enum tusk_answer answer) {
     return answer == TUSK_PREDICT_PROBAS || answer == TUSK_EXPLAIN_PREDICTION;
@@ -178,6 +185,9 @@ static inline int64_t tusk_id_at(const tusk_sparse_row *row, uint64_t i) {
 bool tusk_read_model(tusk_text payload, const tusk_stores *stores, enum tusk_answer answer,
                      tusk_scorer *s, char *sentence);
 void tusk_forget_model(tusk_scorer *s);
+
+/* Whether the margin of a model may get an offset. False with a sentence. */
+bool tusk_adds_offsets(const tusk_scorer *s, char *sentence);
 
 /* The margins of n dense rows of width d, contiguous, float or double. Do not call it for a
  * null scorer. */
