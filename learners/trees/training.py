@@ -13,10 +13,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, RowsError
+from tuskml.errors import DataError, OptionError, RowsError
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.softmax import classes_of as labels_of
+from tuskml.kernels.structures import OFFSETS
 from tuskml.kernels.trees.boosting import Forest, Rows, Targets, boosted
 from tuskml.learners import events
 from tuskml.learners.classes import (
@@ -114,7 +115,8 @@ def refuse_rows(groups: NDArray[np.void], task: str) -> None:
     """Raises DataError for rows that trees cannot have, OptionError for offsets."""
     if (groups["kind"] >= 2).any():
         raise DataError(f"features of '{task}' are a list, got sparse(...)")
-    refuse_offsets(groups, task)
+    if task == "random_forest":
+        refuse_offsets(groups, task)
     most = int(groups["n_rows"].max())
     if most > MOST_ROWS:
         raise DataError(f"a group has {most:,} rows, '{task}' takes at most {MOST_ROWS:,}")
@@ -177,6 +179,11 @@ def by_classes(
     if not classifies(options) or not many.any():
         yield np.arange(len(given.groups)), None
         return
+    if (given.groups["extras"] & OFFSETS).any():
+        raise OptionError(
+            "offset is not available with more than two classes, whose margins would all have it, "
+            "expected two classes"
+        )
     if any(listed(options.monotone) or ()):
         raise DataError(
             "option 'monotone' is for numbers and two classes, and label has more than two, whose "
