@@ -94,8 +94,8 @@ def to_onnx(model: Model | Estimator) -> "onnx.ModelProto":
         ir_version=IR_VERSION,
     )
     about = {"task": model.task, "status": model.status, "label": model.label or ""}
-    if has_shares(model):
-        about["objective"] = "gini"
+    if model.options.get("objective"):
+        about["objective"] = str(model.options["objective"])
     if model.class_names:
         about["classes"] = json.dumps(model.class_names)
     if not factorizes:

@@ -124,6 +124,10 @@ def most_rows(groups: NDArray[np.void]) -> int:
     return 1 << int(np.log2(groups["n_rows"].max()))
 
 
+LARGE = 1 << 21
+"""Cells of a group of trees that several threads train, `LARGE` of `native/trees/bins.hpp`."""
+
+
 @dataclass(frozen=True)
 class Pass:
     """The rows of G groups with d features each, and their loss.
@@ -239,6 +243,13 @@ class Pass:
             self.deadline or 0.0,
             self.common,
         )
+
+    def spend(self) -> None:
+        """Frees the memory of the features of large groups, which are not read again.
+
+        Labels and weights stay. Smaller groups share pages, so theirs stay too.
+        """
+        library().tk_spend(self.struct, LARGE)
 
     def labels(self) -> NDArray[np.void]:
         """LABELS of shape (G,): range, classes and moments of the labels."""
@@ -649,6 +660,20 @@ def leaks(groups: NDArray[np.void], least: int) -> NDArray[np.int32]:
 def label_ranges(groups: NDArray[np.void]) -> NDArray[np.void]:
     """LABELS of shape (G,) of groups of any widths with numeric labels."""
     return Pass(groups, SQUARED, None, None, True, budget.threads()).labels()
+
+
+def weighed(
+    rows: Pass, label: Floats, factor: Floats, start: NDArray[np.int64], memory: int
+) -> OwnedRows:
+    """Copies the rows, each with its weight, or 1, times the factor of its label.
+
+    label, factor: of the distinct labels of each group, rising, concatenated; start: (G + 1,),
+    where each group begins there; memory: address of the account that the copies are charged to.
+    """
+    copies = np.zeros(rows.n_groups, GROUP)
+    arguments = pointer(label), pointer(factor), pointer(start), pointer(copies)
+    check_code(library().tk_weigh(rows.struct, memory, *arguments), "a copy of the rows")
+    return OwnedRows(copies)
 
 
 def chosen_rows(

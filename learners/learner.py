@@ -143,16 +143,19 @@ the first category, and of the others all but the first one."""
 class Facts:
     """Facts that hold for all trainings of a learner.
 
-    weighs: rows may have weights; a training that cannot take them says so itself; takes_sparse:
-    features may be sparse; rows by name are dense otherwise; orders: trainings order rows by a
-    hash of their content and the seed; classifying: the options with which a task that has classes
-    by option has them; algorithms: the values of the option `algorithm`; sizes: limits that a user
-    may meet, for the manual: of what, and how much; calibrate: measures what plans take on this
-    machine, as `learners.machine.constants.save` wants it, and says to its argument what is being
-    measured; its member `reading` has the kinds of rows that the learner itself keeps.
+    weighs: rows may have weights; a training that cannot take them says so itself; weighs_classes:
+    weights of classes are weights of rows (`class_weights.py`), and the learner need not know
+    them; takes_sparse: features may be sparse; rows by name are dense otherwise; orders: trainings
+    order rows by a hash of their content and the seed; classifying: the options with which a task
+    that has classes by option has them; algorithms: the values of the option `algorithm`; sizes:
+    limits that a user may meet, for the manual: of what, and how much; calibrate: measures what
+    plans take on this machine, as `learners.machine.constants.save` wants it, and says to its
+    argument what is being measured; its member `reading` has the kinds of rows that the learner
+    itself keeps.
     """
 
     weighs: bool = False
+    weighs_classes: bool = False
     takes_sparse: bool = True
     orders: bool = False
     classifying: Mapping[str, Any] = field(default_factory=dict)

@@ -25,7 +25,8 @@ def options_text(options: object, names: Iterable[str], **more: Any) -> str:
     """A model's field `options`: those of these names in force, as JSON that starts with the
     version of the format. more: further ones, or replacements.
     """
-    chosen = {name: getattr(options, name) for name in names} | more
+    values = ((name, getattr(options, name)) for name in names)
+    chosen = {name: getattr(value, "as_given", value) for name, value in values} | more
     return json.dumps({"tuskml": FORMAT} | chosen, separators=(",", ":"))
 
 

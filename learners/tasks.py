@@ -103,9 +103,12 @@ def weighs_features(task: str) -> bool:
 
 
 def takes_offsets(task: str) -> bool:
-    """Returns whether rows of a task may have an offset: its margin is one of a likelihood."""
+    """Returns whether rows of a task may have an offset: its margin is one of a likelihood, or of
+    boosted trees.
+    """
     row = TASK_TABLE.get(task)
-    return row is not None and row.test is not None
+    boosted = row is not None and (row.kind, row.response) == ("boosted", "identity")
+    return boosted or (row is not None and row.test is not None)
 
 
 def labelled(task: str) -> bool:

@@ -134,7 +134,7 @@ TASK_TABLE = {
         labels="either",
         test=None,
         metric=None,
-        formula="by `objective` that of `linear`, `logistic`, `poisson`, `quantile` or `huber`",
+        formula="by `objective` `1/2 (m - y)^2`, or that of the task of its name",
     ),
     "random_forest": TaskRow(
         learner="trees",

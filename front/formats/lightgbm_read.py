@@ -25,6 +25,8 @@ OBJECTIVES = {
     "binary": "logistic",
     "multiclass": "logistic",
     "poisson": "poisson",
+    "gamma": "gamma",
+    "tweedie": "tweedie",
     "quantile": "quantile",
     "huber": "huber",
 }

@@ -49,8 +49,8 @@ def answers_of(task: str, options: Mapping[str, Any], classifies: bool) -> Answe
             response = BY_LINK.get(options["link"], "identity")
         elif task == "logistic" or by_option:
             response = "logistic"
-        elif known.classes_by_option and options.get("objective") == "poisson":
-            response = "exp"
+        elif known.classes_by_option and (loss := TASKS.get(str(options.get("objective")))):
+            response = getattr(loss, "response", None) or "identity"
         return Answers(known.classifies or by_option, response, known.features == PAIRS)
     response = options.get("response", "")
     if response not in RESPONSES:

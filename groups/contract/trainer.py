@@ -31,6 +31,7 @@ from tuskml.kernels.charged import counted
 from tuskml.kernels.passes import GROUP, KINDS, first_labels
 from tuskml.kernels.structures import FOLDS
 from tuskml.learners import receiving, registry
+from tuskml.learners.class_weights import train_weighted
 from tuskml.learners.classes import named_as_booleans
 from tuskml.learners.learner import Request
 from tuskml.learners.models import (
@@ -450,7 +451,7 @@ def trained_on(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterat
         and (large := outgrown(groups, learner, request, memory, call.root, call.account))
     ):
         return apart(call, groups, request, large)
-    return learner.train(groups, request, memory)
+    return train_weighted(learner, groups, request, memory)
 
 
 def by_extras(groups: Groups, request: Request[Any, Any]) -> bool:
@@ -480,7 +481,9 @@ def apart(
     """
     places = np.array([place for place in range(len(groups)) if place not in large], np.intp)
     if len(places):
-        for models in learner_of(request.task).train(groups[places], request, call.memory):
+        for models in train_weighted(
+            learner_of(request.task), groups[places], request, call.memory
+        ):
             yield models.numbered(places[models.group])
     for place, one in large.items():
         for models in stored(call, groups[place : place + 1], one):

@@ -19,6 +19,7 @@ from tuskml.groups.selection.trials import slices_of
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows import prepare
 from tuskml.kernels.rows.cells import Cells
+from tuskml.learners.class_weights import train_weighted
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, joined
 from tuskml.learners.near import Near
@@ -78,7 +79,7 @@ class Prepared:
             parted=parted,
         )
         groups = groups[places] if within else unmarked(groups[places])
-        parts = list(learner.train(groups, asked, self.memory))
+        parts = list(train_weighted(learner, groups, asked, self.memory))
         return parts[0] if len(parts) == 1 else joined(parts)
 
     def lane(self, numbers: Sequence[int]) -> "Prepared":

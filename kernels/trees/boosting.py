@@ -13,8 +13,10 @@ from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.structures import KERNELS
 from tuskml.kernels.trees.structures import BOOSTED, NODE, Boost, ForestArrays, Started
 
-SQUARED, LOGISTIC, POISSON, QUANTILE, HUBER, SOFTMAX, GINI = KERNELS.constants(
-    "TK_", "SQUARED LOGISTIC POISSON_TREES QUANTILE_TREES HUBER_TREES SOFTMAX GINI"
+SQUARED, LOGISTIC, POISSON, GAMMA, TWEEDIE, QUANTILE, HUBER, SOFTMAX, GINI = KERNELS.constants(
+    "TK_",
+    "SQUARED LOGISTIC POISSON_TREES GAMMA_TREES TWEEDIE_TREES QUANTILE_TREES HUBER_TREES SOFTMAX "
+    "GINI",
 )
 """Losses, `tk_objective`."""
 MOST_BINS = KERNELS.constant("TK_MOST_BINS")
@@ -176,6 +178,11 @@ def least_child_rows(n: int) -> int:
     return int(library().tk_child_rows(n))
 
 
+def usual_curvature(rules: Rules, mean: float) -> float:
+    """The factor of the default of `min_child_hessian` for labels of this mean."""
+    return float(library().tk_usual_curvature(rules.objective, rules.shape, mean))
+
+
 def least_bin_rows(n: int) -> int:
     """Default of the least rows of a bin in a group of n rows."""
     return int(library().tk_bin_rows(n))
@@ -298,21 +305,6 @@ def _forest(
 
 NO_NODES, NO_GAINS, NO_ROWS = np.empty(0, NODE), np.empty(0, np.float32), np.empty(0, np.int64)
 """The empty arrays of a forest that is kept as numbers."""
-
-
-# Large groups of trees, and how they give the memory of their features back.
-
-
-LARGE = 1 << 21
-"""Cells of a group that several threads train, `LARGE` of `native/trees/bins.hpp`."""
-
-
-def spend(rows: Pass) -> None:
-    """Frees the memory of the features of large groups, which are not read again.
-
-    Labels and weights stay. Smaller groups share pages, so theirs stay too.
-    """
-    library().tk_spend(rows.struct, LARGE)
 
 
 # The rows that groups of trees train on.

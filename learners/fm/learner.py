@@ -29,6 +29,7 @@ class Machines(Learner):
 
     facts = Facts(
         weighs=True,
+        weighs_classes=True,
         orders=True,
         classifying={"objective": "logistic"},
         sizes=(

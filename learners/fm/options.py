@@ -85,6 +85,7 @@ OPTIONS = OptionTable(
             "with `validation`, the epochs without a lower loss after which training ends",
             with_option("validation"),
         ),
-        *("time", "threads", "seed", "deterministic", "validation", "classes", "format"),
+        *("time", "class_weight", "threads", "seed", "deterministic", "validation", "classes"),
+        "format",
     ),
 )

@@ -29,7 +29,6 @@ from tuskml.learners.models import (
     by_group,
     thinned,
 )
-from tuskml.learners.options.kinds import ByClass
 
 
 @dataclass(frozen=True)
@@ -333,9 +332,9 @@ def resolved(options: LinearOptions, plan: Plan, more: dict[str, Any] | None = N
             "seconds": float(f"{seconds:.2g}"),
         }
     if options.class_weight is not None:
-        shown["class_weight"] = shown_weights(options.class_weight)
+        shown["class_weight"] = getattr(options.class_weight, "as_given", options.class_weight)
     if options.classes is not None:
-        shown["classes"] = getattr(options.classes, "names", options.classes)
+        shown["classes"] = getattr(options.classes, "as_given", options.classes)
     if options.covariance != CLASSIC:
         shown["covariance"] = options.covariance
     if options.weight_kind != FREQUENCY:
@@ -345,15 +344,6 @@ def resolved(options: LinearOptions, plan: Plan, more: dict[str, Any] | None = N
     if options.validation:
         shown["validation"] = options.validation
     return json.dumps(shown | (more or {}), separators=(",", ":"))
-
-
-def shown_weights(weight: str | tuple[float, ...]) -> Any:
-    """Class weights as the option has them."""
-    if not isinstance(weight, ByClass):
-        return weight
-    if weight.are_text:
-        return weight.by_name
-    return {f"{one:.17g}": of_one for one, of_one in zip(weight.classes, weight, strict=True)}
 
 
 def loss_of_one_class(task: LinearTask, margin: Floats) -> Floats:

@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OptionError, RowsError
+from tuskml.errors import DataError, OptionError
 from tuskml.kernels.nets.training import SQUARED
 from tuskml.kernels.passes import Floats
+from tuskml.learners.class_weights import weights_of
 from tuskml.learners.nets.layers import described
 from tuskml.learners.nets.options import NetOptions
-from tuskml.learners.options.kinds import ByClass
 
 
 def class_weights(
@@ -22,30 +22,12 @@ def class_weights(
     labels: LABELS of groups of two classes; many: of more than two each group's labels and the
     weights of their rows, (G, K). Raises DataError if a class has no weight.
     """
-    given = options.class_weight
-    if given is None or loss == SQUARED:
+    if options.class_weight is None or loss == SQUARED:
         return None
     if many is None:
         assert labels is not None
         many = two_classes(options, labels)
-    label, count = many
-    k = label.shape[1]
-    if given == "balanced":
-        with np.errstate(divide="ignore", invalid="ignore"):
-            weight = count.sum(axis=1, keepdims=True) / (k * count)
-        return np.ascontiguousarray(np.where(count > 0, weight, 1.0))
-    if isinstance(given, ByClass):
-        known = dict(zip(given.classes, given, strict=True))
-        lacking = [one for one in label.ravel().tolist() if one not in known]
-        if lacking:
-            raise RowsError(f"option 'class_weight' has no class {lacking[0]:g}, which a label is")
-        return np.array([[known[one] for one in row] for row in label.tolist()], np.float64)
-    if len(given) != k:
-        raise DataError(
-            f"option 'class_weight' has {len(given)} weights and a group {k} classes, expected a "
-            "weight for each"
-        )
-    return np.tile(np.array(given, np.float64), (len(label), 1))
+    return weights_of(options, *many)
 
 
 def two_classes(options: NetOptions, labels: NDArray[np.void]) -> tuple[Floats, Floats]:

@@ -229,12 +229,24 @@ class ByClass(tuple[float, ...]):
         """Returns whether only labels that are text can have these classes."""
         return any(_label(name) is None for name in self.by_name)
 
+    @property
+    def as_given(self) -> dict[str, float]:
+        """The weights as the option has them."""
+        if self.are_text:
+            return self.by_name
+        return {f"{one:.17g}": weight for one, weight in zip(self.classes, self, strict=True)}
+
 
 class ClassNames(tuple[float, float]):
     """Two classes that are text, as the numbers 0 and 1; names: these, the second the positive
     one."""
 
     names: tuple[str, str]
+
+    @property
+    def as_given(self) -> tuple[str, str]:
+        """The classes as the option has them."""
+        return self.names
 
 
 def class_names(names: tuple[str, str]) -> ClassNames:

@@ -44,6 +44,8 @@ OTHER_NAMES = {
     "factors": "the number of factors is rank here",
     "scale_pos_weight": "XGBoost's scale_pos_weight w is class_weight = [1, w] here",
     "sample_weight": "rows have no weights, class_weight sets weights of classes",
+    "tweedie_variance_power": "the variance's power is power here",
+    "variance_power": "the variance's power is power here",
     "normalize": "features are always centred and scaled, so there is nothing to set",
     "standardize": "features are always centred and scaled, so there is nothing to set",
     "standardization": "features are always centred and scaled, so there is nothing to set",
@@ -98,6 +100,8 @@ OBJECTIVE_NAMES = {
     ),
     "the median is 'quantile', by default of 0.5": ("l1", "mae", "regression_l1", "pinball"),
     "counts are 'poisson'": ("count", "counts", "count:poisson"),
+    "positive amounts are 'gamma'": ("reg:gamma", "mean_gamma_deviance"),
+    "amounts that are often 0 are 'tweedie'": ("reg:tweedie", "compound_poisson"),
 }
 """Hints on objectives, by their names in other packages."""
 ARGUMENTS = {

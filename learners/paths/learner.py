@@ -55,7 +55,7 @@ class StoredPaths(Stored):
 class Paths(Learner):
     """The learner of a task; table: its options."""
 
-    facts = Facts(weighs=True)
+    facts = Facts(weighs=True, weighs_classes=True)
     trials = PathTrials()
     stored = StoredPaths()
 

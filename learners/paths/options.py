@@ -5,8 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuskml.errors import OptionError
-from tuskml.learners.options.kinds import BOOLEAN, Kind, Option, integer, real
-from tuskml.learners.options.table import Options, OptionTable
+from tuskml.learners.options.kinds import (
+    BOOLEAN,
+    ONE_PLACE,
+    Kind,
+    Option,
+    integer,
+    real,
+    within,
+)
+from tuskml.learners.options.table import SHARED, Options, OptionTable
 
 MOST_LENGTH = 1000
 MOST_FOLDS = 1000
@@ -163,7 +171,7 @@ def _check(options: PathOptions) -> None:
         )
 
 
-def _table(alpha: float | None, *more: str) -> OptionTable[PathOptions]:
+def _table(alpha: float | None, *more: str | Option) -> OptionTable[PathOptions]:
     """The options of a task; alpha: the default of its option, None: it has none."""
     mixing = Option(
         "alpha", ALPHA, alpha, "the share of the penalty that is L1: 1 is the lasso's penalty"
@@ -230,4 +238,4 @@ OWN = (
 """The options of all these tasks, that of the penalty first."""
 LASSO = _table(None)
 ELASTIC_NET = _table(0.5)
-SPARSE_LOGISTIC = _table(1.0, "classes")
+SPARSE_LOGISTIC = _table(1.0, within(SHARED["class_weight"], frozenset((ONE_PLACE,))), "classes")

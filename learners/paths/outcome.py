@@ -181,6 +181,6 @@ def plan_of(request: Request[PathTask, PathOptions], *, by_sums: bool = False) -
 def resolved(options: PathOptions, first: tuple[str, ...] = ("alpha",)) -> str:
     """The options in force except `lambda`, as JSON that starts with the format's version."""
     names = (*first, "tol", "max_iter", "positive", "standardize", "fit_intercept", "seed")
-    more = ("unpenalized", "groups", "classes")
+    more = ("unpenalized", "groups", "class_weight", "classes")
     given = (name for name in more if getattr(options, name) is not None)
     return options_text(options, (*names, *given))

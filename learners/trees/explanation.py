@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels import passes
-from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.passes import LARGE, Floats, Pass
 from tuskml.kernels.segments import SLAB, charged, dense_charged, dense_row_bytes, value_size
-from tuskml.kernels.trees.boosting import LARGE, Rows, Targets, boosted
+from tuskml.kernels.trees.boosting import Rows, Targets, boosted
 from tuskml.learners.explaining.explanation import Document, document, sole_candidate
 from tuskml.learners.held_out import held_out_counts
 from tuskml.learners.learner import Request
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees import training
+from tuskml.learners.trees.objectives import OBJECTIVES
 from tuskml.learners.trees.options import (
     ForestOptions,
     TreeOptions,
@@ -29,14 +30,6 @@ from tuskml.learners.trees.options import (
 )
 from tuskml.schedule import budget
 
-FORMULAS = {
-    "squared": "1/2 (m - y)^2",
-    "logistic": "log(1 + exp(-y m))",
-    "poisson": "exp(m) - y m",
-    "quantile": "max(t (y - m), (t - 1) (y - m)), t = quantile",
-    "gini": "1/2 (m - [y is the class])^2",
-    "huber": "1/2 r^2 up to |r| = delta and delta (|r| - delta / 2) beyond, r = m - y",
-}
 SAMPLE = 1 << 22
 """Cells of the rows that are tried, at most: enough that all threads work."""
 SAMPLE_OF_WHOLE_TREES = LARGE + (1 << 12)
@@ -64,7 +57,7 @@ def explain(group: NDArray[np.void], request: Request[Task, TreeOptions], memory
 
 def formula(options: TreeOptions) -> str:
     """The objective."""
-    return f"mean {FORMULAS[options.objective]}, m = b + the sum of the trees"
+    return f"mean {OBJECTIVES[options.objective].formula}, m = b + the sum of the trees"
 
 
 def plan(request: Request[Task, TreeOptions]) -> dict[str, object]:

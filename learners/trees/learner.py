@@ -9,12 +9,13 @@ from tuskml.kernels.parts.sharded import Parts
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows.prepare import KnownLevels
 from tuskml.kernels.trees.boosting import are_levels
-from tuskml.learners.labels import Allowed, Mask, counts
+from tuskml.learners.labels import Allowed, Mask
 from tuskml.learners.learner import ByParts, Encoding, Facts, Groups, Learner, Request, Trials
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import Task, built_in, in_table
 from tuskml.learners.trees import training
+from tuskml.learners.trees.objectives import OBJECTIVES
 from tuskml.learners.trees.options import (
     FOREST_OPTIONS,
     NO_LIMIT,
@@ -64,6 +65,8 @@ class TreesByParts(ByParts):
     def whole(self, request: Request[Task, TreeOptions]) -> str | None:
         if request.options.objective == "huber" and request.options.delta is None:
             return "objective 'huber' without option 'delta' needs all rows in one place"
+        if request.options.class_weight is not None:
+            return f"option 'class_weight' of '{request.task.name}' needs all rows in one place"
         return None
 
     def train(self, parts: Parts, request: Request[Task, TreeOptions]) -> Models | None:
@@ -107,6 +110,7 @@ class Trees(Learner):
 
     facts = Facts(
         weighs=True,
+        weighs_classes=True,
         takes_sparse=False,
         classifying={"objective": "logistic"},
         sizes=(("rows of a group of boosted trees", f"{training.MOST_ROWS:,}"),),
@@ -132,9 +136,7 @@ class Trees(Learner):
         return classifies(request.options)
 
     def allowed(self, request: Request[Task, TreeOptions]) -> Allowed | None:
-        if request.options.objective == "poisson":
-            return counts("objective 'poisson'")
-        return super().allowed(request)
+        return OBJECTIVES[request.options.objective].allowed or super().allowed(request)
 
     def names_numbers(self, request: Request[Task, TreeOptions]) -> bool:
         return bool(request.options.categorical)
@@ -165,7 +167,12 @@ class Trees(Learner):
 class Forests(Trees):
     """Random forests, whose trees are those of gradient boosting on constant margins."""
 
-    facts = Facts(weighs=True, takes_sparse=False, classifying={"objective": "gini"})
+    facts = Facts(
+        weighs=True,
+        weighs_classes=True,
+        takes_sparse=False,
+        classifying={"objective": "gini"},
+    )
     by_parts = ForestsByParts()
 
     @property

@@ -7,17 +7,12 @@ import numpy as np
 
 from tuskml.errors import OptionError
 from tuskml.kernels.trees.boosting import (
-    GINI,
-    HUBER,
-    LOGISTIC,
     MOST_BINS,
-    POISSON,
-    QUANTILE,
     SOFTMAX,
-    SQUARED,
     Rules,
     least_bin_rows,
     least_child_rows,
+    usual_curvature,
 )
 from tuskml.learners.options.kinds import (
     BOOLEAN,
@@ -36,20 +31,12 @@ from tuskml.learners.options.kinds import (
 from tuskml.learners.options.other_names import objective_hint
 from tuskml.learners.options.table import Options, OptionTable, acts_on_missing
 from tuskml.learners.trees.constraints import BOUNDS, SIGNS, Bounds, BoundsByName, ByName
+from tuskml.learners.trees.objectives import BOOSTED, OBJECTIVES
 from tuskml.learners.trees.warm_start import TREES_BEFORE
 
-OBJECTIVES = {
-    "squared": SQUARED,
-    "logistic": LOGISTIC,
-    "poisson": POISSON,
-    "quantile": QUANTILE,
-    "huber": HUBER,
-    "gini": GINI,
-}
-"""The losses of trees by name, with the kernels' numbers."""
-BOOSTED = ("squared", "logistic", "poisson", "quantile", "huber")
-"""The objectives of boosted trees."""
-BY_GRADIENTS = with_option("objective", *(one for one in BOOSTED if one != "quantile"))
+BY_GRADIENTS = with_option(
+    "objective", *(name for name in BOOSTED if OBJECTIVES[name].by_gradients)
+)
 """Objectives whose leaves are means of gradients; those of the others are quantiles."""
 OF_LISTS = (
     Acts(
@@ -102,6 +89,7 @@ class TreeOptions(Options):
     top_rate: float
     other_rate: float
     quantile: float
+    power: float
     delta: float | None
     monotone: tuple[int, ...] | ByName | None
     categorical: tuple[int, ...] | None
@@ -167,7 +155,8 @@ OPTIONS = OptionTable(
             real(0),
             None,
             "the least sum of second derivatives of a leaf; default: 0.001 of a row's mean "
-            "weight, times the mean count of `poisson` where that is below 1",
+            "weight, times the mean count of `poisson` where that is below 1, and the mean amount "
+            "of `tweedie` to the power 2 - `power`",
         ),
         Option("min_gain", real(0), 0.0, "what a split must gain more than"),
         Option("l1", real(0), 0.0, "how far the sum of gradients of a leaf is shrunk towards 0"),
@@ -212,6 +201,13 @@ OPTIONS = OptionTable(
             0.5,
             "the share of the labels that lie below the prediction",
             with_option("objective", "quantile"),
+        ),
+        Option(
+            "power",
+            real(1, 2, open_low=True),
+            1.5,
+            "p in the variance mu^p, between 1, `poisson`, and 2, `gamma`",
+            with_option("objective", "tweedie"),
         ),
         Option(
             "delta",
@@ -318,7 +314,7 @@ OPTIONS = OptionTable(
             None,
             "the model whose trees stay: `trees` more are grown from its margins",
         ),
-        *("threads", "seed", "validation", "classes", "format"),
+        *("class_weight", "threads", "seed", "validation", "classes", "format"),
     ),
     _check,
 )
@@ -347,6 +343,7 @@ class ForestOptions(TreeOptions):
     l1: float = 0.0
     l2: float = 0.0
     quantile: float = 0.5
+    power: float = 1.5
     delta: float = 1.0
     monotone: tuple[int, ...] | None = None
     bounds: None = None
@@ -396,7 +393,7 @@ FOREST_OPTIONS = OptionTable(
         _like("max_bins"),
         _like("min_bin_rows", default=1, meaning="the least rows of a bin"),
         _like("missing"),
-        *("threads", "seed", "classes", "format"),
+        *("class_weight", "threads", "seed", "classes", "format"),
     ),
 )
 
@@ -406,7 +403,7 @@ FOREST_OPTIONS = OptionTable(
 
 def classifies(options: TreeOptions) -> bool:
     """Returns whether labels are classes."""
-    return OBJECTIVES[options.objective] in (LOGISTIC, GINI)
+    return options.objective in ("logistic", "gini")
 
 
 OWN_LEAST = -1e-3
@@ -416,9 +413,10 @@ OWN_LEAST = -1e-3
 def rules_of(options: TreeOptions, several: bool = False) -> Rules:
     """The options as the kernels have them; several: whether there are more than two classes."""
     least = options.min_child_hessian
-    shape = (options.delta or 0.0) if options.objective == "huber" else options.quantile
+    objective = OBJECTIVES[options.objective]
+    shape = getattr(options, objective.shape) if objective.shape else None
     return Rules(
-        objective=SOFTMAX if several else OBJECTIVES[options.objective],
+        objective=SOFTMAX if several else objective.number,
         trees=options.trees,
         num_leaves=options.num_leaves,
         max_depth=options.max_depth,
@@ -434,7 +432,7 @@ def rules_of(options: TreeOptions, several: bool = False) -> Rules:
         row_fraction=options.row_fraction,
         top_rate=options.goss * options.top_rate,
         other_rate=options.goss * options.other_rate,
-        shape=shape,
+        shape=shape or 0.0,
         seed=options.seed,
         max_cat_threshold=options.max_cat_threshold,
         max_cat_to_onehot=options.max_cat_to_onehot,
@@ -466,8 +464,7 @@ def in_units_of(rules: Rules, labels: np.void, n: int) -> Rules:
     if rules.min_child_hessian >= 0:
         return rules
     unit = float(labels["weight"] / labels["n_rows"])
-    if rules.objective == POISSON:
-        unit *= min(float(labels["mean"]), 1.0)
+    unit *= usual_curvature(rules, float(labels["mean"]))
     return replace(rules, min_child_hessian=-unit * rules.min_child_hessian)
 
 
@@ -478,7 +475,7 @@ def averaged(rules: Rules, options: ForestOptions, n_features: int) -> Rules:
     least = 1 / max(n_features, 1)  # draws one feature at least
     return replace(
         rules,
-        objective=OBJECTIVES[options.objective],
+        objective=OBJECTIVES[options.objective].number,
         learning_rate=1 / options.trees,
         feature_fraction=1.0,
         averaged=1,

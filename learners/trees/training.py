@@ -13,11 +13,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, RowsError
+from tuskml.errors import DataError, OptionError, RowsError
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.softmax import classes_of as labels_of
-from tuskml.kernels.trees.boosting import Forest, Rows, Targets, boosted, spend
+from tuskml.kernels.structures import OFFSETS
+from tuskml.kernels.trees.boosting import Forest, Rows, Targets, boosted
 from tuskml.learners import events
 from tuskml.learners.classes import (
     check_classes,
@@ -28,12 +29,12 @@ from tuskml.learners.classes import (
     refuse_no_classes,
     within_doubles,
 )
-from tuskml.learners.labels import counts
 from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.models import Lists, Models, Strings, joined, options_text, thinned
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees.constraints import listed, listed_bounds, refuse_signed, without_names
 from tuskml.learners.trees.forest import as_numbers
+from tuskml.learners.trees.objectives import OBJECTIVES, response_of
 from tuskml.learners.trees.options import (
     FOREST_OPTIONS,
     OPTIONS,
@@ -114,7 +115,8 @@ def refuse_rows(groups: NDArray[np.void], task: str) -> None:
     """Raises DataError for rows that trees cannot have, OptionError for offsets."""
     if (groups["kind"] >= 2).any():
         raise DataError(f"features of '{task}' are a list, got sparse(...)")
-    refuse_offsets(groups, task)
+    if task == "random_forest":
+        refuse_offsets(groups, task)
     most = int(groups["n_rows"].max())
     if most > MOST_ROWS:
         raise DataError(f"a group has {most:,} rows, '{task}' takes at most {MOST_ROWS:,}")
@@ -159,10 +161,9 @@ def refuse_labels(given: Rows, request: Request[Task, TreeOptions]) -> None:
             f"option 'monotone' has {len(monotone)} signs and rows have {width} features, "
             "expected a sign for each"
         )
-    if options.objective == "poisson" and (labels["low"] < 0).any():
-        least = labels["low"].min()
-        needs = counts("objective 'poisson'").says
-        raise RowsError(f"label is {least:.15g}, {needs}")
+    allowed = OBJECTIVES[options.objective].allowed
+    if allowed is not None and not allowed.holds(labels["low"]).all():
+        raise RowsError(allowed.refusal(float(labels["low"].min())))
     if not classifies(options):
         return
     if options.classes is not None:
@@ -178,6 +179,11 @@ def by_classes(
     if not classifies(options) or not many.any():
         yield np.arange(len(given.groups)), None
         return
+    if (given.groups["extras"] & OFFSETS).any():
+        raise OptionError(
+            "offset is not available with more than two classes, whose margins would all have it, "
+            "expected two classes"
+        )
     if any(listed(options.monotone) or ()):
         raise DataError(
             "option 'monotone' is for numbers and two classes, and label has more than two, whose "
@@ -208,7 +214,7 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
             kept = replace(rows, groups=stack.enter_context(made))
             held = replace(rows, groups=stack.enter_context(out))
             if request.last:
-                spend(rows)
+                rows.spend()
         kept = replace(kept, positive=np.ascontiguousarray(higher(options, given.labels)))
         rules = replace(rules_of(options, several), spends=int(request.last or held is not None))
         if isinstance(options, ForestOptions):
@@ -295,7 +301,8 @@ def constants(
     """
     base = np.array([f.base[0] if len(f.base) == 1 else np.nan for f in forests])
     if not classifies(options):
-        base = within_doubles(base, labels, np.log if options.objective == "poisson" else None)
+        link = np.log if response_of(options.objective) == "exp" else None
+        base = within_doubles(base, labels, link)
     loss = np.array([f.loss[f.iterations - 1] if f.iterations else f.base_loss for f in forests])
     if lone.any():
         odds = margin_of_one_class(options, labels)

@@ -35,7 +35,7 @@
          "max(q (y - m), (q - 1) (y - m))") \
     TASK(matrix_factorization, factorization, FACTORIZATION, IDENTITY, RATINGS, UNTESTED, "", "1/2 (m - y)^2") \
     TASK(gbdt, trees, BOOSTED, IDENTITY, EITHER, UNTESTED, "", \
-         "by `objective` that of `linear`, `logistic`, `poisson`, `quantile` or `huber`") \
+         "by `objective` `1/2 (m - y)^2`, or that of the task of its name") \
     TASK(random_forest, trees, BOOSTED, SHARES, EITHER, UNTESTED, "", \
          "by option `objective` 1/2 (m - y)^2 or, for classes, Gini's impurity") \
     TASK(mlp, nets, NET, IDENTITY, EITHER, UNTESTED, "", \

@@ -31,6 +31,7 @@ from tuskml.learners.nets.layers import head_of
 from tuskml.learners.registry import TASKS
 from tuskml.learners.tasks import weighs_features
 from tuskml.learners.trees.forest import set_of, splits_by_level
+from tuskml.learners.trees.objectives import BOOSTED, response_of
 from tuskml.model.scoring import Floats
 
 if TYPE_CHECKING:
@@ -81,7 +82,9 @@ def fields_of(proto: "onnx.ModelProto", objective: str) -> dict[str, Any]:
     task = task_of(margins, response, about.get("task"))
     options: dict[str, Any] = {"tuskml": FORMAT}
     if not weighs_features(task):
-        options["objective"] = "logistic" if response == "softmax" else BY_RESPONSE[response]
+        told, by_response = about.get("objective"), BY_RESPONSE.get(response, "logistic")
+        same = told in BOOSTED and response_of(told) == response
+        options["objective"] = told if same else by_response
     return {
         "task": task,
         **numbers(margins, task),

@@ -71,6 +71,11 @@ TK_API int tk_leaks(const tk_pass *pass, int64_t least, int32_t *out);
  * copies own their segments. */
 TK_API int tk_choose(const tk_pass *pass, tusk_memory *memory, const uint8_t *chosen,
                      tusk_group *out);
+/* Copies the rows of each group in order, with weights: their own, or 1, times the factor of
+ * their label. label: the distinct labels of each group, rising, from start[g] to start[g + 1];
+ * factor: of each. The copies own their segments. */
+TK_API int tk_weigh(const tk_pass *pass, tusk_memory *memory, const double *label,
+                    const double *factor, const int64_t *start, tusk_group *out);
 /* Frees the memory of the values of dense groups of at least `cells` cells, which are not read
  * again; their labels stay. Smaller groups share pages. */
 TK_API void tk_spend(const tk_pass *pass, int64_t cells);

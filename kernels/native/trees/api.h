@@ -28,9 +28,10 @@ extern "C" {
 
 /* Losses of a margin m and a label y: 1/2 (m - y)^2; log(1 + exp(-y m)); exp(m) - y m; max(t r,
  * (t - 1) r) with r = y - m; r^2 / 2 up to |r| = delta and linear beyond; log sum_k exp(m_k) -
- * m_y. As in LightGBM, the curvature of Poisson's loss is taken exp(0.7) times as large, which
- * bounds its steps, and that of the quantile's and of Huber's loss is 1. A leaf of the quantile's
- * loss has that quantile of what its rows lack. */
+ * m_y; y exp(-m) + m; exp((2 - p) m) / (2 - p) + y exp((1 - p) m) / (p - 1). As in LightGBM, the
+ * curvature of Poisson's loss is taken exp(0.7) times as large, which bounds its steps, and that
+ * of the quantile's and of Huber's loss is 1. A leaf of the quantile's loss has that quantile of
+ * what its rows lack. */
 enum tk_objective {
     TK_SQUARED = 0,
     TK_LOGISTIC = 1,
@@ -39,6 +40,8 @@ enum tk_objective {
     TK_HUBER_TREES = 4,
     TK_SOFTMAX = 5, /* a tree of each class in each iteration */
     TK_GINI = 6,    /* 1/2 (m - [y is the class])^2, of forests: a tree of each class of several */
+    TK_GAMMA_TREES = 7,
+    TK_TWEEDIE_TREES = 8,
 };
 
 /* A node of a tree. Nodes of a tree are in preorder, so the left child of node i is node i + 1.
@@ -73,13 +76,14 @@ typedef struct tk_boost {
     int32_t patience; /* trees without a lower held-out loss after which boosting ends; 0: none */
     int64_t min_child_rows; /* 0: tk_child_rows of the group's rows */
     int64_t min_bin_rows;   /* 0: tk_bin_rows of them */
-    /* min_child_hessian: below 0, times a row's mean weight, and TK_POISSON_TREES' mean count
-     * where that is below 1 */
+    /* min_child_hessian: below 0, times a row's mean weight and tk_usual_curvature of the mean
+     * label */
     double min_child_hessian, min_gain;
     double l1, l2, learning_rate;
     double feature_fraction; /* fraction of the features, drawn for each tree; 1: all */
     double row_fraction;     /* fraction of the rows, drawn for each iteration; 1: all */
-    double shape;            /* t of the quantile's loss, delta of Huber's, 0: estimated */
+    /* t of the quantile's loss; delta of Huber's, 0: estimated; p of Tweedie's, from 1 to 2 */
+    double shape;
     uint64_t seed;
     const tusk_group *held; /* (n_groups,) held-out rows, or NULL */
     const double *classes;  /* (n_groups, n_classes) of TK_SOFTMAX, rising; or NULL */
@@ -115,6 +119,10 @@ typedef struct tk_boost {
  * scripts/bench/trees/small_group_sets.py. */
 TK_API int64_t tk_child_rows(int64_t n);
 TK_API int64_t tk_bin_rows(int64_t n);
+
+/* The factor of the default of min_child_hessian for labels of this mean: the curvature of
+ * TK_TWEEDIE_TREES at it, for TK_POISSON_TREES the mean if that is below 1, else 1. */
+TK_API double tk_usual_curvature(int32_t objective, double shape, double mean);
 
 /* Result of one group's boosting. */
 typedef struct tk_boosted {

@@ -26,9 +26,9 @@ tk_boost rules_of(const tk_boost &boost, const tusk_group &group) {
         own.min_child_rows = tk_child_rows(group.n_rows);
     if (boost.min_child_hessian >= 0)
         return own;
-    double unit = labels.weights.total / (double)group.n_rows;
-    if (boost.objective == TK_POISSON_TREES)
-        unit *= std::min(sum_of_labels(labels) / labels.weights.total, 1.0);
+    double total = labels.weights.total, unit = total / (double)group.n_rows;
+    if (has_log_link(boost.objective))
+        unit *= tk_usual_curvature(boost.objective, boost.shape, sum_of_labels(labels) / total);
     own.min_child_hessian *= -unit;
     return own;
 }

@@ -75,6 +75,7 @@ public:
             labels_.origin = bases[0];
         for (int64_t k = 0; k < outputs_; k++)
             std::fill_n(margins(k), n(), bases[k] - labels_.origin);
+        add_offsets(group_, margins(0));
     }
 
     // For Huber's loss without a given threshold: estimates that of the losses at the first
@@ -186,12 +187,15 @@ public:
     }
     // The result of keys_of(Contents) for the contents by which rows are drawn.
     template <class KeysOf> std::vector<uint64_t> with_contents(KeysOf keys_of) const {
-        std::vector<double> y(n()), weight(weighted() ? n() : 0);
+        std::vector<double> y(n()), weight(weighted() ? n() : 0), offset;
         copy_labels(group_, y.data());
         if (weighted())
             copy_weights(group_, weight.data());
+        if (group_.extras & TUSK_OFFSETS)
+            offset.resize(n());
+        add_offsets(group_, offset.data());
         return keys_of(Contents{codes_.data(), y.data(), weighted() ? weight.data() : nullptr, n(),
-                                group_.dim});
+                                group_.dim, offset.empty() ? nullptr : offset.data()});
     }
 
 private:

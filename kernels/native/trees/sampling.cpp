@@ -82,6 +82,8 @@ void tell_equals_apart(std::vector<uint64_t> &keys, const Contents &rows, const 
             return rows.labels[a] < rows.labels[b];
         if (rows.weights && rows.weights[a] != rows.weights[b])
             return rows.weights[a] < rows.weights[b];
+        if (rows.offsets && rows.offsets[a] != rows.offsets[b])
+            return rows.offsets[a] < rows.offsets[b];
         return a < b;
     });
     uint64_t before = 0, last = 0;

@@ -24,13 +24,14 @@ inline uint64_t seed_of(uint64_t seed, uint64_t iteration) {
 // Draws a fraction of d features, at least one, ascending.
 std::vector<int32_t> draw_features(int32_t d, double share, uint64_t seed);
 
-// The content of rows: their bins, labels and weights. codes: (n, d); labels: (n,); weights: (n,)
-// or NULL.
+// The content of rows: their bins, labels, weights and offsets. codes: (n, d); labels: (n,);
+// weights, offsets: (n,) or NULL.
 struct Contents {
     const uint8_t *codes;
     const double *labels, *weights;
     int64_t n;
     int32_t d;
+    const double *offsets = nullptr;
 };
 // The units of the labels and weights of a group: its least and greatest label, and its largest
 // weight.

@@ -21,9 +21,10 @@ from tuskml.kernels.library import cancel_mark
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.renumber import n_trained
 from tuskml.kernels.softmax import Softmax, classes_of
+from tuskml.learners.class_weights import weights_of
 from tuskml.learners.classes import refuse_large, refuse_no_classes
 from tuskml.learners.linear.algorithms import LAST_CHOICE
-from tuskml.learners.linear.multinomial.training import MOST_CLASSES, class_weights
+from tuskml.learners.linear.multinomial.training import MOST_CLASSES
 from tuskml.learners.linear.options import OF_STORES
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.stored.in_memory import ALGORITHMS
@@ -62,7 +63,7 @@ def several_of(rows: Pass, labels: NDArray[np.void], request: Request) -> Severa
     found, counts, sizes = classes_of(rows, MOST_CLASSES)
     refuse_no_classes(found, sizes, MOST_CLASSES, "task 'linear'")
     label, count = found[0][None, :], counts[0]
-    return Several(Softmax(label, class_weights(request.options, label, count[None, :])), count)
+    return Several(Softmax(label, weights_of(request.options, label, count[None, :])), count)
 
 
 def trains_in_store(

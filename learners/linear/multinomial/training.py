@@ -9,11 +9,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OptionError, RowsError, one_of
+from tuskml.errors import DataError, OptionError, one_of
 from tuskml.kernels import passes
 from tuskml.kernels.charged import Charges
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.softmax import Softmax, classes_of
+from tuskml.learners.class_weights import weights_of
 from tuskml.learners.classes import named_classes, refuse_large, refuse_no_classes
 from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, LAST_CHOICE
 from tuskml.learners.linear.algorithms.parts.kept import Beginning
@@ -33,7 +34,7 @@ from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions, Plan, Request
 from tuskml.learners.linear.result import Inputs, plan_line, resolved
 from tuskml.learners.models import Lists, Models, Strings, by_group, joined, thinned
-from tuskml.learners.options.kinds import ByClass, WarmStart
+from tuskml.learners.options.kinds import WarmStart
 from tuskml.learners.validation import shuffled
 
 MOST_CLASSES = 1000
@@ -70,7 +71,7 @@ def train_many(given: Inputs, request: Request, memory: int, began: float) -> Mo
     for which in alike(np.array(sizes), rows.p):
         label = np.array([found[g] for g in which.tolist()])
         count = np.array([counts[g] for g in which.tolist()])
-        weight = class_weights(request.options, label, count)
+        weight = weights_of(request.options, label, count)
         classes = Softmax(label, weight)
         some = given.of(which)
         many = Many(some.rows, some.labels, classes, count, some.widths, some.terms)
@@ -105,30 +106,6 @@ def refuse(options: LinearOptions) -> None:
     ):
         if given:
             raise OptionError(f"option '{name}' is not available with more than two classes")
-
-
-def class_weights(options: LinearOptions, label: Floats, count: Floats) -> Floats | None:
-    """The weights of rows by class, like label (G, K); None: 1. Raises DataError if one is
-    lacking.
-    """
-    given = options.class_weight
-    if given is None:
-        return None
-    k = label.shape[1]
-    if given == "balanced":
-        return np.asarray(count.sum(axis=1, keepdims=True) / (k * count))
-    if isinstance(given, ByClass):
-        known = dict(zip(given.classes, given, strict=True))
-        lacking = [one for one in label.ravel().tolist() if one not in known]
-        if lacking:
-            raise RowsError(f"option 'class_weight' has no class {lacking[0]:g}, which a label is")
-        return np.array([[known[one] for one in row] for row in label.tolist()])
-    if len(given) != k:
-        raise DataError(
-            f"option 'class_weight' has {len(given)} weights and a group {k} classes, expected a "
-            "weight for each"
-        )
-    return np.tile(np.array(given, float), (len(label), 1))
 
 
 def plan_of_classes(rows: Pass, request: Request) -> Plan:

@@ -12,9 +12,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from tuskml.errors import OptionError
 from tuskml.kernels import passes
 from tuskml.kernels.parts.dealing import holding_of
 from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
+from tuskml.kernels.structures import OFFSETS
 from tuskml.kernels.trees.boosting import Rows, Targets
 from tuskml.kernels.trees.parted.bagging import ADDEND, bagged_by_parts, branch_rows
 from tuskml.kernels.trees.parted.boosting import boosted_by_parts
@@ -87,6 +89,11 @@ def train_by_parts(parts: Parts, request: Request[Task, TreeOptions]) -> Models 
     if groups is None:
         return None
     training.refuse_rows(groups, request.task.name)
+    if (groups["extras"] & OFFSETS).any():
+        raise OptionError(
+            f"offset of task '{request.task.name}' needs all rows of a group in one place, "
+            "expected groups that are not split over workers"
+        )
     ((places, request),) = without_names(groups, request)
     refuse_start(places, request)
     ((places, request),) = by_numbering(places, request)

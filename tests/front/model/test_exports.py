@@ -86,11 +86,15 @@ def test_onnx_predicts_many_classes(trips, label: str) -> None:
     assert json.loads(about["classes"]) == model.class_names
 
 
-@pytest.mark.parametrize("case", ["numbers", "counts", "two classes", "classes"])
+@pytest.mark.parametrize("case", ["numbers", "counts", "amounts", "two classes", "classes"])
 def test_onnx_has_trees(trips, case: str) -> None:
     """Features that are missing have an answer too."""
     label = {"two classes": "fare > 10", "classes": "fare % 4 * 2"}.get(case, "fare")
-    objective = {"numbers": "squared", "counts": "poisson"}.get(case, "logistic")
+    objective = {
+        "numbers": "squared",
+        "counts": "poisson",
+        "amounts": "tweedie",
+    }.get(case, "logistic")
     given = {"label": label, "features": FEATURES, "trees": 7, "objective": objective}
     model = train(trips, "gbdt", source="trips", **given)
     frame = trips.execute("SELECT hour, delay FROM trips").df()

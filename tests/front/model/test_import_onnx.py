@@ -59,6 +59,7 @@ OWN: dict[str, tuple[str, str, dict[str, Any]]] = {
     "classes": ("logistic", "kind", {}),
     "trees": ("gbdt", "fare", {"trees": 7}),
     "trees of counts": ("gbdt", "fare", {"trees": 7, "objective": "poisson"}),
+    "trees of amounts": ("gbdt", "1 + fare", {"trees": 7, "objective": "gamma"}),
     "trees of two classes": ("gbdt", "late", {"trees": 7, "objective": "logistic"}),
     "trees of classes": ("gbdt", "kind", {"trees": 7, "objective": "logistic"}),
     "trees by level": ("gbdt", "fare", {"trees": 7, "categorical": [3], "min_category_rows": 5}),
@@ -86,6 +87,7 @@ def test_out_and_back_is_the_same_model(con: Any, case: str) -> None:
         model.classes,
         model.class_names,
     )
+    assert task != "gbdt" or back.options["objective"] == model.options["objective"]
     if model.has_text_classes:
         assert back.predict(x).tolist() == model.predict(x).tolist()
     else:

@@ -16,6 +16,8 @@ RECORDED = Path(__file__).parent / "lightgbm_recorded.txt"
 CASES = {
     "regression": ("y", '{"objective": "squared"}'),
     "poisson": ("floor(abs(y))", '{"objective": "poisson"}'),
+    "gamma": ("abs(y)", '{"objective": "gamma"}'),
+    "tweedie": ("floor(abs(y))", '{"objective": "tweedie", "power": 1.2}'),
     "quantile": ("y", '{"objective": "quantile", "quantile": 0.9}'),
     "huber": ("y", '{"objective": "huber", "delta": 0.5}'),
     "binary": ("y > 0", '{"objective": "logistic"}'),
@@ -81,7 +83,9 @@ def test_lightgbm_predicts_what_tuskml_does(con: duckdb.DuckDBPyConnection, case
 def test_tuskml_predicts_what_lightgbm_does(case: str, missing: bool) -> None:
     lightgbm = pytest.importorskip("lightgbm")
     x, y = rows()
-    if case == "poisson":
+    if case == "gamma":
+        y = np.abs(y)
+    elif case in ("poisson", "tweedie"):
         y = np.floor(np.abs(y))
     elif case == "binary":
         y = (y > 0) * 1.0

@@ -178,6 +178,7 @@ BY_NAME: dict[str, tuple[str, str, dict[str, Any]]] = {
     "trees of indicators": ("gbdt", "y", {"category_encoding": "one_hot", "missing": "level"}),
     "trees of rare levels": ("gbdt", "late", {"max_categories": 2, "missing": "level"}),
     "trees of counts": ("gbdt", "whole", {"objective": "poisson"}),
+    "trees of amounts": ("gbdt", "whole", {"objective": "tweedie"}),
     "trees of three classes": ("gbdt", "three", {"trees": 3}),
     "a forest": ("random_forest", "y", {"category_encoding": "one_hot"}),
     "a forest of classes": ("random_forest", "late", {}),

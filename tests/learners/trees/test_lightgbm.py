@@ -19,12 +19,14 @@ from sklearn.datasets import (
 )
 
 from tuskml.kernels.trees.boosting import (
+    GAMMA,
     HUBER,
     LOGISTIC,
     POISSON,
     QUANTILE,
     SOFTMAX,
     SQUARED,
+    TWEEDIE,
 )
 
 lightgbm = pytest.importorskip("lightgbm")
@@ -164,6 +166,9 @@ def shaped(objective: int, x: np.ndarray, rng: np.random.Generator) -> np.ndarra
     m = np.sin(x[:, 0] / 5) + x[:, 1] / 20 + (x[:, 2] > 15) * (x[:, 3] / 30)
     if objective == POISSON:
         return rng.poisson(np.exp(m)) * 1.0
+    if objective in (GAMMA, TWEEDIE):
+        paid = rng.gamma(2.0, np.exp(m))
+        return paid * (rng.random(len(m)) < 0.4) if objective == TWEEDIE else paid
     if objective == SOFTMAX:
         return np.digitize(m + rng.normal(scale=0.5, size=len(m)), [0.5, 1.5, 2.0]) * 3.0 - 1
     return m + rng.standard_t(3, size=len(m))
@@ -171,6 +176,8 @@ def shaped(objective: int, x: np.ndarray, rng: np.random.Generator) -> np.ndarra
 
 OTHERS = {
     "poisson": (POISSON, {"objective": "poisson"}, {}),
+    "gamma": (GAMMA, {"objective": "gamma"}, {}),
+    "tweedie": (TWEEDIE, {"objective": "tweedie", "tweedie_variance_power": 1.3}, {"shape": 1.3}),
     "quantile": (QUANTILE, {"objective": "quantile", "alpha": 0.8, "trees": 2}, {"shape": 0.8}),
     "huber": (HUBER, {"objective": "huber", "alpha": 0.7}, {"shape": 0.7}),
     "classes": (SOFTMAX, {"objective": "multiclass", "num_class": 4}, {}),
@@ -207,3 +214,34 @@ def test_monotone_trees_lose_no_more_than_those_of_lightgbm() -> None:
     free = grown(x, y, trees=20, num_leaves=31, min_child_rows=20).loss[-1]
     assert free < 0.98 * forest.loss[-1]
     assert forest.loss[-1] == pytest.approx(theirs, rel=0.01)
+
+
+@pytest.mark.parametrize("objective", [GAMMA, TWEEDIE])
+def test_the_unit_of_amounts_does_not_matter(objective: int) -> None:
+    """With the defaults of small groups, cents have the trees of millions."""
+    rng = np.random.default_rng(2)
+    x = rng.integers(0, 30, (600, 4)) * 1.0
+    y = shaped(objective, x, rng)
+    given = {"objective": objective, "shape": 1.3, "min_child_hessian": -1e-3, "trees": 15}
+    first = margins(grown(x, y, **given), x)
+    for unit in (1e-20, 0.01, 1e6, 1e30):
+        found = margins(grown(x, y * unit, **given), x)
+        assert found - np.log(unit) == pytest.approx(first, abs=2e-3)
+
+
+@pytest.mark.parametrize("objective", [GAMMA, TWEEDIE])
+def test_one_leaf_tree_is_a_step_of_newton(objective: int) -> None:
+    """By hand: two leaves, by the mean and the variance mean^p of each."""
+    rng = np.random.default_rng(4)
+    x = np.repeat([0.0, 1.0], 200)[:, None]
+    y = shaped(objective, np.tile(x * 9, 4), rng)
+    p = 2.0 if objective == GAMMA else 1.3
+    limits = {"num_leaves": 2, "learning_rate": 1.0, "trees": 1, "min_child_hessian": 0.0}
+    forest = grown(x, y, objective=objective, shape=1.3, l2=3.0, l1=2.0, **limits)
+    mean = y.mean()
+    assert forest.base[0] == pytest.approx(np.log(mean), rel=1e-12)
+    for node, side in ((1, x[:, 0] == 0), (2, x[:, 0] == 1)):
+        low, high = mean ** (2 - p), y[side] * mean ** (1 - p)
+        slope, curve = (low - high).sum(), ((2 - p) * low + (p - 1) * high).sum()
+        shrunk = np.sign(slope) * max(abs(slope) - 2, 0)
+        assert forest.nodes["value"][node] == pytest.approx(-shrunk / (curve + 3), rel=1e-5)

@@ -9,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuskml.kernels.trees.boosting import (
+    GAMMA,
     HUBER,
     LOGISTIC,
     POISSON,
     QUANTILE,
     SOFTMAX,
     SQUARED,
+    TWEEDIE,
 )
 
 pytestmark = pytest.mark.native
@@ -23,12 +25,16 @@ OBJECTIVES = {
     "squared": SQUARED,
     "logistic": LOGISTIC,
     "poisson": POISSON,
+    "gamma": GAMMA,
+    "tweedie": TWEEDIE,
     "huber": HUBER,
     "quantile": QUANTILE,
     "softmax": SOFTMAX,
 }
 LOOSE = {"min_child_rows": 1, "min_child_hessian": 10.0, "trees": 10}
 """Leaves are bounded by their weights, not by their rows."""
+SHAPES = {TWEEDIE: 1.7}
+"""The parameters of losses, if they are not 0.7."""
 
 
 def labels(x: np.ndarray, objective: int, rng: np.random.Generator) -> np.ndarray:
@@ -36,8 +42,10 @@ def labels(x: np.ndarray, objective: int, rng: np.random.Generator) -> np.ndarra
     noisy = m + rng.normal(scale=0.5, size=len(m))
     if objective == LOGISTIC:
         return (noisy > 0.5) * 1.0
-    if objective == POISSON:
+    if objective in (POISSON, TWEEDIE):
         return rng.poisson(np.exp(m)) * 1.0
+    if objective == GAMMA:
+        return np.exp(noisy)
     return np.digitize(noisy, [0.2, 1.0]) * 1.0 if objective == SOFTMAX else noisy
 
 
@@ -53,7 +61,7 @@ def test_a_weight_is_the_row_as_many_times(name: str) -> None:
     objective = OBJECTIVES[name]
     x, y = drawn(objective)
     times = np.random.default_rng(3).integers(1, 4, len(y))
-    rules = LOOSE | {"objective": objective}
+    rules = LOOSE | {"objective": objective, "shape": SHAPES.get(objective, 0.7)}
     weighted = grown(x, y, weight=times * 1.0, **rules)
     again = np.repeat(x, times, axis=0), np.repeat(y, times)
     repeated = grown(*again, weight=np.ones(times.sum()), **rules)
@@ -68,7 +76,8 @@ def test_a_weight_is_the_row_as_many_times(name: str) -> None:
 def test_weights_of_one_change_no_bit(name: str) -> None:
     """Without weights, the quantile of a leaf lies between two rows; with weights, on one."""
     x, y = drawn(OBJECTIVES[name])
-    rules = LOOSE | {"objective": OBJECTIVES[name]}
+    objective = OBJECTIVES[name]
+    rules = LOOSE | {"objective": objective, "shape": SHAPES.get(objective, 0.7)}
     one, other = grown(x, y, **rules), grown(x, y, weight=np.ones(len(y)), **rules)
     assert one.nodes.tobytes() == other.nodes.tobytes()
     assert one.loss.tobytes() == other.loss.tobytes()
@@ -120,9 +129,10 @@ def test_units_decide_between_no_equal_gains(name: str, size: float) -> None:
     objective = OBJECTIVES[name]
     for seed in range(6):
         x, y = drawn(objective, 60, seed)
-        y = y if objective in (LOGISTIC, POISSON, SOFTMAX) else np.round(4 * y) / 4
+        y = np.round(4 * y) / 4 if objective in (SQUARED, HUBER, QUANTILE) else y
         weight = np.random.default_rng(seed).integers(1, 5, len(y)) / 4
-        rules = LOOSE | {"objective": objective, "trees": 20, "min_child_hessian": 0.0}
+        rules = LOOSE | {"objective": objective, "shape": SHAPES.get(objective, 0.5)}
+        rules |= {"trees": 20, "min_child_hessian": 0.0}
         first = grown(x, y, weight=weight, **rules)
         assert len(first.nodes) > 100
         variants = [(y, weight * size, 1.0)]
@@ -145,6 +155,8 @@ PEERS = {
     "squared": "regression",
     "logistic": "binary",
     "poisson": "poisson",
+    "gamma": "gamma",
+    "tweedie": "tweedie",
     "huber": "huber",
     "softmax": "multiclass",
 }
@@ -160,10 +172,12 @@ def test_lightgbm_grows_the_same_trees(name: str) -> None:
     told = exact | {
         "objective": PEERS[name], "min_data_in_leaf": 0, "min_sum_hessian_in_leaf": 20.0,
         "num_leaves": 15, "num_threads": 1, "deterministic": True, "alpha": 0.7,
+        "tweedie_variance_power": 1.7,
     }  # fmt: skip
     told |= {"num_class": 3} if name == "softmax" else {}
     booster = lightgbm.train(told, lightgbm.Dataset(x, y, weight=weight, params=exact), 20)
     rules = {"objective": OBJECTIVES[name], "min_child_rows": 1, "min_child_hessian": 20.0}
-    forest = grown(x, y, weight=weight, trees=20, shape=0.7, **rules)
+    shape = SHAPES.get(OBJECTIVES[name], 0.7)
+    forest = grown(x, y, weight=weight, trees=20, shape=shape, **rules)
     assert forest.iterations == 20
     assert margins(forest, x) == pytest.approx(booster.predict(x, raw_score=True), abs=1e-5)

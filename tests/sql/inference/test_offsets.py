@@ -190,7 +190,7 @@ def test_classes_by_name_are_those_of_the_margin_with_the_offset(client: Client)
     [
         ("svm", "y > 0", "predict_with_offset"),
         ("logistic", "CAST(round(c0) AS int)", "predict_class_with_offset"),
-        ("gbdt", "y", "predict_with_offset"),
+        ("random_forest", "y", "predict_with_offset"),
     ],
 )
 def test_models_that_take_no_offset_say_so(

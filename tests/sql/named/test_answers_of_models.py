@@ -31,6 +31,7 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "lasso": ("lasso", "amount", FEW),
     "trees": ("gbdt", "amount", TREES),
     "trees of counts": ("gbdt", "times", {**TREES, "objective": "poisson"}),
+    "trees of amounts": ("gbdt", "times + 1", {**TREES, "objective": "gamma"}),
     "trees of two classes": ("gbdt", "late", TREES | CLASSES),
     "trees of three classes": ("gbdt", "size", TREES | CLASSES),
     "trees of one class": ("gbdt", "yes", TREES | CLASSES),

@@ -14,8 +14,9 @@ from forests import grown, margins
 from sklearn.metrics import log_loss
 
 import tuskml
-from tuskml.kernels.trees.boosting import HUBER, LOGISTIC, POISSON, QUANTILE, SOFTMAX
+from tuskml.kernels.trees.boosting import LOGISTIC, SOFTMAX
 from tuskml.learners.trees import explanation
+from tuskml.learners.trees.objectives import OBJECTIVES
 
 ROWS = """
 CREATE {temp} TABLE t AS
@@ -200,6 +201,22 @@ ERRORS = [
         "objective 'poisson' needs a label of at least 0",
     ),
     (
+        'train_model(\'gbdt\', y - 9, {x}, \'{"objective": "tweedie", "invalid": "error"}\')',
+        "objective 'tweedie' needs a label of at least 0",
+    ),
+    (
+        'train_model(\'gbdt\', floor(y), {x}, \'{"objective": "gamma", "invalid": "error"}\')',
+        "objective 'gamma' needs a label greater than 0",
+    ),
+    (
+        'train_model(\'gbdt\', y, {x}, \'{"objective": "tweedie", "power": 2}\')',
+        "option 'power' is 2, expected a number greater than 1 and less than 2",
+    ),
+    (
+        "train_model('gbdt', y, {x}, '{\"power\": 1.5}')",
+        "option 'power' is for option 'objective': 'tweedie'",
+    ),
+    (
         "train_model('gbdt', y, {x}, '{\"monotone\": [1, 0]}')",
         "option 'monotone' has 2 signs and rows have 3 features",
     ),
@@ -209,11 +226,11 @@ ERRORS = [
     ),
     (
         'train_model(\'gbdt\', y, {x}, \'{"monotone": [1, 0, 0], "objective": "quantile"}\')',
-        "option 'monotone' is for option 'objective': 'squared', 'logistic', 'poisson' or 'huber'",
+        "option 'monotone' is for option 'objective': 'squared', 'logistic', 'poisson', 'gamma', 'tweedie' or 'huber'",
     ),
     (
         'train_model(\'gbdt\', y, {x}, \'{"goss": true, "objective": "quantile"}\')',
-        "option 'goss' is for option 'objective': 'squared', 'logistic', 'poisson' or 'huber'",
+        "option 'goss' is for option 'objective': 'squared', 'logistic', 'poisson', 'gamma', 'tweedie' or 'huber'",
     ),
     (
         "train_model('gbdt', y, {x}, '{\"goss\": true, \"row_fraction\": 0.5}')",
@@ -314,20 +331,20 @@ def test_more_than_two_classes(db: Database) -> None:
 
 
 @pytest.mark.parametrize(("objective", "named", "shape"), [
-    ("poisson", "", 0.5), ("quantile", ', "quantile": 0.9', 0.9), ("huber", ', "delta": 0.3', 0.3),
+    ("poisson", "", 0.5), ("tweedie", ', "power": 1.2', 1.2), ("quantile", ', "quantile": 0.9', 0.9), ("huber", ', "delta": 0.3', 0.3),
 ])  # fmt: skip
 def test_other_objectives(db: Database, objective: str, named: str, shape: float) -> None:
     x, y = columns(db)
     y = np.floor(y)
     model = db.model("floor(y)", f'{{"objective": "{objective}", "trees": 20{named}}}')
-    number = {"poisson": POISSON, "quantile": QUANTILE, "huber": HUBER}[objective]
+    number = OBJECTIVES[objective].number
     limits = {"num_leaves": 31, "min_child_rows": 20, "shape": shape}
     m = margins(grown(x, y, objective=number, trees=20, **limits), x)
     assert model.decision(x) == pytest.approx(m, rel=1e-9)
     told = np.array(db.ask(
         f"SELECT predict(m, {{x}}) FROM t, (SELECT train_model('gbdt', floor(y), {{x}}, '{{\"objective\": \"{objective}\", \"trees\": 20{named}}}') AS m FROM t) AS f ORDER BY i"
     ))[:, 0]  # fmt: skip
-    assert told == pytest.approx(np.exp(m) if objective == "poisson" else m, rel=1e-9)
+    assert told == pytest.approx(np.exp(m) if objective in ("poisson", "tweedie") else m, rel=1e-9)
     if objective == "quantile":
         assert (y <= told).mean() == pytest.approx(0.9, abs=0.07)  # whole numbers are tied
 

@@ -123,6 +123,7 @@ const tusk_model_kind TUSK_KINDS[TUSK_TASKS] = {
             .probabilities = true,
             .shares_weights = true,
             .explains = true,
+            .adds_offsets = true,
             .lost = TUSK_NO_TREES,
             .keeps_gaps = true,
             .most_classes = 2,

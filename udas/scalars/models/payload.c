@@ -160,9 +160,11 @@ static bool read_task(const tusk_model_fields *m, tusk_payload_head *h, char *se
     if (known) {
         h->task = (uint8_t)known->kind;
         h->response = (uint8_t)known->response;
-        if (h->task == TUSK_BOOSTED &&
-            is_text(tusk_json_member(m->options, "objective"), "poisson"))
-            h->response = TUSK_EXP;
+        const tusk_task_row *objective =
+            h->task == TUSK_BOOSTED ? tusk_task_named(tusk_json_member(m->options, "objective"))
+                                    : NULL;
+        if (objective) /* the loss of a linear task, which has its response */
+            h->response = (uint8_t)objective->response;
         tusk_text link = tusk_json_member(m->options, "link");
         if (link.data && known->test != TUSK_UNTESTED)
             h->response = response_of_link(link);

@@ -120,6 +120,16 @@ bool tusk_adds_offsets(const tusk_scorer *s, char *sentence) {
     return false;
 }
 
+bool tusk_adds_offsets(const tusk_scorer *s, char *sentence) {
+    if (s->null ||
+        (tusk_kind_of(s->task)->adds_offsets && s->response != TUSK_SHARES && !s->labels))
+        return true;
+    snprintf(sentence, TUSK_SENTENCE,
+             "the model takes no offset, expected a generalized linear model or boosted trees, of "
+             "numbers or of two classes");
+    return false;
+}
+
 void tusk_dot_rows(const void *x, bool f64, uint64_t d, uint64_t n, const tusk_weight *w, double b,
                    double *out) {
     if (f64)

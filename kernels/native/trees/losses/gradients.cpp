@@ -18,8 +18,8 @@ constexpr uint32_t STRETCH = 16384; // rows of one piece of work
 
 // Neighbouring rows of one segment.
 struct Piece {
-    const double *y, *weight; // weight: NULL if rows have none
-    int64_t first;            // number of the first row in the group
+    const double *y, *weight, *offset; // weight, offset: NULL if rows have none
+    int64_t first;                     // number of the first row in the group
     uint32_t n;
 };
 
@@ -29,8 +29,10 @@ std::vector<Piece> pieces_of(const tusk_group &group) {
     for (const tusk_segment *s : SegmentsOf(group))
         for (uint32_t at = 0; at < s->n_rows; at += STRETCH) {
             const double *weight = tusk_extra(s, tusk_shape_of(&group), TUSK_WEIGHTS);
+            const double *offset = tusk_extra(s, tusk_shape_of(&group), TUSK_OFFSETS);
             uint32_t n = std::min(STRETCH, s->n_rows - at);
-            out.push_back({tusk_labels(s) + at, weight ? weight + at : nullptr, first, n});
+            out.push_back({tusk_labels(s) + at, weight ? weight + at : nullptr,
+                           offset ? offset + at : nullptr, first, n});
             first += n;
         }
     return out;
@@ -102,6 +104,14 @@ struct BoostedCounts : Poisson {
         LossValues<V> v = Poisson::operator()(m, y);
         return {v.loss, v.derivative, v.curvature * 2.013752707470477}; // exp(0.7)
     }
+};
+struct BoostedAmounts : Gamma {
+    explicit BoostedAmounts(double) {}
+    static constexpr double WIDEST = 0, STEEPEST = 0;
+};
+struct BoostedTweedie : Tweedie {
+    using Tweedie::Tweedie;
+    static constexpr double WIDEST = 0, STEEPEST = 0;
 };
 struct BoostedQuantile : Pinball {
     explicit BoostedQuantile(double shape) : Pinball(shape, 0) {}
@@ -191,6 +201,10 @@ template <class Body> auto with_loss(const Labels &labels, Body &&body) {
         return body(BoostedOdds(labels.shape));
     case TK_POISSON_TREES:
         return body(BoostedCounts(labels.shape));
+    case TK_GAMMA_TREES:
+        return body(BoostedAmounts(labels.shape));
+    case TK_TWEEDIE_TREES:
+        return body(BoostedTweedie(labels.shape));
     case TK_QUANTILE_TREES:
         return body(BoostedQuantile(labels.shape));
     case TK_HUBER_TREES:
@@ -235,6 +249,12 @@ void write_addends(v8d derivative, v8d curvature, const Units &units, int n, Add
 void copy_labels(const tusk_group &group, double *out) {
     for (const Piece &p : pieces_of(group))
         out = std::copy(p.y, p.y + p.n, out);
+}
+
+void add_offsets(const tusk_group &group, double *out) {
+    for (const Piece &p : pieces_of(group))
+        for (uint32_t i = 0; p.offset && i < p.n; i++)
+            out[p.first + i] += p.offset[i];
 }
 
 void copy_weights(const tusk_group &group, double *out) {
@@ -326,8 +346,11 @@ double quantile_of_rows(const tusk_group &group, std::vector<double> &numbers, d
 }
 
 double quantile_of_labels(const Labels &labels, double t) {
-    std::vector<double> y(labels.group->n_rows);
+    std::vector<double> y(labels.group->n_rows), offset(y.size());
     copy_labels(*labels.group, y.data());
+    add_offsets(*labels.group, offset.data());
+    for (size_t i = 0; i < y.size(); i++)
+        y[i] -= offset[i];
     return quantile_of_rows(*labels.group, y, t);
 }
 
@@ -344,20 +367,87 @@ double sum_of_labels(const Labels &labels) {
     return sum.value();
 }
 
+bool has_log_link(int32_t objective) {
+    return objective == TK_POISSON_TREES || objective == TK_GAMMA_TREES ||
+           objective == TK_TWEEDIE_TREES;
+}
+
 double constant_of(int32_t objective, double sum, double total) {
-    if (objective == TK_POISSON_TREES)
-        return std::log(std::max(sum / total, 1e-15));
+    double mean = sum / total;
+    if (has_log_link(objective))
+        return std::log(mean > 0 ? mean : 1e-15);
     if (objective != TK_LOGISTIC)
-        return sum / total;
-    double share = std::clamp(sum / total, 1e-15, 1 - 1e-15);
+        return mean;
+    double share = std::clamp(mean, 1e-15, 1 - 1e-15);
     return std::log(share / (1 - share));
 }
+
+namespace {
+
+// The sums over rows of body(label, weight, offset), two numbers.
+template <class Body> std::pair<double, double> sums_of(const Labels &labels, Body &&body) {
+    ExactSum first, second;
+    for (const Piece &p : pieces_of(*labels.group))
+        for (uint32_t i = 0; i < p.n; i++) {
+            auto [one, other] = body(p.y[i], p.weight ? p.weight[i] : 1, p.offset[i]);
+            first.add(one), second.add(other);
+        }
+    return {first.value(), second.value()};
+}
+
+using Pair = std::pair<double, double>;
+
+// The log-odds for which the mean probability is the share of the positive class: by Newton's
+// steps, within an interval that has the solution.
+double odds_beside_offsets(const Labels &labels) {
+    constexpr int MOST_STEPS = 200;
+    constexpr double LONGEST = 4, NEAR = 1e-13;
+    double b = 0, low = -__builtin_huge_val(), high = -low;
+    for (int i = 0; i < MOST_STEPS; i++) {
+        auto [slope, curve] = sums_of(labels, [&](double y, double w, double offset) {
+            double p = 1 / (1 + std::exp(-(b + offset)));
+            return Pair{w * (p - (y == labels.positive)), w * p * (1 - p)};
+        });
+        (slope > 0 ? high : low) = b;
+        double step = curve > 0 ? std::clamp(-slope / curve, -LONGEST, LONGEST)
+                                : std::copysign(LONGEST, -slope);
+        double next = b + step;
+        if (next <= low || next >= high)
+            next = low / 2 + high / 2;
+        if (!(std::fabs(next - b) > NEAR * (1 + std::fabs(b))))
+            break;
+        b = next;
+    }
+    return b;
+}
+
+// As constant_of, for rows with offsets.
+double constant_beside_offsets(const Labels &labels) {
+    if (labels.objective == TK_LOGISTIC)
+        return odds_beside_offsets(labels);
+    if (!has_log_link(labels.objective)) {
+        auto [sum, total] = sums_of(
+            labels, [](double y, double w, double offset) { return Pair{w * (y - offset), w}; });
+        return sum / total;
+    }
+    double p = labels.objective == TK_GAMMA_TREES     ? 2
+               : labels.objective == TK_TWEEDIE_TREES ? labels.shape
+                                                      : 1;
+    auto [sum, total] = sums_of(labels, [p](double y, double w, double offset) {
+        return Pair{w * y * std::exp((1 - p) * offset), w * std::exp((2 - p) * offset)};
+    });
+    return constant_of(labels.objective, sum, total);
+}
+
+} // namespace
 
 double best_constant(const Labels &labels) {
     if (labels.objective == TK_QUANTILE_TREES)
         return quantile_of_labels(labels, labels.shape);
     if (labels.objective == TK_HUBER_TREES && labels.shape == 0)
         return quantile_of_labels(labels, 0.5);
+    if (labels.group->extras & TUSK_OFFSETS)
+        return constant_beside_offsets(labels);
     return constant_of(labels.objective, sum_of_labels(labels), labels.weights.total);
 }
 
@@ -383,3 +473,9 @@ double take_losses(const Labels &labels, const double *margins, int threads, Add
 }
 
 } // namespace tusk
+
+double tk_usual_curvature(int32_t objective, double shape, double mean) {
+    if (objective == TK_POISSON_TREES)
+        return std::min(mean, 1.0);
+    return objective == TK_TWEEDIE_TREES ? std::pow(mean, 2 - shape) : 1;
+}

@@ -50,7 +50,9 @@ struct Labels {
     double origin = 0;
 };
 
-// The margin for all rows that minimises the mean loss.
+// Whether exp of a margin is the predicted mean.
+bool has_log_link(int32_t objective);
+// The margin that minimises the mean loss, besides the offsets of the rows.
 double best_constant(const Labels &labels);
 // The weighted sum of the labels, for classes of 1 for the positive one, which determines the
 // margin except for the quantile's loss; and the margin, from the sum over all rows and their
@@ -70,6 +72,8 @@ double take_losses(const Labels &labels, const double *margins, int threads, Add
 
 // The labels of the rows, concatenated. out: (n_rows,).
 void copy_labels(const tusk_group &group, double *out);
+// Adds the offsets of the rows, concatenated, to out: (n_rows,); nothing if they have none.
+void add_offsets(const tusk_group &group, double *out);
 // The weights of the rows, concatenated. out: (n_rows,).
 void copy_weights(const tusk_group &group, double *out);
 

@@ -51,6 +51,8 @@ def by_parts(con: duckdb.DuckDBPyConnection, **given: Any) -> tuskml.Models:
         {"objective": "logistic"},
         {"objective": "squared", "label": "n"},
         {"objective": "poisson", "label": "n"},
+        {"objective": "gamma", "label": "n + 0.5"},
+        {"objective": "tweedie", "label": "n", "power": 1.2},
         {"objective": "huber", "label": "n", "delta": 1.0},
         {"objective": "logistic", "label": "k"},
         {"objective": "logistic", "weight": "1 + i % 3"},
