@@ -48,7 +48,7 @@ settings.register_profile(
     "untimed", deadline=None, derandomize="TUSKML_EXAMPLES" not in os.environ
 )
 settings.load_profile("untimed")
-EXAMPLES = 25
+EXAMPLES = 12
 """The most examples of a property that `make test` tries."""
 STATEMENTS = """
 import sys, tuskml
