@@ -41,7 +41,7 @@ class Project:
         self.log = (folder / "dbt.log").open("w+")
         self.process = subprocess.Popen(
             [sys.executable, str(driver)],
-            cwd=folder, env=os.environ | environment | {"DBT_SEND_ANONYMOUS_USAGE_STATS": "false", "DBT_PROFILES_DIR": str(folder)},
+            cwd=folder, env=os.environ | environment | {"DBT_PROFILES_DIR": str(folder)},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
         )  # fmt: skip
 

@@ -55,7 +55,7 @@ def ran(folder: Path, models: dict[str, str], *arguments: str) -> dict[str, Any]
     (folder / "dbt_project.yml").write_text(PROJECT)
     (folder / "packages.yml").write_text(plugin.packages())
     (folder / "profiles.yml").write_text(PROFILES.format(folder / "dbt.duckdb"))
-    quiet = {"DBT_SEND_ANONYMOUS_USAGE_STATS": "false", "DBT_PROFILES_DIR": str(folder)}
+    quiet = {"DBT_PROFILES_DIR": str(folder)}
     lines = [json.dumps(["deps"]), json.dumps(["run", *arguments])]
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("driver.py"))],
