@@ -6,6 +6,7 @@ Nothing here imports a database before a test asks for one: those of a GPU run w
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
 import runpy
 import signal
@@ -21,11 +22,13 @@ import pytest
 from hypothesis import settings
 
 import tuskml
+from tuskml.databases.connection import set_store_root
 from tuskml.learners.factorization import stored as stored_factorization
 from tuskml.learners.linear.own import operators as own_operators
 from tuskml.learners.linear.own import tasks as own_tasks
 from tuskml.learners.stored import layout as stored_layout
 from tuskml.partitioner import WARM_LEVELDB
+from tuskml.udas.duckdb import extension_path
 
 if TYPE_CHECKING:
     import duckdb
@@ -48,7 +51,7 @@ settings.register_profile(
     "untimed", deadline=None, derandomize="TUSKML_EXAMPLES" not in os.environ
 )
 settings.load_profile("untimed")
-EXAMPLES = 25
+EXAMPLES = 12
 """The most examples of a property that `make test` tries."""
 STATEMENTS = """
 import sys, tuskml
@@ -243,6 +246,13 @@ def con(file_con: list[Any]) -> Iterator[duckdb.DuckDBPyConnection]:
     if not emptied(*file_con):
         file_con[0].close()
         file_con.clear()
+
+
+@pytest.fixture
+def rooted(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> duckdb.DuckDBPyConnection:
+    """The same, whose models with the option `store` lie in the test's own folder."""
+    set_store_root(con, tmp_path, ctypes.CDLL(str(extension_path())))
+    return con
 
 
 def emptied(connection: duckdb.DuckDBPyConnection, new: list[Any]) -> bool:

@@ -1,7 +1,7 @@
 """Of a test with many parameters `make test` tries the same few, `make nightly` the others."""
 
 from collections.abc import Iterable
-from itertools import combinations, product
+from itertools import product
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +11,7 @@ from sampling import leave_the_rest_to_the_night, values_of
 class Item:
     """As much of a pytest.Item as is asked for."""
 
-    def __init__(self, nodeid: str, *marks: pytest.Mark, values: tuple[int, ...] = ()) -> None:
+    def __init__(self, nodeid: str, *marks: pytest.Mark, values: tuple[object, ...] = ()) -> None:
         self.nodeid = nodeid
         self.marks = list(marks)
         self.callspec = SimpleNamespace(_idlist=[str(value) for value in values])
@@ -46,7 +46,7 @@ def test_tests_without_the_mark_are_left_alone() -> None:
     assert item.marks == []
 
 
-def tried(all_of_them: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+def tried(all_of_them: Iterable[tuple[object, ...]]) -> list[tuple[object, ...]]:
     """The values of the parameters that `make test` tries."""
     items = [Item(f"a.py::test_a[{values}]", values=values) for values in all_of_them]
     leave_the_rest_to_the_night(items)
@@ -57,21 +57,24 @@ def tried(all_of_them: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
     ]
 
 
-def pairs(values: list[tuple[int, ...]]) -> set[object]:
-    """What comes together with what."""
-    return {pair for one in values for pair in combinations(enumerate(one), 2)}
-
-
-def test_three_parameters_meet_in_pairs() -> None:
+def test_every_value_is_tried_once_or_more() -> None:
     all_of_them = list(product(range(4), range(3), range(2)))
     found = tried(all_of_them)
-    assert pairs(found) == pairs(all_of_them)
-    assert 12 <= len(found) < 18
+    assert [set(some) for some in zip(*found, strict=True)] == [{0, 1, 2, 3}, {0, 1, 2}, {0, 1}]
+    assert 4 <= len(found) < 8
     assert found == tried(all_of_them)
 
 
-def test_two_parameters_meet_all() -> None:
-    both = list(product(range(5), range(4)))
+def test_every_value_is_tried_in_both_databases() -> None:
+    databases = ("duck", "post")
+    found = tried(list(product(range(5), databases, range(4))))
+    assert {one[:2] for one in found} == set(product(range(5), databases))
+    assert {one[1:] for one in found} == set(product(databases, range(4)))
+    assert len(found) < 20
+
+
+def test_few_are_all_tried() -> None:
+    both = list(product(range(3), range(2)))
     assert tried(both) == both
 
 

@@ -15,9 +15,11 @@ CREATE OR REPLACE TEMP MACRO _tusk_has_centres(task) AS task IN ('kmeans');
 CREATE OR REPLACE TEMP MACRO _tusk_is_tested_by_t(task) AS task IN ('linear', 'gamma', 'tweedie', 'inverse_gaussian');
 -- end of tasks
 
--- A value with some or all fields of a model, or the text of a model, as one with all of them.
+-- A value with some or all fields of a model, or the text of a model, as one with all of them. When DuckDB
+-- creates a macro it binds it up to the first function of a parameter, whose type it does not know. struct_pack,
+-- which the optimizer removes, spares it the long expressions behind, which took most of the time of LOAD.
 CREATE OR REPLACE TEMP MACRO _tusk_model(model) AS
-    CAST(model AS STRUCT(
+    CAST(struct_pack(m := model).m AS STRUCT(
         task VARCHAR, features VARCHAR[], preparation VARCHAR, coef DOUBLE[], intercept DOUBLE, std_err DOUBLE[],
         classes DOUBLE[], class_names VARCHAR[], n_rows BIGINT, n_skipped BIGINT, note VARCHAR, n_features BIGINT,
         loss DOUBLE, history DOUBLE[], iterations BIGINT, converged BOOLEAN, status VARCHAR, plan VARCHAR,

@@ -3,21 +3,26 @@
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import combinations
 from typing import Any
 
 import pytest
 
 FEW = 6
 """Items of a test that are all tried."""
+PLACES = {
+    *("duck", "post", "duckdb", "postgres", "DuckDB", "PostgreSQL", "here", "there"),
+    *("inside", "helper"),
+    *("stand-in", "arrays", "gpu"),
+}
+"""Values of parameters that say where a test runs: in which database, process or device."""
 
 
 def leave_the_rest_to_the_night(items: Iterable[pytest.Item]) -> None:
     """Marks as nightly what `make test` leaves out.
 
-    Of a test marked sample(n) it tries n items. Of another one with three parameters or more, each
-    with values of its own, it tries as many as bring every pair of values together. The choice
-    depends on the test's name, so every run and every process makes the same.
+    Of a test marked sample(n) it tries n items. Of another one with several parameters, each with
+    values of its own, it tries as many as have every value, and every value in every place.
+    The choice depends on the test's name, so every run and every process makes the same.
     """
     of_a_test: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
@@ -29,31 +34,38 @@ def leave_the_rest_to_the_night(items: Iterable[pytest.Item]) -> None:
             (n,) = marker.args
             kept = random.Random(name).sample(all_of_it, min(n, len(all_of_it)))
         else:
-            kept = covering_pairs(name, all_of_it)
+            kept = covering(name, all_of_it)
         for item in all_of_it:
             if item not in kept:
                 item.add_marker(pytest.mark.nightly)
 
 
-def covering_pairs(name: str, items: Sequence[Any]) -> Sequence[Any]:
-    """Items in which every pair of values of two parameters occurs that occurs in all of them.
+def covering(name: str, items: Sequence[Any]) -> Sequence[Any]:
+    """Items in which every value of each parameter occurs, in every place that it occurs in.
 
-    All items where they are few, or have two parameters or fewer: then each is such a pair.
+    All items where they are few, or have one parameter.
     """
     values = values_of(items) if len(items) > FEW else []
-    if not values or len(values[0]) < 3:
+    if not values or len(values[0]) < 2:
         return items
-    pairs = [set(combinations(enumerate(one), 2)) for one in values]
-    missing = set().union(*pairs)
+    wanted = [wanted_of(one) for one in values]
+    missing = set().union(*wanted)
     left = list(range(len(items)))
     random.Random(name).shuffle(left)
     kept = []
     while missing:
-        best = max(left, key=lambda place: len(pairs[place] & missing))
+        best = max(left, key=lambda index: len(wanted[index] & missing))
         left.remove(best)
         kept.append(best)
-        missing -= pairs[best]
-    return [items[place] for place in sorted(kept)]
+        missing -= wanted[best]
+    return [items[index] for index in sorted(kept)]
+
+
+def wanted_of(values: Sequence[str]) -> set[object]:
+    """The values of an item by their parameters, and each with the place where it runs."""
+    placed = list(enumerate(values))
+    places = [one for one in placed if one[1] in PLACES]
+    return {*placed, *((one, place) for one in placed for place in places)}
 
 
 def values_of(items: Sequence[Any]) -> list[tuple[str, ...]]:

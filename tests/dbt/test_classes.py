@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from sklearn.metrics import accuracy_score, f1_score, log_loss
 
-pytest.importorskip("dbt.cli.main", reason="dbt is not installed: pip install 'tuskml[dbt]'")
-
 ROWS = """select *, case when dep_delay > 30 then 'late' when dep_delay > 0 then 'some' else 'none' end as grade,
 cast(case when hour < 12 then 'morning' else 'evening' end as part_of_day) as "part of" from {{ ref('flight_features') }} where dep_delay is not null and distance is not null"""
 CONFIG = "{{{{ config(materialized='model', features=['dep_delay', 'distance', '\"part of\"', 'carrier'], held_out='held_out', {}) }}}} "

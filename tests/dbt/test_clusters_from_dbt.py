@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("dbt.cli.main", reason="dbt is not installed: pip install 'tuskml[dbt]'")
-
 CONFIG = (
     "materialized='model', task='kmeans', features=['distance', 'hour'], group_by='carrier', "
     "held_out='extract(day from date) in (5, 10, 15)', options={'clusters': 3, 'standardize': true}, "

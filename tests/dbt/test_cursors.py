@@ -2,8 +2,6 @@
 
 import duckdb
 import pytest
-from dbt.adapters.duckdb.credentials import DuckDBCredentials, PluginConfig
-from dbt.adapters.duckdb.environments.local import LocalEnvironment
 
 import tuskml
 from tuskml import registry
@@ -19,6 +17,9 @@ class Opened:
     """A file as dbt-duckdb opens it, with the plugin."""
 
     def __init__(self, path, settings=None, **config):
+        from dbt.adapters.duckdb.credentials import DuckDBCredentials, PluginConfig
+        from dbt.adapters.duckdb.environments.local import LocalEnvironment
+
         plugins = [PluginConfig(module="tuskml.dbt", config=config)]
         given = DuckDBCredentials(
             path=str(path), schema="main", plugins=plugins, settings=settings or {}

@@ -13,8 +13,6 @@ import pytest
 
 from tuskml import registry
 
-pytest.importorskip("dbt.cli.main", reason="dbt is not installed: pip install 'tuskml[dbt]'")
-
 CARRIERS = ["AA", "B6", "DL", "UA"]
 
 

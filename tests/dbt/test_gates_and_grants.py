@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("dbt.cli.main", reason="dbt is not installed: pip install 'tuskml[dbt]'")
-
 CARRIERS = ["AA", "B6", "DL", "UA"]
 MODELS = {
     # Whether a day is even has nothing to do with the features, so its AUC is about 1/2.

@@ -10,8 +10,6 @@ import pytest
 
 import tuskml
 
-pytest.importorskip("dbt.cli.main", reason="dbt is not installed: pip install 'tuskml[dbt]'")
-
 OPTIONS = '{"objective": "logistic", "layers": [16], "max_iter": 20, "embedding": 2}'
 
 

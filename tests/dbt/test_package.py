@@ -4,20 +4,23 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tuskml
 
-pytest.importorskip(
-    "dbt.adapters.duckdb", reason="dbt is not installed: pip install 'tuskml[dbt]'"
-)
 
-from tuskml import dbt as plugin
+@pytest.fixture
+def plugin() -> Any:
+    """The module, which takes seconds to import."""
+    from tuskml import dbt
+
+    return dbt
 
 
 @pytest.mark.smoke
-def test_the_package_is_where_it_says() -> None:
+def test_the_package_is_where_it_says(plugin: Any) -> None:
     folder = plugin.package_path()
     project = (folder / "dbt_project.yml").read_text()
     assert f'version: "{tuskml.__version__}"' in project
@@ -27,13 +30,15 @@ def test_the_package_is_where_it_says() -> None:
 
 
 @pytest.mark.smoke
-def test_the_lines_for_packages_yml(tmp_path: Path) -> None:
+def test_the_lines_for_packages_yml(plugin: Any, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tuskml.dbt"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout == f"packages:\n  - local: {plugin.package_path()}\n"
 
 
-def test_a_project_to_begin_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_project_to_begin_with(
+    plugin: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """tests/dbt/test_flights.py runs it."""
     folder = tmp_path / "new"
     assert plugin.main(["init", str(folder)]) == 0
@@ -44,12 +49,12 @@ def test_a_project_to_begin_with(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "exists already" in capsys.readouterr().err
 
 
-def test_a_config_that_is_none() -> None:
+def test_a_config_that_is_none(plugin: Any) -> None:
     with pytest.raises(ValueError, match="has a config 'stores', expected registry or store_root"):
         plugin.Plugin(name="tuskml", plugin_config={"stores": "x"})
 
 
-def test_a_project_may_do_without_the_registry(tmp_path: Path) -> None:
+def test_a_project_may_do_without_the_registry(plugin: Any, tmp_path: Path) -> None:
     import duckdb
 
     config: dict = {}

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("dbt.cli.main", reason="dbt is not installed: pip install 'tuskml[dbt]'")
-
 PLAYS = """select c.country, u.listener, f.film, 1 + (u.listener * f.film) % 3 as plays
 from (values ('fr'), ('se')) as c(country) cross join generate_series(0, 39) as u(listener) cross join generate_series(0, 19) as f(film)
 where (u.listener + f.film) % 2 = case when c.country = 'fr' then 0 else 1 end and (u.listener * 7 + f.film * 3) % 5 <> 0"""

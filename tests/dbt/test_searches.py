@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("dbt.cli.main", reason="dbt is not installed: pip install 'tuskml[dbt]'")
-
 OPTIONS = "{'l2': [1, 0.1, 0.001], 'folds': 3, 'metric': 'auc', 'fold_by': 'day_of_month'}"
 MODELS = {
     "zz_best.sql": f"{{{{ config(materialized='model', task='logistic', label='late', features=['dep_delay', 'distance', 'hour'], group_by='carrier', held_out='held_out', options={OPTIONS}) }}}} "

@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("dbt.cli.main", reason="dbt is not installed: pip install 'tuskml[dbt]'")
-
 CONFIG = (
     "materialized='model', task='linear', label='dep_delay', features=['distance', 'hour'], "
     "group_by='carrier', indexes=[{'columns': ['carrier']}]"

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("dbt.cli.main", reason="dbt is not installed: pip install 'tuskml[dbt]'")
-
 CONFIG = (
     "materialized='model', task='lda', features='words', group_by='carrier', held_out='held_out', "
     "options={'topics': 2, 'max_iter': 20, 'seed': 1}"

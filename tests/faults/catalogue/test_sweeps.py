@@ -13,7 +13,7 @@ from preloaded import compiled, in_memory
 from tried import WHOLE, Tally
 
 HERE = Path(__file__).parent
-STRIDE = 7
+STRIDE = 20
 FAILING = {"eio": 1, "broken": 2, "full": 3, "tight": 4, "short": 5}
 
 

@@ -30,10 +30,9 @@ N_ROWS = 30_000
 
 
 @pytest.fixture
-def con() -> Any:
-    with tuskml.connect() as connection:
-        sharded.table(connection, N_ROWS)
-        yield connection
+def con(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    sharded.table(con, N_ROWS)
+    return con
 
 
 def units_of(con: duckdb.DuckDBPyConnection, source: str, options: str = "{}") -> Units:

@@ -29,10 +29,9 @@ def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def con() -> duckdb.DuckDBPyConnection:
-    connection = tuskml.connect()
-    sharded.table(connection, N_ROWS)
-    return connection
+def con(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    sharded.table(con, N_ROWS)
+    return con
 
 
 @pytest.mark.parametrize("written", ["shards", "shuffled"])

@@ -20,11 +20,6 @@ FROM range(40000) t(i) UNION ALL SELECT 'large', hash(i)::DOUBLE, NULL FROM rang
 """
 
 
-@pytest.fixture
-def con() -> duckdb.DuckDBPyConnection:
-    return tuskml.connect()
-
-
 def test_all_rows_are_there_in_shards_below_the_limit(
     con: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import duckdb
@@ -289,9 +290,13 @@ def test_arrays_that_are_no_lists_of_ids(post: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "frame", ["ORDER BY i", "ORDER BY i ROWS 40 PRECEDING", "PARTITION BY i % 3"]
+    ("n", "frame"),
+    [
+        *product([30, 3000], ["ORDER BY i ROWS 40 PRECEDING", "PARTITION BY i % 3"]),
+        (30, "ORDER BY i"),
+        pytest.param(3000, "ORDER BY i", marks=pytest.mark.nightly),
+    ],
 )
-@pytest.mark.parametrize("n", [30, 3000])
 def test_a_window_is_right_or_refused(
     here: duckdb.DuckDBPyConnection, survives: Callable[..., None], frame: str, n: int
 ) -> None:

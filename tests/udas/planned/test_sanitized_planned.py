@@ -15,7 +15,7 @@ import tuskml
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 COMPILER = shutil.which(os.environ.get("CC", "cc"))
-FLAGS = ["-std=gnu11", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+FLAGS = ["-std=gnu11", "-O0", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 FLAGS += ['-DTUSKML_VERSION="0"']
 PARTS = ("models", "named", "planned", "trees", "nets", "fm", "topics", "clusters", "explaining")
 FOLDERS = [f"udas/scalars/{name}" for name in PARTS]

@@ -14,8 +14,8 @@ from tuskml import Model
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 COMPILER = shutil.which(os.environ.get("CC", "cc"))
-FLAGS = ["-std=gnu11", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-TRIES = 20000
+FLAGS = ["-std=gnu11", "-O0", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+TRIES = 10000
 
 
 @pytest.fixture(scope="module")

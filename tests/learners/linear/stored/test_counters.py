@@ -19,10 +19,9 @@ D = 150
 
 
 @pytest.fixture
-def con(tmp_path):
-    with tuskml.connect(store_root=tmp_path, threads=2) as connection:
-        put(connection, *rows_of("logistic"))
-        yield connection
+def con(rooted):
+    put(rooted, *rows_of("logistic"))
+    return rooted
 
 
 def add_up(counters):

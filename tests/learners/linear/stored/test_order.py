@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from stored_fits import STEADY, at_epoch, put, rows_of, train, with_weights, working
 
-import tuskml
 from tuskml.errors import StoreError
 from tuskml.kvstore import StoreRoot
 from tuskml.kvstore.working import features
@@ -27,15 +26,14 @@ def tight(monkeypatch) -> None:
 
 
 @pytest.fixture
-def con(tmp_path):
+def con(rooted):
     """Half of the features occur in one row each, whatever order the rows are put in."""
     x, y = rows_of("logistic", n=1000, d=D)
     x[:, 200:] = 0
     x[5 * np.arange(200), 200 + np.arange(200)] = 1
     order = np.random.default_rng(1).permutation(D)
-    with tuskml.connect(store_root=tmp_path, threads=2) as connection:
-        put(connection, x[:, order], y)
-        yield connection
+    put(rooted, x[:, order], y)
+    return rooted
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from stored_fits import SPARSE, STEADY, put, rows_of, train, with_weights, working
 
-import tuskml
 from tuskml.kvstore import StoreRoot
 
 pytestmark = pytest.mark.native
@@ -21,10 +20,9 @@ CALL = f"train_model('logistic', y, {SPARSE}, '{{\"store\": \"ads\"}}')"
 
 
 @pytest.fixture
-def con(tmp_path):
-    with tuskml.connect(store_root=tmp_path, threads=2) as connection:
-        put(connection, *rows_of("logistic"))
-        yield connection
+def con(rooted):
+    put(rooted, *rows_of("logistic"))
+    return rooted
 
 
 # --- groups ---
