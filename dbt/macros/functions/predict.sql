@@ -1,7 +1,7 @@
 {# What a model says of a row: an expression.
 
    model: a column with a model, or the name of a deployed one as an SQL text, "'late'"; group: of a model by name and
-   group, the group's column; answer: 'class' (the class as a number, or the number), 'class_name', 'probability' (of the higher of
+   group, the group's column, or a list of its columns; answer: 'class' (the class as a number, or the number), 'class_name', 'probability' (of the higher of
    two classes), 'probabilities' (of all, by name), 'margin', or 'topics' (the proportions of topics in a document). #}
 {% macro predict(model, features, group=none, answer='class') %}
   {{ return(adapter.dispatch('predict', 'tuskml')(model, features, group, answer)) }}
@@ -16,7 +16,7 @@
         "predict: answer is '" ~ answer ~ "', expected 'class', 'class_name', 'probability', 'probabilities', 'margin' or 'topics'") %}
   {% endif %}
   {% set arguments = [model] %}
-  {% if group is not none %}{% do arguments.append('(' ~ group ~ ')::text') %}{% endif %}
+  {% if group is not none %}{% do arguments.append(tuskml.group_key_of([group] if group is string else group)) %}{% endif %}
   {% do arguments.append(tuskml.features_of(features)) %}
   {{ return(tuskml.ours(functions[answer]) ~ '(' ~ arguments | join(', ') ~ ')') }}
 {% endmacro %}
