@@ -20,10 +20,14 @@ takes the connections that `tuskml.train` takes.
 
 import datetime
 import json
+import math
+import struct
+import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -36,6 +40,7 @@ from tuskml.databases.postgres import Postgres
 from tuskml.errors import DataError, Interrupted, TuskError, nearest
 from tuskml.model.any_model import model_in
 from tuskml.model.file import as_json
+from tuskml.model.group_models import BY_TEXT
 from tuskml.model.model import FIELDS, Model
 
 STAGES = ("candidate", "deployed", "retired", "withdrawn")
@@ -50,6 +55,15 @@ WHERE oid = 'tuskml.models'::pg_catalog.regclass
 """
 CANCELLED = "the call of the registry was interrupted: it changed nothing"
 AGAIN = "another session changed the same models of the registry at the same time: try again"
+KINDS = (
+    (bool, "boolean"),
+    (str | int | Decimal | uuid.UUID, ""),
+    (float, "double precision"),
+    (datetime.datetime, "timestamp"),
+    (datetime.date, "date"),
+    (datetime.time, "time"),
+)
+"""Types of groups' keys in Python and SQL, which has its own texts of these, by its settings."""
 MOST_NAME = 500
 """Characters of a name."""
 MOST_VERSION = 1_000_000_000
@@ -134,19 +148,19 @@ def register(
             f"name has {len(name):,} characters, expected at most {MOST_NAME}: {name[:20]!r}..."
         )
     present = {key: model for key, model in batch.items() if model is not None}
-    rows = [(group_key(key), model) for key, model in present.items()]
-    unnamed = [key for key, (text, _) in zip(present, rows, strict=True) if not text]
-    if batch is models and unnamed not in ([], [()]):
-        raise DataError(
-            "the key of a group is '', which the registry has for models without groups: leave "
-            "the group out, or name it"
-        )
-    several = [text for text, n in Counter(text for text, _ in rows).items() if n > 1]
-    if several:
-        raise DataError(f"models has several groups of the key {several[0]!r}, expected one")
-    if not rows:
+    if not present:
         raise DataError(f"there is no model to register as {name!r}: no group has one")
     with _registry(connection) as database:
+        texts = group_keys(database, present)
+        if batch is models and "" in texts and list(present) != [()]:
+            raise DataError(
+                "the key of a group is '', which the registry has for models without groups: "
+                "leave the group out, or name it"
+            )
+        several = [text for text, n in Counter(texts).items() if n > 1]
+        if several:
+            raise DataError(f"models has several groups of the key {several[0]!r}, expected one")
+        rows = list(zip(texts, present.values(), strict=True))
         text = database.text
         number = f"(SELECT max(version) FROM tuskml.models WHERE name = {text(name)})"
         if database.fetch(f"SELECT {number} >= {MOST_VERSION}") == [(True,)]:
@@ -170,26 +184,64 @@ def register(
     return int(made[0][0])
 
 
-def group_key(key: Any) -> str:
-    """The registry's key of a group: its values as text, joined by `/`. Raises DataError for NULL.
+def group_key(texts: str | tuple[str, ...]) -> str:
+    """The registry's key of a group whose keys have these texts: joined by `/`.
 
-    >>> group_key(("AA", 7)), group_key("AA"), group_key(("a/b", "c"))
+    >>> group_key(("AA", "7")), group_key("AA"), group_key(("a/b", "c"))
     ('AA/7', 'AA', 'a\\\\/b/c')
     """
-    if not isinstance(key, tuple):
-        return _as_text(key)
-    return "/".join(_as_text(part).replace("\\", "\\\\").replace("/", "\\/") for part in key)
+    if isinstance(texts, str):
+        return texts
+    return "/".join(text.replace("\\", "\\\\").replace("/", "\\/") for text in texts)
 
 
-def _as_text(value: Any) -> str:
+def group_keys(database: Database, keys: Iterable[Any]) -> list[str]:
+    """The registry's keys of groups, of the texts that the database casts their keys to: those by
+    which `predict(name, CAST(key AS text), features)` asks. Raises DataError for a key that is
+    NULL, or whose text Python cannot tell.
+    """
+    whole = list(keys)
+    parts = [part for key in whole for part in (key if isinstance(key, tuple) else (key,))]
+    kinds = [_kind(part) for part in parts]
+    texts = [f"{part:f}" if isinstance(part, Decimal) else str(part) for part in parts]
+    for kind in set(kinds) - {""}:
+        places = [place for place, one in enumerate(kinds) if one == kind]
+        values = ", ".join(f"({place}, {database.text(texts[place])})" for place in places)
+        written = database.fetch(
+            f"SELECT place, CAST(CAST(v AS {kind}) AS text) FROM (VALUES {values}) AS t (place, v)"
+        )
+        for place, text in written:
+            texts[place] = text
+    left = iter(texts)
+    return [
+        group_key(tuple(next(left) for _ in key) if isinstance(key, tuple) else next(left))
+        for key in whole
+    ]
+
+
+def _kind(value: Any) -> str:
+    """The type as which SQL writes a key's text; "" where Python writes the same text."""
     if value is None:
         raise DataError(
             "the key of a group is NULL, expected values: leave the group out, or name it by "
             "coalesce"
         )
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
+    kinds = [name for kind, name in KINDS if isinstance(value, kind)]
+    if not kinds or (isinstance(value, float) and _is_single(value)):
+        raise DataError(
+            f"the key of a group is {value!r}, a {type(value).__qualname__} whose text in SQL "
+            f"Python does not know: {BY_TEXT}"
+        )
+    zoned = getattr(value, "tzinfo", None) is not None
+    return f"{kinds[0]} with time zone" if zoned else kinds[0]
+
+
+def _is_single(value: float) -> bool:
+    """Returns whether a fraction is that of a 32-bit float, whose text in SQL is shorter."""
+    if not math.isfinite(value) or value == int(value) or not 1e-37 < abs(value) < 1e38:
+        return False
+    (single,) = struct.unpack("f", struct.pack("f", value))
+    return bool(single == value and value != float(f"{value:.9g}"))
 
 
 def entries(connection: Any, name: str | None = None) -> list[Entry]:
@@ -216,9 +268,13 @@ def _entry(row: tuple[Any, ...]) -> Entry:
     return Entry(**value)
 
 
-def model(connection: Any, name: str, group: str = "", version: int | None = None) -> Model:
-    """A version of a model, by default the deployed one. Raises DataError if there is none."""
+def model(connection: Any, name: str, group: Any = "", version: int | None = None) -> Model:
+    """A version of a model, by default the deployed one. Raises DataError if there is none.
+
+    group: a key of `Models`, or its text, as for `deploy`, `rollback` and `drop`.
+    """
     with _registry(connection) as database:
+        (group,) = group_keys(database, [group])
         chosen = "stage = 'deployed'" if version is None else f"version = {int(version)}"
         query = (
             f"SELECT recipe, model FROM tuskml.models WHERE name = {database.text(name)} "
@@ -254,9 +310,7 @@ def _named(model: Model, recipe: str | None) -> Model:
     )
 
 
-def deploy(
-    connection: Any, name: str, version: int | None = None, group: str | None = None
-) -> int:
+def deploy(connection: Any, name: str, version: int | None = None, group: Any = None) -> int:
     """Deploys a version, by default the newest that was not rolled back, for one group or all.
 
     Returns how many groups changed. Raises DataError if there is no such version.
@@ -264,7 +318,7 @@ def deploy(
     return _change(connection, "deploy", name, to_version=version, in_group=group)
 
 
-def rollback(connection: Any, name: str, group: str | None = None) -> int:
+def rollback(connection: Any, name: str, group: Any = None) -> int:
     """Undoes the last deployment, or that of one group; returns how many groups changed.
 
     The previous versions are deployed again, and those that were deployed are withdrawn. A group
@@ -273,10 +327,12 @@ def rollback(connection: Any, name: str, group: str | None = None) -> int:
     return _change(connection, "rollback", name, in_group=group)
 
 
-def drop(connection: Any, name: str, version: int | None = None, group: str | None = None) -> int:
+def drop(connection: Any, name: str, version: int | None = None, group: Any = None) -> int:
     """Removes a model, or a version that is not deployed; returns the number of rows removed."""
     with _registry(connection) as database:
         _check_name(database, name)
+        if group is not None:
+            (group,) = group_keys(database, [group])
         text = database.text
         rows = [f"name = {text(name)}"]
         rows += [] if group is None else [f"group_key = {text(group)}"]
@@ -348,10 +404,12 @@ def _check_name(database: Database, name: str) -> None:
         )
 
 
-def _change(connection: Any, function: str, name: str, **given: int | str | None) -> int:
+def _change(connection: Any, function: str, name: str, **given: Any) -> int:
     """Calls deploy or rollback: in PostgreSQL a function, in DuckDB a macro of changed rows."""
     with _registry(connection) as database:
         _check_name(database, name)
+        if given["in_group"] is not None:
+            (given["in_group"],) = group_keys(database, [given["in_group"]])
         named = [f"{key} := {_literal(database, v)}" for key, v in given.items() if v is not None]
         call = f"{database.function(function)}({', '.join([database.text(name), *named])})"
         if isinstance(database, Postgres):

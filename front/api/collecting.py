@@ -5,7 +5,7 @@ from typing import Any
 
 from tuskml.api.call import Training
 from tuskml.errors import DataError
-from tuskml.model.group_models import Models, as_key
+from tuskml.model.group_models import Models, by_own_key
 from tuskml.model.model import Model
 
 
@@ -13,10 +13,10 @@ def collect_models(
     rows: Iterable[tuple[tuple[Any, ...], Mapping[str, Any] | None]], training: Training
 ) -> Model | Models:
     """The one model, or models by key."""
-    models = {
-        as_key(key): None if value is None else training.texts.named_model(Model.of(value))
+    models = by_own_key(
+        (key, None if value is None else training.texts.named_model(Model.of(value)))
         for key, value in rows
-    }
+    )
     if not training.keys:
         model = models[()]
         if model is None:

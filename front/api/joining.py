@@ -13,6 +13,7 @@ from tuskml.errors import DataError
 from tuskml.learners.tasks import of_pairs
 from tuskml.model.answers import Answers, answers_of
 from tuskml.model.any_model import model_in
+from tuskml.model.group_models import BY_TEXT
 from tuskml.model.model import Model
 from tuskml.model.scorers import has_text_classes
 from tuskml.model.scoring import source_kinds
@@ -117,6 +118,11 @@ def of_mapping(
     if not known:
         raise DataError("model is a mapping without a model")
     types = scope.types([sql for _, sql in keys], "group_by")
+    if "TIMESTAMP_NS" in types:
+        raise DataError(
+            "group_by has a TIMESTAMP_NS, whose nanoseconds a key of models in Python does not "
+            f"have: {BY_TEXT}"
+        )
     rows = []
     for key, model in models.items():
         parts = key if len(keys) > 1 else (key,)

@@ -20,7 +20,7 @@ from tuskml.errors import DataError, OptionError
 from tuskml.learners.learner import Arrays
 from tuskml.learners.registry import learner_of
 from tuskml.learners.remarks import LABEL, Place, Remarks, noted
-from tuskml.model.group_models import Models, as_key
+from tuskml.model.group_models import BY_TEXT, Models, as_key
 from tuskml.model.model import Model
 
 CLASSES = 2
@@ -79,6 +79,9 @@ def rows_of(
     found = database.fetch(f"SELECT {', '.join(columns)} FROM {training.source.sql}")
     n = len(training.keys)
     each = alike([tuple(row[:n]) for row in found])
+    distinct = f"SELECT DISTINCT {', '.join(columns[:n])} FROM {training.source.sql}"
+    if database.fetch(f"SELECT count(*) FROM ({distinct}) AS groups") != [(len(set(each)),)]:
+        raise DataError(f"group_by has different keys that are alike in Python: {BY_TEXT}")
     numbers = {key: place for place, (key, _) in enumerate(sorted_by_key(dict.fromkeys(each)))}
     group = np.array([numbers[key] for key in each], np.intp)
     none: Sequence[Any] = [None] * (training.n_features or 0)

@@ -20,7 +20,7 @@ from tuskml.errors import DataError, nearest, one_of
 from tuskml.learners.options.by_name import ByName
 from tuskml.learners.tasks import labelled, takes_offsets
 from tuskml.model.answers import Answers, Kind
-from tuskml.model.group_models import Models, as_key
+from tuskml.model.group_models import Models, by_own_key
 from tuskml.text.calls import with_clear_errors
 from tuskml.text.expressions import column_named, one, quoted
 from tuskml.udas.tasks import TASK_TABLE
@@ -277,9 +277,9 @@ class Scoring:
             refuse_unknown(
                 [(n_rows, n) for n_rows, _, n, *_ in (row[len(keys) :] for row in found)]
             )
-        by_key = {
-            as_key(row[: len(keys)]): metrics_in(row[len(keys) :], names, several) for row in found
-        }
+        by_key = by_own_key(
+            (row[: len(keys)], metrics_in(row[len(keys) :], names, several)) for row in found
+        )
         for name in curve_names(answers, several) if curves else ():
             given = CURVE_ARGUMENTS.get(name, "tusk_high, tusk_m") + weighed
             points = fetch_curve(self.database, name, given, scored, keys)

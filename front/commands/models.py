@@ -107,20 +107,22 @@ def _run(args: argparse.Namespace) -> Any:
 
 
 def _models_of(args: argparse.Namespace) -> dict[Any, Model]:
-    """The models of a table or query by their groups' keys, without groups that have none."""
+    """The models of a table or query by the texts of their groups' keys, without groups that have
+    none.
+    """
     with open_database(args.database) as database:
         found = model_table(database, args.models, args.model_column)
         names = chosen_keys(found, keys(args.group_by))
-        columns = ", ".join(map(quoted, [*names, found.model]))
+        texts = [f"CAST({quoted(name)} AS text)" for name in names]
+        columns = ", ".join([*texts, quoted(found.model)])
         rows = list(database.models(f"SELECT {columns} FROM {found.source.sql}"))
     models: dict[Any, Model] = {}
     for key, value in rows:
         group = key[0] if len(key) == 1 else tuple(key)
         if group in models:
             raise DataError(
-                f"{found.source.name} has several models of the group "
-                f"{registry.group_key(group)!r}, expected one: --group-by names the columns that "
-                "tell them apart"
+                f"{found.source.name} has several models of the group {group!r}, expected one: "
+                "--group-by names the columns that tell them apart"
             )
         if value is not None:
             models[group] = Model.of(value)

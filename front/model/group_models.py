@@ -1,8 +1,9 @@
 """Models by group: the mapping that `tuskml.train` returns with `group_by`."""
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tuskml.errors import DataError
 from tuskml.lazy import lazy_function
@@ -21,19 +22,44 @@ MOST_ROWS = 60
 WIDE = 160
 """Characters that a printed row of `Models` may have."""
 Group = tuple[Any, "Model | None"]
+Value = TypeVar("Value")
+BY_TEXT = "group by their text, CAST(key AS VARCHAR) AS name"
 
 
 def as_key(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Values of grouping keys as a dict's key. Raises DataError if one cannot be: a list, JSON."""
+    """Values of grouping keys as a dict's key. Raises DataError if one cannot be: a list, JSON, or
+    an interval, whose months Python does not know.
+    """
     for value in values:
-        try:
-            hash(value)
-        except TypeError:
+        if isinstance(value, timedelta) or not is_hashable(value):
             raise DataError(
-                f"group_by has values of type {type(value).__qualname__}, which no dict has as "
-                "keys: group by their text, CAST(key AS VARCHAR) AS name"
-            ) from None
+                f"group_by has values of type {type(value).__qualname__}, which cannot be keys of "
+                f"models in Python: {BY_TEXT}"
+            )
     return values
+
+
+def is_hashable(value: Any) -> bool:
+    """Returns whether a dict can have the value as a key."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def by_own_key(groups: Iterable[tuple[tuple[Any, ...], Value]]) -> dict[tuple[Any, ...], Value]:
+    """What groups have, by their keys. Raises DataError where Python has one value for the keys of
+    two groups, as for times that differ by nanoseconds.
+    """
+    found: dict[tuple[Any, ...], Value] = {}
+    for values, item in groups:
+        key = as_key(values)
+        if key in found:
+            shown = ", ".join(map(str, key))
+            raise DataError(f"group_by has different keys that are all {shown} here: {BY_TEXT}")
+        found[key] = item
+    return found
 
 
 class Models(dict[Any, "Model | None"]):

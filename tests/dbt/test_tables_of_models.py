@@ -73,3 +73,41 @@ def test_a_misspelt_column_is_named_with_the_nearest(
     assert status == "error"
     assert sentence in message
     assert f"did you mean '{right[wrong]}'?" in message
+
+
+KEYS = """{{ config(materialized='model', task='linear', label='y', features=['x'],
+group_by=['k', 't']) }}
+select h.x, g.k, g.t, 2 * h.x + 10 * g.place as y from (values (1e0), (2e0), (4e0)) as h (x),
+(values (cast(0 as double precision), '', 0), (cast('-0' as double precision), '', 0),
+(0.5, '', 1), (0.5, 'a/', 2), (0.5, 'A/', 3), (1e300, 'a/', 4)) as g (k, t, place)"""
+BY_NAME = """
+select f.y, {{ tuskml.predict("'SCHEMA.zj_keys'", ['f.x'], group=['f.k', 'f.t']) }} as found
+from {{ ref('zj_rows') }} as f where f.k <> 0"""
+
+
+def test_groups_are_told_apart_and_found_again(project: Any, built: dict[str, Any]) -> None:
+    """Keys of which one is '' or has a slash, that differ by case, or are 0 and -0."""
+    files = {
+        "zj_keys.sql": KEYS,
+        "zj_rows.sql": KEYS[KEYS.index("select") :],
+        "zj_named.sql": BY_NAME.replace("SCHEMA", project.schema),
+    }
+    schema = project.schema
+    joined = f"{schema}.zj_keys AS m JOIN {schema}.zj_rows AS f USING (k, t)"
+    scored = "predict(m.model, ARRAY[f.x])"
+    try:
+        for name, text in files.items():
+            (project.folder / "models" / name).write_text(text)
+        nodes = project.dbt("run", "--select", "zj_keys", "zj_rows")["nodes"]
+        assert nodes["zj_keys"] == ["success", "TRAIN 5 of 5"]
+        project.dbt("run", "--select", "zj_named")
+        for found, rows, n in (("f.found", f"{schema}.zj_named AS f", 12), (scored, joined, 18)):
+            right = f"count(CASE WHEN abs({found} - f.y) <= 1e-9 * f.y THEN 1 END)"
+            assert project.sql(f"SELECT count(*), {right} FROM {rows}") == [(n, n)]
+        project.edit("models/zj_keys.sql", "['k', 't']", "'t'")
+        nodes = project.dbt("run", "--select", "zj_keys", success=False)["nodes"]
+        assert nodes["zj_keys"][0] == "error"
+        assert "the key of a group is ''" in nodes["zj_keys"][1]
+    finally:
+        for name in files:
+            (project.folder / "models" / name).unlink()

@@ -1,7 +1,8 @@
 {# What a model says of a row: an expression.
 
    model: a column with a model, or the name of a deployed one as an SQL text, "'late'"; group: of a model by name and
-   group, the group's column; answer: 'class' (the class as a number, or the number), 'class_name', 'probability' (of the higher of
+   group, the group's column or a list of its
+   columns; answer: 'class' (the class as a number, or the number), 'class_name', 'probability' (of the higher of
    two classes), 'probabilities' (of all, by name), 'margin', or 'topics' (the proportions of topics in a document); offset: what
    is added to the margin of a row, as in the training, SQL or none, of a column with a model. #}
 {% macro predict(model, features, group=none, answer='class', offset=none) %}
@@ -24,7 +25,7 @@
     {{ return('(' ~ tuskml.ours('decision') ~ '(' ~ model ~ ', ' ~ tuskml.features_of(features) ~ ') + (' ~ offset ~ '))') }}
   {% endif %}
   {% set arguments = [model] %}
-  {% if group is not none %}{% do arguments.append('(' ~ group ~ ')::text') %}{% endif %}
+  {% if group is not none %}{% do arguments.append(tuskml.group_key_of([group] if group is string else group)) %}{% endif %}
   {% do arguments.append(tuskml.features_of(features)) %}
   {% if offset is not none %}{% do arguments.append('(' ~ offset ~ ')') %}{% endif %}
   {% set function = functions[answer] ~ ('_with_offset' if offset is not none else '') %}

@@ -127,13 +127,25 @@
 {# What a version is made by: a version of the same recipe and data needs no training. #}
 {% macro recipe_of(settings) %}{{ return(tojson(settings, sort_keys=true)) }}{% endmacro %}
 
-{# A group as the registry has it, text: its keys joined by '/'. #}
+{# A group as the registry has it, text: the texts of its keys joined by '/'. keys: SQL expressions. #}
 {% macro group_key_of(keys) %}
   {% if keys | length == 0 %}{{ return("''") }}{% endif %}
-  {% if keys | length == 1 %}{{ return('cast(src.' ~ keys[0] ~ ' as text)') }}{% endif %}
+  {% if keys | length == 1 %}{{ return('cast(' ~ keys[0] ~ ' as text)') }}{% endif %}
   {% set parts = [] %}
   {% for key in keys %}
-    {% do parts.append("replace(replace(cast(src." ~ key ~ " as text), '\\', '\\\\'), '/', '\\/')") %}
+    {% do parts.append("replace(replace(cast(" ~ key ~ " as text), '\\', '\\\\'), '/', '\\/')") %}
   {% endfor %}
   {{ return(parts | join(" || '/' || ")) }}
+{% endmacro %}
+
+{# The same of the rows src of a query, one text for each group: equal keys may differ as text, as 1.0 and 1.00 do. #}
+{% macro group_key_of_rows(keys, sql) %}
+  {% set columns = [] %}
+  {% for key in keys %}{% do columns.append('src.' ~ key) %}{% endfor %}
+  {% set text = tuskml.group_key_of(columns) %}
+  {% set plain = ['smallint', 'integer', 'bigint', 'text', 'character varying', 'varchar', 'date', 'boolean', 'uuid'] %}
+  {% if not keys or tuskml.types_of(columns, sql) | map('lower') | reject('in', plain) | list | length == 0 %}
+    {{ return(text) }}
+  {% endif %}
+  {{ return('min(' ~ text ~ ') over (partition by ' ~ columns | join(', ') ~ ')') }}
 {% endmacro %}

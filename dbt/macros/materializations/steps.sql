@@ -46,7 +46,7 @@
       {%- for key in settings['group_by'] %}
       src.{{ key }},
       {%- endfor %}
-      {{ tuskml.group_key_of(settings['group_by']) }} as tuskml_group,
+      {{ tuskml.group_key_of_rows(settings['group_by'], sql) }} as tuskml_group,
       {{ label }} as tuskml_label,
       {{ 'cast((' ~ settings['label'] ~ ') as text)' if text else number }} as tuskml_number,
       {%- for name, column in row.items() %}
@@ -116,9 +116,14 @@
     from groups left join newest on newest.group_key = groups.group_key and newest.place = 1
   {% endset %}
   {% do tuskml.create_temporary('groups', query) %}
-  {% set counts = run_query('select count(*), coalesce(sum(case when due then 1 else 0 end), 0) from '
-                            ~ tuskml.temporary('groups')) %}
+  {% set counts = run_query("select count(*), coalesce(sum(case when due then 1 else 0 end), 0), count(case when group_key = ''
+                            then 1 end) from " ~ tuskml.temporary('groups')) %}
   {% set row = counts.rows[0] %}
+  {% if settings['group_by'] and row[2] | int %}
+    {% do exceptions.raise_compiler_error(
+        "the key of a group is '', which the registry has for models without groups: leave the group out, or name it, "
+        ~ "coalesce(nullif(" ~ settings['group_by'][0] ~ ", ''), 'none') as " ~ settings['group_by'][0]) %}
+  {% endif %}
   {{ return({'groups': row[0] | int, 'due': row[1] | int}) }}
 {% endmacro %}
 

@@ -335,3 +335,19 @@ def test_a_closed_connection(cluster: Any, con: duckdb.DuckDBPyConnection) -> No
         connection.close()
         with pytest.raises(DataError, match=r"[Cc]onnection (is|already) closed"):
             tuskml.train(connection, "linear", source="t", label="y", features="x")
+
+
+def test_keys_that_are_alike_in_python(con: Any) -> None:
+    """Times that differ by nanoseconds would be one key, and months are no days."""
+    con.execute("CREATE TABLE t AS SELECT i, 2 * i AS y, i % 2 AS k FROM range(60) AS r(i)")
+    given: dict[str, Any] = {"source": "t", "label": "y", "features": "i"}
+    nano = "make_timestamp_ns(1577836800000000000 + k) AS at"
+    for more in ({}, {"pooled": True}):
+        with pytest.raises(DataError, match=r"different keys .*CAST\(key AS VARCHAR\)"):
+            tuskml.train(con, "linear", **given, **more, group_by=nano)
+    with pytest.raises(DataError, match=r"values of type timedelta, .*CAST\(key AS VARCHAR\)"):
+        tuskml.train(con, "linear", **given, group_by="to_months(1 + k) AS long")
+    one = "make_timestamp_ns(1577836800000000001) AS at"
+    models = tuskml.train(con, "linear", **given, group_by=one)
+    with pytest.raises(DataError, match="TIMESTAMP_NS"):
+        tuskml.predict(con, models, source="t", features="i", group_by=one)

@@ -214,6 +214,57 @@ def test_any_name_will_do(place: Any, name: str) -> None:
     assert registry.model(place.connection, name, name).n_rows == 90
 
 
+SINCE = "CAST('2020-01-02 00:00:00.5' AS {}) + city * CAST('7 hours' AS INTERVAL)"
+KEYS = {
+    "date": "CAST('0987-01-01' AS date) + CAST(city AS integer)",
+    "timestamp": SINCE.format("timestamp"),
+    "timestamptz": SINCE.format("timestamptz"),
+    "time": f"CAST({SINCE.format('timestamp')} AS time)",
+    "numeric": "CAST(city AS numeric(30, 20)) / 1e10",
+    "numbers": "CAST(city + 1 AS numeric(20, 2))",
+    "double": "CAST(city AS double precision) / 3",
+    "whole double": "CAST(city AS double precision)",
+    "infinity": "CAST(CASE city WHEN 0 THEN 'inf' WHEN 1 THEN '-inf' ELSE 'nan' END AS double precision)",
+    "boolean": "city = 1",
+    "text": "CASE city WHEN 0 THEN 'a' WHEN 1 THEN 'A' ELSE 'a ' END",
+    "large": "9007199254740992 + city",
+}
+
+
+EMPTY = "CASE WHEN city < 9 THEN '' END"
+SEVERAL = (["city", EMPTY], [EMPTY, "CASE city WHEN 0 THEN '/' ELSE 'a' END", "city"])
+
+
+def test_a_model_is_found_by_its_group_s_text(place: Any) -> None:
+    """What `predict` by name casts to text, and what `Models` has as keys."""
+    for columns in (*([sql] for sql in KEYS.values()), *SEVERAL):
+        given = [f"{sql} AS k{k}" for k, sql in enumerate(columns)]
+        models = place.fit(group_by=given)
+        assert len(models) == (2 if "=" in columns[0] else 3), columns
+        registry.register(place.connection, "fare", models)
+        assert registry.deploy(place.connection, "fare") == len(models)
+        for key, model in models.items():
+            assert registry.model(place.connection, "fare", key) == model, columns
+        texts = [f"CAST({sql} AS text)" for sql in columns]
+        if len(texts) > 1:
+            texts = [f"replace({text}, '/', chr(92) || '/')" for text in texts]
+        group = " || '/' || ".join(texts)
+        off = f"abs(predict('fare', {group}, {place.features('km')}) - fare)"
+        within = f"{off} <= {3 - len(models)} + 1e-9"
+        assert place.sql(f"SELECT count(*) FROM rides WHERE {within}") == [(90,)], columns
+        (first, *_) = models
+        assert registry.drop(place.connection, "fare", group=first) == 1
+        registry.drop(place.connection, "fare")
+    blob = "CAST('a' AS {})".format("bytea" if place.kind == "postgres" else "blob")
+    models = place.fit(group_by=f"{blob} AS k")
+    with pytest.raises(DataError, match=r"is b'a', a bytes whose text .*CAST\(key AS VARCHAR\)"):
+        registry.register(place.connection, "fare", models)
+    if place.kind == "duckdb":  # psycopg reads the shortest text
+        models = place.fit(group_by="CAST(city / 10 AS FLOAT) AS k")
+        with pytest.raises(DataError, match=r"a float whose text .*CAST\(key AS VARCHAR\)"):
+            registry.register(place.connection, "fare", models)
+
+
 def test_models_of_sparse_features_and_odd_values(place: Any) -> None:
     """Every field comes back, NULLs in lists and all."""
     text = "CAST(ARRAY[0, km + 1] AS int[])" if place.kind == "postgres" else "[0, km + 1]"
