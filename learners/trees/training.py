@@ -22,13 +22,13 @@ from tuskml.learners import events
 from tuskml.learners.classes import (
     check_classes,
     classes_in,
+    counts,
     margin_of_one_class,
     named_classes,
     refuse_large,
     refuse_no_classes,
     within_doubles,
 )
-from tuskml.learners.labels import counts
 from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.models import Lists, Models, Strings, joined, options_text, thinned
 from tuskml.learners.tasks import Task
