@@ -42,7 +42,7 @@ setup(
     package_data={
         "tuskml": ["py.typed"],
         "tuskml.report": ["page.css", "page.js"],
-        "tuskml.sql": ["**/*.sql", "postgres/*/*.in"],
+        "tuskml.sql": ["**/*.sql", "postgres/*.awk", "postgres/*/*.in"],
         "tuskml.udas": [  # PostgreSQL's extension is compiled where its server is
             "postgres/Makefile",
             "postgres/exports.txt",

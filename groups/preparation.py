@@ -26,9 +26,8 @@ from tuskml.kernels.rows import prepare, words
 from tuskml.kernels.rows.prepare import Texts
 from tuskml.kernels.rows.structures import Preparing
 from tuskml.kernels.segments import chunks, labels_of
-from tuskml.learners.classes import sided
+from tuskml.learners.classes import Allowed, sided
 from tuskml.learners.held_out import HeldOut, held_out_counts
-from tuskml.learners.labels import Allowed
 from tuskml.learners.learner import Request
 from tuskml.learners.models import (
     INVALID,

@@ -18,10 +18,10 @@ from tuskml.kernels.parts.sharded import Parts
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows.prepare import KnownLevels
 from tuskml.kernels.structures import OFFSETS
+from tuskml.learners.classes import Allowed, Mask, of_classes
 from tuskml.learners.explaining.explanation import document
 from tuskml.learners.explaining.text import written
 from tuskml.learners.held_out import HeldOut
-from tuskml.learners.labels import Allowed, Mask, of_classes
 from tuskml.learners.models import Models
 from tuskml.learners.near import Near
 from tuskml.learners.options.table import Options, OptionTable

@@ -28,8 +28,7 @@ from tuskml.kvstore.native import Array, Ids, Weights
 from tuskml.kvstore.working import checkpoints
 from tuskml.kvstore.working.checkpoints import Checkpoint
 from tuskml.kvstore.working.database import LARGEST_PARTITION, LEAST_MEMORY, Counters, Database
-from tuskml.kvstore.working.frames import Frames
-from tuskml.kvstore.working.gate import Gate
+from tuskml.kvstore.working.frames import Frames, Gate
 from tuskml.partitioner import IndexMap
 
 KIND = "working store"

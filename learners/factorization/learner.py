@@ -8,13 +8,13 @@ import numpy as np
 
 from tuskml.errors import OptionError
 from tuskml.kernels.passes import Floats
+from tuskml.learners.classes import Allowed, Mask
 from tuskml.learners.explaining.text import written
 from tuskml.learners.factorization import explanation, training
 from tuskml.learners.factorization.algorithms import REGISTERED
 from tuskml.learners.factorization.implicit import training as implicit
 from tuskml.learners.factorization.implicit.explanation import explain
 from tuskml.learners.factorization.options import IMPLICIT, OPTIONS, FactorizationOptions, Request
-from tuskml.learners.labels import Allowed, Mask
 from tuskml.learners.learner import Facts, Groups, Learner, Stored, refuse_offsets
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable

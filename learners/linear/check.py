@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tuskml.errors import OperatorError, OptionError, RowsError, one_of
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.structures import OFFSETS, WEIGHTS
-from tuskml.learners.labels import Allowed
+from tuskml.learners.classes import Allowed
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.operators import State

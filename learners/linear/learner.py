@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tuskml.errors import RowsError
 from tuskml.kernels.parts.sharded import Parts
-from tuskml.learners.labels import Allowed
+from tuskml.learners.classes import Allowed
 from tuskml.learners.learner import (
     ALL_LEVELS,
     BUT_REFERENCE,

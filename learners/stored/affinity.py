@@ -17,9 +17,16 @@ from tuskml.kernels.segments import sparse_segments
 from tuskml.kvstore import StoreRoot
 from tuskml.learners.stored.layout import Arranged
 from tuskml.partitioner import Cost, LiveFeatures, SparseRows
-from tuskml.partitioner.affinity import MOST_RELATED, Related, by_frequency, choose_size
+from tuskml.partitioner.affinity import (
+    MARKED_ROWS,
+    MOST_RELATED,
+    Related,
+    Togetherness,
+    by_frequency,
+    choose_size,
+    togetherness,
+)
 from tuskml.partitioner.native import Slots
-from tuskml.partitioner.togetherness import MARKED_ROWS, Togetherness, togetherness
 
 Ids = NDArray[np.int64]
 PIECE_ROWS = 64

@@ -26,17 +26,17 @@ from tuskml.kernels.stored.chunks import NUMBER_BYTES, Chunks
 from tuskml.kvstore import pages
 from tuskml.kvstore.working.quiet import QuietThreads
 from tuskml.kvstore.working.records import Records, ahead, give_back
-from tuskml.kvstore.working.route_plan import (
+from tuskml.kvstore.working.route_range import Range
+from tuskml.kvstore.working.routes import (
     BUFFERS,
     CHUNK_BYTES,
     RoutePlan,
+    Routes,
     ordered,
     planned,
     ranks,
     resting,
 )
-from tuskml.kvstore.working.route_range import Range
-from tuskml.kvstore.working.routes import Routes
 
 Ids = NDArray[np.int64]
 Some = tuple[int, int, Ids, Ids]

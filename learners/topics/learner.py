@@ -7,8 +7,8 @@ import numpy as np
 
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.topics.sampling import MOST_TOKENS, MOST_TOPICS
+from tuskml.learners.classes import Mask
 from tuskml.learners.explaining.text import written
-from tuskml.learners.labels import Mask
 from tuskml.learners.learner import Facts, Groups, Learner, Request, Trials
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable

@@ -18,7 +18,7 @@ from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.topics.online import Online, Steps
 from tuskml.kernels.topics.sampling import MOST_TOKENS, Cut, Prior, Sampler, Words
 from tuskml.learners import events
-from tuskml.learners.labels import Mask
+from tuskml.learners.classes import Mask
 from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.models import Models
 from tuskml.learners.tasks import Task

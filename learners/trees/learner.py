@@ -9,7 +9,7 @@ from tuskml.kernels.parts.sharded import Parts
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows.prepare import KnownLevels
 from tuskml.kernels.trees.boosting import are_levels
-from tuskml.learners.labels import Allowed, Mask
+from tuskml.learners.classes import Allowed, Mask
 from tuskml.learners.learner import ByParts, Encoding, Facts, Groups, Learner, Request, Trials
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable

@@ -12,7 +12,7 @@ from tuskml.kernels.trees.boosting import (
     SQUARED,
     TWEEDIE,
 )
-from tuskml.learners.labels import Allowed, counts
+from tuskml.learners.classes import Allowed, counts
 from tuskml.udas.tasks import TASK_TABLE
 
 

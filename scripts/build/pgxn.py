@@ -33,7 +33,7 @@ SOURCES = (
     *("sql/postgres/**/*", "docs/postgres.md", "docs/approval.md"),
     *("LICENSE", "README.md", "SECURITY.md", "CHANGELOG.md", "pyproject.toml"),
 )
-ENDINGS = (".c", ".h", ".sql", ".in", ".md", ".txt", ".toml")
+ENDINGS = (".awk", ".c", ".h", ".sql", ".in", ".md", ".txt", ".toml")
 
 
 def meta(project: dict[str, Any]) -> dict[str, Any]:

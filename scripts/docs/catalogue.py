@@ -1,6 +1,7 @@
 """The functions of both databases, from their own catalogues and scripts."""
 
 import re
+import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import permutations
@@ -194,11 +195,12 @@ def postgres_functions() -> dict[str, Function]:
     """The functions that the scripts of the extensions create."""
     found: dict[str, Function] = {}
     hidden: dict[str, str] = {}
-    scripts = (ROOT / "sql" / "postgres").glob("tuskml*/[0-9]*.sql")
-    for path in sorted(scripts, key=lambda script: script.name):
-        text = path.read_text()
+    folder = ROOT / "sql" / "postgres"
+    overloads = ["awk", "-f", str(folder / "overloads.awk")]
+    for path in sorted(folder.glob("tuskml*/[0-9]*.sql"), key=lambda script: script.name):
+        text = subprocess.check_output([*overloads, str(path)], text=True)
         for name, result in re.findall(
-            r"CREATE FUNCTION tuskml\.(_\w+)\([^)]*\) RETURNS ([\w\[\]]+)", text
+            r"CREATE FUNCTION tuskml\.(_\w+)\([^)]*\)\s+RETURNS ([\w\[\]]+)", text
         ):
             hidden[name] = result
         for match in CREATE.finditer(text):

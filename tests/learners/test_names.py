@@ -11,6 +11,7 @@ from tuskml.learners.linear.algorithms import ALGORITHMS
 
 ROOMS = ("front", "groups", "kernels", "learners", "schedule", "udas")
 OF_LINEAR, OF_FACTORIZATION = "learners/linear/algorithms", "learners/factorization/algorithms.py"
+OF_STEPS = f"{OF_LINEAR}/stochastic.py"
 COSTS = "learners/linear/planner/cost.py"
 """Two kinds of steps have the names of algorithms in calibrations."""
 OUTCOME = "learners/linear/inference/outcome.py"
@@ -30,16 +31,18 @@ ALLOWED = {
         DEMO,
     ),
     "bgd": (f"{OF_LINEAR}/parts/epochs.py", f"{OF_LINEAR}/parts/sampled.py", COSTS, DEMO),
-    "lbfgs": (DEMO, "front/api/reading_seconds.py", "learners/linear/streamed/proof.py"),
+    "lbfgs": (DEMO, "front/api/reading_seconds.py", "learners/linear/streamed/training.py"),
     "svrg": (DEMO,),
-    "mgd": (f"{OF_LINEAR}/svrg.py", f"{OF_LINEAR}/hogbatch.py", DEMO),
+    "mgd": (OF_STEPS, DEMO),
     "sgd": (
-        f"{OF_LINEAR}/hogwild.py",
+        OF_STEPS,
         f"{OF_LINEAR}/parts/epochs.py",
         "front/commands/train.py",
         OF_NETS,
         "learners/fm/options.py",
     ),
+    "hogwild": (OF_STEPS,),
+    "hogbatch": (OF_STEPS,),
 }
 """By algorithm, files other than its own, its kernel and the registry that name it."""
 

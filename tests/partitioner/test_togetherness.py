@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from planted import cliques, independent
 
 from tuskml.partitioner import SparseRows
-from tuskml.partitioner.togetherness import Togetherness, togetherness
+from tuskml.partitioner.affinity import Togetherness, togetherness
 
 pytestmark = pytest.mark.native
 

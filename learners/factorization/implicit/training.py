@@ -16,11 +16,11 @@ from tuskml.kernels import passes
 from tuskml.kernels.factorization import Interactions, feedback_outside
 from tuskml.kernels.passes import Pass
 from tuskml.learners import events
+from tuskml.learners.classes import Allowed
 from tuskml.learners.factorization.epochs import Epochs
 from tuskml.learners.factorization.implicit.settings import ImplicitSettings
 from tuskml.learners.factorization.options import FactorizationOptions
 from tuskml.learners.factorization.training import Fit, each, refuse_too_long, shape_of
-from tuskml.learners.labels import Allowed
 from tuskml.learners.models import Models
 
 MOST = 1e30

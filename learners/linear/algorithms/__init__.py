@@ -1,17 +1,6 @@
-"""The algorithms, each a choice of the seven operators: a file here, with one descriptor."""
+"""The algorithms, each a choice of the seven operators; a file here has one or several alike."""
 
-from tuskml.learners.linear.algorithms import (
-    bgd,
-    dcd,
-    hogbatch,
-    hogwild,
-    lbfgs,
-    mgd,
-    newton,
-    newton_cg,
-    sgd,
-    svrg,
-)
+from tuskml.learners.linear.algorithms import bgd, dcd, lbfgs, newton, newton_cg, stochastic, svrg
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Streams
 
 REGISTERED: tuple[Algorithm, ...] = (
@@ -21,10 +10,10 @@ REGISTERED: tuple[Algorithm, ...] = (
     bgd.ALGORITHM,
     dcd.ALGORITHM,
     svrg.ALGORITHM,
-    mgd.ALGORITHM,
-    sgd.ALGORITHM,
-    hogbatch.ALGORITHM,
-    hogwild.ALGORITHM,
+    stochastic.MGD,
+    stochastic.SGD,
+    stochastic.HOGBATCH,
+    stochastic.HOGWILD,
 )
 """The algorithms, in the order in which candidates are listed."""
 ALGORITHMS = {one.name: one for one in REGISTERED}

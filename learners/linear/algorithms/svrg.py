@@ -10,7 +10,6 @@ from collections.abc import Callable
 import numpy as np
 
 from tuskml.kernels.passes import Floats
-from tuskml.learners.linear.algorithms import mgd
 from tuskml.learners.linear.algorithms.parts.algorithm import Beside
 from tuskml.learners.linear.algorithms.parts.batch import Evaluate
 from tuskml.learners.linear.algorithms.parts.epochs import (
@@ -19,6 +18,7 @@ from tuskml.learners.linear.algorithms.parts.epochs import (
     StageEpochs,
     epoch_of,
 )
+from tuskml.learners.linear.algorithms.stochastic import MGD
 from tuskml.learners.linear.operators import (
     Budget,
     Operators,
@@ -157,7 +157,7 @@ class Svrg(EpochAlgorithm):
 
     @property
     def tried(self) -> str:
-        return mgd.ALGORITHM.one_thread
+        return MGD.one_thread
 
     def usual(self, question: Question, k: float) -> Interval:
         if question.sketch is not None and question.task.smooth:

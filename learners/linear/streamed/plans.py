@@ -261,7 +261,7 @@ def steps_of(source: Source, algorithm: EpochAlgorithm, rows: float) -> float:
 
 
 def proving(source: Source, rows: float) -> float:
-    """Seconds of proving the hinge's optimum on `rows` rows (`proof.py`)."""
+    """Seconds of proving the hinge's optimum on `rows` rows (`training.py`)."""
     if source.request.task.smooth:
         return 0.0
     each = PlanCosts(source.question, source.known).rows_pass("gradient", alone=True)

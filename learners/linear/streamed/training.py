@@ -1,7 +1,7 @@
 """Stochastic gradient descent on rows that are read by row group, as many as it needs.
 
 An iteration is one chunk of row groups: each of its rows moves the weights once, by the kernels
-and with the schedule of `algorithms/epochs.py`. The memory is that of one chunk and of the
+and with the schedule of `algorithms/parts/epochs.py`. The memory is that of one chunk and of the
 held-out rows, whatever the size of the data.
 
 Convergence is the option `converge`, measured on rows that are held out and never trained on, at
@@ -15,6 +15,13 @@ it in any coordinate (Byrd, Chin, Nocedal, Wu, Sample size selection in optimiza
 machine learning, 2012, section 3, tie the sample to the gradient's variance likewise). The rows
 that are read first tell p; where more rows must be held out, reading starts again with more. An
 epsilon that would need more rows than fit, as with rare events, is not for this sampler.
+
+The end of a training is decided on rows that are held out. At the hinge no small gradient shows
+the optimum, but a duality gap does. Dual variables that weights make of rows which they were not
+trained on prove little: the gradient there has the sample's noise, which a small l2 divides. So
+the held-out rows are trained on by themselves, once, until the gap is within a quarter of
+`epsilon`. What that proves is below every objective on these rows, and weights that come within
+half of `epsilon` of it are optimal there up to that tolerance.
 """
 
 import math
@@ -38,8 +45,8 @@ from tuskml.learners.linear.algorithms.parts.epochs import (
     StageEpochs,
     finish,
 )
-from tuskml.learners.linear.descent import deadline_of, report, settle_unknown
-from tuskml.learners.linear.gap import wants_gap
+from tuskml.learners.linear.descent import deadline_of, report, settle_unknown, to_the_gap
+from tuskml.learners.linear.gap import gaps, move_bound, wants_gap
 from tuskml.learners.linear.inference.outcome import Inference, may_part
 from tuskml.learners.linear.inference.separation import completely
 from tuskml.learners.linear.objective import describe, start
@@ -55,7 +62,7 @@ from tuskml.learners.linear.operators import (
 from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.planner.planning import plan_for
-from tuskml.learners.linear.problem import Found, Problem
+from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.linear.request import LinearOptions, Plan, Request
 from tuskml.learners.linear.result import (
     classes_of,
@@ -69,7 +76,6 @@ from tuskml.learners.linear.streamed import skipping
 from tuskml.learners.linear.streamed.choosing import Chosen, choose
 from tuskml.learners.linear.streamed.explanation import explained
 from tuskml.learners.linear.streamed.plans import confirming
-from tuskml.learners.linear.streamed.proof import WithinProved, confirmed
 from tuskml.learners.linear.streamed.skipping import may_skip, most_chunks
 from tuskml.learners.models import (
     Lists,
@@ -92,6 +98,73 @@ from tuskml.learners.row_groups import (
     Storage,
     lay_out,
 )
+
+BY = "lbfgs"
+"""The algorithm that trains on the held-out rows."""
+SHARE = 0.5
+"""Its tolerance as a share of epsilon."""
+
+
+def least_objective(problem: Problem, request: Request, deadline: float | None) -> State | None:
+    """The final state of a training on the problem's rows, with the proof in `below` and `line`.
+
+    None if it did not converge.
+    """
+    options = replace(
+        request.options,
+        algorithm=BY,
+        sampler=None,
+        epsilon=SHARE * request.options.epsilon,
+        max_iter=None,
+        given=frozenset(),
+    )
+    rows = problem.rows
+    plan = plan_for(rows.groups, replace(request, options=options))
+    plan = replace(plan, sample_stride=1, threads=rows.threads)
+    start = np.zeros((problem.n_groups, problem.d + 1))
+    return to_the_gap(problem, start, plan, deadline)
+
+
+@dataclass
+class WithinProved:
+    """Converge: the objective on held-out rows is within epsilon / 2 of the least one there.
+
+    problem: of these rows; best: the proof there, None before the first evaluation; failed: True
+    if there is none, so that no evaluation ends the training.
+    """
+
+    problem: Problem
+    request: Request
+    deadline: float | None
+    best: State | None = None
+    failed: bool = False
+
+    def __call__(self, state: State, active: Index, found: Found | None) -> NDArray[np.bool_]:
+        if found is not None and self.best is None and not self.failed:
+            self.best = least_objective(self.problem, self.request, self.deadline)
+            self.failed = self.best is None
+        if found is None or self.best is None:
+            return np.zeros(len(active), bool)
+        state.below, state.line = self.best.below.copy(), self.best.line
+        move_bound(self.problem, state, active)
+        left = gaps(state, active, found.objective)
+        state.gaps_seen.append((state.iteration, float(left.max(initial=0.0))))
+        return np.asarray(left <= self.request.options.epsilon / 2)
+
+
+def confirmed(problem: Problem, request: Request, state: State, others: NDArray[np.void]) -> bool:
+    """Returns whether the criterion is nearly met on rows of a row group that had no part in it.
+
+    others: as `Pass.groups`.
+    """
+    elsewhere = problem.on(replace(problem.rows, groups=others))
+    found, epsilon = elsewhere.evaluate(state.v), skipping.CONFIRMED * request.options.epsilon
+    if not wants_gap(problem, request.options.converge, epsilon):
+        return bool((found.violation <= epsilon).all())
+    looser = replace(request, options=replace(request.options, epsilon=epsilon))
+    proved = WithinProved(elsewhere, looser, None)
+    return bool(proved(state, np.arange(problem.n_groups), found).all())
+
 
 ALGORITHMS = (BY_SAMPLER.name, UNASKED.name)
 SAMPLER, DRAWN = "shuffled-partition", "random-partition"

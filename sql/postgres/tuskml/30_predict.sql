@@ -1,16 +1,7 @@
 -- Sparse features: ids >= 0 and their values, in any order; repeated ids add up. Values of real stay real, all
 -- others become double precision: an overload for each type, so that literals and columns need no cast.
-CREATE FUNCTION tuskml.sparse(indices anyarray, vals real[]) RETURNS tuskml_sparse_real
-AS 'MODULE_PATHNAME', 'tuskml_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.sparse(indices anyarray, vals double precision[]) RETURNS tuskml_sparse_double
-AS 'MODULE_PATHNAME', 'tuskml_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.sparse(indices anyarray, vals numeric[]) RETURNS tuskml_sparse_double
-AS 'MODULE_PATHNAME', 'tuskml_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.sparse(indices anyarray, vals integer[]) RETURNS tuskml_sparse_double
-AS 'MODULE_PATHNAME', 'tuskml_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.sparse(indices anyarray, vals bigint[]) RETURNS tuskml_sparse_double
-AS 'MODULE_PATHNAME', 'tuskml_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.sparse(indices anyarray, vals smallint[]) RETURNS tuskml_sparse_double
+CREATE FUNCTION tuskml.sparse(indices anyarray, vals {1:real|double precision|numeric|integer|bigint|smallint}[])
+RETURNS tuskml_sparse_{1:real|double|double|double|double|double}
 AS 'MODULE_PATHNAME', 'tuskml_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 -- Features that are neither an array nor sparse are a row with names, whose columns are matched by name.
@@ -19,49 +10,27 @@ AS 'MODULE_PATHNAME', 'tuskml_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION tuskml._tuskml_row_columns(internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_row_columns' LANGUAGE C STRICT;
 REVOKE ALL ON FUNCTION tuskml._tuskml_row_columns(internal) FROM PUBLIC;
-CREATE FUNCTION tuskml._tuskml_predict_columns(model tuskml_model, names text[], VARIADIC columns "any") RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_columns' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_predict_proba_columns(model tuskml_model, names text[], VARIADIC columns "any") RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_columns' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_decision_columns(model tuskml_model, names text[], VARIADIC columns "any") RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_decision_columns' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_predict_class_columns(model tuskml_model, names text[], VARIADIC columns "any") RETURNS text
-AS 'MODULE_PATHNAME', 'tuskml_predict_class_columns' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_predict_probas_columns(model tuskml_model, names text[], VARIADIC columns "any") RETURNS jsonb
-AS 'MODULE_PATHNAME', 'tuskml_predict_probas_columns' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION tuskml._tuskml_{1:predict|predict_proba|decision|predict_class|predict_probas}_columns(model tuskml_model, names text[],
+    VARIADIC columns "any") RETURNS {1:float8|float8|float8|text|jsonb}
+AS 'MODULE_PATHNAME', 'tuskml_{1}_columns' LANGUAGE C STABLE PARALLEL SAFE;
 CREATE FUNCTION tuskml._tuskml_predict_proba_of_columns(model tuskml_model, names text[], class_name "any", VARIADIC columns "any")
 RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_columns' LANGUAGE C STABLE PARALLEL SAFE;
 
 -- The class in the caller's own values, or the number.
-CREATE FUNCTION tuskml.predict(model tuskml_model, features anyarray) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict(model tuskml_model, features record) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT tuskml._tuskml_row_columns;
-CREATE FUNCTION tuskml.predict(model tuskml_model, features tuskml_sparse_real) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict(model tuskml_model, features tuskml_sparse_double) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION tuskml.predict(model tuskml_model, features {1:anyarray|record|tuskml_sparse_real|tuskml_sparse_double}) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_{1:dense|row|sparse|sparse}' LANGUAGE C {1:IMMUTABLE|STABLE|IMMUTABLE|IMMUTABLE} PARALLEL SAFE
+    {1:|SUPPORT tuskml._tuskml_row_columns||};
 
 -- The probability of the higher class; logistic models only.
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features anyarray) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features record) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT tuskml._tuskml_row_columns;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features tuskml_sparse_real) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features tuskml_sparse_double) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features {1:anyarray|record|tuskml_sparse_real|tuskml_sparse_double}) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_{1:dense|row|sparse|sparse}' LANGUAGE C {1:IMMUTABLE|STABLE|IMMUTABLE|IMMUTABLE} PARALLEL SAFE
+    {1:|SUPPORT tuskml._tuskml_row_columns||};
 
 -- The raw margin, coef . features + intercept.
-CREATE FUNCTION tuskml.decision(model tuskml_model, features anyarray) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_decision_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.decision(model tuskml_model, features record) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_decision_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT tuskml._tuskml_row_columns;
-CREATE FUNCTION tuskml.decision(model tuskml_model, features tuskml_sparse_real) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_decision_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.decision(model tuskml_model, features tuskml_sparse_double) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_decision_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION tuskml.decision(model tuskml_model, features {1:anyarray|record|tuskml_sparse_real|tuskml_sparse_double}) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_decision_{1:dense|row|sparse|sparse}' LANGUAGE C {1:IMMUTABLE|STABLE|IMMUTABLE|IMMUTABLE} PARALLEL SAFE
+    {1:|SUPPORT tuskml._tuskml_row_columns||};
 
 -- The class or number, the probability of the higher class, and the class by its name, of the margin plus a number of the
 -- row.
@@ -91,70 +60,14 @@ CREATE FUNCTION tuskml.predict_class_with_offset(model tuskml_model, features tu
 AS 'MODULE_PATHNAME', 'tuskml_predict_class_with_offset_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 -- The class by its name, the probabilities of all classes by their names, and that of one class, by its name or number.
-CREATE FUNCTION tuskml.predict_class(model tuskml_model, features anyarray) RETURNS text
-AS 'MODULE_PATHNAME', 'tuskml_predict_class_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_probas(model tuskml_model, features anyarray) RETURNS jsonb
-AS 'MODULE_PATHNAME', 'tuskml_predict_probas_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features anyarray, class_name text) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features anyarray, class_name boolean) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features anyarray, class_name integer) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features anyarray, class_name bigint) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features anyarray, class_name double precision) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features anyarray, class_name numeric) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_class(model tuskml_model, features record) RETURNS text
-AS 'MODULE_PATHNAME', 'tuskml_predict_class_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT tuskml._tuskml_row_columns;
-CREATE FUNCTION tuskml.predict_probas(model tuskml_model, features record) RETURNS jsonb
-AS 'MODULE_PATHNAME', 'tuskml_predict_probas_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT tuskml._tuskml_row_columns;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features record, class_name text) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT tuskml._tuskml_row_columns;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features record, class_name boolean) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT tuskml._tuskml_row_columns;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features record, class_name integer) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT tuskml._tuskml_row_columns;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features record, class_name bigint) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT tuskml._tuskml_row_columns;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features record, class_name double precision) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT tuskml._tuskml_row_columns;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features record, class_name numeric) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT tuskml._tuskml_row_columns;
-CREATE FUNCTION tuskml.predict_class(model tuskml_model, features tuskml_sparse_real) RETURNS text
-AS 'MODULE_PATHNAME', 'tuskml_predict_class_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_probas(model tuskml_model, features tuskml_sparse_real) RETURNS jsonb
-AS 'MODULE_PATHNAME', 'tuskml_predict_probas_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features tuskml_sparse_real, class_name text) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features tuskml_sparse_real, class_name boolean) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features tuskml_sparse_real, class_name integer) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features tuskml_sparse_real, class_name bigint) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features tuskml_sparse_real, class_name double precision) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features tuskml_sparse_real, class_name numeric) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_class(model tuskml_model, features tuskml_sparse_double) RETURNS text
-AS 'MODULE_PATHNAME', 'tuskml_predict_class_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_probas(model tuskml_model, features tuskml_sparse_double) RETURNS jsonb
-AS 'MODULE_PATHNAME', 'tuskml_predict_probas_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features tuskml_sparse_double, class_name text) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features tuskml_sparse_double, class_name boolean) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features tuskml_sparse_double, class_name integer) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features tuskml_sparse_double, class_name bigint) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features tuskml_sparse_double, class_name double precision) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features tuskml_sparse_double, class_name numeric) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION tuskml.{2:predict_class|predict_probas}(model tuskml_model, features {1:anyarray|record|tuskml_sparse_real|tuskml_sparse_double})
+RETURNS {2:text|jsonb}
+AS 'MODULE_PATHNAME', 'tuskml_{2}_{1:dense|row|sparse|sparse}' LANGUAGE C {1:IMMUTABLE|STABLE|IMMUTABLE|IMMUTABLE} PARALLEL SAFE
+    {1:|SUPPORT tuskml._tuskml_row_columns||};
+CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features {1:anyarray|record|tuskml_sparse_real|tuskml_sparse_double},
+    class_name {text|boolean|integer|bigint|double precision|numeric}) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_{1:dense|row|sparse|sparse}' LANGUAGE C {1:IMMUTABLE|STABLE|IMMUTABLE|IMMUTABLE} PARALLEL SAFE
+    {1:|SUPPORT tuskml._tuskml_row_columns||};
 
 -- The payload of a model's other fields, which is what predictions read.
 CREATE FUNCTION tuskml.model_payload(model tuskml_model) RETURNS bytea

@@ -7,184 +7,57 @@ CREATE TYPE @extschema@.tuskml_lift_decile AS (
 
 CREATE FUNCTION tuskml._tuskml_scored_number(internal) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_scored_number' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_roc_curve_rows(internal) RETURNS tuskml_roc_point[]
+CREATE FUNCTION tuskml._tuskml_{1:roc_curve|pr_curve|calibration|lift}_rows(internal)
+RETURNS tuskml_{1:roc_point|precision_recall_point|calibration_bin|lift_decile}[]
 AS 'MODULE_PATHNAME', 'tuskml_scored_table' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_pr_curve_rows(internal) RETURNS tuskml_precision_recall_point[]
-AS 'MODULE_PATHNAME', 'tuskml_scored_table' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_calibration_rows(internal) RETURNS tuskml_calibration_bin[]
-AS 'MODULE_PATHNAME', 'tuskml_scored_table' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_lift_rows(internal) RETURNS tuskml_lift_decile[]
-AS 'MODULE_PATHNAME', 'tuskml_scored_table' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_scored_combine(internal, internal) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_scored_combine' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_scored_serialize(internal) RETURNS bytea
-AS 'MODULE_PATHNAME', 'tuskml_scored_serialize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_scored_deserialize(bytea, internal) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_scored_deserialize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION tuskml._tuskml_scored_{1:combine|serialize|deserialize}({1:internal, internal|internal|bytea, internal})
+RETURNS {1:internal|bytea|internal}
+AS 'MODULE_PATHNAME', 'tuskml_scored_{1}' LANGUAGE C IMMUTABLE {1:|STRICT |STRICT }PARALLEL SAFE;
 
 -- The transitions: a label and a score, booleans or double precision.
-CREATE FUNCTION tuskml._tuskml_auc(internal, "any", "any") RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_auc' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_auc(internal, "any", "any", float8) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_auc' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_average_precision(internal, "any", "any") RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_average_precision' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_average_precision(internal, "any", "any", float8) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_average_precision' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_roc_curve(internal, "any", "any") RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_roc_curve' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_roc_curve(internal, "any", "any", float8) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_roc_curve' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_pr_curve(internal, "any", "any") RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_precision_recall_curve' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_pr_curve(internal, "any", "any", float8) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_precision_recall_curve' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_calibration(internal, "any", "any") RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_calibration' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_lift(internal, "any", "any") RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_lift' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_lift(internal, "any", "any", float8) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_lift' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_calibration(internal, "any", "any", bigint) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_calibration' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_calibration(internal, "any", "any", bigint, float8) RETURNS internal
+CREATE FUNCTION tuskml._tuskml_{1:auc|average_precision|roc_curve|pr_curve|lift}(internal, "any", "any"{|, float8}) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_{1:auc|average_precision|roc_curve|precision_recall_curve|lift}' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION tuskml._tuskml_calibration(internal, "any", "any"{|, bigint|, bigint, float8}) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_calibration' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 -- An aggregate needs these rights of its owner only.
-REVOKE ALL ON FUNCTION tuskml._tuskml_scored_number(internal) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_roc_curve_rows(internal) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_pr_curve_rows(internal) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_calibration_rows(internal) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_lift_rows(internal) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_scored_combine(internal, internal) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_scored_serialize(internal) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_scored_deserialize(bytea, internal) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_auc(internal, "any", "any") FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_auc(internal, "any", "any", float8) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_average_precision(internal, "any", "any") FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_average_precision(internal, "any", "any", float8) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_roc_curve(internal, "any", "any") FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_roc_curve(internal, "any", "any", float8) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_pr_curve(internal, "any", "any") FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_pr_curve(internal, "any", "any", float8) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_calibration(internal, "any", "any") FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_lift(internal, "any", "any") FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_lift(internal, "any", "any", float8) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_calibration(internal, "any", "any", bigint) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_calibration(internal, "any", "any", bigint, float8) FROM PUBLIC;
+REVOKE ALL ON FUNCTION tuskml._tuskml_{scored_number|roc_curve_rows|pr_curve_rows|calibration_rows|lift_rows|scored_serialize}(internal) FROM PUBLIC;
+REVOKE ALL ON FUNCTION tuskml._tuskml_scored_{1:combine|deserialize}({1:internal|bytea}, internal) FROM PUBLIC;
+REVOKE ALL ON FUNCTION tuskml._tuskml_{auc|average_precision|roc_curve|pr_curve|lift}(internal, "any", "any"{|, float8}) FROM PUBLIC;
+REVOKE ALL ON FUNCTION tuskml._tuskml_calibration(internal, "any", "any"{|, bigint|, bigint, float8}) FROM PUBLIC;
 
 -- The area under the ROC curve, of any two labels; ties count half.
-CREATE AGGREGATE tuskml.auc(label float8, score float8) (
-    SFUNC = tuskml._tuskml_auc, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_scored_number,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.auc(label float8, score float8, weight float8) (
-    SFUNC = tuskml._tuskml_auc, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_scored_number,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.auc(label boolean, score float8) (
-    SFUNC = tuskml._tuskml_auc, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_scored_number,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.auc(label boolean, score float8, weight float8) (
+CREATE AGGREGATE tuskml.auc(label {float8|boolean}, score float8{|, weight float8}) (
     SFUNC = tuskml._tuskml_auc, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_scored_number,
     COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
     PARALLEL = SAFE);
 
 -- The sum of precision times the step of recall, from the highest score down; labels as for log_loss.
-CREATE AGGREGATE tuskml.average_precision(label float8, score float8) (
-    SFUNC = tuskml._tuskml_average_precision, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_scored_number,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.average_precision(label float8, score float8, weight float8) (
-    SFUNC = tuskml._tuskml_average_precision, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_scored_number,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.average_precision(label boolean, score float8) (
-    SFUNC = tuskml._tuskml_average_precision, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_scored_number,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.average_precision(label boolean, score float8, weight float8) (
+CREATE AGGREGATE tuskml.average_precision(label {float8|boolean}, score float8{|, weight float8}) (
     SFUNC = tuskml._tuskml_average_precision, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_scored_number,
     COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
     PARALLEL = SAFE);
 
 -- The rates of true and false positives by threshold, of any two labels; at most 1,000 points.
-CREATE AGGREGATE tuskml.roc_curve(label float8, score float8) (
-    SFUNC = tuskml._tuskml_roc_curve, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_roc_curve_rows,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.roc_curve(label float8, score float8, weight float8) (
-    SFUNC = tuskml._tuskml_roc_curve, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_roc_curve_rows,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.roc_curve(label boolean, score float8) (
-    SFUNC = tuskml._tuskml_roc_curve, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_roc_curve_rows,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.roc_curve(label boolean, score float8, weight float8) (
+CREATE AGGREGATE tuskml.roc_curve(label {float8|boolean}, score float8{|, weight float8}) (
     SFUNC = tuskml._tuskml_roc_curve, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_roc_curve_rows,
     COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
     PARALLEL = SAFE);
 
 -- Precision by recall from the highest score down; labels as for log_loss; at most 1,000 points.
-CREATE AGGREGATE tuskml.precision_recall_curve(label float8, score float8) (
-    SFUNC = tuskml._tuskml_pr_curve, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_pr_curve_rows,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.precision_recall_curve(label float8, score float8, weight float8) (
-    SFUNC = tuskml._tuskml_pr_curve, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_pr_curve_rows,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.precision_recall_curve(label boolean, score float8) (
-    SFUNC = tuskml._tuskml_pr_curve, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_pr_curve_rows,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.precision_recall_curve(label boolean, score float8, weight float8) (
+CREATE AGGREGATE tuskml.precision_recall_curve(label {float8|boolean}, score float8{|, weight float8}) (
     SFUNC = tuskml._tuskml_pr_curve, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_pr_curve_rows,
     COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
     PARALLEL = SAFE);
 
 -- Mean probability and share of positive labels in bins of equal width (10, or as given).
-CREATE AGGREGATE tuskml.calibration(label float8, p float8) (
-    SFUNC = tuskml._tuskml_calibration, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_calibration_rows,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.calibration(label boolean, p float8) (
-    SFUNC = tuskml._tuskml_calibration, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_calibration_rows,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.calibration(label float8, p float8, bins bigint) (
-    SFUNC = tuskml._tuskml_calibration, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_calibration_rows,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.calibration(label float8, p float8, bins bigint, weight float8) (
-    SFUNC = tuskml._tuskml_calibration, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_calibration_rows,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.calibration(label boolean, p float8, bins bigint) (
-    SFUNC = tuskml._tuskml_calibration, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_calibration_rows,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.calibration(label boolean, p float8, bins bigint, weight float8) (
+CREATE AGGREGATE tuskml.calibration(label {float8|boolean}, p float8{|, bins bigint|, bins bigint, weight float8}) (
     SFUNC = tuskml._tuskml_calibration, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_calibration_rows,
     COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
     PARALLEL = SAFE);
 
 -- Positive rows by decile of the score, from the highest down, against their share in all rows.
-CREATE AGGREGATE tuskml.lift(label float8, score float8) (
-    SFUNC = tuskml._tuskml_lift, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_lift_rows,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.lift(label float8, score float8, weight float8) (
-    SFUNC = tuskml._tuskml_lift, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_lift_rows,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.lift(label boolean, score float8) (
-    SFUNC = tuskml._tuskml_lift, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_lift_rows,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.lift(label boolean, score float8, weight float8) (
+CREATE AGGREGATE tuskml.lift(label {float8|boolean}, score float8{|, weight float8}) (
     SFUNC = tuskml._tuskml_lift, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_lift_rows,
     COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
     PARALLEL = SAFE);

@@ -4,284 +4,48 @@ CREATE TYPE @extschema@.tuskml_weighted_confusion_cell AS (label text, predicted
 
 CREATE FUNCTION tuskml._tuskml_classes_number(internal) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_classes_number' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_confusion_rows(internal) RETURNS tuskml_confusion_cell[]
+CREATE FUNCTION tuskml._tuskml_confusion_{1:rows|weighted}(internal) RETURNS tuskml_{1:|weighted_}confusion_cell[]
 AS 'MODULE_PATHNAME', 'tuskml_classes_table' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_confusion_weighted(internal) RETURNS tuskml_weighted_confusion_cell[]
-AS 'MODULE_PATHNAME', 'tuskml_classes_table' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_classes_combine(internal, internal) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_classes_combine' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_classes_serialize(internal) RETURNS bytea
-AS 'MODULE_PATHNAME', 'tuskml_classes_serialize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_classes_deserialize(bytea, internal) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_classes_deserialize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION tuskml._tuskml_classes_{1:combine|serialize|deserialize}({1:internal, internal|internal|bytea, internal})
+RETURNS {1:internal|bytea|internal}
+AS 'MODULE_PATHNAME', 'tuskml_classes_{1}' LANGUAGE C IMMUTABLE {1:|STRICT |STRICT }PARALLEL SAFE;
 
 -- The transitions.
-CREATE FUNCTION tuskml._tuskml_precision_score(internal, "any", "any") RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_precision_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_precision_score(internal, "any", "any", text) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_precision_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_precision_score(internal, "any", "any", text, float8) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_precision_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_recall_score(internal, "any", "any") RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_recall_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_recall_score(internal, "any", "any", text) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_recall_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_recall_score(internal, "any", "any", text, float8) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_recall_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_f1_score(internal, "any", "any") RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_f1_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_f1_score(internal, "any", "any", text) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_f1_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_f1_score(internal, "any", "any", text, float8) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_f1_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_confusion(internal, "any", "any") RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_confusion' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_confusion(internal, "any", "any", float8) RETURNS internal
+CREATE FUNCTION tuskml._tuskml_{1:precision|recall|f1}_score(internal, "any", "any"{|, text|, text, float8}) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_{1}_score' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION tuskml._tuskml_confusion(internal, "any", "any"{|, float8}) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_confusion' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 -- An aggregate needs these rights of its owner only.
-REVOKE ALL ON FUNCTION tuskml._tuskml_classes_number(internal) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_confusion_rows(internal) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_confusion_weighted(internal) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_classes_combine(internal, internal) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_classes_serialize(internal) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_classes_deserialize(bytea, internal) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_precision_score(internal, "any", "any") FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_precision_score(internal, "any", "any", text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_precision_score(internal, "any", "any", text, float8) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_recall_score(internal, "any", "any") FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_recall_score(internal, "any", "any", text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_recall_score(internal, "any", "any", text, float8) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_f1_score(internal, "any", "any") FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_f1_score(internal, "any", "any", text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_f1_score(internal, "any", "any", text, float8) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_confusion(internal, "any", "any") FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_confusion(internal, "any", "any", float8) FROM PUBLIC;
+REVOKE ALL ON FUNCTION tuskml._tuskml_{classes_number|confusion_rows|confusion_weighted|classes_serialize}(internal) FROM PUBLIC;
+REVOKE ALL ON FUNCTION tuskml._tuskml_classes_{1:combine|deserialize}({1:internal|bytea}, internal) FROM PUBLIC;
+REVOKE ALL ON FUNCTION tuskml._tuskml_{precision|recall|f1}_score(internal, "any", "any"{|, text|, text, float8}) FROM PUBLIC;
+REVOKE ALL ON FUNCTION tuskml._tuskml_confusion(internal, "any", "any"{|, float8}) FROM PUBLIC;
 
 -- The share of rows predicted positive that are: of two classes, or the average ('macro', 'weighted', 'micro') of all.
-CREATE AGGREGATE tuskml.precision_score(label float8, predicted float8) (
-    SFUNC = tuskml._tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.precision_score(label boolean, predicted float8) (
-    SFUNC = tuskml._tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.precision_score(label float8, predicted boolean) (
-    SFUNC = tuskml._tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.precision_score(label boolean, predicted boolean) (
-    SFUNC = tuskml._tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.precision_score(label text, predicted text) (
-    SFUNC = tuskml._tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.precision_score(label float8, predicted float8, average text) (
-    SFUNC = tuskml._tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.precision_score(label float8, predicted float8, average text, weight float8) (
-    SFUNC = tuskml._tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.precision_score(label boolean, predicted float8, average text) (
-    SFUNC = tuskml._tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.precision_score(label boolean, predicted float8, average text, weight float8) (
-    SFUNC = tuskml._tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.precision_score(label float8, predicted boolean, average text) (
-    SFUNC = tuskml._tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.precision_score(label float8, predicted boolean, average text, weight float8) (
-    SFUNC = tuskml._tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.precision_score(label boolean, predicted boolean, average text) (
-    SFUNC = tuskml._tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.precision_score(label boolean, predicted boolean, average text, weight float8) (
-    SFUNC = tuskml._tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.precision_score(label text, predicted text, average text) (
-    SFUNC = tuskml._tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.precision_score(label text, predicted text, average text, weight float8) (
+CREATE AGGREGATE tuskml.precision_score(label {1:float8|boolean|float8|boolean|text}, predicted {1:float8|float8|boolean|boolean|text}{
+    |, average text|, average text, weight float8}) (
     SFUNC = tuskml._tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
     COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
     PARALLEL = SAFE);
 
 -- The share of positive rows that are predicted so: of two classes, or the average of all.
-CREATE AGGREGATE tuskml.recall_score(label float8, predicted float8) (
-    SFUNC = tuskml._tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.recall_score(label boolean, predicted float8) (
-    SFUNC = tuskml._tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.recall_score(label float8, predicted boolean) (
-    SFUNC = tuskml._tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.recall_score(label boolean, predicted boolean) (
-    SFUNC = tuskml._tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.recall_score(label text, predicted text) (
-    SFUNC = tuskml._tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.recall_score(label float8, predicted float8, average text) (
-    SFUNC = tuskml._tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.recall_score(label float8, predicted float8, average text, weight float8) (
-    SFUNC = tuskml._tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.recall_score(label boolean, predicted float8, average text) (
-    SFUNC = tuskml._tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.recall_score(label boolean, predicted float8, average text, weight float8) (
-    SFUNC = tuskml._tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.recall_score(label float8, predicted boolean, average text) (
-    SFUNC = tuskml._tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.recall_score(label float8, predicted boolean, average text, weight float8) (
-    SFUNC = tuskml._tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.recall_score(label boolean, predicted boolean, average text) (
-    SFUNC = tuskml._tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.recall_score(label boolean, predicted boolean, average text, weight float8) (
-    SFUNC = tuskml._tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.recall_score(label text, predicted text, average text) (
-    SFUNC = tuskml._tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.recall_score(label text, predicted text, average text, weight float8) (
+CREATE AGGREGATE tuskml.recall_score(label {1:float8|boolean|float8|boolean|text}, predicted {1:float8|float8|boolean|boolean|text}{
+    |, average text|, average text, weight float8}) (
     SFUNC = tuskml._tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
     COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
     PARALLEL = SAFE);
 
 -- The harmonic mean of precision and recall: of two classes, or the average of all.
-CREATE AGGREGATE tuskml.f1_score(label float8, predicted float8) (
-    SFUNC = tuskml._tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.f1_score(label boolean, predicted float8) (
-    SFUNC = tuskml._tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.f1_score(label float8, predicted boolean) (
-    SFUNC = tuskml._tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.f1_score(label boolean, predicted boolean) (
-    SFUNC = tuskml._tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.f1_score(label text, predicted text) (
-    SFUNC = tuskml._tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.f1_score(label float8, predicted float8, average text) (
-    SFUNC = tuskml._tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.f1_score(label float8, predicted float8, average text, weight float8) (
-    SFUNC = tuskml._tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.f1_score(label boolean, predicted float8, average text) (
-    SFUNC = tuskml._tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.f1_score(label boolean, predicted float8, average text, weight float8) (
-    SFUNC = tuskml._tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.f1_score(label float8, predicted boolean, average text) (
-    SFUNC = tuskml._tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.f1_score(label float8, predicted boolean, average text, weight float8) (
-    SFUNC = tuskml._tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.f1_score(label boolean, predicted boolean, average text) (
-    SFUNC = tuskml._tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.f1_score(label boolean, predicted boolean, average text, weight float8) (
-    SFUNC = tuskml._tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.f1_score(label text, predicted text, average text) (
-    SFUNC = tuskml._tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.f1_score(label text, predicted text, average text, weight float8) (
+CREATE AGGREGATE tuskml.f1_score(label {1:float8|boolean|float8|boolean|text}, predicted {1:float8|float8|boolean|boolean|text}{
+    |, average text|, average text, weight float8}) (
     SFUNC = tuskml._tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
     COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
     PARALLEL = SAFE);
 
 -- How often each label is predicted as each class, as an array of rows.
-CREATE AGGREGATE tuskml.confusion(label float8, predicted float8) (
-    SFUNC = tuskml._tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_confusion_rows,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.confusion(label float8, predicted float8, weight float8) (
-    SFUNC = tuskml._tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_confusion_weighted,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.confusion(label boolean, predicted float8) (
-    SFUNC = tuskml._tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_confusion_rows,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.confusion(label boolean, predicted float8, weight float8) (
-    SFUNC = tuskml._tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_confusion_weighted,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.confusion(label float8, predicted boolean) (
-    SFUNC = tuskml._tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_confusion_rows,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.confusion(label float8, predicted boolean, weight float8) (
-    SFUNC = tuskml._tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_confusion_weighted,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.confusion(label boolean, predicted boolean) (
-    SFUNC = tuskml._tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_confusion_rows,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.confusion(label boolean, predicted boolean, weight float8) (
-    SFUNC = tuskml._tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_confusion_weighted,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.confusion(label text, predicted text) (
-    SFUNC = tuskml._tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_confusion_rows,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.confusion(label text, predicted text, weight float8) (
-    SFUNC = tuskml._tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_confusion_weighted,
+CREATE AGGREGATE tuskml.confusion(label {1:float8|boolean|float8|boolean|text}, predicted {1:float8|float8|boolean|boolean|text}{2:
+    |, weight float8}) (
+    SFUNC = tuskml._tuskml_confusion, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_confusion_{2:rows|weighted},
     COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
     PARALLEL = SAFE);

@@ -14,21 +14,10 @@ CREATE FUNCTION tuskml._tuskml_partition(internal) RETURNS tuskml_partitioning
 AS 'MODULE_PATHNAME', 'tuskml_partition' LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT tuskml._tuskml_support;
 
 -- indices: an array of feature ids, as sparse() takes it.
-CREATE FUNCTION tuskml._tuskml_collect_ids(internal, anyarray) RETURNS internal
+CREATE FUNCTION tuskml._tuskml_collect_ids(internal, anyarray{|, text}) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_collect_ids' LANGUAGE C VOLATILE PARALLEL SAFE;
-CREATE FUNCTION tuskml._tuskml_collect_ids(internal, anyarray, text) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_collect_ids' LANGUAGE C VOLATILE PARALLEL SAFE;
-CREATE AGGREGATE tuskml.feature_frequencies(indices anyarray) (
-    SFUNC = tuskml._tuskml_collect_ids, STYPE = internal, SSPACE = 256, FINALFUNC = tuskml._tuskml_frequencies, FINALFUNC_MODIFY = READ_WRITE,
-    COMBINEFUNC = tuskml._tuskml_combine, SERIALFUNC = tuskml._tuskml_serialize, DESERIALFUNC = tuskml._tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.feature_frequencies(indices anyarray, options text) (
-    SFUNC = tuskml._tuskml_collect_ids, STYPE = internal, SSPACE = 256, FINALFUNC = tuskml._tuskml_frequencies, FINALFUNC_MODIFY = READ_WRITE,
-    COMBINEFUNC = tuskml._tuskml_combine, SERIALFUNC = tuskml._tuskml_serialize, DESERIALFUNC = tuskml._tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.partition_model(indices anyarray) (
-    SFUNC = tuskml._tuskml_collect_ids, STYPE = internal, SSPACE = 256, FINALFUNC = tuskml._tuskml_partition, FINALFUNC_MODIFY = READ_WRITE,
-    COMBINEFUNC = tuskml._tuskml_combine, SERIALFUNC = tuskml._tuskml_serialize, DESERIALFUNC = tuskml._tuskml_deserialize, PARALLEL = SAFE);
-CREATE AGGREGATE tuskml.partition_model(indices anyarray, options text) (
-    SFUNC = tuskml._tuskml_collect_ids, STYPE = internal, SSPACE = 256, FINALFUNC = tuskml._tuskml_partition, FINALFUNC_MODIFY = READ_WRITE,
+CREATE AGGREGATE tuskml.{1:feature_frequencies|partition_model}(indices anyarray{|, options text}) (
+    SFUNC = tuskml._tuskml_collect_ids, STYPE = internal, SSPACE = 256, FINALFUNC = tuskml._tuskml_{1:frequencies|partition}, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = tuskml._tuskml_combine, SERIALFUNC = tuskml._tuskml_serialize, DESERIALFUNC = tuskml._tuskml_deserialize, PARALLEL = SAFE);
 
 -- The versions that partition_model kept under names, each a row; error says why one cannot be read.

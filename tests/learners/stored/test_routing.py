@@ -17,9 +17,8 @@ from tuskml.kernels.segments import sparse_segments
 from tuskml.kernels.stored.training import Model, Training
 from tuskml.kvstore.working import route_range
 from tuskml.kvstore.working.records import give_back
-from tuskml.kvstore.working.route_plan import gathered
 from tuskml.kvstore.working.route_range import Range
-from tuskml.kvstore.working.routes import Routes
+from tuskml.kvstore.working.routes import Routes, gathered
 from tuskml.learners.stored.routing import PART_WEIGHTS, Routing, TooWide
 
 pytestmark = pytest.mark.native

@@ -21,7 +21,7 @@ from research.themis.simulation.machines import Machines, Room, mixed
 from research.themis.simulation.policies import levels, orders
 from research.themis.simulation.policies.themis import Themis, dealt
 from research.themis.simulation.running import Running, View, filled
-from tuskml.schedule.fair.claims import Claim
+from tuskml.schedule.fair.arbiter import Claim
 
 POLICIES: dict[str, Any] = {
     "themis": Themis,

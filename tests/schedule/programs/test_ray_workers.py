@@ -9,7 +9,7 @@ import pytest
 
 import tuskml
 from tuskml.groups.execution.versions import versions
-from tuskml.groups.programs.ray_workers import RayWorkers, share_of
+from tuskml.groups.programs.running import RayWorkers, share_of
 
 
 class Lost(Exception):

@@ -15,6 +15,7 @@ import numpy as np
 from research.themis.pieces import SIZES, split, use
 from research.themis.simulation.apps import Stage, speed_of
 from research.themis.simulation.running import Array, Running, Shares, View
+from tuskml.schedule.fair.arbiter import Claim
 from tuskml.schedule.fair.auction import (
     STAY,
     Bid,
@@ -22,7 +23,6 @@ from tuskml.schedule.fair.auction import (
     partial_allocation,
     worst_off,
 )
-from tuskml.schedule.fair.claims import Claim
 from tuskml.schedule.fair.solving import Solver, Uses, greedily
 from tuskml.schedule.fair.valuation import Slowdowns
 

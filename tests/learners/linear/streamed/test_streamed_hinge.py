@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tuskml import Model, train
-from tuskml.learners.linear.streamed import proof, skipping
+from tuskml.learners.linear.streamed import skipping, training
 from tuskml.learners.linear.streamed import training as streaming
 
 ROWS, GROUP = 400_000, 4096
@@ -70,7 +70,7 @@ def test_held_out_rows_prove_the_optimum(
 def test_without_that_proof_it_does_not_end(
     parquet: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proof, "least_objective", lambda *_: None)
+    monkeypatch.setattr(training, "least_objective", lambda *_: None)
     model = trained(parquet, algorithm="sgd", max_iter=3)
     assert model.status == "not converged"
     assert model.iterations == 3
