@@ -214,7 +214,7 @@ def group_keys(database: Database, keys: Iterable[Any]) -> list[str]:
             texts[place] = text
     left = iter(texts)
     return [
-        group_key(tuple(next(left) for _ in key) if isinstance(key, tuple) else next(left))
+        group_key(tuple(islice(left, len(key))) if isinstance(key, tuple) else next(left))
         for key in whole
     ]
 

@@ -115,6 +115,8 @@ def with_units(problem: Problem, labels: NDArray[np.void]) -> Problem:
     events are rare.
     """
     task = problem.task
+    weight: Floats | None = None
+    gradient: Floats | None
     if task.link is not None and not task.classifies:
         weight, gradient = units_of_link(problem, labels)
     elif task.quadratic or task.general:
@@ -122,7 +124,7 @@ def with_units(problem: Problem, labels: NDArray[np.void]) -> Problem:
         weight = label_unit(labels, problem.rows.fit_intercept) if numbers else None
         gradient = weight if task.quadratic else unit_of_own(problem, labels, weight)
     else:
-        weight, gradient = None, class_unit(problem, labels)
+        gradient = class_unit(problem, labels)
     return replace(problem, weight_unit=weight, gradient_unit=gradient)
 
 

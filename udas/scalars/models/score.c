@@ -112,15 +112,6 @@ void tusk_to_predictions(const tusk_scorer *s, double *m, uint64_t n) {
 }
 
 bool tusk_adds_offsets(const tusk_scorer *s, char *sentence) {
-    if (s->null || (tusk_kind_of(s->task)->adds_offsets && !s->labels))
-        return true;
-    snprintf(sentence, TUSK_SENTENCE,
-             "the model takes no offset, expected a generalized linear model of numbers or of two "
-             "classes");
-    return false;
-}
-
-bool tusk_adds_offsets(const tusk_scorer *s, char *sentence) {
     if (s->null ||
         (tusk_kind_of(s->task)->adds_offsets && s->response != TUSK_SHARES && !s->labels))
         return true;
