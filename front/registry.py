@@ -28,6 +28,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 import duckdb
@@ -212,11 +213,11 @@ def group_keys(database: Database, keys: Iterable[Any]) -> list[str]:
         )
         for place, text in written:
             texts[place] = text
-    left = iter(texts)
-    return [
-        group_key(tuple(islice(left, len(key))) if isinstance(key, tuple) else next(left))
-        for key in whole
-    ]
+    left, found = iter(texts), []
+    for key in whole:
+        own = tuple(islice(left, len(key) if isinstance(key, tuple) else 1))
+        found.append(group_key(own if isinstance(key, tuple) else own[0]))
+    return found
 
 
 def _kind(value: Any) -> str:
