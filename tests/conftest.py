@@ -126,7 +126,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+        nightly = set(left_out)
+        items[:] = [item for item in items if item not in nightly]
 
 
 def change_examples(functions: Iterable[Any]) -> None:
