@@ -126,7 +126,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+        nightly = set(left_out)
+        items[:] = [item for item in items if item not in nightly]
 
 
 def change_examples(functions: Iterable[Any]) -> None:
@@ -249,10 +250,22 @@ def con(file_con: list[Any]) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.fixture
-def rooted(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> duckdb.DuckDBPyConnection:
-    """The same, whose models with the option `store` lie in the test's own folder."""
-    set_store_root(con, tmp_path, ctypes.CDLL(str(extension_path())))
-    return con
+def with_root(
+    con: duckdb.DuckDBPyConnection,
+) -> Callable[[str | Path], duckdb.DuckDBPyConnection]:
+    """The same, whose models with the option `store` lie in the folder that is given."""
+
+    def rooted_at(folder: str | Path) -> duckdb.DuckDBPyConnection:
+        set_store_root(con, folder, ctypes.CDLL(str(extension_path())))
+        return con
+
+    return rooted_at
+
+
+@pytest.fixture
+def rooted(with_root: Callable[..., Any], tmp_path: Path) -> duckdb.DuckDBPyConnection:
+    """The same with the test's own folder."""
+    return with_root(tmp_path)
 
 
 def emptied(connection: duckdb.DuckDBPyConnection, new: list[Any]) -> bool:

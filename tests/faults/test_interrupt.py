@@ -115,7 +115,7 @@ STATEMENTS = {
 }
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_ctrl_c(name: str, tally: Tally, record_property) -> None:
     told = press_ctrl_c(STATEMENTS[name])
@@ -140,7 +140,7 @@ tuskml.register_operator("sample", "drawn", drawn)
 """
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("algorithm", ["bgd", 'mgd", "sampler": "drawn'])
 @pytest.mark.parametrize("group_by", ["", "GROUP BY g"])
 def test_ctrl_c_in_code_of_the_user_s_own(algorithm: str, group_by: str, tally: Tally) -> None:
@@ -231,6 +231,7 @@ def resident(con: duckdb.DuckDBPyConnection) -> int:
     return con.execute("SELECT tuskml_memory().resident").fetchall()[0][0]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["sgd", "hogwild", "newton", "in groups", "into a table"])
 def test_cancel_from_another_thread(
     table: duckdb.DuckDBPyConnection, name: str, tally: Tally

@@ -54,13 +54,13 @@ print("END", json.dumps([models, errors]))
 """
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("part", range(4))
 def test_models_or_sentences(tally: Tally, part: int) -> None:
     wrong: list[Any] = []
     models = errors = 0
     begin = part * CASES
-    end = begin + times(CASES, 25)
+    end = begin + times(CASES, 50)
     for first in range(begin, end, BATCH):
         found, made, refused = batch(first, min(first + BATCH, end), tally)
         wrong, models, errors = wrong + found, models + made, errors + refused

@@ -202,7 +202,7 @@ def test_rows_of_a_table_go_to_workers_as_shards(
     """Also those that only this transaction sees, by macros that workers lack, and keys of types
     that Parquet lacks; nothing stays of the shards."""
     monkeypatch.setenv("TUSKML_CLUSTER_FOLDER", str(tmp_path))
-    con.execute("CREATE MACRO mine(a) AS a * a")
+    con.execute("CREATE OR REPLACE MACRO mine(a) AS a * a")
     con.execute("BEGIN; DELETE FROM rows WHERE x > 0.5")
     given = sharded.GIVEN | {"features": ["x", "mine(z)"], "source": source, "group_by": keys}
     expected = tuskml.train(con, "logistic", **given)
@@ -320,7 +320,7 @@ def test_nothing_is_tried_for_long_that_fails_everywhere(
     begun = []
     monkeypatch.setattr(worker, "verify", begun.append)
     source = sharded.shuffled(con, tmp_path / "s")
-    con.execute("CREATE MACRO mine(a) AS a + 1")  # which no worker has
+    con.execute("CREATE OR REPLACE MACRO mine(a) AS a + 1")  # which no worker has
     given = sharded.GIVEN | {"features": ["mine(x)"], "executor": "threads"}
     with pytest.raises(tuskml.ClusterError, match=r"groups were not trained: .*mine") as caught:
         tuskml.train(con, "linear", source=source, **given)

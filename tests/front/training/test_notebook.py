@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import numpy as np
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
-from nbclient import NotebookClient
 
 import tuskml
 
@@ -64,6 +62,9 @@ def pictures(cell: Any) -> list[bytes]:
 
 
 def test_the_notebook_shows_what_it_showed(root: Path, tmp_path: Path, monkeypatch) -> None:
+    import nbformat  # takes seconds, as nbclient does
+    from nbclient import NotebookClient
+
     path = root / "docs" / "notebook.ipynb"
     notebook = nbformat.read(path, as_version=4)
     shown = [(texts(cell), len(pictures(cell))) for cell in notebook.cells]
@@ -97,6 +98,8 @@ def assert_alike(now: list[str], before: list[str]) -> None:
 
 
 def test_the_notebook_is_kept_tidy(root: Path) -> None:
+    import nbformat
+
     text = (root / "docs" / "notebook.ipynb").read_text()
     notebook = nbformat.reads(text, as_version=4)
     nbformat.validate(notebook)

@@ -118,6 +118,7 @@ def test_sparse_features_may_lie_far_from_zero(task: str, far: float, validated:
         assert np.array(moved, float) == pytest.approx(np.array(near, float), rel=1e-4, abs=1e-4)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("task", ["linear", "huber", "quantile", "logistic", "gamma"])
 def test_numbers_beside_many_levels_may_lie_far_from_zero(task: str) -> None:
     """Rows with names are sparse where categories have many levels."""

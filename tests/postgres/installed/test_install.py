@@ -4,6 +4,7 @@ import json
 import os
 import pwd
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -35,9 +36,14 @@ def _readable(cluster: Cluster) -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _kept_objects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What one install compiled the next takes: only the first compiles all."""
+def _kept_objects(
+    cluster: Cluster, root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """Installations take what was compiled for the cluster of the tests, and for each other."""
     folder = tmp_path_factory.mktemp("objects")
+    compiled = root / os.environ.get("TUSKML_POSTGRES_BUILD", "build/postgres")
+    if compiled.is_dir():
+        shutil.copytree(compiled, folder, dirs_exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         kept = SimpleNamespace(TemporaryDirectory=lambda **_: nullcontext(folder))
         patch.setattr(pgxs, "tempfile", kept)

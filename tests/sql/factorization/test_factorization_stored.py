@@ -4,7 +4,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +36,8 @@ def root(tmp_path: Path) -> StoreRoot:
 
 
 @pytest.fixture
-def db(root: StoreRoot) -> Iterator[duckdb.DuckDBPyConnection]:
-    with tuskml.connect(store_root=root.path, threads=2) as connection:
-        connection.execute(RATINGS)
-        yield connection
+def db(with_root: Callable[..., Any], root: StoreRoot) -> duckdb.DuckDBPyConnection:
+    return with_root(root.path).execute(RATINGS)
 
 
 def call(features: str = "pair", label: str = "rating", **options: object) -> str:

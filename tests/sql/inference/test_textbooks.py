@@ -154,7 +154,7 @@ def test_engel_s_food_is_koenker_s(client: Client, quantile: float, shown: Any) 
     assert model.loss == pytest.approx(least_pinball(sm.add_constant(x), y, quantile), rel=1e-8)
 
 
-@pytest.mark.parametrize("algorithm", ["auto", "lbfgs"])
+@pytest.mark.parametrize("algorithm", ["auto", pytest.param("lbfgs", marks=pytest.mark.nightly)])
 def test_quantiles_of_nearly_collinear_features_are_optima(client: Client, algorithm: str) -> None:
     """A gradient along the difference of two features is small far from the optimum."""
     optima = 0

@@ -1,12 +1,12 @@
 """A root of stores, a connection that has it, and stored models as SQL."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
-import tuskml
 from tuskml.kvstore import StoreRoot
 
 
@@ -16,9 +16,8 @@ def root(tmp_path: Path) -> StoreRoot:
 
 
 @pytest.fixture
-def con(root: StoreRoot) -> Iterator[duckdb.DuckDBPyConnection]:
-    with tuskml.connect(store_root=root.path, threads=2) as connection:
-        yield connection
+def con(with_root: Callable[..., Any], root: StoreRoot) -> duckdb.DuckDBPyConnection:
+    return with_root(root.path)
 
 
 def literal(reference: str, task: str = "linear", intercept: str = "0.5", more: str = "") -> str:

@@ -33,6 +33,7 @@ def small_units(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(temporary.FOLDER, str(tmp_path))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("task", "more"),
     [

@@ -68,7 +68,7 @@ def asked_of(ran: list[Ran]) -> Counter[str]:
     return found
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "more",
     [
@@ -244,6 +244,7 @@ def test_a_cancel_ends_leaders_too(
     assert not part_rows._held
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "more", [{}, {"objective": "gini", "label": "y"}, {"num_leaves": 31, "feature_fraction": 1.0}]
 )

@@ -60,6 +60,7 @@ def test_the_loss_is_that_of_rows_in_one_place(
         assert model.loss == pytest.approx(other.loss, rel=0.04, abs=0.02)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("more", [{"dropout": 0.2}, {"validation": 0.25, "patience": 1}])
 def test_the_bits_are_those_of_one_worker(
     con: duckdb.DuckDBPyConnection,

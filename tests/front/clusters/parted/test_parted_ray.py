@@ -86,6 +86,7 @@ def test_a_model_without_groups_has_the_bits_of_threads(
     assert len({ran_one.worker for ran_one in ran}) == 2
 
 
+@pytest.mark.nightly
 def test_a_model_that_hops_has_the_bits_of_threads(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran]
 ) -> None:
@@ -100,7 +101,8 @@ def test_a_model_that_hops_has_the_bits_of_threads(
     assert any(len({one.worker for one in some}) >= 2 for some in models)
 
 
-@pytest.mark.parametrize("task", ["linear", pytest.param("gbdt", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("task", ["linear", "gbdt"])
 def test_folds_are_those_of_rows_in_one_place(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], task: str
 ) -> None:

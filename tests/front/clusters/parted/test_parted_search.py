@@ -45,7 +45,7 @@ def judged(model: Any) -> list[list[Any]]:
     ]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("task", "more"),
     [
@@ -149,6 +149,7 @@ def test_the_bits_are_those_of_one_worker(
         assert metrics == [one["metric"] for one in trials(expected[key])["trials"]]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "more", [{}, {"weight": "1 + abs(x)"}, {"class_weight": "balanced", "algorithm": "bgd"}]
 )

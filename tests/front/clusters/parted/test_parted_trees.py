@@ -44,7 +44,7 @@ def by_parts(con: duckdb.DuckDBPyConnection, **given: Any) -> tuskml.Models:
     return sharded.by_parts(con, "gbdt", **given)
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "more",
     [
@@ -96,6 +96,7 @@ def test_the_trees_are_those_of_rows_in_one_place(
     assert len({one.unit.pin for one in ran}) > 5, "each part is asked by itself"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "more",
     [
@@ -124,6 +125,7 @@ def test_trees_go_on_from_those_of_a_model(
             assert found[key].coef == model.coef
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_the_bits_do_not_depend_on_threads(
     con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch, n: int
@@ -223,6 +225,7 @@ def test_parts_that_forget_between_iterations_draw_anew(
     )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("placement", ["dp", "sp"])
 def test_the_baselines_have_the_same_trees(
     con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], placement: str

@@ -105,6 +105,7 @@ def test_counters_are_leveldbs_calls(con, tmp_path, monkeypatch, penalty) -> Non
     assert counted["bytes_written"] == traced["bytes_put"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("penalty", [{}, {"l2": 0.01}])
 def test_weights_that_travel_are_estimated(con, monkeypatch, penalty) -> None:
     """Where the cache holds none of the shapes' features."""

@@ -48,6 +48,7 @@ def shim(tmp_path_factory):
     return path
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("options", [{}, {"l2": 0.01}, {"l1": 0.001}])
 def test_bytes_and_writes_are_those_of_the_calls(shim, tmp_path, options) -> None:
     counters, (read, written, writes), sealed = trained(shim, tmp_path, options)
@@ -58,6 +59,7 @@ def test_bytes_and_writes_are_those_of_the_calls(shim, tmp_path, options) -> Non
     assert sum(counters[name] for name in names) == counters["features"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("options", [{}, {"l2": 0.01}])
 def test_requests_are_those_of_the_rows(shim, tmp_path, options) -> None:
     """Counted from the rows: a chunk asks each chunk that had one of its features before."""
