@@ -17,6 +17,7 @@ from tuskml.kernels.trees.boosting import (
 from tuskml.learners.options.kinds import (
     BOOLEAN,
     CATEGORY,
+    EVERYWHERE,
     LIST,
     MISSING,
     Acts,
@@ -109,6 +110,11 @@ def _check(options: TreeOptions) -> None:
     """Raises OptionError for values that cannot go together."""
     if options.goss:
         _check_goss(options)
+    _check_signs(options)
+
+
+def _check_signs(options: TreeOptions) -> None:
+    """Raises OptionError for a sign of a feature that is a category."""
     signs = options.monotone if isinstance(options.monotone, tuple) else ()
     both = next((f for f in options.categorical or () if f <= len(signs) and signs[f - 1]), None)
     if both is not None:
@@ -345,7 +351,6 @@ class ForestOptions(TreeOptions):
     quantile: float = 0.5
     power: float = 1.5
     delta: float = 1.0
-    monotone: tuple[int, ...] | None = None
     bounds: None = None
     goss: bool = False
     top_rate: float = 0.0
@@ -383,6 +388,7 @@ FOREST_OPTIONS = OptionTable(
             "row_fraction",
             meaning="how many rows each tree draws, with replacement, as a fraction of all rows",
         ),
+        _like("monotone", acts=EVERYWHERE),
         _like("categorical"),
         _like("category_encoding"),
         _like("max_cat_threshold"),
@@ -395,6 +401,7 @@ FOREST_OPTIONS = OptionTable(
         _like("missing"),
         *("class_weight", "threads", "seed", "classes", "format"),
     ),
+    _check_signs,
 )
 
 

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from forests import grown, margins, trees_of
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import train_test_split
@@ -24,8 +26,8 @@ BAGGED = {
 }
 
 
-def forest(x: np.ndarray, y: np.ndarray, threads: int = 1, **given: Any) -> Any:
-    return grown(x, y, threads, **(BAGGED | given))
+def forest(x: np.ndarray, y: np.ndarray, threads: int = 1, **more: Any) -> Any:
+    return grown(x, y, threads, **(BAGGED | more))
 
 
 @pytest.mark.sample(1)
@@ -149,3 +151,39 @@ def test_few_rows_are_split_as_by_the_sums_of_all_bins(objective: int, gaps: flo
             assert sorted(by_rows.rows[a:b]) == sorted(by_bins.rows[a:b])
             gains = (np.sort(one.gain[a:b]) for one in (by_rows, by_bins))
             assert next(gains) == pytest.approx(next(gains), rel=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("objective", [SQUARED, GINI])
+@given(seed=st.integers(0, 2**32 - 1))
+def test_monotone_features_rise_or_fall(seed: int, objective: int, threads: int) -> None:
+    """Where the labels do not, trees without signs rise and fall."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 12, (160, 3)) * 1.0
+    m = np.sin(x[:, 0]) - np.cos(x[:, 1]) + rng.normal(scale=0.5, size=160)
+    y = (m > 0) * 1.0 if objective == GINI else m
+    how = {"objective": objective, "trees": 10, "learning_rate": 0.1, "node_fraction": 0.6}
+    signed = forest(x, y, threads, monotone=[1, -1, 0], **how)
+    free = forest(x, y, threads, **how)
+    along = np.tile(x[:30], (12, 1))
+    for feature, sign in ((0, 1), (1, -1)):
+        rows = along.copy()
+        rows[:, feature] = np.repeat(np.arange(12.0), 30)
+        steps = sign * np.diff(margins(signed, rows).reshape(12, 30), axis=0)
+        assert steps.min() >= -1e-12
+        assert steps.max() > 0
+        assert (sign * np.diff(margins(free, rows).reshape(12, 30), axis=0)).min() < -1e-3
+
+
+def test_monotone_forests_are_as_good_as_those_of_scikit_learn() -> None:
+    rng = np.random.default_rng(8)
+    x = rng.uniform(size=(600, 3))
+    truth = 3 * x[:, 0] - 2 * x[:, 1] ** 2 + np.sin(9 * x[:, 2])
+    y = truth + rng.normal(size=600)
+    grew = forest(x[:300], y[:300], node_fraction=1 / 3, monotone=[1, -1, 0])
+    peer = RandomForestRegressor(
+        TREES, max_features=1 / 3, monotonic_cst=[1, -1, 0], random_state=0
+    )
+    theirs = np.mean((peer.fit(x[:300], y[:300]).predict(x[300:]) - truth[300:]) ** 2)
+    ours = np.mean((margins(grew, x[300:]) - truth[300:]) ** 2)
+    assert ours < 1.1 * theirs

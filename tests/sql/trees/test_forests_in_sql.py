@@ -54,6 +54,19 @@ def db(session: tuple[str, Any]) -> Database:
     return Database(*session)
 
 
+@pytest.mark.parametrize("label", ["sin(9 * a) + c", "sin(9 * a) + c > 6"])
+def test_features_may_be_monotone(db: Database, label: str) -> None:
+    options = {} if label.endswith("c") else {"objective": "gini"}
+    line = [[a / 50, 0.5, 6.0] for a in range(50)]
+    free = db.keep(label, trees=10, **options)
+    for sign in (1, -1):
+        model = db.keep(label, trees=10, monotone=[sign, 0, 0], **options)
+        assert (sign * np.diff(model.decision(line)) >= -1e-12).all()
+        assert not (sign * np.diff(free.decision(line)) >= 0).all()
+    with pytest.raises((duckdb.Error, psycopg.Error), match="label has more than two, whose prob"):
+        db.keep(CLASSES, objective="gini", monotone=[1, 0, 0])
+
+
 def test_both_databases_grow_the_same_forest(con: duckdb.DuckDBPyConnection, post: Any) -> None:
     here, there = (
         Database(*one).keep("a * b + c", trees=5) for one in (("duck", con), ("post", post))
