@@ -14,6 +14,7 @@ from tuskml.api.joining import Joined, ModelLike, joined
 from tuskml.databases.database import Database, Row, kind_of
 from tuskml.databases.frames import Form, checked_form, fetched
 from tuskml.databases.opening import open_database
+from tuskml.databases.postgres import Postgres
 from tuskml.databases.results import Into, keep
 from tuskml.databases.sources import Rows, Scope, listed, rows_of, scope_of
 from tuskml.errors import DataError, nearest, one_of
@@ -32,6 +33,7 @@ NAMES = {
     "predict_class": "class",
     "decision": "decision",
     "predict_topics": "topics",
+    "predict_interval": "interval",
 }
 Metrics = dict[str, Any]
 REGRESSION = ("rmse", "mae", "r2")
@@ -48,7 +50,8 @@ def predict(
     source: Rows,
     features: str | Sequence[str] | None = None,
     group_by: str | Sequence[str] = (),
-    kind: Kind | Literal["predict_probas", "predict_topics"] = "predict",
+    kind: Kind | Literal["predict_probas", "predict_topics", "predict_interval"] = "predict",
+    level: float | None = None,
     columns: str | Sequence[str] | None = None,
     name: str | None = None,
     into: Into | None = None,
@@ -64,10 +67,11 @@ def predict(
     whose group has no model gets NULL. kind: `predict`, the number or the class, as a number where
     the names of all classes are numbers or booleans, and otherwise by its name; `predict_proba`,
     the probability of the higher of two classes; `predict_probas`, those of all classes, a dict by
-    class name; `predict_class`, the class by its name; `decision`, the margin; or
-    `predict_topics`, the proportions of topics of `lda`. columns: the source's columns to return
+    class name; `predict_class`, the class by its name; `decision`, the margin; `predict_topics`,
+    the proportions of topics of `lda`; or `predict_interval`, a dict with the number, its standard
+    error, and intervals of the level, 0.95 by default. columns: the source's columns to return
     with the prediction; all by default. name: the column of predictions, by default prediction,
-    probability, probabilities, class, decision or topics.
+    probability, probabilities, class, decision, topics or interval.
 
     Returns the rows as a pandas frame; for a Polars or Arrow source, as such a frame. returns:
     'pandas', 'polars', 'arrow' or 'numpy' (a dict of arrays). With into, writes the rows to a new
@@ -92,7 +96,8 @@ def predict(
         rows_of(database, source) as rows,
     ):
         scoring = resolve(database, model, scope_of(database, rows), features, group_by)
-        query = scoring.rows(kind, name or NAMES[kind], chosen_columns(scoring.scope, columns))
+        shown = chosen_columns(scoring.scope, columns)
+        query = scoring.rows(kind, name or NAMES[kind], shown, level)
         if into is not None:
             return keep(database, into, query, replace)
         return fetched(database, query, form)
@@ -167,7 +172,13 @@ class Scoring:
 
     def function(self, name: str) -> str:
         """A prediction, in the scope of `matched`."""
-        return f"{self.database.function(name)}(models.tusk_model, rows.tusk_x)"
+        return self.answer(name, "models.tusk_model, rows.tusk_x")
+
+    def answer(self, name: str, arguments: str) -> str:
+        """A function's answer as clients read it: of intervals an object."""
+        call = f"{self.database.function(name)}({arguments})"
+        composite = name == "predict_interval" and isinstance(self.database, Postgres)
+        return f"to_jsonb({call})" if composite else call
 
     def matched(self, given: Sequence[str]) -> str:
         """The rows joined with their models, for `FROM`; given: columns with their names."""
@@ -177,10 +188,15 @@ class Scoring:
         by = [f"rows.tusk_g{k}" for k in range(len(self.models.alike))]
         return f"{rows} {self.models.join(self.database, by)}"
 
-    def rows(self, kind: str, name: str, columns: Sequence[str]) -> str:
+    def rows(
+        self, kind: str, name: str, columns: Sequence[str], level: float | None = None
+    ) -> str:
         """The query of the source's columns and the predictions; classes that are texts are
-        predicted by their names.
+        predicted by their names. level: of intervals. Raises DataError for that of others.
         """
+        if level is not None and kind != "predict_interval":
+            raise DataError(f"level is given for {kind}, expected it for predict_interval alone")
+        more = "" if level is None else f", {float(level)!r}"
         if kind == "predict" and self.models.text_classes:
             kind = "predict_class"
         if column_named(name, columns) is not None:
@@ -189,13 +205,13 @@ class Scoring:
                 "name, or columns without it"
             )
         if self.models.constant is not None:  # without a join rows stay in their order
-            function = self.database.function(kind)
-            predicted = f"{function}({self.models.constant}, {self.features}) AS {quoted(name)}"
-            shown = [*map(quoted, columns), predicted]
+            predicted = self.answer(kind, f"{self.models.constant}, {self.features}{more}")
+            shown = [*map(quoted, columns), f"{predicted} AS {quoted(name)}"]
             return f"SELECT {', '.join(shown)} FROM {self.scope.source.sql}"
         given = [f"{quoted(column)} AS tusk_c{k}" for k, column in enumerate(columns)]
         shown = [f"rows.tusk_c{k} AS {quoted(column)}" for k, column in enumerate(columns)]
-        shown.append(f"{self.function(kind)} AS {quoted(name)}")
+        predicted = self.answer(kind, f"models.tusk_model, rows.tusk_x{more}")
+        shown.append(f"{predicted} AS {quoted(name)}")
         return f"SELECT {', '.join(shown)} FROM {self.matched(given)}"
 
     def extras(self, weight: str | None, offset: str | None) -> tuple[str, ...]:
