@@ -140,13 +140,14 @@ class Models:
     note: Strings = field(default_factory=lambda: Strings.same(None, 0))
     covariance: Lists = field(default_factory=lambda: Lists(np.empty(0), np.zeros(1, np.int64)))
     ratios: Lists = field(default_factory=lambda: Lists(np.empty(0), np.zeros(1, np.int64)))
+    spread: Lists = field(default_factory=lambda: Lists(np.empty(0), np.zeros(1, np.int64)))
 
     def __post_init__(self) -> None:
         n = len(self.group)
         for name in ("store", "preparation", "trials", "note"):
             if not len(getattr(self, name).code):
                 object.__setattr__(self, name, Strings.same(None, n))
-        for name in ("covariance", "ratios"):
+        for name in ("covariance", "ratios", "spread"):
             if len(getattr(self, name).offsets) != n + 1:
                 none = Lists(np.empty(0), np.zeros(n + 1, np.int64))
                 object.__setattr__(self, name, none)

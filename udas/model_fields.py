@@ -35,6 +35,7 @@ MODEL_FIELDS = (
     ModelField("options", "TEXT", "VARCHAR", "text"),
     ModelField("store", "TEXT", "VARCHAR", "text"),
     ModelField("trials", "TEXT", "VARCHAR", "text"),
+    ModelField("spread", "NUMBERS", "DOUBLE[]", "float8[]"),
     ModelField("payload", "PAYLOAD", "BLOB", "bytea"),
 )
 """In the order of both databases' types (`udas/rowblock/model_fields.h`)."""

@@ -14,6 +14,7 @@ from tuskml.api.joining import Joined, ModelLike, joined
 from tuskml.databases.database import Database, Row, kind_of
 from tuskml.databases.frames import Form, checked_form, fetched
 from tuskml.databases.opening import open_database
+from tuskml.databases.postgres import Postgres
 from tuskml.databases.results import Into, keep
 from tuskml.databases.sources import Rows, Scope, listed, rows_of, scope_of
 from tuskml.errors import DataError, nearest, one_of
@@ -32,6 +33,7 @@ NAMES = {
     "predict_class": "class",
     "decision": "decision",
     "predict_topics": "topics",
+    "predict_interval": "interval",
 }
 WITH_OFFSET = ("predict", "predict_proba", "predict_class", "decision")
 Metrics = dict[str, Any]
@@ -49,7 +51,8 @@ def predict(
     source: Rows,
     features: str | Sequence[str] | None = None,
     group_by: str | Sequence[str] = (),
-    kind: Kind | Literal["predict_probas", "predict_topics"] = "predict",
+    kind: Kind | Literal["predict_probas", "predict_topics", "predict_interval"] = "predict",
+    level: float | None = None,
     columns: str | Sequence[str] | None = None,
     name: str | None = None,
     offset: str | None = None,
@@ -66,11 +69,12 @@ def predict(
     whose group has no model gets NULL. kind: `predict`, the number or the class, as a number where
     the names of all classes are numbers or booleans, and otherwise by its name; `predict_proba`,
     the probability of the higher of two classes; `predict_probas`, those of all classes, a dict by
-    class name; `predict_class`, the class by its name; `decision`, the margin; or
-    `predict_topics`, the proportions of topics of `lda`. columns: the source's columns to return
+    class name; `predict_class`, the class by its name; `decision`, the margin; `predict_topics`,
+    the proportions of topics of `lda`; or `predict_interval`, a dict with the number, its standard
+    error, and intervals of the level, 0.95 by default. columns: the source's columns to return
     with the prediction; all by default. name: the column of predictions, by default prediction,
-    probability, probabilities, class, decision or topics. offset: a column or SQL expression that
-    is added to the margin, as in the model's training, such as "ln(exposure)".
+    probability, probabilities, class, decision, topics or interval. offset: a column or SQL
+    expression that is added to the margin, as in the model's training, such as "ln(exposure)".
 
     Returns the rows as a pandas frame; for a Polars or Arrow source, as such a frame. returns:
     'pandas', 'polars', 'arrow' or 'numpy' (a dict of arrays). With into, writes the rows to a new
@@ -96,7 +100,8 @@ def predict(
     ):
         scoring = resolve(database, model, scope_of(database, rows), features, group_by)
         shown = chosen_columns(scoring.scope, columns)
-        query = scoring.rows(kind, name or NAMES[kind], shown, scoring.offset(offset, kind))
+        added = scoring.offset(offset, kind)
+        query = scoring.rows(kind, name or NAMES[kind], shown, added, level)
         if into is not None:
             return keep(database, into, query, replace)
         return fetched(database, query, form)
@@ -171,15 +176,17 @@ class Scoring:
 
     def function(self, name: str, offset: str | None = None) -> str:
         """A prediction, in the scope of `matched`; offset: SQL of what is added to margins."""
-        return self.call(name, "models.tusk_model", "rows.tusk_x", offset)
+        return self.call(name, "models.tusk_model, rows.tusk_x", offset)
 
-    def call(self, name: str, model: str, features: str, offset: str | None) -> str:
-        """A prediction of features by a model, all SQL."""
-        if offset is None:
-            return f"{self.database.function(name)}({model}, {features})"
-        if name == "decision":
-            return f"({self.database.function(name)}({model}, {features}) + {offset})"
-        return f"{self.database.function(f'{name}_with_offset')}({model}, {features}, {offset})"
+    def call(self, name: str, arguments: str, offset: str | None) -> str:
+        """A function's answer as clients read it, all SQL: of intervals an object."""
+        if offset is None or name == "decision":
+            call = f"{self.database.function(name)}({arguments})"
+            if offset is not None:
+                return f"({call} + {offset})"
+            composite = name == "predict_interval" and isinstance(self.database, Postgres)
+            return f"to_jsonb({call})" if composite else call
+        return f"{self.database.function(f'{name}_with_offset')}({arguments}, {offset})"
 
     def offset(self, text: str | None, kind: str) -> str | None:
         """SQL of the rows' offsets, None without any. Raises DataError where a model or a kind of
@@ -210,10 +217,21 @@ class Scoring:
         by = [f"rows.tusk_g{k}" for k in range(len(self.models.alike))]
         return f"{rows} {self.models.join(self.database, by)}"
 
-    def rows(self, kind: str, name: str, columns: Sequence[str], offset: str | None = None) -> str:
+    def rows(
+        self,
+        kind: str,
+        name: str,
+        columns: Sequence[str],
+        offset: str | None = None,
+        level: float | None = None,
+    ) -> str:
         """The query of the source's columns and the predictions; classes that are texts are
-        predicted by their names. offset: SQL of what is added to margins.
+        predicted by their names. offset: SQL of what is added to margins; level: of intervals.
+        Raises DataError for a level of other predictions.
         """
+        if level is not None and kind != "predict_interval":
+            raise DataError(f"level is given for {kind}, expected it for predict_interval alone")
+        more = "" if level is None else f", {float(level)!r}"
         if kind == "predict" and self.models.text_classes:
             kind = "predict_class"
         if column_named(name, columns) is not None:
@@ -222,7 +240,8 @@ class Scoring:
                 "name, or columns without it"
             )
         if self.models.constant is not None:  # without a join rows stay in their order
-            predicted = self.call(kind, self.models.constant, self.features, offset)
+            arguments = f"{self.models.constant}, {self.features}{more}"
+            predicted = self.call(kind, arguments, offset)
             shown = [*map(quoted, columns), f"{predicted} AS {quoted(name)}"]
             return f"SELECT {', '.join(shown)} FROM {self.scope.source.sql}"
         given = [f"{quoted(column)} AS tusk_c{k}" for k, column in enumerate(columns)]
@@ -230,7 +249,8 @@ class Scoring:
         if offset is not None:
             given.append(f"{offset} AS tusk_o")
             offset = "rows.tusk_o"
-        shown.append(f"{self.function(kind, offset)} AS {quoted(name)}")
+        predicted = self.call(kind, f"models.tusk_model, rows.tusk_x{more}", offset)
+        shown.append(f"{predicted} AS {quoted(name)}")
         return f"SELECT {', '.join(shown)} FROM {self.matched(given)}"
 
     def extras(self, weight: str | None, offset: str | None) -> tuple[str, ...]:

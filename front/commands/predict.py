@@ -71,11 +71,13 @@ def grammar(command: Parser) -> None:
     add("--group-by", default="", metavar="SQL", help=by)
     what = (
         "prediction (default), the number or the class; class, by its name; probability, of the "
-        "higher of two classes; probabilities, of all classes by name; or decision, the margin"
+        "higher of two classes; probabilities, of all classes by name; decision, the margin; or "
+        "interval, the number with its standard error and intervals"
     )
     add("--output", choices=list(KINDS), default="prediction", metavar="WHAT", help=what)
     offset = "what is added to the margin, as in the training: 'ln(exposure)'"
     add("--offset", metavar="SQL", help=offset)
+    add("--level", type=float, help="the level of intervals (default: 0.95)")
     add("--name", help="the name of the new column (default: what --output says)")
     add("--model-column", metavar="NAME", help="the column of models, if there are several")
     into = "keep the rows in a new table, or a .parquet or .csv file, instead of printing them"
@@ -135,7 +137,8 @@ def prediction_query(database: Database, args: argparse.Namespace) -> tuple[str,
         )
     names = list(columns)
     kind = KINDS[args.output]
-    return scoring.rows(kind, name, names, scoring.offset(args.offset, kind)), [*names, name]
+    query = scoring.rows(kind, name, names, scoring.offset(args.offset, kind), args.level)
+    return query, [*names, name]
 
 
 def scoring_of(

@@ -39,6 +39,7 @@ class Fields:
     preparation: str | None = None
     trials: dict[str, Any] | None = field(default=None, compare=False)
     note: str | None = field(default=None, compare=False)
+    spread: list[float] | None = None
 
     @cached_property
     def payload(self) -> bytes:
@@ -46,7 +47,7 @@ class Fields:
 
         Raises DataError if no prediction could use the model.
         """
-        names = ("task", "coef", "classes", "class_names", "intercept", "preparation")
+        names = ("task", "coef", "classes", "spread", "class_names", "intercept", "preparation")
         fields = {name: getattr(self, name) for name in names}
         return scorers.payload(fields | {"options": self.options_text})
 

@@ -192,7 +192,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "intercept": maybe(number),
 }
 """Tests of a field's value; the payload is made of the others."""
-OLDER: dict[str, Any] = dict.fromkeys(("class_names", "preparation", "trials", "note"))
+OLDER: dict[str, Any] = dict.fromkeys(("class_names", "preparation", "trials", "note", "spread"))
 """The values of new fields in a model of an older version."""
 
 

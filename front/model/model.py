@@ -17,7 +17,7 @@ from tuskml.learners.models import FORMAT, Lists, Models, Names, Strings
 from tuskml.learners.tasks import weighs_features
 from tuskml.learners.topics.payload import topics_of_payload
 from tuskml.learners.trees.forest import as_bytes, trees_of_payload
-from tuskml.model import card, dependence, scoring
+from tuskml.model import card, dependence, scoring, uncertainty
 from tuskml.model import file as model_file
 from tuskml.model.explanation import Explanation, explain_rows
 from tuskml.model.fields import Fields
@@ -255,6 +255,20 @@ class Model(Fields):
         """
         return explain_rows(self, X)
 
+    def covariance(self) -> uncertainty.Covariance:
+        """The covariance of the coefficients, of a model with the option `intervals`, as SQL's
+        `model_covariance`. Raises DataError for other models.
+        """
+        return uncertainty.covariance(self)
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> uncertainty.Intervals:
+        """The predictions of rows with their intervals, X as in `decision`: the confidence
+        interval of the mean, and the interval of a label.
+
+        Raises DataError for a model that was trained without the option `intervals`.
+        """
+        return uncertainty.intervals(self, X, level)
+
     def permutation_importance(
         self, X: Any, y: Any, repeats: int = 5, seed: int = 0
     ) -> dependence.Importance:
@@ -299,5 +313,5 @@ class Model(Fields):
 
 FIELDS = tuple(item.name for item in MODEL_FIELDS if item.kind != "PAYLOAD")
 """The readable fields of SQL's model value, in its order."""
-LATER = ("features", "preparation", "class_names", "trials", "note")
+LATER = ("features", "preparation", "class_names", "trials", "note", "spread")
 """Fields that models of an older version do not have."""

@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ ANSWERS = (
     "predict_class",
     "predict_probas",
     "explain_prediction",
+    "predict_interval",
 )
 """The answers, in the order of C's `tusk_answer`."""
 
@@ -48,6 +50,7 @@ class _Fields(ctypes.Structure):
         ("preparation", _Text),
         ("coef", _Numbers),
         ("classes", _Numbers),
+        ("spread", _Numbers),
         ("class_names", _Names),
         ("has_intercept", ctypes.c_bool),
         ("intercept", ctypes.c_double),
@@ -92,6 +95,7 @@ def _library() -> ctypes.CDLL:
     library.tusk_answer_rows.argtypes = [
         _Text,
         ctypes.c_int,
+        ctypes.c_double,
         ctypes.c_char_p,
         ctypes.POINTER(_Rows),
         ctypes.c_void_p,
@@ -100,6 +104,7 @@ def _library() -> ctypes.CDLL:
     library.tusk_answer_named.argtypes = [
         _Text,
         ctypes.c_int,
+        ctypes.c_double,
         ctypes.POINTER(_Column),
         ctypes.c_int32,
         ctypes.c_int64,
@@ -144,11 +149,13 @@ def has_text_classes(classes: Sequence[float] | None, names: Sequence[str | None
 def payload(fields: Mapping[str, Any]) -> bytes:
     """The payload of a model as SQL's `model_payload` makes it.
 
-    fields: task, options (JSON text), preparation, coef, classes, class_names and intercept.
+    fields: task, options (JSON text), preparation, coef, classes, spread, class_names and
+    intercept.
     Raises DataError if no prediction could use them.
     """
     coef, coef_kept = _numbers(fields["coef"])
     classes, classes_kept = _numbers(fields["classes"])
+    spread, spread_kept = _numbers(fields["spread"])
     names, names_kept = _names(fields["class_names"])
     intercept = fields["intercept"]
     given = _Fields(
@@ -157,6 +164,7 @@ def payload(fields: Mapping[str, Any]) -> bytes:
         _text(fields["preparation"]),
         coef,
         classes,
+        spread,
         names,
         intercept is not None,
         intercept or 0.0,
@@ -168,31 +176,36 @@ def payload(fields: Mapping[str, Any]) -> bytes:
         raise DataError(why.text)
     out = ctypes.create_string_buffer(size)
     make(given, out, size, why)
-    del coef_kept, classes_kept, names_kept
+    del coef_kept, classes_kept, spread_kept, names_kept
     return out.raw
 
 
-def _score(payload: bytes, kind: str, rows: _Rows, columns: int = 0) -> Floats:
+def _score(payload: bytes, kind: str, rows: _Rows, columns: int, level: float) -> Floats:
     out = np.full((rows.n, columns) if columns else rows.n, np.nan)
     why = Refusal()
     text = _Text(payload, len(payload))
     answer = ANSWERS.index(kind)
-    if not _library().tusk_answer_rows(text, answer, None, rows, out.ctypes.data, why):
+    given = text, answer, level, None, rows
+    if not _library().tusk_answer_rows(*given, out.ctypes.data, why):
         raise DataError(why.text)
     return out
 
 
-def dense(payload: bytes, kind: str, x: NDArray[Any], columns: int = 0) -> Floats:
-    """One answer a row, of shape (n,), or columns of them; x: (n, d), float32 or float64.
+def dense(
+    payload: bytes, kind: str, x: NDArray[Any], columns: int = 0, level: float = math.nan
+) -> Floats:
+    """One answer a row, of shape (n,), or columns of them; x: (n, d), float32 or float64; level:
+    of intervals.
 
     Raises DataError with SQL's sentence if the model cannot answer.
     """
     wide = x.dtype != np.float32
     x = np.ascontiguousarray(x, np.float64 if wide else np.float32)
-    return _score(payload, kind, _Rows(x.ctypes.data, None, None, *x.shape, wide, 0), columns)
+    rows = _Rows(x.ctypes.data, None, None, *x.shape, wide, 0)
+    return _score(payload, kind, rows, columns, level)
 
 
-def sparse(payload: bytes, kind: str, x: Any, columns: int = 0) -> Floats:
+def sparse(payload: bytes, kind: str, x: Any, columns: int = 0, level: float = math.nan) -> Floats:
     """The answers to a SciPy sparse matrix, whose columns are feature ids."""
     rows = x.tocsr()
     f64 = rows.dtype != np.float32
@@ -203,11 +216,16 @@ def sparse(payload: bytes, kind: str, x: Any, columns: int = 0) -> Floats:
     if not len(ids):  # of which C sees that they are there
         ids = np.zeros(1, ids.dtype)
     given = (values.ctypes.data, ids.ctypes.data, begin.ctypes.data)
-    return _score(payload, kind, _Rows(*given, *rows.shape, f64, wide), columns)
+    return _score(payload, kind, _Rows(*given, *rows.shape, f64, wide), columns, level)
 
 
 def named(
-    payload: bytes, kind: str, given: Mapping[str, NDArray[Any]], n: int, columns: int = 0
+    payload: bytes,
+    kind: str,
+    given: Mapping[str, NDArray[Any]],
+    n: int,
+    columns: int = 0,
+    level: float = math.nan,
 ) -> Floats:
     """The answers to columns by name, each of shape (n,): numbers, or objects that are text.
 
@@ -221,7 +239,8 @@ def named(
     why = Refusal()
     text = _Text(payload, len(payload))
     answer = ANSWERS.index(kind)
-    if not _library().tusk_answer_named(text, answer, there, len(given), n, out.ctypes.data, why):
+    about = text, answer, level, there, len(given), n
+    if not _library().tusk_answer_named(*about, out.ctypes.data, why):
         raise DataError(why.text)
     return out
 

@@ -18,7 +18,7 @@ from tuskml.model.answers import Answers, Kind, answers_of
 from tuskml.model.fields import Fields
 
 Floats = NDArray[np.float64]
-ListKind = Literal["predict_probas", "explain_prediction"]
+ListKind = Literal["predict_probas", "explain_prediction", "predict_interval"]
 NAME = r'\s*(?:[^\W\d]\w*|"[^"]+")\s*'
 LITERAL = re.compile(rf"\s*(?:array\s*)?\[({NAME}(?:,{NAME})*)\]\s*", re.IGNORECASE)
 """An array of columns as SQL writes it, `[a, b]` or `ARRAY[a, b]`."""
@@ -68,15 +68,18 @@ def probabilities(model: Fields, X: Any) -> Floats:
     return listed(model, "predict_probas", X, len(model.classes or ()))
 
 
-def listed(model: Fields, kind: ListKind, X: Any, columns: int) -> Floats:
-    """The lists that SQL's function answers for rows, of shape (n, columns)."""
+def listed(model: Fields, kind: ListKind, X: Any, columns: int, level: float = math.nan) -> Floats:
+    """The lists that SQL's function answers for rows, of shape (n, columns); level: of
+    intervals.
+    """
+    size = columns, level
     if model.preparation is not None:
-        return scorers.named(model.payload, kind, prepared_columns(model, X), len(X), columns)
+        return scorers.named(model.payload, kind, prepared_columns(model, X), len(X), *size)
     if hasattr(X, "tocsr"):
-        return scorers.sparse(model.payload, kind, X, columns)
+        return scorers.sparse(model.payload, kind, X, *size)
     x = matrix(model, X)
     check_width(model, x)
-    return scorers.dense(model.payload, kind, x, columns)
+    return scorers.dense(model.payload, kind, x, *size)
 
 
 def check_width(model: Fields, x: NDArray[Any]) -> None:

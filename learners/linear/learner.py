@@ -41,7 +41,7 @@ from tuskml.learners.row_groups import RowGroups, SeveralClasses, Storage
 if TYPE_CHECKING:
     from tuskml.kvstore import StoreRoot
 
-DESCRIBING = ("covariance", "cluster", "weight_kind", "fit", "likelihood_ratio")
+DESCRIBING = ("covariance", "cluster", "weight_kind", "fit", "likelihood_ratio", "intervals")
 """Options that describe a model and change no prediction."""
 FIRST = FIRST_CHOICE.name
 FINE = 1e-4

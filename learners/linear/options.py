@@ -53,6 +53,9 @@ OF_LIKELIHOOD = tuple(
 )
 """Tasks that are likelihoods, whose standard errors may be robust ones; those of `huber` are
 anyway."""
+WITH_ERRORS = tuple(name for name, one in LINEAR.items() if one.test is not None)
+UNPENALISED = (Beside("l1", 0.0), Beside("l2", 0.0), Beside("class_weight", None))
+"""Options with which coefficients have standard errors."""
 UNSAMPLED = tuple(one.name for one in REGISTERED if not one.stochastic)
 UNSTEPPED = tuple(one.name for one in REGISTERED if not one.sets_steps)
 UNBATCHED = tuple(one.name for one in REGISTERED if not (one.sets_steps and one.stochastic))
@@ -339,6 +342,14 @@ OPTIONS = OptionTable(
             "model without the term",
             (Acts(tasks=OF_LIKELIHOOD, beside=(Beside("fit"),), where=TESTED),),
             OF_TEXT,
+        ),
+        Option(
+            "intervals",
+            choice("covariance"),
+            None,
+            "what the model keeps for `predict_interval`: the covariance of its coefficients, "
+            "which `model_covariance` shows too",
+            (Acts(tasks=WITH_ERRORS, beside=UNPENALISED, where=TESTED),),
         ),
         replace(
             SHARED["cluster"], acts=(Acts(frozenset((ROW,)), tasks=OF_LIKELIHOOD, where=TESTED),)

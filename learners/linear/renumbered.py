@@ -134,5 +134,6 @@ def _long(models: Models, seen: Renumbered, groups: NDArray[np.void], charges: C
         std_err=none,
         covariance=none,
         ratios=none,
+        spread=none,
         n_features=widths,
     )

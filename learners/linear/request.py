@@ -102,6 +102,7 @@ class LinearOptions(Options):
     covariance: str
     fit: bool
     likelihood_ratio: bool
+    intervals: str | None
     reference: str | dict[str, str] | None
 
     @property

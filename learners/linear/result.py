@@ -62,6 +62,7 @@ class Ended:
     fit: outcome.Members
     covariance: Lists | None
     ratios: Lists | None
+    spread: Lists | None
 
 
 def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models:
@@ -74,7 +75,7 @@ def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models
     weights = problem.as_given(state.v)
     lost = settle_lost(problem, state, labels, weights)
     seen.std_err[lost | ~np.isfinite(seen.std_err).any(axis=1)] = np.nan
-    noted = outcome.noted(problem, seen, n_rows, ended.ridge)
+    noted = outcome.noted(problem, seen, n_rows, ended.ridge, ended.spread is not None)
     return Models.built(
         groups,
         task.name,
@@ -94,7 +95,16 @@ def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models
         options=by_group(options, n, noted | ended.fit),
         **({} if ended.covariance is None else {"covariance": ended.covariance}),
         **({} if ended.ratios is None else {"ratios": ended.ratios}),
+        **({} if ended.spread is None else {"spread": without(ended.spread, lost)}),
     )
+
+
+def without(lists: Lists, lost: NDArray[np.bool_]) -> Lists:
+    """The lists, those of lost groups empty."""
+    if not lost.any():
+        return lists
+    places = zip(lists.offsets[:-1], lists.offsets[1:], lost, strict=True)
+    return Lists.of_parts([lists.values[a : a if gone else b] for a, b, gone in places])
 
 
 def plan_lines(ended: Ended) -> Strings:
@@ -341,6 +351,8 @@ def resolved(options: LinearOptions, plan: Plan, more: dict[str, Any] | None = N
         shown["weight_kind"] = options.weight_kind
     if options.cluster is not None:
         shown["cluster"] = options.cluster
+    if options.intervals is not None:
+        shown["intervals"] = options.intervals
     if options.validation:
         shown["validation"] = options.validation
     return json.dumps(shown | (more or {}), separators=(",", ":"))

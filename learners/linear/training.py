@@ -41,6 +41,7 @@ from tuskml.learners.linear.inference.dispersion import estimates_dispersion, wi
 from tuskml.learners.linear.inference.goodness import members
 from tuskml.learners.linear.inference.outcome import covariances
 from tuskml.learners.linear.inference.ratios import Whole, likelihood_ratios, term_widths
+from tuskml.learners.linear.inference.roots import roots
 from tuskml.learners.linear.inference.threshold import with_threshold
 from tuskml.learners.linear.multinomial.training import train_many
 from tuskml.learners.linear.objective import (
@@ -414,4 +415,7 @@ def ended_at(given: Inputs, problem: Problem, state: State, plan: Plan, run: Run
         whole = Whole(problem, seen, *greatest)
         again = replace(run, held=None).again(plan)  # no model without a term stops early
         ratios = likelihood_ratios(whole, terms, options, again, run.is_over)
-    return Ended(problem, state, plan, seen, ridge, likely, spread, ratios)
+    kept = None
+    if options.intervals is not None:
+        kept = roots(problem, state, seen, plan.threads, given.widths)
+    return Ended(problem, state, plan, seen, ridge, likely, spread, ratios, kept)

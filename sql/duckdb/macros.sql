@@ -23,7 +23,7 @@ CREATE OR REPLACE TEMP MACRO _tusk_model(model) AS
         task VARCHAR, features VARCHAR[], preparation VARCHAR, coef DOUBLE[], intercept DOUBLE, std_err DOUBLE[],
         classes DOUBLE[], class_names VARCHAR[], n_rows BIGINT, n_skipped BIGINT, note VARCHAR, n_features BIGINT,
         loss DOUBLE, history DOUBLE[], iterations BIGINT, converged BOOLEAN, status VARCHAR, plan VARCHAR,
-        seconds DOUBLE, options VARCHAR, store VARCHAR, trials VARCHAR, payload BLOB));
+        seconds DOUBLE, options VARCHAR, store VARCHAR, trials VARCHAR, spread DOUBLE[], payload BLOB));
 
 -- Recomputes the payload of a model from its other fields: for models that were edited, or read
 -- from JSON without it.
@@ -104,6 +104,12 @@ CREATE OR REPLACE TEMP MACRO tuskml_predict_proba_with_offset(model, features, "
 CREATE OR REPLACE TEMP MACRO tuskml_predict_class_with_offset(model, features, "offset") AS
     list_extract(coalesce(struct_extract(model, 'class_names'), CAST([] AS VARCHAR[])),
                  CAST(_tusk_predict_class_with_offset(_tusk_payload(model), features, CAST("offset" AS DOUBLE)) AS BIGINT));
+
+-- The prediction with its standard error, the confidence interval of the mean, and the interval of a
+-- label (udas/scalars/models/interval.h).
+CREATE OR REPLACE TEMP MACRO tuskml_predict_interval
+    (model, features) AS _tusk_predict_interval(_tusk_payload(model), features, 0.95),
+    (model, features, level) AS _tusk_predict_interval(_tusk_payload(model), features, CAST(level AS DOUBLE));
 
 -- The proportions of topics in a document: a list of words, or sparse(ids, counts).
 CREATE OR REPLACE TEMP MACRO tuskml_predict_topics
@@ -192,6 +198,26 @@ CREATE OR REPLACE TEMP MACRO _tusk_json(given) AS CASE WHEN json_valid(given) TH
 -- or path, even if its training requested them.
 CREATE OR REPLACE TEMP MACRO _tusk_was_fitted(status) AS
     coalesce(status NOT IN ('invalid rows', 'one class', 'out of range'), true);
+
+-- The covariances of the coefficients of a model that was trained with {"intervals": "covariance"}: all pairs of the terms of
+-- model_summary that have a standard error, of several classes without the reference. The model keeps the rows of the Cholesky
+-- factor, whose products they are.
+CREATE OR REPLACE TEMP MACRO _tusk_root(asked, model) AS
+    CASE WHEN model.spread IS NOT NULL AND json_extract_string(_tusk_json(model.options), '$.intervals') = 'covariance' THEN model.spread
+         WHEN model.task IS NOT NULL AND _tusk_was_fitted(model.status)
+              AND coalesce(json_extract_string(_tusk_json(model.options), '$.intervals'), '') <> 'covariance'
+         THEN error(asked || ': the model does not keep the covariance of its coefficients, train it with the option '
+                    || '"intervals": "covariance"') END;
+CREATE OR REPLACE TEMP MACRO _tusk_rooted_terms(model, size) AS
+    list_transform(tuskml_model_summary(model)[-size:], lambda _tusk_t: CASE WHEN _tusk_t.std_err IS NOT NULL THEN _tusk_t.term END);
+CREATE OR REPLACE TEMP MACRO tuskml_model_covariance(model) AS TABLE
+SELECT _tusk_name AS term, _tusk_other AS with_term, _tusk_item AS covariance
+FROM (SELECT _tusk_name, unnest(_tusk_names) AS _tusk_other, unnest(_tusk_row) AS _tusk_item
+      FROM (SELECT _tusk_names, unnest(_tusk_names) AS _tusk_name, unnest(_tusk_rows) AS _tusk_row
+            FROM (SELECT _tusk_rooted_terms(_tusk_m, len(_tusk_rows)) AS _tusk_names, _tusk_rows
+                  FROM (SELECT _tusk_m, _tusk_covariances(_tusk_root('model_covariance', _tusk_m)) AS _tusk_rows
+                        FROM (SELECT _tusk_model(model) AS _tusk_m)))))
+WHERE _tusk_name IS NOT NULL AND _tusk_other IS NOT NULL;
 
 -- Goodness of fit of a model that was trained with {"fit": true}.
 CREATE OR REPLACE TEMP MACRO _tusk_fit_number(options, name) AS

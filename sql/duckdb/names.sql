@@ -19,6 +19,9 @@ CREATE OR REPLACE TEMP MACRO predict_proba_with_offset(model, features, "offset"
     tuskml_predict_proba_with_offset(model, features, "offset");
 CREATE OR REPLACE TEMP MACRO predict_class_with_offset(model, features, "offset") AS
     tuskml_predict_class_with_offset(model, features, "offset");
+CREATE OR REPLACE TEMP MACRO predict_interval
+    (model, features) AS tuskml_predict_interval(model, features),
+    (model, features, level) AS tuskml_predict_interval(model, features, level);
 CREATE OR REPLACE TEMP MACRO predict_topics(model, tokens) AS tuskml_predict_topics(model, tokens);
 CREATE OR REPLACE TEMP MACRO model_topics(model, words := 10) AS TABLE FROM tuskml_model_topics(model, words := words);
 CREATE OR REPLACE TEMP MACRO perplexity(model, tokens) AS tuskml_perplexity(model, tokens);
@@ -48,6 +51,7 @@ CREATE OR REPLACE TEMP MACRO similar_items(model, to_item, n := 10, exclude := [
 CREATE OR REPLACE TEMP MACRO similar_items(model, to_item, n := 10, exclude := []) AS TABLE FROM
     tuskml_similar_items(model, to_item, n := n, exclude := exclude);
 CREATE OR REPLACE TEMP MACRO model_fit(model) AS TABLE FROM tuskml_model_fit(model);
+CREATE OR REPLACE TEMP MACRO model_covariance(model) AS TABLE FROM tuskml_model_covariance(model);
 CREATE OR REPLACE TEMP MACRO model_terms(model) AS TABLE FROM tuskml_model_terms(model);
 CREATE OR REPLACE TEMP MACRO model_trials(model) AS TABLE FROM tuskml_model_trials(model);
 CREATE OR REPLACE TEMP MACRO model_path(model) AS TABLE FROM tuskml_model_path(model);

@@ -29,6 +29,7 @@ NAMED = {
 }
 MODELS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "linear": ("linear", "a + b", LIST, {"fit": True}),
+    "sure": ("linear", "a + b * b", LIST, {"intervals": "covariance"}),
     "named": ("linear", "a + c", "NAMED", {"text": ["t"], "missing": "level"}),
     "classes": ("logistic", "b", LIST, {"l2": 0.1}),
     "texts": ("logistic", "'c' || b", "NAMED", {"l2": 0.1, "dates": "cycles"}),
@@ -56,14 +57,15 @@ ROWS = {
 SCORES = (
     "predict({m}, {x})", "predict_proba({m}, {x})", "decision({m}, {x})",
     "predict_class({m}, {x})", "predict_probas({m}, {x})", "predict_proba({m}, {x}, 'c1')",
-    "predict_topics({m}, {x})", "perplexity({m}, {x})", "coherence({m}, {x}, 'u_mass', 5)",
+    "predict_interval({m}, {x}, 0.9)", "predict_topics({m}, {x})", "perplexity({m}, {x})",
+    "coherence({m}, {x}, 'u_mass', 5)",
 )  # fmt: skip
 """Calls that score a row, or sum scores."""
 PLAIN = ("with_payload({m})", "model_payload({m})", "model_fingerprint({m})")
 TABLES = (
     "model_summary({m})", "model_fit({m})", "model_terms({m})", "model_trials({m})",
     "model_card({m})", "model_path({m})", "feature_importance({m})", "tree_dump({m})",
-    "model_topics({m}, 5)",
+    "model_topics({m}, 5)", "model_covariance({m})",
     "recommend({m}, 1, 5)", "similar_items({m}, 1, 5)", "recommend({m}, 1, 1000000000000)",
 )  # fmt: skip
 OF_ROWS = ("explain_prediction({m}, {x})",)
@@ -82,7 +84,7 @@ TEXTS = (
     "matrix_factorization", "lasso", "store@1", "../../etc/passwd",
 )  # fmt: skip
 OF_TEXT = ("task", "preparation", "note", "status", "plan", "options", "store", "trials")
-OF_NUMBERS = ("coef", "std_err", "classes", "history")
+OF_NUMBERS = ("coef", "std_err", "classes", "history", "spread")
 OF_TEXTS = ("features", "class_names")
 OF_COUNTS = ("n_rows", "n_skipped", "n_features", "iterations")
 OF_NUMBER = ("intercept", "loss", "seconds")

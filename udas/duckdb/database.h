@@ -76,6 +76,7 @@ bool register_summary(duckdb_connection connection);
 bool register_sparse(duckdb_connection connection);
 bool register_payload(duckdb_connection connection);
 bool register_tree_numbers(duckdb_connection connection);
+bool register_covariances(duckdb_connection connection);
 bool register_recommend(duckdb_connection connection, database *d);
 bool register_topics(duckdb_connection connection);
 bool register_coherence(duckdb_connection connection);

@@ -85,10 +85,10 @@ DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info 
                 register_settings(connection, d) && register_store_root(connection, d) &&
                 register_summary(connection) && register_sparse_ids(connection) &&
                 register_sparse(connection) && register_payload(connection) &&
-                register_tree_numbers(connection) && register_topics(connection) &&
-                register_coherence(connection) && register_recommend(connection, d) &&
-                register_activity(connection, d) && register_cancel(connection, d) &&
-                create_macros(connection);
+                register_tree_numbers(connection) && register_covariances(connection) &&
+                register_topics(connection) && register_coherence(connection) &&
+                register_recommend(connection, d) && register_activity(connection, d) &&
+                register_cancel(connection, d) && create_macros(connection);
     if (d)
         database_release(d);
     if (!done)

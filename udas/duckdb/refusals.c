@@ -38,6 +38,10 @@ static const expected EXPECTED[] = {
     {"predict_class", PREDICTION, true},
     {"predict_probas", PREDICTION, true},
     {"explain_prediction", PREDICTION, false},
+    {"predict_interval", "(model, features [, level])",
+     "the model a value that train_model answered, " FEATURES
+     ", level a number between 0 and 1" NO_TEXT,
+     false},
     {"model_payload", "(model)", "a value with the fields of a model, from task to options",
      false},
     {"model_summary", "(model)", "a value that train_model answered", false},

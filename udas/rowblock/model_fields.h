@@ -66,6 +66,11 @@
     FIELD(TRIALS, trials, TEXT, \
           "as JSON, of a search what was tried and how well it did (`model_trials`), of a path of " \
           "penalties what each one gave (`model_path`); otherwise NULL") \
+    FIELD(SPREAD, spread, NUMBERS, \
+          "with the option `intervals`, what `predict_interval` reads: the Cholesky factor of the " \
+          "covariance of the coefficients, the rows of its lower triangle one after another, the " \
+          "intercept's first (`model_covariance`); or levels in rising order, and then for each of " \
+          "them the distance from the prediction that holds this share of the labels; otherwise NULL") \
     FIELD(PAYLOAD, payload, PAYLOAD, \
           "what predictions read: the weights in a compact format with a version and a checksum")
 /* clang-format on */

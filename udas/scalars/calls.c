@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../kvstore/mapped/default_root.h"
-#include "models/payload.h"
+#include "models/interval.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 #define LONGEST_PATH 4096
@@ -125,14 +125,22 @@ static bool score_named(tusk_scorer *s, enum tusk_answer answer, tusk_named_rows
     return true;
 }
 
-EXPORTED int tusk_answer_named(tusk_text payload, int answer, const tusk_given_column *columns,
-                               int32_t n_columns, int64_t n, double *out, tusk_refusal *why) {
+/* Reads a model for answers; an interval has a level. */
+static bool read_for(tusk_text payload, const tusk_stores *stores, enum tusk_answer answer,
+                     double level, tusk_scorer *s, char *sentence) {
+    return tusk_read_model(payload, stores, answer, s, sentence) &&
+           (!s->has_interval || tusk_set_level(s, level, sentence));
+}
+
+EXPORTED int tusk_answer_named(tusk_text payload, int answer, double level,
+                               const tusk_given_column *columns, int32_t n_columns, int64_t n,
+                               double *out, tusk_refusal *why) {
     char usual[LONGEST_PATH];
     tusk_scorer s;
     tusk_stores stores = stores_at(NULL, usual);
     tusk_named_rows rows = {.column = columns, .n_columns = (uint32_t)n_columns};
     *why = (tusk_refusal){.sqlstate = "22023"};
-    bool done = tusk_read_model(payload, &stores, (enum tusk_answer)answer, &s, why->sentence) &&
+    bool done = read_for(payload, &stores, (enum tusk_answer)answer, level, &s, why->sentence) &&
                 score_named(&s, (enum tusk_answer)answer, &rows, n, out, why->sentence);
     if (done)
         to_answers(&s, (enum tusk_answer)answer, out, (uint64_t)n);
@@ -141,13 +149,13 @@ EXPORTED int tusk_answer_named(tusk_text payload, int answer, const tusk_given_c
     return done;
 }
 
-EXPORTED int tusk_answer_rows(tusk_text payload, int answer, const char *root,
+EXPORTED int tusk_answer_rows(tusk_text payload, int answer, double level, const char *root,
                               const tusk_rows *rows, double *out, tusk_refusal *why) {
     char usual[LONGEST_PATH];
     tusk_scorer s;
     tusk_stores stores = stores_at(root, usual);
     *why = (tusk_refusal){.sqlstate = "22023"};
-    bool done = tusk_read_model(payload, &stores, (enum tusk_answer)answer, &s, why->sentence) &&
+    bool done = read_for(payload, &stores, (enum tusk_answer)answer, level, &s, why->sentence) &&
                 score(&s, (enum tusk_answer)answer, rows, out, why->sentence);
     if (!done && s.sqlstate)
         snprintf(why->sqlstate, sizeof why->sqlstate, "%s", s.sqlstate);

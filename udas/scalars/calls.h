@@ -35,14 +35,15 @@ tusk_text tusk_text_in(const void *texts, uint64_t k);
 bool tusk_class_names_are_text(const tusk_class_names *names, tusk_numbers classes);
 
 /* Computes one result per row, or the list_size numbers of a list, which are unchanged for a
- * model whose predictions are NULL. root: of stored models; NULL: the default. Returns 0 if
- * rejected. */
-int tusk_answer_rows(tusk_text payload, int answer, const char *root, const tusk_rows *rows,
-                     double *out, tusk_refusal *why);
+ * model whose predictions are NULL. level: of intervals. root: of stored models; NULL: the
+ * default. Returns 0 if rejected. */
+int tusk_answer_rows(tusk_text payload, int answer, double level, const char *root,
+                     const tusk_rows *rows, double *out, tusk_refusal *why);
 
 /* The same for n rows of columns by name, for a model that is in no store or in the default
  * root. A NULL prediction is NaN. */
-int tusk_answer_named(tusk_text payload, int answer, const tusk_given_column *columns,
-                      int32_t n_columns, int64_t n, double *out, tusk_refusal *why);
+int tusk_answer_named(tusk_text payload, int answer, double level,
+                      const tusk_given_column *columns, int32_t n_columns, int64_t n, double *out,
+                      tusk_refusal *why);
 
 #endif

@@ -7,9 +7,10 @@
  * fraction. */
 #define NEARLY_NORMAL 5000
 #define TINY 1e-300
-#define OUTSIDE 0.05 /* of a confidence interval */
+#define USUAL 0.95 /* level of a confidence interval */
 #define NORMAL_T 1.9599639845400542
-#define MOST_STEPS 100
+#define MOST_STEPS 200
+#define FURTHEST 0.5 /* of a step of log t, since p is 0 far from 0 */
 #define SETTLED 1e-14
 
 /* log B(a, 1/2). For large a it uses the series of log gamma(a + 1/2) - log gamma(a), whose
@@ -76,16 +77,29 @@ double tusk_two_sided_p(double t, double freedom) {
                                    : 1 - 2 * front * fraction(y, 0.5, a);
 }
 
+static double log_density(double t, double freedom) {
+    if (isinf(freedom))
+        return -t / 2 * t - log(2 * M_PI) / 2;
+    double scale = log_beta_half(freedom / 2) + log(freedom) / 2;
+    return -(freedom + 1) / 2 * log1p(t / freedom * t) - scale;
+}
+
+double tusk_t_of_interval(double freedom) {
+    return tusk_t_of_level(freedom, USUAL);
+}
+
 /* Newton's method on log p as a function of log t. That falls and is concave, so from the second
  * step on all steps come from the right and none goes too far. */
-double tusk_t_of_interval(double freedom) {
-    if (!(freedom > 0) || isinf(freedom))
-        return freedom > 0 ? NORMAL_T : NAN;
-    double log_t = log(NORMAL_T), scale = log_beta_half(freedom / 2) + log(freedom) / 2;
+double tusk_t_of_level(double freedom, double level) {
+    if (!(freedom > 0) || !(level > 0 && level < 1))
+        return NAN;
+    if (isinf(freedom) && level == USUAL)
+        return NORMAL_T;
+    double log_t = log(NORMAL_T), outside = 1 - level;
     for (int i = 0; i < MOST_STEPS; i++) {
         double t = exp(log_t), p = tusk_two_sided_p(t, freedom);
-        double log_density = -(freedom + 1) / 2 * log1p(t / freedom * t) - scale;
-        double step = log(p / OUTSIDE) * p / (2 * exp(log_density + log_t));
+        double step = log(p / outside) * p / (2 * exp(log_density(t, freedom) + log_t));
+        step = step > FURTHEST ? FURTHEST : step;
         log_t += step;
         if (!(fabs(step) > SETTLED))
             break;

@@ -33,6 +33,8 @@ CONSTANT = 1e-13
 """Part of its mean square that a feature's variance must exceed to be one."""
 DEPENDENT = 1e-13
 """Eigenvalue of the correlations up to which a direction is not there, at least."""
+NOTHING = 1e-15
+"""Eigenvalue of a curvature, relative to the largest, up to which it is rounding."""
 ESTIMABLE = 1e-6
 """Component along undetermined directions below which a coefficient is determined."""
 ENTRIES = 1 << 20
@@ -288,6 +290,24 @@ def to_v_like(s: Span, own: Floats) -> Floats:
 
 def curved(spanned: Span, hessian: Floats, intercept: bool) -> Curved:
     """The curvature of packed triangles (G, p (p + 1) / 2), by v, on the span."""
+    on, h = _on_span(spanned, hessian, intercept)
+    whole = np.linalg.pinv(h, rcond=NOTHING, hermitian=True)
+    return Curved(spanned, on @ whole @ on)
+
+
+def root(spanned: Span, hessian: Floats, intercept: bool) -> Floats:
+    """A root (G, p, p) of the inverse that `curved` has, root root', its rows by (u, b)."""
+    on, h = _on_span(spanned, hessian, intercept)
+    size, direction = np.linalg.eigh(h)
+    there = size > NOTHING * size[:, -1:]
+    length = np.where(there, 1 / np.sqrt(np.where(there, size, 1.0)), 0.0)
+    return np.asarray(on @ (direction * length[:, None, :]))
+
+
+def _on_span(spanned: Span, hessian: Floats, intercept: bool) -> tuple[Floats, Floats]:
+    """The projection (G, p, p) on the span in (u, b), and the curvature there, of about the same
+    size off the span.
+    """
     h = unpacked(hessian)
     unit = np.divide(1.0, spanned.sigma, where=spanned.sigma > 0, out=np.zeros_like(spanned.sigma))
     h[:, :-1, :] -= spanned.mean[:, :, None] * h[:, -1:, :]
@@ -300,8 +320,7 @@ def curved(spanned: Span, hessian: Floats, intercept: bool) -> Curved:
     off[:, -1, -1] = 0.0 if intercept else 1.0
     on = np.eye(p) - off
     size = np.maximum(np.einsum("gjj->g", h) / p, np.finfo(float).tiny)[:, None, None]
-    whole = np.linalg.pinv(on @ h @ on + size * off, rcond=1e-15, hermitian=True)
-    return Curved(spanned, on @ whole @ on)
+    return on, on @ h @ on + size * off
 
 
 # Standard errors that hold where the variance of the loss's derivative differs from the model's.

@@ -304,20 +304,28 @@ def _decide(
         state.out_of_time, state.running[which], state.converged[which] = True, True, False
 
 
-def noted(problem: Problem, seen: Inference, n_rows: NDArray[np.int64], ridge: Bools) -> Members:
+def noted(
+    problem: Problem, seen: Inference, n_rows: NDArray[np.int64], ridge: Bools, intervals: bool
+) -> Members:
     """Members of options that some of the groups have: which groups and the values, (G,) each.
 
     freedom: where it is not the rows less the standard errors, since rows were held out or weights
-    have none that count, or errors are by cluster; clusters: of rows, one less than which are the
-    degrees of freedom of a t; l2_standardized: of groups with the ridge of `tempered.py`;
-    dispersion: of counts, or s^2 of `gamma`; delta: the threshold of `huber`.
+    have none that count, errors are by cluster, or the model keeps intervals; clusters: of rows,
+    one less than which are the degrees of freedom of a t; l2_standardized: of groups with the
+    ridge of `tempered.py`;
+    dispersion: of counts, or s^2 of `gamma`; residual_variance: s^2 of `linear`, for intervals;
+    delta: the threshold of `huber`.
     """
     known = ~np.isnan(seen.std_err)
     clustered, freedom = np.isfinite(seen.clusters), seen.freedom
     if problem.task.test == "t":
         freedom = np.where(clustered, seen.clusters - 1, freedom)
     odd = known.any(axis=1) & (freedom != n_rows - known.sum(axis=1))
+    if intervals and problem.task.test == "t":
+        odd = np.isfinite(freedom)
     found = {"freedom": (odd, freedom)}
+    if intervals and problem.task.quadratic:
+        found["residual_variance"] = np.isfinite(seen.scale), seen.scale
     if ridge.any():
         found["l2_standardized"] = ridge, strength(problem)
     found["clusters"] = (clustered, seen.clusters)

@@ -17,10 +17,10 @@ from tuskml.learners.linear.inference.limit import Limit, Runaways
 from tuskml.learners.linear.inference.outcome import Members, polish
 from tuskml.learners.linear.multinomial import separation
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
-from tuskml.learners.linear.multinomial.terms import spread
+from tuskml.learners.linear.multinomial.terms import root, spread
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Index
-from tuskml.learners.linear.request import CLASSIC, FREQUENCY, Plan
+from tuskml.learners.linear.request import CLASSIC, FREQUENCY, LinearOptions, Plan
 from tuskml.learners.linear.result import fewer_rows, lost_in_sums, rounded
 from tuskml.learners.models import MEANINGS, Strings
 
@@ -34,8 +34,8 @@ class Errors:
     """std_err (G, K, p): each class's intercept first, relative to the first class, whose own are
     NaN; dependent (G,): features depend on each other; parted (G,): there is no optimum, since a
     direction separates classes; clusters (G,): NaN unless requested; spreads: covariances of
-    groups' coefficients (`terms.py`), if requested; runaways: of parted groups, what the other
-    rows determine.
+    groups' coefficients (`terms.py`), if requested; roots: their roots, likewise; runaways: of
+    parted groups, what the other rows determine.
     """
 
     std_err: Floats
@@ -43,6 +43,7 @@ class Errors:
     parted: NDArray[np.bool_]
     clusters: Floats
     spreads: dict[int, Floats] | None = None
+    roots: dict[int, Floats] | None = None
     runaways: Runaways = field(default_factory=list)
 
     def of_group(self, g: int, found: "GroupErrors", problem: SoftmaxProblem) -> None:
@@ -54,6 +55,8 @@ class Errors:
         )
         if self.spreads is not None and found.inverse is not None:
             self.spreads[g] = spread(problem, found.inverse)
+        if self.roots is not None and found.inverse is not None:
+            self.roots[g] = root(problem, found.inverse)
 
 
 @dataclass(frozen=True)
@@ -73,16 +76,19 @@ def infer(
     state: State,
     threads: int,
     deadline: float | None,
-    spreads: bool = False,
+    options: LinearOptions | None = None,
 ) -> Errors:
     """Standard errors, the root of the diagonal of the inverse curvature, as in statsmodels'
     MNLogit, or of the sandwich (`inference/determined.py`). NaN with a penalty or class weights,
-    and where a training did not converge or has nothing to converge to.
+    and where a training did not converge or has nothing to converge to. options: those that say
+    what is kept.
     """
     n, k, p = problem.n_groups, problem.softmax.n_classes, problem.p
     lost = np.full((n, k, p), np.nan)
-    kept: dict[int, Floats] | None = {} if spreads else None
-    found = Errors(lost, np.zeros(n, bool), np.zeros(n, bool), np.full(n, np.nan), kept)
+    found = Errors(lost, np.zeros(n, bool), np.zeros(n, bool), np.full(n, np.nan))
+    if options is not None:
+        spreads, roots = options.fit, options.intervals is not None
+        found = replace(found, spreads={} if spreads else None, roots={} if roots else None)
     if problem.penalised:
         return found
     looked = state.converged & (k * p < MOST_WEIGHTS)

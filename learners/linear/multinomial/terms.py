@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
 from tuskml.learners.linear.inference.ratios import Spans, features
+from tuskml.learners.linear.inference.roots import packed, root_of, triangle
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Index
@@ -47,6 +48,31 @@ def covariances(
     parts = [
         spreads.get(g, unknown)[:, :own, :, :own].ravel() for g, own in enumerate(widths.tolist())
     ]
+    return Lists.of_parts(parts)
+
+
+def root(problem: SoftmaxProblem, inverse: Floats) -> Floats:
+    """A root (K - 1, p, (K - 1) p) of the covariance of one group's coefficients, each class's
+    intercept first, in the caller's units, 0 of features that never vary; inverse as in `spread`.
+    """
+    k, p, unit = problem.softmax.n_classes, problem.p, problem.scale[0]
+    own = root_of(inverse[None, p:, p:])[0].reshape(k - 1, p, (k - 1) * p)
+    away = np.einsum("d,kdq->kq", -unit * problem.centre[0], own[:, :-1])
+    first = (own[:, -1] + away) * float(problem.rows.fit_intercept)
+    return np.concatenate([first[:, None], own[:, :-1] * unit[:, None]], axis=1)
+
+
+def triangles(roots: Mapping[int, Floats], widths: NDArray[np.int64]) -> Lists:
+    """The rows of the triangles of groups with a root, one after another; empty lists for others.
+    widths (G,): features.
+    """
+    parts = [np.empty(0)] * len(widths)
+    for g, found in roots.items():
+        rows = found[:, : 1 + widths[g]].reshape(-1, found.shape[2])
+        whole = np.zeros((1, len(rows), max(rows.shape)))
+        whole[0, :, : rows.shape[1]] = rows
+        lower = packed(triangle(whole)[:, :, : len(rows)])[0]
+        parts[g] = lower if np.isfinite(lower).all() else parts[g]
     return Lists.of_parts(parts)
 
 

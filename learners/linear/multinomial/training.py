@@ -258,8 +258,10 @@ def models_of(
     widths, n_rows, began = about.given.widths, about.n_rows, about.began
     groups, n = problem.rows.groups, problem.n_groups
     problem, constant = without_constants(problem, state)
-    seen = infer(problem, state, plan.threads, about.deadline, request.options.fit)
+    seen = infer(problem, state, plan.threads, about.deadline, request.options)
     tests = of_terms(problem, state, plan, seen, about) if request.options.fit else {}
+    if seen.roots is not None:
+        tests["spread"] = terms.triangles(seen.roots, widths)
     errors, ridge = seen.std_err, np.zeros(n, bool)
     if "l2" in request.options.given:
         separation.unsoftened(problem, state, seen.runaways)

@@ -32,6 +32,45 @@ CREATE FUNCTION tuskml._tuskml_was_fitted(status text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT coalesce(status NOT IN ('invalid rows', 'one class', 'out of range'), true) $$;
 
+-- The Cholesky factor of the covariance of a model's coefficients, the rows of its lower triangle one after another; NULL for a
+-- group that could not be fitted.
+CREATE FUNCTION tuskml._tuskml_root(asked text, model tuskml_model) RETURNS float8[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kept boolean := coalesce((model).options::jsonb->>'intervals' = 'covariance', false);
+BEGIN
+    IF NOT kept AND (model).task IS NOT NULL AND tuskml._tuskml_was_fitted((model).status) THEN
+        RAISE EXCEPTION '%: the model does not keep the covariance of its coefficients, train it with the option "intervals": "covariance"', asked
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN CASE WHEN kept THEN (model).spread END;
+END
+$$;
+
+-- The covariance of the coefficients, row by row, from such rows of the factor.
+CREATE FUNCTION tuskml._tuskml_covariances(root float8[]) RETURNS float8[]
+AS 'MODULE_PATHNAME', 'tuskml_covariances' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+-- The covariances of the coefficients of a model that was trained with {"intervals": "covariance"}: all pairs of the terms of
+-- model_summary that have a standard error, of several classes without the reference.
+CREATE FUNCTION tuskml.model_covariance(model tuskml_model)
+RETURNS TABLE (term text, with_term text, covariance float8)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    items float8[] := tuskml._tuskml_covariances(tuskml._tuskml_root('model_covariance', model));
+    size integer := round(sqrt(cardinality(items)));
+    first integer := cardinality((model).std_err) - size;
+BEGIN
+    RETURN QUERY
+    WITH terms AS MATERIALIZED (
+        SELECT s.term, s.at - first AS i
+        FROM (SELECT t.*, row_number() OVER () AS at FROM tuskml.model_summary(model) AS t WHERE size > 0) AS s
+        WHERE s.at > first AND s.std_err IS NOT NULL)
+    SELECT a.term, b.term, items[(a.i - 1) * size + b.i] FROM terms AS a, terms AS b ORDER BY a.i, b.i;
+END
+$$;
+
 -- Goodness of fit of a model that was trained with {"fit": true}.
 CREATE FUNCTION tuskml.model_fit(model tuskml_model)
 RETURNS TABLE (n float8, parameters float8, log_likelihood float8, deviance float8, null_deviance float8, aic float8,

@@ -33,3 +33,10 @@ LANGUAGE sql STABLE PARALLEL SAFE ROWS 20 SET search_path = pg_catalog, pg_temp 
 SELECT told.feature, told.value, told.contribution, told.class FROM tuskml._tuskml_explained(
     tuskml._tuskml_contributions(model, features), coalesce((model).features, '{}'), coalesce((model).class_names, '{}')) AS told
 $$;
+
+-- The prediction with its standard error, the confidence interval of the mean, and the interval of a label.
+CREATE TYPE @extschema@.tuskml_interval AS (
+    fit float8, std_err float8, lower float8, upper float8, prediction_lower float8, prediction_upper float8);
+COMMENT ON TYPE tuskml_interval IS 'What predict_interval answers';
+CREATE FUNCTION tuskml.predict_interval(model tuskml_model, features anyelement, level float8 DEFAULT 0.95) RETURNS tuskml_interval
+AS 'MODULE_PATHNAME', 'tuskml_predict_interval' LANGUAGE C STABLE PARALLEL SAFE;

@@ -233,3 +233,17 @@ def test_nothing_is_explained_of_a_wrong_option(duck: str, capsys) -> None:
     capsys.readouterr()
     assert main(["explain", duck, *TRAIN, "--option", "l3=1"]) == 1
     assert capsys.readouterr().err.startswith("tuskml: unknown option 'l3'")
+
+
+def test_intervals_are_objects(database: str, capsys) -> None:
+    options = ["--options", '{"intervals": "covariance"}', "--group-by", "g", "--into", "sure"]
+    assert main(["train", database, *TRAIN, *options]) == 0
+    given = ["--models", "sure", "--source", "t", "--features", "x", "--json"]
+    capsys.readouterr()
+    assert main(["predict", database, *given, "--output", "interval", "--level", "0.5"]) == 0
+    for row in lines(capsys):
+        found = row["interval"]
+        assert found["fit"] == pytest.approx(row["y"])
+        assert found["prediction_lower"] <= found["lower"] <= found["fit"] <= found["upper"]
+    assert main(["predict", database, *given, "--level", "0.5"]) == 1
+    assert "level is given for predict" in capsys.readouterr().err

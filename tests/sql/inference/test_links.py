@@ -1,6 +1,7 @@
 """Links of the mean: estimates, errors, fit and predictions of both databases, against statsmodels
 and R."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from scipy.stats import norm
+from scipy.stats import t as student
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -170,6 +172,31 @@ def test_predictions_are_means_of_margins(client: Client, task: str, link: str) 
     of = "predict_proba_with_offset" if task == "logistic" else "predict_with_offset"
     margin, found = answers(client, task, link, f"{of}(m, x, o)")
     assert found == pytest.approx(family.link.inverse(margin), rel=1e-9)
+
+
+@pytest.mark.parametrize(("task", "link"), PAIRS)
+def test_intervals_of_means_are_those_of_a_glm(client: Client, task: str, link: str) -> None:
+    """By the delta method and by the margin's interval, whose order some links turn round."""
+    y, family = CASES[task, link]
+    source, parameters = client.rows(X, y.astype(float))
+    options = json.dumps(SETTLED | {"link": link, "intervals": "covariance"})
+    call = f"train_model('{task}', y, ARRAY[c0, c1], '{options}')"
+    ends = ", ".join(f"(i).{name}" for name in ("fit", "std_err", "lower", "upper"))
+    found = client.connection.execute(
+        f"WITH r AS (SELECT * FROM {source}), m AS (SELECT {call} AS m FROM r) "
+        f"SELECT {ends} FROM (SELECT predict_interval(m, ARRAY[0.5, -0.25]) AS i FROM m) AS t",
+        parameters,
+    ).fetchone()
+    truth = sm.GLM(y.astype(float), sm.add_constant(X), family).fit(tol=1e-14, maxiter=300)
+    new = np.array([[1.0, 0.5, -0.25]])
+    mean = truth.get_prediction(new).summary_frame()
+    reach = float(norm.isf(0.025))
+    if LINEAR[task].test == "t":
+        reach = float(student.isf(0.025, N - 3))
+    centre, error = (new @ truth.params)[0], np.sqrt(new @ truth.cov_params() @ new.T)[0, 0]
+    inverse = truth.family.link.inverse
+    sides = sorted(float(inverse(np.array([centre + k * reach * error]))[0]) for k in (-1, 1))
+    assert found == pytest.approx((mean["mean"][0], mean["mean_se"][0], *sides), rel=1e-6)
 
 
 @pytest.mark.parametrize("link", ["probit", "cloglog"])

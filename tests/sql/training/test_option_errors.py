@@ -84,6 +84,7 @@ INVALID: dict[str, tuple[object, str]] = {
     "covariance": ("hc3", "'classic', 'HC0', 'HC1', 'HC2' or 'HC3'; did you mean 'HC3'?"),
     "cluster": (3, 'a name such as "county"'),
     "fit": ("yes", "true or false"),
+    "intervals": ("robust", "'covariance'"),
     "likelihood_ratio": ("yes", "true or false"),
     "class_weight": (
         [1, -1],

@@ -29,6 +29,7 @@ CREATE TABLE kept AS SELECT
     train_model('lasso', y, {{'x': x, 'z': z}}) AS path,
     train_model('logistic', class, [x, z]) AS classes,
     train_model('logistic', x > 2, [x, z]) AS two,
+    train_model('linear', y, [x, z], '{{"intervals": "covariance"}}') AS errors,
     train_model('gbdt', y, [x, z], '{{"trees": 2}}') AS trees,
     train_model('matrix_factorization', y, [x, z], '{{"rank": 2, "max_iter": 2}}') AS factors,
     train_model('lda', NULL, [x::VARCHAR, z::VARCHAR, 'w'], '{{"topics": 2}}') AS topics
@@ -74,6 +75,8 @@ CALLS = {
     "model_path": ("FROM model_path({0})", "path"),
     "tree_dump": ("FROM tree_dump({0})", "trees"),
     "feature_importance": ("FROM feature_importance({0})", "trees"),
+    "predict_interval": ("predict_interval({0}, {1}, {2})", "errors", "[1, 2]", "0.9"),
+    "model_covariance": ("FROM model_covariance({0})", "errors"),
     "explain_prediction": ("FROM explain_prediction({0}, {1})", "two", "[1, 2]"),
 }
 """A call of each macro, and what its arguments are in the table `kept`."""

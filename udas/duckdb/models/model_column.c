@@ -54,7 +54,7 @@ static bool no_models(idx_t n, scratch *s, model_column *m) {
     if (!all_null(n, s, &none))
         return false;
     list_column list = {none, none, 0};
-    *m = (model_column){none, none, none, none, none, none, none, list, list, list};
+    *m = (model_column){none, none, none, none, none, none, none, list, list, list, list};
     return true;
 }
 
@@ -69,10 +69,14 @@ bool model_column_of_any(duckdb_vector v, idx_t n, scratch *s, model_column *m) 
     duckdb_vector preparation = field_of(v, MODEL_FIELD[M_PREPARATION].name);
     duckdb_vector payload = field_of(v, MODEL_FIELD[M_PAYLOAD].name);
     duckdb_vector iterations = field_of(v, MODEL_FIELD[M_ITERATIONS].name);
+    duckdb_vector spread = field_of(v, MODEL_FIELD[M_SPREAD].name);
+    m->spread = (list_column){0};
     bool blob = payload && is_of_type(payload, DUCKDB_TYPE_BLOB); /* else it has no trees */
     if (!(blob ? (m->payload = column_of(payload), true) : all_null(n, s, &m->payload)) ||
         !(iterations ? numbers_of_any(iterations, n, s, &m->iterations, NULL)
-                     : all_null(n, s, &m->iterations)))
+                     : all_null(n, s, &m->iterations)) ||
+        !(spread ? numbers_list_of_any(spread, n, s, &m->spread, NULL)
+                 : all_null(n, s, &m->spread.self)))
         return false;
     return (preparation ? text_of_any(preparation, n, s, &m->preparation)
                         : all_null(n, s, &m->preparation)) &&
@@ -117,6 +121,7 @@ tusk_model_fields model_fields_at(const model_column *m, idx_t row) {
         .preparation = text_in(&m->preparation, row),
         .coef = numbers_at(&m->coef, row),
         .classes = numbers_at(&m->classes, row),
+        .spread = numbers_at(&m->spread, row),
         .class_names = names_at(&m->class_names, row),
         .has_intercept = is_valid(&m->intercept, row),
         .intercept = ((const double *)m->intercept.data)[row],

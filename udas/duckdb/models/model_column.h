@@ -7,7 +7,7 @@
 
 typedef struct model_column {
     column self, task, intercept, options, preparation, payload, iterations;
-    list_column coef, classes, class_names;
+    list_column coef, classes, class_names, spread;
 } model_column;
 
 /* Reads a STRUCT with these fields and possibly others, or NULL; false for other types. n:

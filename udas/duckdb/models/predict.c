@@ -82,12 +82,26 @@ bool read_model_of_row(const call *c, idx_t row, tusk_scorer *s) {
 
 /* --- scoring --- */
 
+/* NaN is a NULL. */
+static void put_end(end_column *end, idx_t row, double number) {
+    end->data[row] = number;
+    if (!isnan(number))
+        return;
+    if (!end->validity) {
+        duckdb_vector_ensure_validity_writable(end->vector);
+        end->validity = duckdb_vector_get_validity(end->vector);
+    }
+    duckdb_validity_set_row_invalid(end->validity, row);
+}
+
 void put_null_prediction(call *c, idx_t row) {
     if (!c->validity) {
         duckdb_vector_ensure_validity_writable(c->result);
         c->validity = duckdb_vector_get_validity(c->result);
     }
     duckdb_validity_set_row_invalid(c->validity, row);
+    for (int k = 0; of_intervals(c->o) && k < TUSK_INTERVAL_FIELDS; k++)
+        put_end(c->ends + k, row, NAN);
     if (!of_lists(c->o))
         c->out[row] = 0;
 }
@@ -219,14 +233,30 @@ static bool score_planned(call *c, tusk_plan *plan, idx_t row, idx_t end) {
     return true;
 }
 
-/* Appends space for the numbers of a row's list to the result. */
+/* Appends space for the numbers of a row's list to the result. Those of an interval are written to
+ * its fields later. */
 static double *list_for(call *c, const tusk_scorer *s, idx_t row) {
+    if (of_intervals(c->o))
+        return c->interval;
     idx_t at = duckdb_list_vector_get_size(c->result);
     duckdb_list_vector_reserve(c->result, at + s->list_size);
     duckdb_list_vector_set_size(c->result, at + s->list_size);
     ((duckdb_list_entry *)duckdb_vector_get_data(c->result))[row] =
         (duckdb_list_entry){at, s->list_size};
     return (double *)duckdb_vector_get_data(duckdb_list_vector_get_child(c->result)) + at;
+}
+
+/* Writes the fields of a row's interval. */
+static void put_interval(call *c, idx_t row) {
+    for (int k = 0; of_intervals(c->o) && k < TUSK_INTERVAL_FIELDS; k++)
+        put_end(c->ends + k, row, c->interval[k]);
+}
+
+/* Whether a row has a level, or needs none; then it is set. */
+static bool set_level(const call *c, tusk_scorer *s, idx_t row, bool *null, char *sentence) {
+    *null = of_intervals(c->o) && !is_valid(&c->levels, row);
+    return *null || !of_intervals(c->o) || s->null ||
+           tusk_set_level(s, ((const double *)c->levels.data)[row], sentence);
 }
 
 /* Writes the list of a row. */
@@ -243,6 +273,8 @@ static bool write_list(call *c, tusk_scorer *s, idx_t row) {
     bool done = tusk_list(s, sparse ? &ids : NULL, filled ? filled : x, f64, e.length,
                           list_for(c, s, row), sentence);
     free(filled);
+    if (done)
+        put_interval(c, row);
     return done || refuse_prediction(c, sentence);
 }
 
@@ -253,13 +285,18 @@ static bool list_named(call *c, tusk_scorer *s, idx_t row, idx_t end) {
     if (!s->null && !tusk_named_match(&c->rows, s, sentence))
         return refuse_prediction(c, sentence);
     for (; row < end; row++) {
-        bool null = s->null || !is_valid(&c->features.self, row);
+        bool null;
+        if (!set_level(c, s, row, &null, sentence))
+            return refuse_prediction(c, sentence);
+        null = null || s->null || !is_valid(&c->features.self, row);
         if (!null && !tusk_named_row(&c->rows, s, row, &ids, &null, sentence))
             return refuse_prediction(c, sentence);
         if (null)
             put_null_prediction(c, row);
         else if (!tusk_list(s, &ids, NULL, true, 0, list_for(c, s, row), sentence))
             return refuse_prediction(c, sentence);
+        else
+            put_interval(c, row);
     }
     return true;
 }
@@ -278,13 +315,49 @@ static bool list_planned(call *c, tusk_plan *plan, idx_t row, idx_t end) {
     return true;
 }
 
+/* Whether rows need no check of their own: their features are a matrix, and their level is one. */
+static bool are_alike(const call *c, idx_t row, idx_t end) {
+    const duckdb_list_entry *e = (const duckdb_list_entry *)c->features.values.self.data + row;
+    const double *level = c->levels.data;
+    if (!c->features_complete || c->features.type.sparse || !all_valid(&c->levels, row, end - row))
+        return false;
+    return is_matrix(e, end - row) &&
+           memcmp(level + row, level + row + 1, (end - row - 1) * sizeof *level) == 0;
+}
+
+/* Writes the intervals of such rows. */
+static bool put_intervals(call *c, tusk_scorer *s, idx_t row, idx_t end) {
+    char sentence[TUSK_SENTENCE];
+    duckdb_list_entry e = list_entry(&c->features.values, row);
+    bool f64 = c->features.type.f64, null;
+    const char *x = c->features.values.child.data;
+    double *ends[TUSK_INTERVAL_FIELDS];
+    for (int k = 0; k < TUSK_INTERVAL_FIELDS; k++)
+        ends[k] = c->ends[k].data + row;
+    if (!set_level(c, s, row, &null, sentence) ||
+        !tusk_intervals(s, x + e.offset * (f64 ? sizeof(double) : sizeof(float)), f64, e.length,
+                        end - row, ends, sentence))
+        return refuse_prediction(c, sentence);
+    for (int k = 0; k < TUSK_INTERVAL_FIELDS; k++)
+        for (idx_t i = row; i < end; i++)
+            if (isnan(c->ends[k].data[i]))
+                put_end(c->ends + k, i, NAN);
+    return true;
+}
+
 static bool score_lists(call *c, tusk_scorer *s, idx_t row, idx_t end) {
     if (c->by_name)
         return list_named(c, s, row, end);
     if (s->preparation.length)
         return refuse_prediction(c, TUSK_NEEDS_NAMES);
+    if (of_intervals(c->o) && !s->null && are_alike(c, row, end))
+        return put_intervals(c, s, row, end);
+    char sentence[TUSK_SENTENCE];
     for (; row < end; row++) {
-        if (s->null || !(usable(c, row) || answers_gaps(c, s, row)))
+        bool null;
+        if (!set_level(c, s, row, &null, sentence))
+            return refuse_prediction(c, sentence);
+        if (null || s->null || !(usable(c, row) || answers_gaps(c, s, row)))
             put_null_prediction(c, row);
         else if (!write_list(c, s, row))
             return false;
@@ -349,6 +422,8 @@ static bool read_arguments(call *c, duckdb_data_chunk chunk, scratch *kept) {
     duckdb_vector features = duckdb_data_chunk_get_vector(chunk, 1);
     duckdb_vector payloads = c->o->whole ? field_of(model, "payload") : model;
     c->models = column_of(model);
+    if (of_intervals(c->o))
+        c->levels = column_of(duckdb_data_chunk_get_vector(chunk, 2));
     if (payloads && !is_null_type(payloads))
         c->payloads = column_of(payloads);
     else if (!is_null_type(model) || !all_null(c->n, kept, &c->payloads))
@@ -417,7 +492,7 @@ static bool score_unplanned(call *c, shared r) {
     bool done = read_model_of_row(c, r.row, &s) &&
                 (of_lists(c->o) ? score_lists(c, &s, r.row, end) : score_run(c, &s, r.row, end));
     tusk_forget_model(&s);
-    if (done)
+    if (done && !of_lists(c->o))
         answer_rows(c, &s, r.row, r.n);
     return done;
 }
@@ -466,7 +541,7 @@ static bool score(call *c) {
 #define PLANNED_ROWS 256
 
 static void take_plans(call *c, bool scattered) {
-    if (!(c->by_name || scattered) || c->n < PLANNED_ROWS)
+    if (!(c->by_name || scattered) || c->n < PLANNED_ROWS || of_intervals(c->o))
         return;
     c->plans = plan_pool_take(c->o->database->plans);
     if (c->plans)
@@ -478,7 +553,13 @@ void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vect
     call c = {.info = info, .o = o, .n = duckdb_data_chunk_get_size(chunk), .result = result};
     scratch kept = {0};
     c.stores = stores_of(o->database);
-    c.out = duckdb_vector_get_data(result);
+    if (of_intervals(o))
+        for (int k = 0; k < TUSK_INTERVAL_FIELDS; k++) {
+            duckdb_vector end = duckdb_struct_vector_get_child(result, (idx_t)k);
+            c.ends[k] = (end_column){end, duckdb_vector_get_data(end), NULL};
+        }
+    else
+        c.out = duckdb_vector_get_data(result);
     bool done = read_arguments(&c, chunk, &kept);
     if (done && o->offset)
         c.offsets = chunk_column(chunk, 2);

@@ -2,7 +2,7 @@
 #ifndef TUSK_DUCKDB_PREDICT_H
 #define TUSK_DUCKDB_PREDICT_H
 
-#include "../../scalars/models/payload.h"
+#include "../../scalars/models/interval.h"
 #include "../../scalars/planned/plan.h"
 #include "../database.h"
 #include "../features/named.h"
@@ -15,6 +15,13 @@ typedef struct overload {
     bool whole;  /* takes models with all their fields, instead of payloads */
     bool offset; /* the third argument is added to margins */
 } overload;
+
+/* A field of intervals; validity: NULL until the first NULL is written. */
+typedef struct end_column {
+    duckdb_vector vector;
+    double *data;
+    uint64_t *validity;
+} end_column;
 
 /* One chunk of rows. */
 typedef struct call {
@@ -30,6 +37,9 @@ typedef struct call {
     tusk_named_rows rows;
     tusk_plans *plans;      /* NULL: models are checked for every row */
     bool features_complete; /* no feature of the chunk is NULL */
+    column levels;          /* of intervals */
+    double interval[TUSK_INTERVAL_FIELDS];
+    end_column ends[TUSK_INTERVAL_FIELDS]; /* the fields of the result */
     duckdb_vector result;
     double *out;
     uint64_t *validity; /* of the result; NULL until the first NULL is written */
@@ -46,6 +56,11 @@ void put_null_prediction(call *c, idx_t row);
 void answer_margins(const call *c, const tusk_scorer *s, double *margins, idx_t n);
 /* The same with the offsets of the n rows from `row` on, whose margins are in the result. */
 void answer_rows(const call *c, const tusk_scorer *s, idx_t row, idx_t n);
+
+/* Whether the result is a STRUCT of an interval. */
+static inline bool of_intervals(const overload *o) {
+    return o->answer == TUSK_PREDICT_INTERVAL;
+}
 
 /* Scores a chunk of rows; the function's extra info is its overload. */
 void score_chunk(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result);

@@ -17,6 +17,23 @@ static void overload_free(void *p) {
     free(o);
 }
 
+static duckdb_logical_type make_result_type(const overload *o) {
+    duckdb_logical_type number = duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE), found = number;
+    duckdb_logical_type numbers[TUSK_INTERVAL_FIELDS];
+    const char *names[TUSK_INTERVAL_FIELDS];
+    for (int k = 0; k < TUSK_INTERVAL_FIELDS; k++) {
+        names[k] = TUSK_INTERVAL_NAMES[k];
+        numbers[k] = number;
+    }
+    if (of_intervals(o))
+        found = duckdb_create_struct_type(numbers, names, TUSK_INTERVAL_FIELDS);
+    else if (of_lists(o))
+        found = duckdb_create_list_type(number);
+    if (found != number)
+        duckdb_destroy_logical_type(&number);
+    return found;
+}
+
 static bool add_overload(duckdb_scalar_function_set set, const char *name, overload like) {
     overload *o = malloc(sizeof *o);
     if (!o)
@@ -28,13 +45,11 @@ static bool add_overload(duckdb_scalar_function_set set, const char *name, overl
     add_parameter(f, duckdb_create_logical_type(o->whole ? DUCKDB_TYPE_ANY : DUCKDB_TYPE_BLOB));
     add_parameter(f, o->any ? duckdb_create_logical_type(DUCKDB_TYPE_ANY)
                             : make_feature_type(o->features));
-    if (o->offset)
+    if (o->offset || of_intervals(o))
         add_parameter(f, duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE));
-    duckdb_logical_type number = duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE);
-    duckdb_logical_type list = duckdb_create_list_type(number);
-    duckdb_scalar_function_set_return_type(f, of_lists(o) ? list : number);
-    duckdb_destroy_logical_type(&list);
-    duckdb_destroy_logical_type(&number);
+    duckdb_logical_type result = make_result_type(o);
+    duckdb_scalar_function_set_return_type(f, result);
+    duckdb_destroy_logical_type(&result);
     duckdb_scalar_function_set_special_handling(f);
     duckdb_scalar_function_set_extra_info(f, o, overload_free);
     duckdb_scalar_function_set_function(f, score_chunk);

@@ -1,12 +1,17 @@
 /* explain_prediction: the contribution of each feature of a row to the margin, as numbers that
-   SQL names. */
+   SQL names. predict_interval: the numbers of an interval. */
 #include "predict.h"
+
+#include <math.h>
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
+#include "funcapi.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
+
+#include "../../scalars/models/interval.h"
 
 static Datum list_datum(const double *numbers, uint64 n) {
     Datum *items = palloc(n * sizeof *items);
@@ -54,4 +59,26 @@ Datum tuskml_explain_prediction(PG_FUNCTION_ARGS) {
     if (!found)
         PG_RETURN_NULL();
     return list_datum(found, (uint64)n);
+}
+
+PG_FUNCTION_INFO_V1(tuskml_predict_interval);
+Datum tuskml_predict_interval(PG_FUNCTION_ARGS) {
+    Oid model = get_fn_expr_argtype(fcinfo->flinfo, 0);
+    Oid type = get_fn_expr_argtype(fcinfo->flinfo, 1);
+    int n;
+    class_names *names;
+    TupleDesc result;
+    const double *found =
+        score_list(fcinfo, TUSK_PREDICT_INTERVAL, form_of(type, model), &n, &names);
+    if (!found)
+        PG_RETURN_NULL();
+    Datum values[TUSK_INTERVAL_FIELDS];
+    bool nulls[TUSK_INTERVAL_FIELDS];
+    for (int k = 0; k < TUSK_INTERVAL_FIELDS; k++) {
+        values[k] = Float8GetDatum(found[k]);
+        nulls[k] = isnan(found[k]);
+    }
+    if (get_call_result_type(fcinfo, NULL, &result) != TYPEFUNC_COMPOSITE)
+        elog(ERROR, "predict_interval: the result is no row");
+    return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(result), values, nulls));
 }

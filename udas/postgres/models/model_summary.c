@@ -3,8 +3,11 @@
 
 #include <math.h>
 
+#include "catalog/pg_type.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 
+#include "../../scalars/models/interval.h"
 #include "../../scalars/models/note.h"
 #include "../../scalars/ratio.h"
 #include "../../scalars/student.h"
@@ -79,4 +82,21 @@ Datum tuskml_ratio(PG_FUNCTION_ARGS) {
     if (isnan(ratio))
         PG_RETURN_NULL();
     PG_RETURN_FLOAT8(ratio);
+}
+
+/* The covariance of coefficients, row by row, by the rows of its triangle. */
+PG_FUNCTION_INFO_V1(tuskml_covariances);
+Datum tuskml_covariances(PG_FUNCTION_ARGS) {
+    ArrayType *given = PG_GETARG_ARRAYTYPE_P(0);
+    if (ARR_HASNULL(given) && array_contains_nulls(given))
+        PG_RETURN_NULL();
+    uint64 terms = tusk_terms_of((uint64)ArrayGetNItems(ARR_NDIM(given), ARR_DIMS(given)));
+    double *items = palloc(Max(terms * terms, 1) * sizeof *items);
+    for (uint64 i = 0; i < terms; i++)
+        tusk_covariances_of((const tusk_weight *)ARR_DATA_PTR(given), terms, i, items + i * terms);
+    Datum *listed = palloc(Max(terms * terms, 1) * sizeof *listed);
+    for (uint64 k = 0; k < terms * terms; k++)
+        listed[k] = Float8GetDatum(items[k]);
+    PG_RETURN_ARRAYTYPE_P(construct_array(listed, (int)(terms * terms), FLOAT8OID, sizeof(double),
+                                          FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }

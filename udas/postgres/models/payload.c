@@ -22,13 +22,13 @@ static tusk_text read_text(HeapTupleHeader model, enum model_field field) {
     return (tusk_text){VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t)};
 }
 
-/* The same for a field that is missing in a type before an upgrade. */
-static tusk_text read_text_if_any(HeapTupleHeader model, enum model_field field) {
+/* Whether the type has a field, which it may lack before an upgrade. */
+static bool has_field(HeapTupleHeader model, enum model_field field) {
     TupleDesc type =
         lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(model), HeapTupleHeaderGetTypMod(model));
     bool has = SPI_fnumber(type, MODEL_FIELD[field].name) > 0;
     ReleaseTupleDesc(type);
-    return has ? read_text(model, field) : (tusk_text){NULL, 0};
+    return has;
 }
 
 /* The items of a list with a NULL are not read, but the memory must exist. */
@@ -118,9 +118,12 @@ static Datum payload_of(HeapTupleHeader model) {
     tusk_model_fields fields = {
         .task = read_text(model, M_TASK),
         .options = read_text(model, M_OPTIONS),
-        .preparation = read_text_if_any(model, M_PREPARATION),
+        .preparation =
+            has_field(model, M_PREPARATION) ? read_text(model, M_PREPARATION) : (tusk_text){0},
         .coef = read_list(model, M_COEF),
         .classes = read_list(model, M_CLASSES),
+        .spread = has_field(model, M_SPREAD) ? read_list(model, M_SPREAD)
+                                             : (tusk_numbers){NULL, 0, true},
         .class_names = class_names_of(model),
         .has_intercept = !null,
         .intercept = null ? 0 : DatumGetFloat8(intercept),

@@ -3,12 +3,13 @@
 
 #include "utils/builtins.h"
 
+#include "../../scalars/models/interval.h"
 #include "../../scalars/models/kinds.h"
 #include "../../scalars/models/margins.h"
 #include "../../scalars/trees/packed.h"
 #include "../training/refusals.h"
 
-enum argument { A_MODEL, A_FEATURES, A_OFFSET };
+enum argument { A_MODEL, A_FEATURES, A_OFFSET, A_LEVEL = A_OFFSET };
 
 #define PACKED_FROM 8 /* rows from which packing trees pays */
 #define LAID_OUT 2    /* rows that a model scores before it is laid out for more */
@@ -269,10 +270,22 @@ int score_class_with_offset(FunctionCallInfo fcinfo, enum feature_form form, cla
     return (int)DatumGetFloat8(found.value);
 }
 
+/* The level of a call's interval; false for a NULL. */
+static bool set_level(FunctionCallInfo fcinfo, predictor *p) {
+    char sentence[TUSK_SENTENCE];
+    if (PG_ARGISNULL(A_LEVEL))
+        return false;
+    if (!p->scorer.null && !tusk_set_level(&p->scorer, PG_GETARG_FLOAT8(A_LEVEL), sentence))
+        refuse_answer(&p->scorer, TUSK_PREDICT_INTERVAL, sentence);
+    return true;
+}
+
 const double *score_list(FunctionCallInfo fcinfo, enum tusk_answer answer, enum feature_form form,
                          int *n, class_names **names) {
     predictor *p = model_of(fcinfo, answer, form);
     given_columns given;
+    if (p && answer == TUSK_PREDICT_INTERVAL && !set_level(fcinfo, p))
+        return NULL;
     const double *found = p ? list_of(p, features_of(fcinfo, form, &given), answer, form) : NULL;
     if (found) {
         *n = (int)p->scorer.list_size;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "../explaining/contributions.h"
+#include "interval.h"
 #include "kinds.h"
 #include "payload.h"
 #include "quoted.h"
@@ -106,6 +107,9 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
         return refuse(sentence, "the model has more than two classes, expected "
                                 "predict_proba(model, features, class) or "
                                 "predict_probas(model, features)");
+    if (several && answer == TUSK_PREDICT_INTERVAL)
+        return refuse(sentence, "the model has more than two classes, whose probabilities have no "
+                                "interval; model_covariance(model) has that of its coefficients");
     const char *name = v->name.data;
     int length = tusk_quoted(name, v->name.length, 40);
     if (kind->refuses & 1u << answer) {
@@ -131,6 +135,10 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
                  length, name, v->store.data ? " in a store" : "");
         return false;
     }
+    if (answer == TUSK_PREDICT_INTERVAL && !v->head.n_spread)
+        return refuse(sentence, "the model does not keep what intervals are computed from, train "
+                                "it with the option \"intervals\": \"covariance\", or of any "
+                                "task of numbers \"conformal\": true");
     if (answer == TUSK_PREDICT_CLASS && !s->classifies && !several) {
         snprintf(sentence, TUSK_SENTENCE, "model is '%.*s', which has no classes; use predict()",
                  length, name);
@@ -191,6 +199,8 @@ bool tusk_read_model(tusk_text payload, const tusk_stores *stores, enum tusk_ans
         return true;
     s->list_size = s->n_classes;
     s->explains = answer == TUSK_EXPLAIN_PREDICTION;
+    if (answer == TUSK_PREDICT_INTERVAL && !tusk_open_spread(&v, s, sentence))
+        return false;
     if (!v.store.data)
         return check_sizes(&v.head, s, sentence) &&
                (!s->explains || tusk_size_explanations(s, sentence));

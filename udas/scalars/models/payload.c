@@ -1,6 +1,7 @@
 /* Payloads of models: writes them from the checked fields of a model, and opens them. */
 #include "payload.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,6 +88,7 @@ tusk_model_fields tusk_fields_of(const tusk_models *m, int64_t i) {
         .preparation = text_of(&m->preparation, i),
         .coef = numbers_of(&m->coef, i),
         .classes = numbers_of(&m->classes, i),
+        .spread = numbers_of(&m->spread, i),
         .class_names = class_names_of(m, i),
         .has_intercept = m->intercept[i] == m->intercept[i],
         .intercept = m->intercept[i],
@@ -315,6 +317,46 @@ static bool read_the_rest(const tusk_model_fields *m, tusk_payload_parts *p, cha
     return read_classes(m, &p->head, sentence) && read_coef(m, p, sentence);
 }
 
+static double number_of(tusk_text options, const char *name, double usual) {
+    tusk_text given = tusk_json_member(options, name);
+    char text[32] = "";
+    if (!given.data || given.length >= sizeof text)
+        return usual;
+    memcpy(text, given.data, given.length);
+    return strtod(text, NULL);
+}
+
+/* The numbers for intervals, which a model has with the option `intervals` or `conformal`. */
+static bool read_spread(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
+    tusk_text wanted = tusk_json_member(m->options, "intervals");
+    bool covariance = is_text(wanted, "covariance");
+    bool conformal = is_text(tusk_json_member(m->options, "conformal"), "true");
+    tusk_payload_head *h = &p->head;
+    const tusk_task_row *task = tusk_task_named(m->task);
+    if ((!covariance && !conformal) || h->flags & TUSK_HAS_NULLS || tusk_labels_in(h))
+        return true;
+    h->format = TUSK_PAYLOAD_INTERVALS;
+    h->n_spread = 1;
+    p->about_spread[0] = TUSK_NO_SPREAD;
+    if (!m->spread.n)
+        return true;
+    uint64_t terms = m->coef.n + 1, expected = terms * (terms + 1) / 2;
+    if (!m->spread.complete || (covariance ? m->spread.n != expected : m->spread.n % 2 != 0)) {
+        snprintf(sentence, TUSK_SENTENCE,
+                 "the field spread of the model has %llu numbers, expected %llu and no NULL",
+                 (unsigned long long)m->spread.n,
+                 (unsigned long long)(covariance ? expected : m->spread.n / 2 * 2));
+        return false;
+    }
+    bool student = task && task->test == TUSK_STUDENT;
+    p->about_spread[0] = covariance ? TUSK_COVARIANCE : TUSK_CONFORMAL;
+    p->about_spread[1] = student ? number_of(m->options, "freedom", NAN) : INFINITY;
+    p->about_spread[2] = number_of(m->options, "residual_variance", NAN);
+    p->spread = m->spread.items;
+    h->n_spread = TUSK_ABOUT_SPREAD + (uint32_t)m->spread.n;
+    return true;
+}
+
 /* A group whose rows are invalid has a model of its task that predicts NULL. */
 static bool has_invalid_rows(const tusk_model_fields *m) {
     return is_text(tusk_json_member(m->options, "invalid_rows"), "true");
@@ -342,7 +384,10 @@ bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *p, char *se
     if (tusk_kind_of(p->head.task)->format)
         p->head.format = tusk_kind_of(p->head.task)->format;
     compact_trees(p);
-    return true;
+    if (read_spread(m, p, sentence))
+        return true;
+    tusk_payload_free(p);
+    return false;
 }
 
 void tusk_payload_free(tusk_payload_parts *p) {
@@ -355,7 +400,8 @@ void tusk_payload_free(tusk_payload_parts *p) {
 /* --- the bytes --- */
 
 static size_t size_of(const tusk_payload_head *h) {
-    return sizeof *h + h->n_weights * sizeof(double) + h->store_length + h->name_length;
+    return sizeof *h + (h->n_weights + h->n_spread) * sizeof(double) + h->store_length +
+           h->name_length;
 }
 
 size_t tusk_payload_size(const tusk_payload_parts *p) {
@@ -365,6 +411,15 @@ size_t tusk_payload_size(const tusk_payload_parts *p) {
 static uint32_t crc_of(const char *bytes, size_t length) {
     size_t at = offsetof(tusk_payload_head, crc), behind = at + sizeof(uint32_t);
     return tusk_crc32c(tusk_crc32c(0, bytes, at), bytes + behind, length - behind);
+}
+
+/* Writes the numbers for intervals; returns where they end. */
+static char *write_spread(const tusk_payload_parts *p, char *at) {
+    uint32_t n = p->head.n_spread, about = n < TUSK_ABOUT_SPREAD ? n : TUSK_ABOUT_SPREAD;
+    memcpy(at, p->about_spread, about * sizeof(double));
+    if (n > about)
+        memcpy(at + about * sizeof(double), p->spread, (n - about) * sizeof(double));
+    return at + n * sizeof(double);
 }
 
 void tusk_payload_write(const tusk_payload_parts *p, char *out) {
@@ -378,6 +433,7 @@ void tusk_payload_write(const tusk_payload_parts *p, char *out) {
         memcpy(at + labels * sizeof(double), p->compact ? p->compact : (const char *)p->weights,
                (h->n_weights - labels) * sizeof(double));
     at += h->n_weights * sizeof(double);
+    at = write_spread(p, at);
     if (h->store_length)
         memcpy(at, p->store.data, h->store_length);
     memcpy(at + h->store_length, p->name.data, h->name_length);
@@ -431,6 +487,7 @@ bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
         return false;
     }
     if (h->n_weights > bytes.length / sizeof(double) || bytes.length < size_of(h) ||
+        (h->format < TUSK_PAYLOAD_INTERVALS && h->n_spread) ||
         (bytes.length > size_of(h) && !(h->flags & TUSK_BY_NAME)) ||
         h->crc != crc_of(bytes.data, bytes.length) || h->task >= TUSK_TASKS ||
         h->response >= TUSK_ALL_RESPONSES || h->n_classes > tusk_kind_of(h->task)->most_classes ||
@@ -439,6 +496,8 @@ bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
     const char *at = bytes.data + sizeof *h;
     v->weights = (const tusk_weight *)at;
     at += h->n_weights * sizeof(double);
+    v->spread = (const tusk_weight *)at;
+    at += h->n_spread * sizeof(double);
     v->store = (tusk_text){h->flags & TUSK_IN_STORE ? at : NULL, h->store_length};
     v->name = (tusk_text){at + h->store_length, h->name_length};
     v->preparation = (tusk_text){v->name.data + h->name_length, bytes.length - size_of(h)};

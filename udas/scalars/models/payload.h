@@ -1,6 +1,8 @@
 /* The payload of a model: the data for predictions, as one piece of bytes. A head of 64 bytes,
  * then the weights as doubles (for more than two classes their labels, followed by the weights
- * of one class after another, the intercept first, or the trees), then the reference to a store
+ * of one class after another, the intercept first, or the trees), then as doubles what intervals
+ * are computed from (the kind of it, degrees of freedom, the variance of a label, and the model's
+ * field `spread`; the kind alone if the model has none), then the reference to a store
  * and the name of the task as text, then the preparation of rows with names
  * (named/preparation.h). Numbers are little-endian. The CRC-32C covers all bytes except its own
  * four. */
@@ -22,7 +24,9 @@
 #define TUSK_PAYLOAD_MACHINE 5
 /* The format of centres of clusters. */
 #define TUSK_PAYLOAD_CENTRES 6
-#define TUSK_PAYLOAD_LATEST TUSK_PAYLOAD_CENTRES
+/* The format of models with intervals. */
+#define TUSK_PAYLOAD_INTERVALS 7
+#define TUSK_PAYLOAD_LATEST TUSK_PAYLOAD_INTERVALS
 
 enum tusk_payload_flag {
     TUSK_HAS_INTERCEPT = 1,
@@ -43,7 +47,7 @@ typedef struct tusk_payload_head {
     uint16_t name_length;
     uint32_t crc;
     uint32_t store_length;
-    uint32_t spare; /* 0 */
+    uint32_t n_spread; /* doubles after the weights */
     uint64_t n_weights;
     double intercept;
     /* Or the numbers of users, items and elements per vector; or how many classes there are, if
@@ -59,10 +63,14 @@ static inline uint64_t tusk_labels_in(const tusk_payload_head *h) {
 
 _Static_assert(sizeof(tusk_payload_head) == 64, "the head of a payload has 64 bytes");
 
+#define TUSK_ABOUT_SPREAD 3 /* numbers before those of the field `spread` */
+
 /* A payload to be written: its head without the CRC, and the parts after it. */
 typedef struct tusk_payload_parts {
     tusk_payload_head head;
     const double *weights, *labels;
+    double about_spread[TUSK_ABOUT_SPREAD]; /* the first of the numbers for intervals */
+    const double *spread;                   /* the others */
     tusk_text store, name;
     tusk_text preparation; /* to be freed by tusk_payload_free */
     char *compact;         /* trees in place of `weights`, freed likewise; NULL: there are none */
@@ -89,7 +97,7 @@ void tusk_payload_write(const tusk_payload_parts *parts, char *out);
 /* Locations of the parts of a payload. The weights may be at any address. */
 typedef struct tusk_payload_view {
     tusk_payload_head head;
-    const tusk_weight *weights;
+    const tusk_weight *weights, *spread;
     tusk_text store, name, preparation;
 } tusk_payload_view;
 

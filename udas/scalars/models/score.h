@@ -12,7 +12,8 @@
 #include "../trees/compact.h"
 
 /* Results other than numbers: the index of the class in the model's list of them, from 1 on;
- * the probabilities of all classes; and an explanation (explaining/contributions.h). */
+ * the probabilities of all classes; an explanation (explaining/contributions.h); and an interval
+ * (interval.h). */
 enum tusk_answer {
     TUSK_PREDICT,
     TUSK_PREDICT_PROBA,
@@ -20,12 +21,13 @@ enum tusk_answer {
     TUSK_PREDICT_CLASS,
     TUSK_PREDICT_PROBAS,
     TUSK_EXPLAIN_PREDICTION,
+    TUSK_PREDICT_INTERVAL,
     TUSK_ANSWERS
 };
 
 static const char *const TUSK_ANSWER_NAMES[TUSK_ANSWERS] = {
-    "predict",       "predict_proba",  "decision",
-    "predict_class", "predict_probas", "explain_prediction"};
+    "predict",        "predict_proba",      "decision",        "predict_class",
+    "predict_probas", "explain_prediction", "predict_interval"};
 
 /* The same functions with a row's offset; NULL: there is none. */
 static const char *const TUSK_OFFSET_NAMES[TUSK_ANSWERS] = {
@@ -36,7 +38,8 @@ static const char *const TUSK_OFFSET_NAMES[TUSK_ANSWERS] = {
 
 /* Whether the result is a list of numbers. */
 static inline bool tusk_answers_lists(enum tusk_answer answer) {
-    return answer == TUSK_PREDICT_PROBAS || answer == TUSK_EXPLAIN_PREDICTION;
+    return answer == TUSK_PREDICT_PROBAS || answer == TUSK_EXPLAIN_PREDICTION ||
+           answer == TUSK_PREDICT_INTERVAL;
 }
 
 /* data is NULL for a NULL. */
@@ -74,7 +77,7 @@ typedef struct tusk_stores {
 /* The fields that determine a payload. */
 typedef struct tusk_model_fields {
     tusk_text task, options, preparation;
-    tusk_numbers coef, classes;
+    tusk_numbers coef, classes, spread;
     tusk_class_names class_names;
     bool has_intercept;
     double intercept;
@@ -121,6 +124,19 @@ typedef struct tusk_factors {
     bool biases;
 } tusk_factors;
 
+/* What intervals are computed from: nothing, so that their ends are NULL; the Cholesky factor of
+ * the covariance of the coefficients; or distances from the prediction, by level. */
+enum tusk_band_kind { TUSK_NO_SPREAD, TUSK_COVARIANCE, TUSK_CONFORMAL };
+
+typedef struct tusk_band {
+    enum tusk_band_kind kind;
+    const tusk_weight *items; /* in the payload */
+    uint64_t n;
+    double freedom;  /* of Student's t; infinite: the normal distribution */
+    double variance; /* of a label around its mean; NaN: unknown */
+    double level, reach;
+} tusk_band;
+
 /* A checked model. coef points into the payload. A model in a store has no coef, and
  * tusk_forget_model must release its file. */
 typedef struct tusk_scorer {
@@ -147,6 +163,8 @@ typedef struct tusk_scorer {
     bool places;        /* whether it predicts indices instead of classes */
     bool measures;      /* whether it returns a distance instead of a prediction */
     bool explains;      /* whether its lists are explanations instead of probabilities */
+    bool has_interval;  /* whether they are intervals */
+    tusk_band spread;   /* for these */
     uint64_t list_size; /* length of a result that is a list */
 } tusk_scorer;
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "../explaining/contributions.h"
+#include "interval.h"
 #include "kinds.h"
 #include "margins.h"
 
@@ -212,6 +213,7 @@ bool tusk_probabilities(tusk_scorer *s, const tusk_sparse_row *sparse, const voi
 
 bool tusk_list(tusk_scorer *s, const tusk_sparse_row *sparse, const void *x, bool f64, uint64_t d,
                double *out, char *sentence) {
-    return s->explains ? tusk_explain_row(s, sparse, x, f64, d, out, sentence)
-                       : tusk_probabilities(s, sparse, x, f64, d, out, sentence);
+    return s->explains       ? tusk_explain_row(s, sparse, x, f64, d, out, sentence)
+           : s->has_interval ? tusk_interval(s, sparse, x, f64, d, out, sentence)
+                             : tusk_probabilities(s, sparse, x, f64, d, out, sentence);
 }

@@ -23,7 +23,7 @@ static tusk_scorer margin_of_class(const tusk_scorer *s, uint64_t k) {
 
 tusk_class_layouts *tusk_class_layouts_new(tusk_layouts *all, const tusk_scorer *s, bool lists) {
     bool several = lists && !tusk_kind_of(s->task)->check && s->labels;
-    if (s->explains || s->stored || s->null)
+    if (s->explains || s->has_interval || s->stored || s->null)
         return NULL;
     uint64_t n = several ? s->n_classes : 1;
     tusk_class_layouts *classes = calloc(1, sizeof *classes + n * sizeof *classes->of);
