@@ -96,11 +96,12 @@ def manual() -> str:
 def parts() -> list[Part]:
     """The generated parts of hand-written files."""
     duckdb = "    model STRUCT(\n" + columns(0, " " * 8) + ") NOT NULL,\n"
-    whole = "    CAST(model AS STRUCT(\n" + columns(0, " " * 8) + "));\n"
+    cast = "    CAST(struct_pack(m := model).m AS STRUCT("
+    whole = cast + "\n" + columns(0, " " * 8) + "));\n"
     postgres = "CREATE TYPE @extschema@.tuskml_model AS (\n" + columns(1, " " * 4) + ");\n"
     return [
         Part("sql/duckdb/registry.sql", "    model STRUCT(", ") NOT NULL,\n", duckdb),
-        Part("sql/duckdb/macros.sql", "    CAST(model AS STRUCT(", "));\n", whole),
+        Part("sql/duckdb/macros.sql", cast, "));\n", whole),
         Part(
             "sql/postgres/tuskml/10_types.sql",
             "CREATE TYPE @extschema@.tuskml_model",
