@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-FEW = 6
+FEW = 4
 """Items of a test that are all tried."""
 PLACES = {
     *("duck", "post", "duckdb", "postgres", "DuckDB", "PostgreSQL", "here", "there"),

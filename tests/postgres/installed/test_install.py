@@ -37,16 +37,33 @@ def _readable(cluster: Cluster) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _kept_objects(
-    cluster: Cluster, root: Path, tmp_path_factory: pytest.TempPathFactory
+    cluster: Cluster,
+    root: Path,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[None]:
-    """Installations take what was compiled for the cluster of the tests, and for each other."""
+    """What one install compiled the next takes. In `make test` those that train take what was
+    compiled for the cluster of the tests, with the system's headers; those of `-m smoke` compile.
+    """
     folder = tmp_path_factory.mktemp("objects")
     compiled = root / os.environ.get("TUSKML_POSTGRES_BUILD", "build/postgres")
-    if compiled.is_dir():
-        shutil.copytree(compiled, folder, dirs_exist_ok=True)
+    make = pgxs.make
+
+    def install(server: pgxs.Server, path: str, build: Path, *targets: str) -> str:
+        if not path:  # a scorer
+            return make(server, path, build, *targets)
+        places = [
+            f"pkglibdir={server.folder('PKGLIBDIR')}",
+            f"datadir={server.folder('SHAREDIR')}",
+        ]
+        return make(pgxs.find(), path, folder / "trains", *targets, *places)
+
     with pytest.MonkeyPatch.context() as patch:
         kept = SimpleNamespace(TemporaryDirectory=lambda **_: nullcontext(folder))
         patch.setattr(pgxs, "tempfile", kept)
+        if compiled.is_dir() and not request.config.getoption("markexpr"):
+            shutil.copytree(compiled, folder / "trains")
+            patch.setattr(pgxs, "make", install)
         yield
 
 
