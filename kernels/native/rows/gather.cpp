@@ -210,8 +210,16 @@ int keep_group(const tusk_group &group, tusk_memory *memory, int threads, int64_
 
 // Copies the rows of each group, which own their segments, minus an origin (n_groups, d + 1) if
 // they are sparse and there is one.
+// The account of copies that no database has asked for.
+tusk_memory *own_account() {
+    static tusk_memory *const found = tusk_memory_new();
+    return found;
+}
+
 int keep_groups(const tk_pass *pass, tusk_memory *memory, const double *origin, tusk_group *kept) {
     std::memset(kept, 0, pass->n_groups * sizeof *kept);
+    if (!memory && !(memory = own_account()))
+        return TK_NO_MEMORY;
     const int64_t p = pass->groups[0].dim + 1;
     int code = code_of([&] {
         for (int64_t g = 0; g < pass->n_groups; g++)

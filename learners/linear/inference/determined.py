@@ -47,7 +47,8 @@ class Span:
 
     sigma, mean (G, d): of the features of z, sigma 0 where they are constant; null (G, d, d): the
     projection on the undetermined directions of u; rank (G,): independent directions, the
-    intercept counted; seen (G, d): features that are not 0 everywhere.
+    intercept counted; seen (G, d): features that are not 0 everywhere; least (G,): the least
+    eigenvalue of the features' correlations in a determined direction.
     """
 
     sigma: Floats
@@ -55,6 +56,7 @@ class Span:
     null: Floats
     rank: NDArray[np.int64]
     seen: NDArray[np.bool_]
+    least: Floats
 
     def of(self, which: Index) -> "Span":
         """Selects some of the groups."""
@@ -172,11 +174,11 @@ def span_of(moments: Floats, intercept: bool) -> Span:
         axis=1, initial=1.0
     )
     rounding = np.finfo(float).eps * np.maximum(8 * d * largest, 16 * far)
-    least = np.maximum(DEPENDENT, rounding)
-    absent = size <= least[:, None]
+    absent = size <= np.maximum(DEPENDENT, rounding)[:, None]
     null = (direction * absent[:, None, :]) @ direction.transpose(0, 2, 1)
     rank = (~absent).sum(axis=1) + int(intercept)
-    return Span(sigma, mean, null, rank, square > 0)
+    least = np.where(absent, np.inf, size).min(axis=1, initial=np.inf)
+    return Span(sigma, mean, null, rank, square > 0, least)
 
 
 def without_constants(problem: P, state: State) -> tuple[P, Bools]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats, Pass
+from tuskml.learners.linear.inference.last_steps import step_once
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.request import LinearOptions
@@ -154,6 +155,7 @@ def with_dispersion(
     """
     least, last = max(ENOUGH * options.epsilon, SETTLED), np.full(problem.n_groups, np.inf)
     for _ in range(ROUNDS):
+        step_once(problem, state)
         rows = problem.rows
         assert rows.parameter is not None
         before = rows.parameter[:, 0]

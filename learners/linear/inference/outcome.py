@@ -1,6 +1,5 @@
 """Statuses and standard errors, from the weights at which a training ended."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +10,7 @@ from tuskml.kernels.passes import Floats, Solution, solve
 from tuskml.learners.linear.algorithms.newton import FLOATS, evaluate
 from tuskml.learners.linear.inference import determined, dispersion, separation
 from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
+from tuskml.learners.linear.inference.last_steps import finish, is_long, polish, refine
 from tuskml.learners.linear.inference.limit import Limit, Runaways, runaways_of, softened
 from tuskml.learners.linear.inference.tempered import strength, temper
 from tuskml.learners.linear.operators import State
@@ -30,10 +30,9 @@ TIGHT = 0.05
 """Relative pivot below which products of floats leave too few digits of standard errors."""
 STEEP = 1e-3
 """Relative pivot below which the weights are refined."""
-REFINEMENTS = 2
-LONG = 1e-6
-"""Squared change of margins by a last step, from where on the curvature is taken anew behind it:
-standard errors change by about half of the change.
+FLAT = 1e-11
+"""Least eigenvalue of the features' correlations, from which on a step along its direction changes
+bounded gradients by more than the tolerance.
 """
 DISPERSION = "dispersion"
 ESTIMATED = (DISPERSION, "delta")
@@ -205,8 +204,14 @@ def _infer_some(
     """As `infer`, for the groups that converged, into seen."""
     part, smooth = problem.of(which), problem.task.test is not None
     if not smooth:
+        exact = state.hessian is not None or plan.algorithm in ("newton", "dcd")
+        by_gradients = problem.task.own is None and not exact
+        if by_gradients and problem.task.smooth:
+            finish(problem, state, which, plan.epsilon)
         for some in determined.blocks(len(which), problem.d + 1):
             spanned = determined.span(part.of(some))
+            if by_gradients and not problem.task.smooth:
+                state.converged[which[some]] &= spanned.least > FLAT
             _settle(problem, state, seen, which[some], spanned, None)
         return
     end = end_of(problem, state, which, plan.threads)
@@ -225,6 +230,9 @@ def _infer_some(
         whole = np.flatnonzero(~seen.parted[which])
         polish(problem, state, which[whole], step[whole])
         long = is_long(part, step, end.gradient)
+        further = np.flatnonzero(long & ~seen.parted[which])
+        if len(further) and problem.task.own is None and not problem.task.flat:
+            finish(problem, state, which[further], plan.epsilon)
         end, solution = behind(part, state.v[which], end, long, solution, plan.threads)
     suspect = (solution.rank < free_weights(part)) | (solution.pivot < SUSPECT)
     rough = (solution.pivot < STEEP) | seen.constant[which] | long
@@ -240,12 +248,6 @@ def _infer_some(
         _settle(problem, state, seen, which[some], spanned, end.hessian[some])
         near = (solution.pivot[some] < NEARLY_DEPENDENT) & ~seen.constant[which[some]]
         seen.dependent[which[some]] |= near & (spanned.rank >= free_weights(part.of(some)))
-
-
-def is_long(problem: Problem, step: Floats, gradient: Floats) -> Bools:
-    """Groups (G,) whose margins Newton's step (G, p) changes by much."""
-    unit = 1.0 if problem.gradient_unit is None else problem.gradient_unit
-    return np.asarray(4.0 * np.einsum("gp,gp->g", step, gradient) > LONG * unit)
 
 
 def behind(
@@ -432,48 +434,6 @@ def _put_variances(
     if not problem.rows.fit_intercept:
         seen.std_err[which, 0] = np.nan
     seen.freedom[which] = freedom
-
-
-def refine(
-    problem: Problem, state: State, which: Index, step_of: Callable[[Floats], Floats]
-) -> None:
-    """Makes Newton's steps with residuals of all rows, to correct the error of the normal
-    equations.
-
-    step_of: from gradients (len(which), p); a step that does not help is not taken.
-    """
-    if not len(which):
-        return
-    part = problem.of(which)
-    v = state.v[which]
-    found = part.evaluate(v)
-    for _ in range(REFINEMENTS):
-        moved = v - step_of(found.gradient)
-        there = part.evaluate(moved)
-        better = there.objective <= found.objective + found.slack
-        v[better] = moved[better]
-        found.put(np.flatnonzero(better), there.of(better))
-    state.v[which] = v
-    state.objective[which], state.violation[which] = found.objective, found.violation
-
-
-def polish(problem: Problem, state: State, which: Index, step: Floats) -> None:
-    """Makes Newton's step (n, p) after trainings without a curvature.
-
-    Their remaining error depends on the order of rows and on flat directions. A step that does not
-    help is not taken.
-    """
-    if not len(which):
-        return
-    part, moved = problem.of(which), state.v[which] - step
-    there = part.evaluate(moved)
-    better = there.objective <= state.objective[which] + there.slack
-    some = which[better]
-    state.v[some] = moved[better]
-    state.objective[some], state.violation[some] = (
-        there.objective[better],
-        there.violation[better],
-    )
 
 
 @dataclass(frozen=True)

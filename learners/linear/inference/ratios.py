@@ -18,6 +18,7 @@ from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.inference import determined
 from tuskml.learners.linear.inference.dispersion import estimates_dispersion, with_dispersion
 from tuskml.learners.linear.inference.goodness import log_likelihood, sums_of
+from tuskml.learners.linear.inference.last_steps import step_once
 from tuskml.learners.linear.inference.outcome import Inference, free_weights, wants_inference
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Index, Problem
@@ -138,6 +139,7 @@ def statistics(
     v[:, :-1][dropped] = 0.0
     less = replace(problem, scale=np.where(dropped, 0.0, problem.scale))
     state = again(less, v)
+    step_once(less, state)
     if estimates_dispersion(less, options):
         less, state = with_dispersion(less, state, options, again)
     scale = whole.seen.scale[which]

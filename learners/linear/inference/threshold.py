@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tuskml.kernels.passes import Floats, solve
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
-from tuskml.learners.linear.inference.outcome import polish
+from tuskml.learners.linear.inference.last_steps import polish
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Plan

@@ -13,8 +13,9 @@ from tuskml.learners.linear.inference.determined import (
     of_few_rows,
 )
 from tuskml.learners.linear.inference.goodness import NAMES
+from tuskml.learners.linear.inference.last_steps import polish
 from tuskml.learners.linear.inference.limit import Limit, Runaways
-from tuskml.learners.linear.inference.outcome import Members, polish
+from tuskml.learners.linear.inference.outcome import Members
 from tuskml.learners.linear.multinomial import separation
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.multinomial.terms import root, spread

@@ -253,6 +253,18 @@ def test_nan_is_few_groups_and_a_list_is_none(con: Any) -> None:
         pooled(con, "linear", "t", group_by="[g] AS h")
 
 
+@pytest.mark.parametrize("label", ["3 * x + g", "3 * x + g + 1.7e9"])
+@pytest.mark.parametrize("feature", ["x", "x + 1.7e9 AS x"])
+def test_rows_far_from_zero(con: Any, label: str, feature: str) -> None:
+    """They are copied nearer to it, in memory that no database accounts for."""
+    con.execute(
+        "CREATE TABLE far AS SELECT i % 5 AS g, (i * 7 % 31)::DOUBLE AS x FROM range(90) r(i)"
+    )
+    models = pooled(con, "linear", "far", label=label, features=[feature], group_by="g")
+    assert len(models) == 5
+    assert [model.coef[0] for model in models.values()] == pytest.approx([3.0] * 5, rel=1e-3)
+
+
 def test_an_aggregate_says_who_can(con: Any) -> None:
     con.register("rows", frame("linear", 0.0))
     with pytest.raises(Exception, match=r"option 'pooled'.*tuskml.train"):

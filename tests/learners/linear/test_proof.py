@@ -28,8 +28,12 @@ def test_the_proof_goes_on_where_a_rough_training_ended(monkeypatch):
     rows = rows_pass(block(x, y), "logistic")
     problem = Problem(rows, LINEAR["logistic"], 0.0, 0.0, np.zeros((1, 6)), np.ones((1, 6)))
     peer = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(x, y)
-    state = State.at(1.2 * np.append(peer.coef_[0], peer.intercept_)[None, :])
-    state.converged[:], state.running[:] = True, False
+
+    def ended():
+        state = State.at(1.2 * np.append(peer.coef_[0], peer.intercept_)[None, :])
+        state.converged[:], state.running[:] = True, False
+        return state
+
     passes = []
     curvature = Pass.curvature
 
@@ -43,10 +47,10 @@ def test_the_proof_goes_on_where_a_rough_training_ended(monkeypatch):
         "lbfgs", 5, 1e-2, "gradient", "auto", "constant", 1, False, False, False, 0, 1,
         (0.0,), 1, "",
     )  # fmt: skip
-    seen = outcome.infer(problem, state, plan)
+    seen = outcome.infer(problem, ended(), plan)
     assert not seen.parted.any()
     near = len(passes)
     monkeypatch.setattr(outcome.separation, "MOST_NEAR", 0)
-    again = outcome.infer(problem, state, plan)
+    again = outcome.infer(problem, ended(), plan)
     assert not again.parted.any()
     assert 2 <= near < len(passes) - near
