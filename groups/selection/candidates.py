@@ -18,7 +18,7 @@ from tuskml.learners.tasks import Task
 
 HOLDING = ("folds", "fold_by", "time_by", "gap")
 """The options that say how rows are held out."""
-SEARCHES = ("search", *HOLDING, "metric", "one_standard_error", "tasks")
+SEARCHES = ("search", *HOLDING, "metric", "one_standard_error", "conformal", "tasks")
 """The options of a search itself."""
 MOST_CANDIDATES = 10_000
 

@@ -2,6 +2,7 @@
 
 import ctypes
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,8 @@ class _Judging(ctypes.Structure):
         ("cancels", ctypes.c_void_p),
         ("mark", ctypes.c_int64),
         ("threads", ctypes.c_int32),
+        ("residuals", ctypes.c_void_p),
+        ("begin", ctypes.c_void_p),
         ("run", ctypes.c_void_p),
     ]
 
@@ -152,6 +155,21 @@ def judged(
     return out, found
 
 
+def residuals(
+    database: ctypes.CDLL, models: Models, held: NDArray[np.void], threads: int
+) -> list[Floats]:
+    """The absolute residual and the weight, (rows, 2), of the rows of each model's group that it
+    predicts; arguments as of `judged`. Raises DataError if a label or memory forbids it.
+    """
+    begin = np.concatenate([[0], np.cumsum(held["n_rows"])]).astype(np.int64)
+    found, unused = np.full((int(begin[-1]), 2), np.nan), np.empty(len(held))
+    why = _judge(database, models, held, ("rmse", 0.0), threads, unused, (found, begin))
+    if why is not None:
+        raise DataError(f"option 'conformal': {why}")
+    parts = [found[a:b] for a, b in pairwise(begin.tolist())]
+    return [part[np.isfinite(part).all(axis=1)] for part in parts]
+
+
 def _judge(
     database: ctypes.CDLL,
     models: Models,
@@ -159,13 +177,19 @@ def _judge(
     metric: tuple[str, float],
     threads: int,
     out: Floats,
+    rows: tuple[Floats, NDArray[np.int64]] | None = None,
 ) -> str | None:
-    """Fills out (n,) with the metrics; why one of the models has none, or None."""
+    """Fills out (n,) with the metrics; why one of the models has none, or None.
+
+    rows: gets the residual and the weight of each row, (rows, 2), and where those of each model
+    begin.
+    """
     emission, why = Emission(models), Refusal()
     mark, (name, parameter) = cancel_mark(), metric
     cancels = ctypes.cast(library().tk_cancel_count, ctypes.c_void_p)
     run = ctypes.c_void_p.from_address(pool.functions().value or 0)  # its first member
-    how = _Judging(name.encode(), parameter, cancels, mark, threads, run)
+    each = (None, None) if rows is None else (pointer(rows[0]), pointer(rows[1]))
+    how = _Judging(name.encode(), parameter, cancels, mark, threads, *each, run)
     judge: Any = database.tusk_judge
     given = ctypes.byref(emission.struct), ctypes.c_void_p(pointer(held)), ctypes.byref(how)
     done = judge(*given, ctypes.c_void_p(pointer(out)), ctypes.byref(why))

@@ -29,6 +29,7 @@ from tuskml.groups.selection.candidates import (
 from tuskml.groups.selection.metrics import METRICS, fitting, parameter_for, refuse_metric, usual
 from tuskml.groups.selection.tpe import Estimate, estimate_of, in_turn, pool
 from tuskml.learners.held_out import GAP, MOST_FOLDS, HeldOut, held_out_of
+from tuskml.learners.learner import Request
 from tuskml.learners.options.by_name import DEALING
 from tuskml.learners.options.kinds import BOOLEAN, TIME, Option, choice, integer
 from tuskml.learners.options.table import object_in, value_of
@@ -67,6 +68,13 @@ JUDGED = {
             False,
             "whether the simplest candidate within one standard error of the best one wins",
         ),
+        Option(
+            "conformal",
+            BOOLEAN,
+            False,
+            "whether the model keeps how far labels of held-out rows lie from their predictions, "
+            "for `predict_interval`",
+        ),
     )
 }
 """The other options of a search that have values of their own."""
@@ -81,7 +89,8 @@ class Search:
     dealt: the folds, and which of them are held out. metric: its SQL name and parameter. halving:
     whether the better half of the candidates continues, with twice the rows. time: the most
     seconds. estimate: of what groups choose from the candidates, None if they try all; plain:
-    whether there is nothing to choose, and the one candidate holds out these rows itself.
+    whether there is nothing to choose, and the one candidate holds out these rows itself;
+    conformal: whether models keep the distances of held-out labels.
     """
 
     candidates: tuple[Candidate, ...]
@@ -94,6 +103,7 @@ class Search:
     seed: int
     estimate: Estimate | None = None
     plain: bool = False
+    conformal: bool = False
 
     @property
     def sets(self) -> Sequence[tuple[int, ...]]:
@@ -208,8 +218,26 @@ def searched(
         candidates[0].options.seed,
         estimate_of(how["trials"], candidates) if strategy == "tpe" else None,
     )
+    if judged_by(settings, "conformal"):
+        return with_distances(found)
     chooses = set(settings) & {"search", "metric", "one_standard_error", "tasks"}
     return found if chooses else without_choice(found, folds)
+
+
+def with_distances(search: Search) -> Search:
+    """The search, whose models keep distances. Raises OptionError for models that cannot."""
+    for one in search.candidates:
+        if getattr(one.options, "intervals", None) is not None:
+            raise OptionError(
+                "options 'conformal' and 'intervals' are both given, which are two ways to "
+                "intervals: expected one of them"
+            )
+        if learner_of(one.task).classifies(Request(one.task, one.options)):
+            raise OptionError(
+                "option 'conformal' is about predictions of numbers, and the task is "
+                f"'{one.task.name}' of classes: expected a task or objective of numbers"
+            )
+    return replace(search, conformal=True)
 
 
 def without_choice(search: Search, folds: int | None) -> Search:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tuskml.errors import OptionError
 from tuskml.groups.preparation import NOT_COMPARED, with_column
 from tuskml.groups.selection import halving
+from tuskml.groups.selection.conformal import Distances, with_distances
 from tuskml.groups.selection.folds import (
     Groups,
     Prepared,
@@ -64,12 +65,20 @@ def searched(
         parts = prepared(stack, groups, search, memory)
         watch = Watch()
         with watch.running():
-            trials = Running(parts, library, until).tried(Trials.none(search, len(groups)))
-        winners = trials.winners()
+            running = Running(parts, library, until, first_distances(search))
+            trials = running.tried(Trials.none(search, len(groups)))
+            winners = trials.winners()
+            kept = running.distances_of(winners) if search.conformal else None
         shown = with_identities(trials.texts(winners), parts[0])
         texts = with_load(shown, search, groups, watch)
         for part in parts:
-            yield from trained_on_all(part, winners, texts, trials)
+            for found in trained_on_all(part, winners, texts, trials):
+                yield part.seen.described(with_distances(found, kept))
+
+
+def first_distances(search: Search) -> Distances | None:
+    """Distances to be kept while candidates are tried, if there is one, which wins."""
+    return Distances() if search.conformal and len(search.candidates) == 1 else None
 
 
 def with_identities(texts: list[str], part: Prepared) -> list[str]:
@@ -102,12 +111,13 @@ def refuse_stores(search: Search) -> None:
 @dataclass(frozen=True)
 class Running:
     """Tries candidates; library: the database's; until: of `time.monotonic()`, the end; ended:
-    is set if a trial fails with an error that fails the search.
+    is set if a trial fails with an error that fails the search; distances: get those of trials.
     """
 
     parts: Sequence[Prepared]
     library: ctypes.CDLL
     until: float
+    distances: Distances | None = None
     ended: Event = field(default_factory=Event)
 
     @property
@@ -199,6 +209,18 @@ class Running:
         ]
         return replace(self, parts=parts)
 
+    def distances_of(self, winners: NDArray[np.intp]) -> Distances:
+        """The distances by the winner of each group, which is trained on its folds again unless
+        it was the only candidate.
+        """
+        if self.distances is not None:
+            return self.distances
+        (search, *_), found = [part.search for part in self.parts], Distances()
+        won = winners == np.arange(len(search.candidates))[:, None]
+        again = replace(self._of(won), distances=found, until=math.inf)
+        again._on(slices_of(search), Trials.none(search, len(winners)), won)
+        return found
+
     def _try(self, part: Prepared, trials: Trials, sets: Sets, alive: NDArray[np.bool_]) -> None:
         """Trains the candidates on all folds but those held out, and judges them by these."""
         n_held = sets.held()["n_rows"]
@@ -238,6 +260,9 @@ class Running:
                 metric, why = judged(self.library, models, sets.held()[at], asked, threads)
                 trials.put(number, folds[at % n], at // n, models, metric)
                 trials.refuse(number, folds[at % n], at // n, why)
+                if self.distances is not None:
+                    rows = sets.held()[at]
+                    self.distances.put(at // n, models, rows, self.library, threads)
 
     @staticmethod
     def _trained(part: Prepared, number: int, sets: Sets, places: NDArray[np.intp]) -> Models:
@@ -292,7 +317,7 @@ def trained_on_all(
         found = with_leaks(models.numbered(places[models.group]), part.seen.groups)
         found = with_column(found, trials.search.dealt)
         found = replace(found, trials=texts_of(texts, found.group))
-        yield part.seen.described(with_statuses(found, trials))
+        yield with_statuses(found, trials)
 
 
 def with_statuses(models: Models, trials: Trials) -> Models:

@@ -93,7 +93,7 @@ SENTENCES = {
     "model_fingerprint": "A text that is equal for models that predict the same.",
     "model_summary": "One row per coefficient: estimate, standard error, p-value, interval.",
     "model_covariance": "The covariances of the coefficients, one row per pair of terms.",
-    "predict_interval": "The prediction, its standard error, and intervals of mean and label.",
+    "predict_interval": "The prediction with intervals of the mean and of a label.",
     "model_topics": "The most probable words of each topic.",
     "explain_prediction": "What each feature of a row adds to the margin.",
     "permutation_importance": "How much the mean loss of rows rises if a feature is shuffled.",

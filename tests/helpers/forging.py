@@ -57,8 +57,8 @@ ROWS = {
 SCORES = (
     "predict({m}, {x})", "predict_proba({m}, {x})", "decision({m}, {x})",
     "predict_class({m}, {x})", "predict_probas({m}, {x})", "predict_proba({m}, {x}, 'c1')",
-    "predict_interval({m}, {x}, 0.9)", "predict_topics({m}, {x})", "perplexity({m}, {x})",
-    "coherence({m}, {x}, 'u_mass', 5)",
+    "predict_interval({m}, {x}, 0.9)",
+    "predict_topics({m}, {x})", "perplexity({m}, {x})", "coherence({m}, {x}, 'u_mass', 5)",
 )  # fmt: skip
 """Calls that score a row, or sum scores."""
 PLAIN = ("with_payload({m})", "model_payload({m})", "model_fingerprint({m})")

@@ -236,7 +236,7 @@ def test_nothing_is_explained_of_a_wrong_option(duck: str, capsys) -> None:
 
 
 def test_intervals_are_objects(database: str, capsys) -> None:
-    options = ["--options", '{"intervals": "covariance"}', "--group-by", "g", "--into", "sure"]
+    options = ["--option", "intervals=covariance", "--group-by", "g", "--into", "sure"]
     assert main(["train", database, *TRAIN, *options]) == 0
     given = ["--models", "sure", "--source", "t", "--features", "x", "--json"]
     capsys.readouterr()

@@ -33,6 +33,7 @@ typedef struct judged {
     tusk_classes counted;
     char *sentence;
     const tusk_judging *how;
+    double *residuals; /* of the next row; NULL: not requested */
     bool stopped;
     bool undefined; /* the metric is not defined for a prediction */
     bool alone;     /* the model knows one class, which it predicts with probability 1 */
@@ -147,6 +148,10 @@ static bool take_sum(judged *j, tusk_judged row) {
 }
 
 static bool take(judged *j, double y, const double *answer, double weight) {
+    if (j->residuals) {
+        *j->residuals++ = fabs(y - *answer);
+        *j->residuals++ = weight;
+    }
     if (j->which.sum < 0 && !isfinite(*answer)) {
         j->undefined = true;
         return true;
@@ -377,6 +382,8 @@ static int judge_one(void *context, int64_t i) {
                 .parameter = call->how->parameter,
                 .sentence = sentence,
                 .how = call->how};
+    if (call->how->residuals)
+        j.residuals = call->how->residuals + 2 * call->how->begin[i];
     call->out[i] = NAN;
     if (judge_model(call->models, i, call->groups + i, &j, call->out + i))
         return 0;

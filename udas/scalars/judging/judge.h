@@ -15,6 +15,10 @@ typedef struct tusk_judging {
     int64_t (*cancels)(void);
     int64_t mark;
     int32_t threads;
+    /* If not NULL, of each row of group i, from row begin[i] on, the absolute difference between
+     * its label and its prediction, and its weight; NaN if there is no prediction. */
+    double *residuals;
+    const int64_t *begin;
     /* Function of the pool, `tusk_pool` in `schedule/native/pool.h`. */
     int (*run)(int64_t n, int32_t threads, int (*task)(void *context, int64_t number),
                void *context);

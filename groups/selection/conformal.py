@@ -1,0 +1,82 @@
+"""Conformal intervals: how far labels lie from the predictions of models that did not see them.
+
+The distances of the rows held out by folds, sorted, say how far a new label lies from its
+prediction: with n of them a new one is at most the k-th smallest with probability k / (n + 1)
+(V. Vovk, A. Gammerman and G. Shafer, Algorithmic learning in a random world, 2005). The models of
+the folds are not kept: the interval is around the prediction of the model on all rows, which is
+the cross-conformal one of stable trainings (R. Barber et al., Predictive inference with the
+jackknife+, Annals of statistics, 2021). With one set of held-out rows it is split conformal.
+"""
+
+import ctypes
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import OptionError
+from tuskml.groups.selection.metrics import residuals
+from tuskml.kernels.passes import Floats
+from tuskml.learners.models import Lists, Models, Strings
+
+Groups = NDArray[np.void]
+FARTHEST, EVEN = 512, 512
+"""Distances that a model keeps: the largest ones, and others evenly by their rank."""
+
+
+@dataclass(frozen=True)
+class Distances:
+    """The distances and weights, (rows, 2), of held-out rows by group and fold."""
+
+    by_group: dict[int, list[Floats]] = field(default_factory=lambda: defaultdict(list))
+
+    def put(
+        self,
+        groups: NDArray[np.intp],
+        models: Models,
+        held: Groups,
+        library: ctypes.CDLL,
+        threads: int,
+    ) -> None:
+        """Adds those of the rows held (GROUP), one set for each of the models. Raises OptionError
+        for models of classes.
+        """
+        if (models.class_names.code >= 0).any():
+            raise OptionError(
+                "option 'conformal' is about predictions of numbers, and the model predicts "
+                "classes: expected labels that are numbers"
+            )
+        found = residuals(library, models, held, threads)
+        for group, part in zip(groups.tolist(), found, strict=True):
+            self.by_group[group].append(part)
+
+    def spread(self, group: int) -> Floats:
+        """The field `spread` of a group's model: levels, and then the distances that hold
+        them.
+        """
+        parts = self.by_group.get(group)
+        return levels(np.concatenate(parts)) if parts else np.empty(0)
+
+
+def levels(rows: Floats) -> Floats:
+    """Rising levels and the distance for each of them, from distances and weights (rows, 2)."""
+    rows = rows[rows[:, 1] > 0]
+    rows = rows[np.argsort(rows[:, 0], kind="stable")]
+    reached = np.cumsum(rows[:, 1])
+    n = len(rows)
+    if not n:
+        return np.empty(0)
+    even = np.linspace(0, n - 1, EVEN).round().astype(np.intp)
+    some = np.unique(np.concatenate([even, np.arange(max(n - FARTHEST, 0), n)]))
+    some = some if n > FARTHEST + EVEN else np.arange(n)
+    return np.concatenate([reached[some] / (reached[-1] + 1), rows[some, 0]])
+
+
+def with_distances(models: Models, kept: Distances | None) -> Models:
+    """The models, which keep the distances of their groups."""
+    if kept is None:
+        return models
+    pool = tuple(f'{text[:-1]},"conformal":true}}' for text in models.options.pool)
+    spread = Lists.of_parts([kept.spread(group) for group in models.group.tolist()])
+    return replace(models, spread=spread, options=Strings(pool, models.options.code))
