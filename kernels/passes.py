@@ -677,11 +677,12 @@ def weighed(
 
 
 def chosen_rows(
-    groups: NDArray[np.void], chosen: Sequence[NDArray[np.bool_]], memory: int
+    groups: NDArray[np.void], chosen: Sequence[NDArray[Any]], memory: int
 ) -> OwnedRows:
-    """Copies the chosen rows of each group, (n,), in order.
+    """Copies the chosen rows of each group, (n,), in order; numbers are how often each is copied.
 
-    memory: address of the account that the copies are charged to.
+    memory: address of the account that the copies are charged to. If a row is copied twice, all
+    copies have weights, of 1 where the rows have none.
     """
     rows = Pass(groups, SQUARED, None, None, True, budget.threads(), cancel_mark=cancel_mark())
     taken = np.ascontiguousarray(np.concatenate(chosen), np.uint8)

@@ -122,8 +122,9 @@ def refuse_no_classes(
         if len(labels) > 2 and len(share):
             raise RowsError(
                 f"label is {share[0]:.15g}, one of {len(labels)} values of a group that are no "
-                "whole numbers, expected classes: for proportions give two rows with weights, "
-                "label 1 with weight share * trials and label 0 with (1 - share) * trials; "
+                "whole numbers, expected classes: for proportions give 'logistic' the option "
+                "'proportions' and the trials as weights, or two rows with weights, label 1 with "
+                "weight share * trials and label 0 with (1 - share) * trials; "
                 f"{numbers} is for numbers"
             )
 

@@ -305,7 +305,7 @@ MEANINGS = {
     "whose count is 0, so there is no optimum without a penalty; coefficients "
     "that run away have no standard error, the others those of a fit without "
     "these rows; a small ridge was used for what runs away where `options` have "
-    "`l2_standardized`",
+    "`l2_standardized`; with option `firth` of `logistic` all coefficients are finite",
     "no split": "trees only: no split of the rows lowers the loss: a constant model",
     UNLIKE: "levels of a category, or classes, hardly repeat in 10 or more rows, as ids do, or "
     "numbers that were read as text: `note` names the column; cast numbers to `DOUBLE` "

@@ -38,6 +38,7 @@ from tuskml.learners.linear.planner.sampling import sketched, with_rows_seen
 from tuskml.learners.linear.planner.trials import measured
 from tuskml.learners.linear.renumbered import own_request
 from tuskml.learners.linear.request import Plan, Request
+from tuskml.learners.linear.shares import of_both_classes
 from tuskml.learners.linear.stored.in_memory import in_memory, without_store
 from tuskml.learners.linear.stored.outgrown import outgrown
 
@@ -48,6 +49,10 @@ def explain(groups: NDArray[np.void], request: Request, memory: int = 0) -> Iter
     memory: address of the account that copies of rows are charged to.
     """
     refuse_together(request.task, request.options)
+    if request.options.shares:
+        with of_both_classes(groups, request, memory) as both:
+            yield from explain(both.groups, both.request, memory)
+        return
     request = with_extras(groups, with_link(request))
     if request.options.store is not None and in_memory(groups, request):
         request = without_store(request)

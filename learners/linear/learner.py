@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tuskml.errors import RowsError
+from tuskml.errors import OptionError, RowsError
 from tuskml.kernels.parts.sharded import Parts
 from tuskml.learners.classes import Allowed
 from tuskml.learners.learner import (
@@ -74,6 +74,11 @@ class LinearTrials(Trials):
         return -(options.l1 + options.l2)
 
     def predicting(self, request: Request) -> LinearOptions:
+        if request.options.proportions:
+            raise OptionError(
+                "option 'proportions' is not available in a search, whose metrics compare "
+                "classes: give each option one value"
+            )
         plain: dict[str, Any] = {name: OPTIONS.by_name[name].default for name in DESCRIBING}
         given = request.options.given - plain.keys()
         return replace(request.options, **plain, given=given)
@@ -191,7 +196,13 @@ class Linear(Learner):
     def options(self) -> OptionTable[LinearOptions]:
         return OPTIONS
 
+    def classifies(self, request: Request) -> bool:
+        """Labels that are shares are numbers."""
+        return request.task.classifies and not request.options.proportions
+
     def allowed(self, request: Request) -> Allowed | None:
+        if request.task.classifies and request.options.proportions:
+            return Allowed("option 'proportions' needs a label between 0 and 1", 0.0, 1.0)
         return super().allowed(request) if request.task.classifies else allowed_by(request.task)
 
     def train(self, groups: Groups, request: Request, memory: int) -> Iterator[Models]:

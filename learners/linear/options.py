@@ -309,6 +309,23 @@ OPTIONS = OptionTable(
             (Acts(tasks=tuple(LINKS), where=frozenset((ONE_PLACE, PARTS))),),
         ),
         Option(
+            "proportions",
+            BOOLEAN,
+            False,
+            "whether labels are the shares of the higher class among as many trials as the row's "
+            "weight says, between 0 and 1",
+            (Acts(tasks=("logistic",), where=frozenset((ONE_PLACE,))),),
+            "all labels may be 0 or 1",
+        ),
+        Option(
+            "firth",
+            BOOLEAN,
+            False,
+            "whether half the logarithm of the determinant of the information is added to the "
+            "likelihood, so that coefficients of separable rows are finite",
+            (Acts(tasks=("logistic",), where=frozenset((ONE_PLACE,))),),
+        ),
+        Option(
             "covariance",
             choice(*COVARIANCES),
             CLASSIC,

@@ -99,11 +99,18 @@ class LinearOptions(Options):
     power: float
     link: str | None
     weight_kind: str
+    proportions: bool
+    firth: bool
     covariance: str
     fit: bool
     likelihood_ratio: bool
     intervals: str | None
     reference: str | dict[str, str] | None
+
+    @property
+    def shares(self) -> bool:
+        """Returns whether rows are of both classes in part (`shares.py`)."""
+        return self.proportions or self.firth
 
     @property
     def custom(self) -> bool:

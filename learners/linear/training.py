@@ -69,6 +69,7 @@ from tuskml.learners.linear.result import (
     resolved,
     task_members,
 )
+from tuskml.learners.linear.shares import of_both_classes
 from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.validation import parted_alike, shuffled
 from tuskml.schedule import shares
@@ -86,6 +87,11 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     memory: address of the account that copies of rows are charged to.
     """
     refuse_together(request.task, request.options)
+    if request.options.shares:
+        with of_both_classes(groups, request, memory) as both:
+            for models in train(both.groups, both.request, memory):
+                yield both.described(models)
+        return
     request = with_extras(groups, with_link(request))
     if needs_much(groups):
         look_at_limits(memory)

@@ -67,8 +67,9 @@ TK_API void tk_free_groups(tusk_group *groups, int64_t n);
  * distinct value for each of few values of the label, which is hardly by chance; or of the
  * features that together distinguish all such values but one. 0: none. out: (n_groups,). */
 TK_API int tk_leaks(const tk_pass *pass, int64_t least, int32_t *out);
-/* Copies the chosen rows of each group in order; chosen: (rows,), groups concatenated. The
- * copies own their segments. */
+/* Copies the chosen rows of each group in order; chosen: (rows,), groups concatenated, how often
+ * each row is copied. If any row is copied twice, all copies have weights, of 1 where the rows
+ * have none. The copies own their segments. */
 TK_API int tk_choose(const tk_pass *pass, tusk_memory *memory, const uint8_t *chosen,
                      tusk_group *out);
 /* Copies the rows of each group in order, with weights: their own, or 1, times the factor of

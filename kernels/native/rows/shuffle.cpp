@@ -148,12 +148,16 @@ bool part_equals(std::vector<Key> &keys) {
 // Copies rows, in the order of their keys, into segments of about two megabytes.
 class Writer {
 public:
-    Writer(const tusk_group &group, tusk_memory *memory, int threads)
-        : group_(group), memory_(memory), threads_(threads) {}
+    Writer(const tusk_group &group, tusk_memory *memory, int threads, bool weighted)
+        : group_(group), memory_(memory), threads_(threads), shape_(tusk_shape_of(&group)) {
+        if (weighted)
+            shape_.extras |= TUSK_WEIGHTS;
+    }
 
     int copy(const Key *keys, int64_t n, tusk_group *out) {
         *out = group_;
         out->head = nullptr;
+        out->extras = shape_.extras;
         out->n_rows = n;
         out->n_skipped = 0;
         tusk_segment **link = const_cast<tusk_segment **>(&out->head);
@@ -161,8 +165,8 @@ public:
         for (int64_t at = 0; at < n;) {
             int64_t rows = rows_that_fit(keys + at, n - at), nnz = nonzeros(keys + at, rows);
             int code = TUSK_OK;
-            tusk_segment *s = tusk_segment_new(memory_, tusk_shape_of(&group_), (uint32_t)rows,
-                                               (uint32_t)nnz, &code);
+            tusk_segment *s =
+                tusk_segment_new(memory_, shape_, (uint32_t)rows, (uint32_t)nnz, &code);
             if (!s)
                 return code == TUSK_DISK_FULL ? TK_DISK_FULL : TK_NO_MEMORY;
             *link = s;
@@ -209,9 +213,11 @@ private:
                 prefetch(keys[i + AHEAD]);
             RowBytes row = bytes_of(group_, keys[i].segment, keys[i].row);
             tusk_labels(s)[i] = row.y;
+            if (shape_.extras != group_.extras)
+                tusk_extra(s, shape_, TUSK_WEIGHTS)[i] = 1;
             if (group_.extras)
-                tusk_copy_extras(s, tusk_shape_of(&group_), i, keys[i].segment,
-                                 tusk_shape_of(&group_), keys[i].row, 1);
+                tusk_copy_extras(s, shape_, i, keys[i].segment, tusk_shape_of(&group_),
+                                 keys[i].row, 1);
             if (sparse) {
                 std::memcpy((char *)tusk_sparse_values(s) + s->nnz * size, row.values,
                             row.values_size);
@@ -237,6 +243,7 @@ private:
     const tusk_group &group_;
     tusk_memory *memory_;
     int threads_;
+    tusk_shape shape_; // of the copies
 };
 
 } // namespace
@@ -252,8 +259,8 @@ std::vector<Key> shuffled_keys(const tk_pass *pass, int64_t g, uint64_t seed, bo
 }
 
 int copy_rows(const tusk_group &group, tusk_memory *memory, int threads, const Key *keys,
-              int64_t n, tusk_group *out) {
-    return Writer(group, memory, threads).copy(keys, n, out);
+              int64_t n, tusk_group *out, bool weighted) {
+    return Writer(group, memory, threads, weighted).copy(keys, n, out);
 }
 
 int for_each_group(const tk_pass *pass, const std::function<int(int64_t g, int threads)> &work) {

@@ -40,9 +40,9 @@ std::vector<Key> shuffled_keys(const tk_pass *pass, int64_t g, uint64_t seed, bo
 // Returns the TK_ code of a failure, or TK_CANCELLED.
 int for_each_group(const tk_pass *pass, const std::function<int(int64_t g, int threads)> &work);
 
-// Copies n rows in the order of their keys into segments of about two megabytes. Returns a TK_
-// code.
+// Copies n rows in the order of their keys into segments of about two megabytes; weighted: the
+// copies have weights, of 1 where the rows have none. Returns a TK_ code.
 int copy_rows(const tusk_group &group, tusk_memory *memory, int threads, const Key *keys,
-              int64_t n, tusk_group *out);
+              int64_t n, tusk_group *out, bool weighted = false);
 
 } // namespace tusk

@@ -139,6 +139,28 @@ def test_log_likelihoods_are_those_of_r(here: Client) -> None:
         assert model.options["log_likelihood"] == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.parametrize(("task", "link"), PAIRS)
+def test_robust_errors_are_the_sandwich_of_r(here: Client, task: str, link: str) -> None:
+    """vcovHC(type = "HC0") of sandwich: the scores, about the expected curvature."""
+    y, family = CASES[task, link]
+    model = fitted(here, task, link, covariance="HC0")
+    whole = sm.add_constant(X)
+    margin = whole @ estimates(model) + OFFSET
+    mean = family.link.inverse(margin)
+    slope, spread = family.link.inverse_deriv(margin), family.variance(mean)
+    score = ((y - mean) * slope / spread)[:, None] * whole
+    bread = np.linalg.inv(whole.T @ ((slope**2 / spread)[:, None] * whole))
+    truth = np.sqrt(np.diag(bread @ (score.T @ score) @ bread))
+    assert model.std_err == pytest.approx(truth, rel=1e-6)
+
+
+def test_searches_compare_links(here: Client) -> None:
+    y, _ = CASES["logistic", "cloglog"]
+    model = here.fit("logistic", X, y, link=["probit", "cloglog", "logit"], folds=3, seed=1)
+    assert model.status == "ok"
+    assert model.options.get("link", "logit") in LINKS["logistic"]
+
+
 @pytest.mark.parametrize("link", LINKS["logistic"])
 def test_separable_rows_have_the_status_of_logits(client: Client, link: str) -> None:
     """What the other rows determine is that of a fit without those that run away."""

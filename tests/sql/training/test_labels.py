@@ -138,8 +138,8 @@ def test_proportions_are_no_classes(db: Database, task: str) -> None:
     )
     ((status, plan),) = db.ask("(m).status, (m).plan", task, "b / 5", db.list("a"), **options)
     assert status == "invalid rows"
-    assert "for proportions give two rows with weights" in plan
-    with pytest.raises((duckdb.Error, psycopg.Error), match="for proportions give two rows"):
+    assert "for proportions give 'logistic' the option 'proportions'" in plan
+    with pytest.raises((duckdb.Error, psycopg.Error), match="for proportions give 'logistic'"):
         db.ask("m", task, "b / 5", db.list("a"), **options, invalid="error")
     assert db.ask("(m).status <> 'invalid rows'", task, "b", db.list("a"), **options) == [(True,)]
 

@@ -36,6 +36,8 @@ INVALID: dict[str, tuple[object, str]] = {
     "fit_intercept": (1, "true or false"),
     "quantile": (1, "a number greater than 0 and less than 1"),
     "weight_kind": ("frequecy", "'frequency', 'analytic' or 'sampling'; did you mean 'frequency'?"),
+    "proportions": (1, "true or false"),
+    "firth": ("yes", "true or false"),
     "link": ("loggit", "'identity', 'log', 'inverse', 'logit', 'probit', 'cloglog', 'sqrt' or 'inverse_squared'; did you mean 'logit'?"),
     "power": (2, "a number greater than 1 and less than 2"),
     "speculate": (

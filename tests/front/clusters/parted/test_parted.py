@@ -114,6 +114,8 @@ def test_the_numbers_are_those_of_statsmodels(con: duckdb.DuckDBPyConnection, so
         ("poisson", {"label": "n", "offset": "x / 2", "weight": "1 + abs(z)"}),
         pytest.param("negative_binomial", {"label": "n"}, marks=NIGHTLY),
         ("gamma", {"label": "1 + n"}),
+        ("gamma", {"label": "1 + n", "link": "inverse"}),
+        ("linear", {"label": "y", "offset": "x / 2"}),
         ("huber", {"label": "x + n", "delta": 1.0}),
         ("logistic", {"features": "[x, z]::FLOAT[]"}),
         ("logistic", {"features": "sparse([i % 3, 3 + i % 2], [1.0, x])", "l2": 0.01}),
