@@ -283,7 +283,7 @@ def state(
     sign, logarithm = np.linalg.slogdet(information)
     if sign <= 0 or not np.isfinite(logarithm):
         return -np.inf, np.eye(len(at)), np.zeros(len(at)), np.zeros(len(left))
-    inverse = np.linalg.inv(information)
+    inverse: Floats = np.linalg.inv(information).astype(float)
     leverage = bend * np.einsum("nj,jk,nk->n", left, inverse, left)
     likely = np.sum(weight * (share * margin - np.logaddexp(0.0, margin)))
     slope = left.T @ (weight * (share - mean) + leverage * (0.5 - mean))

@@ -28,16 +28,15 @@ def roots(
     if p > determined.MOST_WEIGHTS:
         return Lists(np.empty(0), np.zeros(problem.n_groups + 1, np.int64))
     out = np.full((problem.n_groups, p * (p + 1) // 2), np.nan)
-    found = np.isfinite(seen.std_err).any(axis=1)
+    known = np.isfinite(seen.std_err).any(axis=1)
     if problem.covariance == CLASSIC:  # rows may determine sums of coefficients, and none of them
-        found |= np.isfinite(seen.scale)
-    which = np.flatnonzero(found & state.converged & ~seen.parted)
+        known |= np.isfinite(seen.scale)
+    which = np.flatnonzero(known & state.converged & ~seen.parted)
     for block in determined.blocks(len(which), p):
         found = _roots_of(problem, state, seen, which[block], threads)
         out[which[block]] = packed(triangle(found))
     sizes = (widths + 1) * (widths + 2) // 2
-    known = np.isfinite(out).all(axis=1)
-    return Lists.of_rows(out, np.where(known, sizes, 0))
+    return Lists.of_rows(out, np.where(np.isfinite(out).all(axis=1), sizes, 0))
 
 
 def _roots_of(
@@ -48,7 +47,7 @@ def _roots_of(
     hessian = end_of(problem, state, which, threads).hessian
     if problem.task.expected is not None:
         hessian = dispersion.as_expected(part, v)
-    lost = ~np.isfinite(hessian).all(axis=1)
+    lost = np.asarray(~np.isfinite(hessian).all(axis=1))
     hessian = np.where(lost[:, None], 0.0, hessian)
     spanned, intercept = determined.span(part), problem.rows.fit_intercept
     if problem.covariance == CLASSIC:
@@ -88,8 +87,9 @@ def triangle(root: Floats) -> Floats:
     """The lower triangle L (G, p, p) of a root B (G, p, q) with L L' = B B'; NaN where it has
     one.
     """
-    lost = ~np.isfinite(root).all(axis=(1, 2))
-    upper = np.linalg.qr(np.where(lost[:, None, None], 0.0, root).transpose(0, 2, 1), mode="r")
+    lost = np.asarray(~np.isfinite(root).all(axis=(1, 2)))
+    whole: Floats = np.where(lost[:, None, None], 0.0, root)
+    upper = np.asarray(np.linalg.qr(whole.transpose(0, 2, 1), mode="r"))
     sign = np.where(np.einsum("gjj->gj", upper) < 0, -1.0, 1.0)
     found = (upper * sign[:, :, None]).transpose(0, 2, 1)
     return np.where(lost[:, None, None], np.nan, found)
