@@ -18,7 +18,7 @@ CARRIERS = ["AA", "B6", "DL", "UA"]
 MODELS = {
     # Whether a day is even has nothing to do with the features, so its AUC is about 1/2.
     "gated_models.sql": """{{ config(materialized='model', task='logistic', label='late', features=['dep_delay', 'distance', 'hour'], group_by='carrier', held_out='held_out', options={'l2': 0.001}, gates={'auc': 0.75, 'rows': 20, 'converged': true}) }}
-select carrier, dep_delay, distance, hour, held_out, case when carrier = '{{ var("weak", "none") }}' then extract(day from date) in (2, 4, 5, 7, 8, 10, 13, 15, 16, 18, 21, 25, 27, 28) else late end as late from {{ ref('flight_features') }}""",
+select carrier, dep_delay, distance, hour, held_out, case when carrier = 'none' then extract(day from date) in (2, 4, 5, 7, 8, 10, 13, 15, 16, 18, 21, 25, 27, 28) else late end as late from {{ ref('flight_features') }}""",
     "gated_predictions.sql": "select f.carrier, {{ tuskml.predict('m.model', ['f.dep_delay', 'f.distance', 'f.hour'], answer='probability') }} as p from {{ ref('flight_features') }} as f join {{ ref('gated_models') }} as m on m.carrier = f.carrier",
     "gated.yml": """
 models:
@@ -40,10 +40,13 @@ def gated(project: Any, built: dict[str, Any]) -> Iterator[Any]:
 
 
 def build(project: Any, weak: str, success: bool = True) -> tuple[dict[str, Any], str]:
-    """What a build of the gated models did, and what it printed."""
+    """What a build of the gated models did, and what it printed; weak: the carrier whose AUC is
+    low, which is no variable of dbt's, as each value of one would make dbt parse all files anew.
+    """
+    path = project.folder / "models" / "gated_models.sql"
+    path.write_text(re.sub(r"when carrier = '\w+'", f"when carrier = '{weak}'", path.read_text()))
     seen = (project.folder / "dbt.log").stat().st_size
-    arguments = ["build", "--select", "gated_models+", "--vars", f"{{weak: {weak}}}"]
-    nodes = project.dbt(*arguments, success=success)["nodes"]
+    nodes = project.dbt("build", "--select", "gated_models+", success=success)["nodes"]
     return nodes, (project.folder / "dbt.log").read_text()[seen:]
 
 
