@@ -68,7 +68,7 @@ VALUES: Mapping[str, Any] = {
     "embedding": 7, "epsilon": 1e-2, "explain": True, "feature_fraction": 0.4,
     "feature_names": ["one", "two", "three"], "feedback": "implicit", "fit": True,
     "fit_intercept": False, "format": "json", "goss": True, "groups": [[1, 2]], "init": 0.3,
-    "interactions": [["a", "n"]], "invalid": "skip",
+    "interactions": [["a", "n"]], "interaction_constraints": [[1]], "invalid": "skip",
     "l1": 0.3, "l2": 0.5, "l2_factors": 0.5, "lambda": 0.2,
     "layers": [5], "layout": "id", "learning_decay": 0.9, "learning_offset": 50,
     "learning_rate": 0.037, "likelihood_ratio": True, "loss": "bpr", "max_bins": 4,
