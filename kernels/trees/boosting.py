@@ -21,6 +21,8 @@ SQUARED, LOGISTIC, POISSON, GAMMA, TWEEDIE, QUANTILE, HUBER, SOFTMAX, GINI = KER
 """Losses, `tk_objective`."""
 MOST_BINS = KERNELS.constant("TK_MOST_BINS")
 """Largest number of bins per feature."""
+MOST_SETS = KERNELS.constant("TK_MOST_SETS")
+"""Sets of features that may be split together, at most."""
 MOST_LEVEL = KERNELS.constant("TK_MOST_LEVEL")
 """The greatest number of a level, `TK_MOST_LEVEL`."""
 
@@ -117,9 +119,10 @@ class Targets:
     """Inputs of boosting besides the rules.
 
     classes: (G, K) labels of more than two classes, rising; monotone: (d,) int8, 1 if margins must
-    rise with a feature, -1 if they must fall; categorical: (G, d) uint8, 1 if values are levels of
-    a category; started: earlier trees, from whose margins boosting goes on and which the result
-    lacks; bounds: of bins, shared by all groups, as in `tk_boost`.
+    rise with a feature, -1 if they must fall; together: (d,) uint64, bits of the sets of features
+    that may be split on the way to one leaf, as in `tk_boost`; categorical: (G, d) uint8, 1 if
+    values are levels of a category; started: earlier trees, from whose margins boosting goes on
+    and which the result lacks; bounds: of bins, shared by all groups, as in `tk_boost`.
     """
 
     classes: Floats | None = None
@@ -127,6 +130,7 @@ class Targets:
     categorical: NDArray[np.uint8] | None = None
     started: Forest | None = None
     bounds: tuple[Floats, NDArray[np.int64]] | None = None
+    together: NDArray[np.uint64] | None = None
 
     @property
     def outputs(self) -> int:
@@ -204,6 +208,7 @@ def boost_of(
         classes=pointer(targets.classes),
         n_classes=targets.outputs,
         monotone=pointer(targets.monotone),
+        together=pointer(targets.together),
         categorical=pointer(targets.categorical),
         bounds=pointer(targets.bounds[0]) if targets.bounds else None,
         bound_start=pointer(targets.bounds[1]) if targets.bounds else None,

@@ -1,4 +1,4 @@
-"""Constraints of trees from features and labels: bounds of predictions and monotone signs."""
+"""Constraints of trees: bounds of bins, monotone signs, and which features are split together."""
 
 import math
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError, nearest
 from tuskml.kernels.passes import Floats
-from tuskml.kernels.trees.boosting import MOST_BINS
+from tuskml.kernels.trees.boosting import MOST_BINS, MOST_SETS
 from tuskml.learners.learner import Request
 from tuskml.learners.options.kinds import Kind
 
@@ -60,7 +60,8 @@ def without_names(
 ) -> Iterator[tuple[NDArray[np.intp], Request[Any, Any]]]:
     """Places of groups whose features are alike, and a request without options by their names."""
     for places, chosen in by_signs(groups, request):
-        yield from by_bounds(places, chosen)
+        for some, other in by_bounds(places, chosen):
+            yield from by_sets(some, other)
 
 
 def by_bounds(
@@ -203,6 +204,82 @@ def signs_of(wanted: ByName, names: list[tuple[str, ...]]) -> list[tuple[int, ..
     by_name = dict(wanted.signs)
     known = {each: tuple(by_name.get(name, 0) for name in each) for each in set(names)}
     return [known[each] for each in names]
+
+
+# The option `interaction_constraints`: sets of features that the splits on the way to a leaf may
+# use together, as in LightGBM and XGBoost. A feature that is in no set is in one of its own.
+
+Sets = tuple[tuple[str | int, ...], ...]
+"""Features by name or place, the first being 1."""
+
+
+def _sets(value: Any) -> Sets:
+    given = value if isinstance(value, list) else []
+    if not 0 < len(given) <= MOST_SETS or not all(isinstance(one, list) and one for one in given):
+        raise ValueError
+    for one in (one for each in given for one in each):
+        if not isinstance(one, str) and (type(one) is not int or one < 1):
+            raise ValueError
+    return tuple(map(tuple, given))
+
+
+SETS = Kind(
+    f"up to {MOST_SETS} lists of features by name, or by place, the first being 1, such as "
+    '[[1, 2], [2, 3]] or [["age", "income"]]',
+    _sets,
+)
+
+
+def by_sets(
+    places: NDArray[np.intp], request: Request[Any, Any]
+) -> Iterator[tuple[NDArray[np.intp], Request[Any, Any]]]:
+    """Yields parts of some groups whose features have the same names, and a request whose sets
+    have places.
+
+    places: indices of these groups in the request. One part if sets are by place. Raises DataError
+    for a name that no group has, or for features without names.
+    """
+    wanted: Sets = request.options.interaction_constraints or ()
+    called = [one for each in wanted for one in each if isinstance(one, str)]
+    if not called:
+        yield places, request
+        return
+    if request.feature_names is None:
+        raise DataError(
+            f"option 'interaction_constraints' names '{called[0]}', but features are a list "
+            "without names: expected places of features, or option 'feature_names'"
+        )
+    names = [request.feature_names(int(place)) for place in places]
+    refuse_unknown("interaction_constraints", called, names)
+    for each in dict.fromkeys(names):
+        part = places[[one == each for one in names]]
+        at = {name: place for place, name in enumerate(each, 1)}
+        found = tuple(
+            tuple(at.get(one, 0) if isinstance(one, str) else one for one in some)
+            for some in wanted
+        )
+        chosen = replace(request.options, interaction_constraints=found)
+        yield part, replace(request, options=chosen)
+
+
+def together_of(wanted: Sets | None, width: int) -> NDArray[np.uint64] | None:
+    """The bits of the sets that each feature is in, (d,), of a request from `by_sets`, where 0 is
+    the place of a feature that a group lacks. Raises DataError for a place beyond the width.
+    """
+    if not wanted:
+        return None
+    found = np.zeros(width, np.uint64)
+    for bit, some in enumerate(wanted):
+        for place in some:
+            assert isinstance(place, int)
+            if place > width:
+                raise DataError(
+                    f"option 'interaction_constraints' lists feature {place} and rows have "
+                    f"{width} features, expected places from 1 to {width}"
+                )
+            if place:
+                found[place - 1] |= np.uint64(1 << bit)
+    return found
 
 
 def refuse_unknown(option: str, wanted: list[str], names: list[tuple[str, ...]]) -> None:

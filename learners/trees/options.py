@@ -31,7 +31,15 @@ from tuskml.learners.options.kinds import (
 )
 from tuskml.learners.options.other_names import objective_hint
 from tuskml.learners.options.table import Options, OptionTable, acts_on_missing
-from tuskml.learners.trees.constraints import BOUNDS, SIGNS, Bounds, BoundsByName, ByName
+from tuskml.learners.trees.constraints import (
+    BOUNDS,
+    SETS,
+    SIGNS,
+    Bounds,
+    BoundsByName,
+    ByName,
+    Sets,
+)
 from tuskml.learners.trees.objectives import BOOSTED, OBJECTIVES
 from tuskml.learners.trees.warm_start import TREES_BEFORE
 
@@ -93,6 +101,7 @@ class TreeOptions(Options):
     power: float
     delta: float | None
     monotone: tuple[int, ...] | ByName | None
+    interaction_constraints: Sets | None
     categorical: tuple[int, ...] | None
     category_encoding: str
     max_cat_threshold: int
@@ -232,6 +241,13 @@ OPTIONS = OptionTable(
             BY_GRADIENTS,
         ),
         Option(
+            "interaction_constraints",
+            SETS,
+            None,
+            "sets of features: splits on the way to a leaf use features of one set, and a feature "
+            "that is in no set alone",
+        ),
+        Option(
             "categorical",
             PLACES,
             None,
@@ -351,6 +367,7 @@ class ForestOptions(TreeOptions):
     quantile: float = 0.5
     power: float = 1.5
     delta: float = 1.0
+    interaction_constraints: None = None
     bounds: None = None
     goss: bool = False
     top_rate: float = 0.0

@@ -32,7 +32,13 @@ from tuskml.learners.classes import (
 from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.models import Lists, Models, Strings, joined, options_text, thinned
 from tuskml.learners.tasks import Task
-from tuskml.learners.trees.constraints import listed, listed_bounds, refuse_signed, without_names
+from tuskml.learners.trees.constraints import (
+    listed,
+    listed_bounds,
+    refuse_signed,
+    together_of,
+    without_names,
+)
 from tuskml.learners.trees.forest import as_numbers
 from tuskml.learners.trees.objectives import OBJECTIVES, response_of
 from tuskml.learners.trees.options import (
@@ -221,7 +227,8 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
             rules = averaged(rules, options, width)
         before = started(given, options, classifies(options))
         bounds = listed_bounds(options.bounds, width, given.by_level)
-        targets = Targets(given.classes, monotone, given.by_level, before, bounds)
+        together = together_of(options.interaction_constraints, width)
+        targets = Targets(given.classes, monotone, given.by_level, before, bounds, together)
         forests = boosted(kept, rules, memory, held, targets, before is None)
     n_rows = int(given.groups["n_rows"].sum())
     events.tell(events.Event(len(given.groups), n_rows, 0, float("nan")))

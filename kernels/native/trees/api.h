@@ -24,6 +24,7 @@ extern "C" {
 #endif
 
 #define TK_MOST_BINS 255
+#define TK_MOST_SETS 63
 #define TK_MOST_LEVEL 65535 /* limit of a category; levels are numbers from 0 on */
 
 /* Losses of a margin m and a label y: 1/2 (m - y)^2; log(1 + exp(-y m)); exp(m) - y m; max(t r,
@@ -89,6 +90,9 @@ typedef struct tk_boost {
     const double *classes;  /* (n_groups, n_classes) of TK_SOFTMAX, rising; or NULL */
     int64_t n_classes;
     const int8_t *monotone; /* (d,) 1: rises with the feature, -1: falls, 0: either; or NULL */
+    /* (d,) bits of the sets, at most TK_MOST_SETS, that a feature is in; or NULL. The features on
+     * the way to a leaf are all in some set; one that is in none of them is alone. */
+    const uint64_t *together;
     /* (n_groups, d) 1: values are levels of a category; or NULL. TK_REFUSED for other values. */
     const uint8_t *categorical;
     int32_t max_cat_threshold; /* largest number of levels on the left of a split */

@@ -64,7 +64,9 @@ Split best_of(const Rule &rule, const Bins &bins, const Cell *histogram, const S
     Task task{rule, leaf, limits, score_of(rule, leaf, rule.value(leaf, limits)),
               rule.least_curvature(leaf)};
     Split best;
-    best.gain = std::max(rule.boost->min_gain, 1e-12 * std::fabs(task.parent));
+    double v = rule.value(leaf, limits), curved = (rule.curvature(leaf) + rule.boost->l2) * v * v;
+    double size = std::fabs(2 * rule.gradient(leaf) * v) + curved; // whose rounding gains have
+    best.gain = std::max(rule.boost->min_gain, NOISE * size);
     for (int32_t f : features)
         search_feature(task, histogram + bins.first[f], bins.values(f), bins.missing[f], f, &best);
     return best.feature < 0 ? Split{} : best;
@@ -84,10 +86,25 @@ Split best_monotone_split(const Rule &rule, const Bins &bins, const Addend *hist
     return best_of(rule, bins, histogram, leaf, features, limits);
 }
 
+const std::vector<int32_t> &allowed(const tk_boost &boost, const Limits &limits,
+                                    const std::vector<int32_t> &features,
+                                    std::vector<int32_t> &room) {
+    if (!boost.together)
+        return features;
+    for (int32_t f : features)
+        if (limits.allows(f, boost.together[f]))
+            room.push_back(f);
+    return room;
+}
+
 ChildLimits limits_behind(const Rule &rule, const Split &split, const Sum &right,
                           const Limits &limits) {
     ChildLimits found{limits, limits};
     found.left.l2 = found.right.l2 = split.l2;
+    if (const uint64_t *together = rule.boost->together) {
+        found.left.use(split.feature, together[split.feature]);
+        found.right.use(split.feature, together[split.feature]);
+    }
     int8_t direction = rule.boost->monotone ? rule.boost->monotone[split.feature] : (int8_t)0;
     if (!direction)
         return found;

@@ -24,11 +24,29 @@ struct Split {
     double l2 = 0; // l2 of the children in addition to the option's
 };
 
-// Limits of the values of a leaf, in units of the margin without the learning rate.
+// Limits of a leaf: of its values, in units of the margin without the learning rate, and of the
+// features of its splits.
 struct Limits {
     double low = -__builtin_huge_val(), high = __builtin_huge_val();
     double l2 = 0; // added to the option's
+    uint64_t sets =
+        ~UINT64_C(0);  // that have all features on the way here; all bits: there is none
+    int32_t only = -1; // the feature on the way here that is in no set; -1: there is none
+
+    // Whether a split may use a feature of these sets.
+    bool allows(int32_t feature, uint64_t in_sets) const {
+        return only >= 0 ? feature == only : sets == ~UINT64_C(0) || (in_sets & sets);
+    }
+    void use(int32_t feature, uint64_t in_sets) {
+        if (!in_sets)
+            only = feature;
+        sets &= in_sets;
+    }
 };
+// The features that the splits of a leaf may use. room: for the result, unless it is `features`.
+const std::vector<int32_t> &allowed(const tk_boost &boost, const Limits &limits,
+                                    const std::vector<int32_t> &features,
+                                    std::vector<int32_t> &room);
 
 // Largest residue of a gain of 0 by rounding, as a fraction of the leaf's score. Without this
 // limit, a leaf whose rows are all alike would be split.

@@ -28,7 +28,13 @@ from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees import training
-from tuskml.learners.trees.constraints import listed, listed_bounds, refuse_signed, without_names
+from tuskml.learners.trees.constraints import (
+    listed,
+    listed_bounds,
+    refuse_signed,
+    together_of,
+    without_names,
+)
 from tuskml.learners.trees.options import (
     NO_LIMIT,
     ForestOptions,
@@ -123,7 +129,8 @@ def grown(given: Rows, request: Request[Task, TreeOptions]) -> Models:
     monotone = None if signs is None else np.array(signs, np.int8)
     bounds = listed_bounds(options.bounds, width, given.by_level)
     before = started(given, options, classifies(options))
-    targets = Targets(given.classes, monotone, given.by_level, before, bounds)
+    together = together_of(options.interaction_constraints, width)
+    targets = Targets(given.classes, monotone, given.by_level, before, bounds, together)
     positive = np.ascontiguousarray(training.higher(options, given.labels))
     rows_in_all = int(given.groups["n_rows"][0])
     n = int(held_out_counts(given.groups["n_rows"], options.validation or 0.0)[0])

@@ -97,6 +97,48 @@ def test_monotone_names_that_no_feature_has(
     assert message in str(caught.value)
 
 
+def test_sets_of_features_by_name(db: Database) -> None:
+    """Sets by name are those of places, in each group by its own features."""
+    options = '{"trees": 6, "interaction_constraints": SETS}'
+    call = f"train_model('gbdt', a * c + b, {by_name(db, 'c, k, a, b')}, '{options}')"
+    query = f"SELECT g, (m).features, (m).payload FROM (SELECT g, {call} AS m FROM (SELECT *, {LEVELS} FROM t) AS s GROUP BY g) AS f ORDER BY g"
+    named = db.ask(query.replace("SETS", '[["a", "b"], ["c", "k"]]'))
+    assert [g for g, *_ in named] == [0, 1, 2]
+    for g, features, payload in named:
+        at = {name: place for place, name in enumerate(features, 1)}
+        sets = json.dumps([[at["a"], at["b"]], [at["c"], at["k"]]])
+        alone = query.replace("SETS", sets).replace("AS s GROUP", f"AS s WHERE g = {g} GROUP")
+        assert db.session.execute(alone).fetchall() == [(g, features, payload)]
+    free = db.ask(query.replace(', "interaction_constraints": SETS', ""))
+    assert all(one[2] != other[2] for one, other in zip(named, free, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("given", "x", "message"),
+    [
+        (
+            '[["aa"]]',
+            "",
+            "option 'interaction_constraints' names 'aa', which no feature is called",
+        ),
+        ('[["a"]]', "{x}", "names 'a', but features are a list without names: expected places"),
+        (
+            "[[1, 4]]",
+            "{x}",
+            "lists feature 4 and rows have 3 features, expected places from 1 to 3",
+        ),
+        ("[[0]]", "{x}", "option 'interaction_constraints' is [[0]], expected up to 63 lists"),
+        ("[]", "{x}", "option 'interaction_constraints' is [], expected up to 63 lists"),
+    ],
+)
+def test_sets_that_rows_do_not_have(db: Database, given: str, x: str, message: str) -> None:
+    options = f'{{"interaction_constraints": {given}}}'
+    call = f"train_model('gbdt', y, {x or by_name(db)}, '{options}')"
+    with pytest.raises((duckdb.Error, psycopg.Error)) as caught:
+        db.ask(f"SELECT {call} FROM (SELECT *, {LEVELS} FROM t) AS s")
+    assert message in str(caught.value)
+
+
 def test_rows_by_name_in_all_functions(db: Database) -> None:
     """Order and other columns do not matter; explanations add up to the classes' margins."""
     source = "(SELECT *, CASE WHEN c < 4 THEN 'low' WHEN c < 8 THEN 'mid' ELSE 'top' END AS k, CASE WHEN a < 0.3 THEN 'r' ELSE 's' END AS l FROM t) AS s"

@@ -18,11 +18,12 @@ Split best_split_of(const Rule &rule, const Bins &bins, const Cell *sums, const 
                     const std::vector<int32_t> &numbers, const std::vector<int32_t> &categories,
                     const Limits &of_leaf) {
     Limits limits{of_leaf.low, of_leaf.high}; // without the l2 of levels
-    Split best =
-        rule.boost->monotone ? best_monotone_split(rule, bins, sums, leaf, numbers, limits)
-        : has_few_rows(rule, leaf.rows) ? best_split_of_few(rule, bins, sums, leaf, numbers)
-                                        : best_split(rule, bins, sums, leaf, numbers);
-    for (int32_t f : categories)
+    std::vector<int32_t> room, other_room;
+    const auto &tried = allowed(*rule.boost, of_leaf, numbers, room);
+    Split best = rule.boost->monotone ? best_monotone_split(rule, bins, sums, leaf, tried, limits)
+                 : has_few_rows(rule, leaf.rows) ? best_split_of_few(rule, bins, sums, leaf, tried)
+                                                 : best_split(rule, bins, sums, leaf, tried);
+    for (int32_t f : allowed(*rule.boost, of_leaf, categories, other_room))
         improve_by_levels(rule, bins, sums, leaf, f, limits, &best);
     return best;
 }

@@ -10,7 +10,7 @@ namespace tusk {
 
 bool NearGrower::fits(const tk_boost &boost, const Bins &bins, int64_t n) {
     return NearRows::fits(n, bins) && bins.by_level.empty() && !boost.monotone &&
-           !boost.averaged && boost.l1 == 0 && boost.node_fraction >= 1 &&
+           !boost.together && !boost.averaged && boost.l1 == 0 && boost.node_fraction >= 1 &&
            boost.objective != TK_QUANTILE_TREES;
 }
 

@@ -83,7 +83,7 @@ def asked_of(ran: list[Ran]) -> Counter[str]:
         {"row_fraction": 1e-9, "trees": 2},
         {"features": ["level"], "label": "n % 2"},
         {"min_child_rows": 20, "feature_fraction": 0.7},
-        {"features": ["x", "z"], "monotone": [1, -1], "label": "x * z + n"},
+        {"features": ["x", "z"], "monotone": [1, -1]},
         {"label": "CASE WHEN i % 5 > 0 THEN n END", "max_bins": 16},
     ],
 )

@@ -61,6 +61,7 @@ def by_parts(con: duckdb.DuckDBPyConnection, **given: Any) -> tuskml.Models:
         {"features": ["level", "z"], "categorical": [1], "label": "n", "max_cat_to_onehot": 20},
         {"features": "[x, z, u]::FLOAT[]", "objective": "logistic"},
         {"label": "n", "monotone": [1, 1, 0], "l1": 0.5, "l2": 2.0},
+        {"label": "n", "interaction_constraints": [[1, 3], [2]]},
         {"label": "n", "bounds": [[-0.5, 0.0, 0.5], None, None]},
         {"label": "n", "feature_fraction": 0.5, "seed": 3},
         {"label": "n", "row_fraction": 0.4, "seed": 5},
