@@ -206,7 +206,7 @@ def sparse(payload: bytes, kind: str, x: Any, columns: int = 0) -> Floats:
     return _score(payload, kind, _Rows(*given, *rows.shape, f64, wide), columns)
 
 
-def named(
+def answers_by_name(
     payload: bytes, kind: str, given: Mapping[str, NDArray[Any]], n: int, columns: int = 0
 ) -> Floats:
     """The answers to columns by name, each of shape (n,): numbers, or objects that are text.

@@ -94,7 +94,7 @@ def takes_offsets(task: LinearTask) -> bool:
 
 
 def refuse_together(task: LinearTask, options: LinearOptions) -> None:
-    """An error where algorithm, task and sampler cannot go together."""
+    """Raises an error if algorithm, task and sampler cannot go together."""
     if options.custom or options.sampler in DRAWN:
         refuse_sampler(options)
     if options.sampler in DRAWN and task.general:
