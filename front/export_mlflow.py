@@ -31,7 +31,7 @@ def save_model(model: Model, path: str | PathLike[str], **more: Any) -> None:
     """
     pyfunc = mlflow_module("pyfunc")
     model = model_in(model)
-    with written(model) as file:
+    with write_temporary(model) as file:
         pyfunc.save_model(str(path), **arguments(model, file) | more)
 
 
@@ -42,7 +42,7 @@ def log_model(model: Model, name: str = "model", **more: Any) -> Any:
     """
     pyfunc = mlflow_module("pyfunc")
     model = model_in(model)
-    with written(model) as file:
+    with write_temporary(model) as file:
         return pyfunc.log_model(name=name, **arguments(model, file) | more)
 
 
@@ -97,7 +97,7 @@ def mlflow_module(name: str) -> Any:
 
 
 @contextmanager
-def written(model: Model) -> Iterator[Path]:
+def write_temporary(model: Model) -> Iterator[Path]:
     """A file with the model, while the context lasts."""
     model.weights()  # refuses a model whose coefficients are in a store
     with tempfile.TemporaryDirectory() as folder:
@@ -132,7 +132,7 @@ def signature(model: Model) -> Any:
 def columns(types: Any, model: Model) -> list[Any]:
     """The columns of a frame that is served.
 
-    Of a model that was trained on one array expression either the array or its items will do.
+    A model that was trained on one array expression takes either the array or its items.
     MLflow refuses whole numbers as doubles, and booleans and pandas' categories as strings, so a
     column is of any type, and the model checks it.
     """

@@ -211,7 +211,7 @@ def linear(graph: Graph, model: Model) -> list[str]:
 
 
 def share_of_margin(graph: Graph) -> None:
-    """The share of the higher of two classes, which is the margin and 1/2, from 0 to 1."""
+    """Adds the share of the higher of two classes: the margin plus 1/2, from 0 to 1."""
     for name, value in (("half", 0.5), ("least", 0.0), ("most", 1.0)):
         graph.constant(name, np.array(value))
     graph.add("Add", ["decision", "half"], "share")
@@ -222,7 +222,7 @@ def share_of_margin(graph: Graph) -> None:
 
 
 def scaled_shares(graph: Graph, n: int) -> None:
-    """The shares of n classes, from 0 on, over their sum; 1 / n if all are 0."""
+    """Adds the shares of n classes, from 0 on, over their sum; 1 / n if all are 0."""
     graph.constant("least", np.array(0.0))
     graph.constant("equal", np.full(n, 1 / n))
     graph.add("Less", ["margins", "least"], "is_below")
@@ -241,7 +241,7 @@ def vectors_of(model: Model) -> dict[int, Floats]:
 
 
 def if_complete(graph: Graph) -> None:
-    """The intercept for each row, called `first`; no number where a feature is missing."""
+    """Adds the intercept for each row, `first`; it is no number where a feature is missing."""
     graph.constant("nothing", np.array(0.0))
     graph.add("Mul", ["features", "nothing"], "zeros")
     graph.add("ReduceSum", ["zeros", "second"], "missing", keepdims=1)
@@ -249,8 +249,8 @@ def if_complete(graph: Graph) -> None:
 
 
 def net(graph: Graph, numbers: list[float], n_features: int) -> None:
-    """The margins of a net, or of a constant without numbers; a row with a missing feature has
-    none.
+    """Adds the margins of a net, or of a constant without numbers; a row with a missing feature
+    has none.
     """
     if_complete(graph)
     if not numbers:
@@ -301,8 +301,8 @@ ACTIVATED = (relu, tanh, gelu)
 
 
 def sum_of_trees(graph: Graph, coef: Sequence[float], n_features: int) -> None:
-    """The margins of trees, which have an answer for missing features too. A constant, which has
-    none, gets a tree that is one leaf of 0.
+    """Adds the margins of trees, which have an answer for missing features too. A constant, which
+    has none, gets a tree that is one leaf of 0.
     """
     leaf = [n_features, 1, 0, 1, -1, 0, 0, 0, 0, 0]
     graph.add("TreeEnsemble", ["features"], "of_trees", domain=ML, **ensemble(coef or leaf, 1))
@@ -310,7 +310,7 @@ def sum_of_trees(graph: Graph, coef: Sequence[float], n_features: int) -> None:
 
 
 def trees_of_classes(graph: Graph, model: Model) -> None:
-    """The margins of more than two classes; tree t is of class t modulo their number."""
+    """Adds the margins of more than two classes; tree t is of class t modulo their number."""
     n = len(model.classes or ())
     coef, bases = model.weights(), np.array(model.weights()[HEAD : HEAD + n])
     if not trees_in(coef):

@@ -283,7 +283,7 @@ def model(connection: Any, name: str, group: Any = "", version: int | None = Non
         )
         for (recipe,), value in database.models(query):
             if value is not None:
-                return _named(Model.of(value), recipe)
+                return _with_names(Model.of(value), recipe)
         _check_name(database, name)
     which = "no deployed version" if version is None else f"no version {version}"
     within = f" in group {group!r}" if group else ""
@@ -297,7 +297,7 @@ def _recipe(model: Model) -> str | None:
     return json.dumps({"features": model.features, "label": model.label})
 
 
-def _named(model: Model, recipe: str | None) -> Model:
+def _with_names(model: Model, recipe: str | None) -> Model:
     """The model with the names of its features, if its recipe says them, as dbt's does too."""
     try:
         known = json.loads(recipe or "null")

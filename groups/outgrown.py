@@ -19,7 +19,7 @@ OF_ROOM = 0.5
 """The cache of weights, as a share of the memory that a training may take."""
 
 
-def outgrown(
+def requests_into_store(
     groups: NDArray[np.void],
     learner: Learner,
     request: Request[Any, Any],

@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 
 from tuskml.errors import RowsError
-from tuskml.groups.contract.trainer import named, refuse_weights
+from tuskml.groups.contract.trainer import refuse_weights, with_feature_names
 from tuskml.groups.preparation import (
     Readable,
     kinds_of,
     refusal_of_rounded,
     refuse_options,
-    told,
     with_held_out,
     with_names,
+    with_preparation,
 )
 from tuskml.kernels.parts.sharded import Parts, ShardedPass
 from tuskml.kernels.passes import SQUARED
@@ -28,7 +28,7 @@ from tuskml.learners.models import (
 )
 from tuskml.learners.options.kinds import LIST
 from tuskml.learners.registry import learner_of
-from tuskml.learners.remarks import LABEL, Remarks, noted
+from tuskml.learners.remarks import LABEL, Remarks, with_notes
 
 
 def trained_by_parts(parts: Parts, request: Request[Any, Any]) -> Models | None:
@@ -38,7 +38,7 @@ def trained_by_parts(parts: Parts, request: Request[Any, Any]) -> Models | None:
         refuse_options(request, LIST)
         request = with_names(request)
     else:
-        request = told(request, known, kinds_of(known, LIST))
+        request = with_preparation(request, known, kinds_of(known, LIST))
     models = learner_of(request.task).by_parts.train(parts, request)
     if models is None or parts.found is None:
         return None
@@ -53,8 +53,10 @@ def trained_by_parts(parts: Parts, request: Request[Any, Any]) -> Models | None:
     lost = labels_lost(rows.labels(), np.array([rounded]))
     models = with_lost_labels(models, lost[models.group])
     models = Readable(parts.found, request, known).described(models)
-    models = named(models, parts.found, request.options.feature_names, known is not None)
+    models = with_feature_names(
+        models, parts.found, request.options.feature_names, known is not None
+    )
     why = refusal_of_rounded(remarks, request)
     if why is not None:
         raise RowsError(why)
-    return noted(models, {0: remarks})
+    return with_notes(models, {0: remarks})

@@ -273,7 +273,7 @@ def partition_features(groups: NDArray[np.void], call: Call) -> Iterator[Partiti
     """`partition_model` of each group."""
     options = read(call.options, PARTITION_OPTIONS)[0]
     if options["list"]:
-        yield from _listed(groups, call)
+        yield from _saved_partitionings(groups, call)
         return
     cost = Cost(options["t_seek"], options["t_unit"])
     if options["layout"] != "id":
@@ -294,13 +294,13 @@ def partition_features(groups: NDArray[np.void], call: Call) -> Iterator[Partiti
                 interrupted=rows.check,
             )
             if place in names:
-                made = named(made, names[place])
+                made = with_ids(made, names[place])
             if options["name"] is not None:
                 _keep(made, options["name"], call)
             yield Partitioned(made, skipped)
 
 
-def named(made: Partitioning, ids: NDArray[np.int64]) -> Partitioning:
+def with_ids(made: Partitioning, ids: NDArray[np.int64]) -> Partitioning:
     """The partitioning of features that were numbers, by their ids."""
     index, told = made.index, made.explanation
     shared = [replace(one, features=ids[one.features]) for one in told.partitions]
@@ -327,7 +327,7 @@ def _arranged(group: GroupRows, options: dict[str, Any], cost: Cost, mark: int) 
     return Arranged(found.live, options["block"] or found.block)
 
 
-def _listed(groups: NDArray[np.void], call: Call) -> Iterator[Partitioned]:
+def _saved_partitionings(groups: NDArray[np.void], call: Call) -> Iterator[Partitioned]:
     """The saved partitioning of each group; nothing if there is no root yet."""
     root = _root_of(call)
     found = list_partitionings(root) if root.is_dir() else []

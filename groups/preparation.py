@@ -26,7 +26,7 @@ from tuskml.kernels.rows import prepare, words
 from tuskml.kernels.rows.prepare import Texts
 from tuskml.kernels.rows.structures import Preparing
 from tuskml.kernels.segments import chunks, labels_of
-from tuskml.learners.classes import Allowed, sided
+from tuskml.learners.classes import Allowed, with_sides
 from tuskml.learners.held_out import HeldOut, held_out_counts
 from tuskml.learners.learner import Request
 from tuskml.learners.models import (
@@ -117,7 +117,7 @@ class Readable:
             found["classes"] = by_their_names(models.classes, names)
         models = replace(models, **found)
         if "class_names" in found and self.request.options.classes is None:
-            models = sided(models)
+            models = with_sides(models)
         return with_terms(self._with_unlike(models, places))
 
     def _with_unlike(self, models: Models, places: list[int]) -> Models:
@@ -206,11 +206,11 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
             raise
         there = SPARSE if (prepared.groups["kind"] >= 2).any() else LIST
         features = kinds_of(prepared, there)
-        asked = told(request, prepared, features)
+        asked = with_preparation(request, prepared, features)
         yield Readable(prepared.groups, asked, prepared, features)
 
 
-def told(
+def with_preparation(
     request: Request[Any, Any], prepared: Texts, features: Sequence[str]
 ) -> Request[Any, Any]:
     """The request with the preparation of its rows. Raises DataError and OptionError for options
@@ -268,15 +268,15 @@ def preparing(request: Request[Any, Any]) -> Preparing:
         options.max_categories or 0,
         options.min_count,
         passes.cancel_mark(),
-        listed(names),
+        kernel_names(names),
         len(names),
         DATES.index(options.dates),
         options.text_bits,
-        listed(columns),
+        kernel_names(columns),
         len(columns),
-        listed(texts),
+        kernel_names(texts),
         len(texts),
-        listed(products),
+        kernel_names(products),
         len(products),
         None if options.cluster is None else options.cluster.encode(),
         int(learner_of(request.task).encoding.stays_dense(options)),
@@ -287,7 +287,7 @@ def preparing(request: Request[Any, Any]) -> Preparing:
         None,  # no census
         len(known or ()),
         known,
-        listed(references),
+        kernel_names(references),
         len(references),
     )
 
@@ -297,7 +297,7 @@ def holds_out(request: Request[Any, Any]) -> bool:
     return learner_of(request.task).trials.holds_out(request.options)
 
 
-def listed(names: Sequence[str]) -> bytes | None:
+def kernel_names(names: Sequence[str]) -> bytes | None:
     """Names for the kernel, each with a 0 behind it; None for none."""
     return "".join(f"{name}\0" for name in names).encode() if names else None
 

@@ -58,7 +58,7 @@ class PlanRecord:
     statuses: dict[str, int] = field(default_factory=dict)
 
     def add(self, models: Models, size: int, members: dict[str, Any]) -> None:
-        """Takes in a batch of models, all of this plan, which trained together."""
+        """Adds a batch of models, all of this plan, which trained together."""
         n = len(models.group)
         self.groups += n
         self.batches += 1
@@ -393,7 +393,7 @@ def training(batch: Any, task: bytes, groups: int, reading: float | None) -> Ite
     intervals: list[Interval] = []
     began, error = time.perf_counter(), None
     try:
-        with phases.measured(seconds, intervals if is_on() else None):
+        with phases.measure_phases(seconds, intervals if is_on() else None):
             yield
     except BaseException as raised:
         error = raised

@@ -37,7 +37,7 @@ def room_beside(memory: int) -> int:
     return int(max(use.budget - use.resident, use.budget // 4, FLOOR))
 
 
-def held(handle: ctypes.c_void_p, at: int, n: int, dtype: DTypeLike) -> NDArray[Any]:
+def wrap_memory(handle: ctypes.c_void_p, at: int, n: int, dtype: DTypeLike) -> NDArray[Any]:
     """Wraps memory of a `tk_charged`, which is freed and refunded with the last view of the array.
 
     Nothing else may free it. Its account must live as long.
@@ -68,7 +68,7 @@ class Charges:
         except (MemoryError, TuskError):
             gc.collect()  # arrays in cycles of references count until then
             handle, at = self._taken(n * kind.itemsize)
-        return held(handle, at, n, kind).reshape(shape)
+        return wrap_memory(handle, at, n, kind).reshape(shape)
 
     def _taken(self, size: int) -> tuple[ctypes.c_void_p, int]:
         handle, at = ctypes.c_void_p(), ctypes.c_void_p()
@@ -109,7 +109,7 @@ _NAME = b"mem_handler"  # NumPy's own name, kept here since a capsule does not c
 
 
 @contextmanager
-def counted(memory: int) -> Iterator[None]:
+def charge_memory(memory: int) -> Iterator[None]:
     """Counts NumPy's arrays and the kernels' allocations in the account `memory`.
 
     Beyond its limit NumPy raises MemoryError, and so do kernels. 0: nothing is counted.

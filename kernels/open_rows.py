@@ -57,7 +57,7 @@ class OwnLoss:
         except MemoryError:
             raise
         except Exception as error:
-            raise OperatorError(f"task '{self.name}': {part} {raised(error)}") from error
+            raise OperatorError(f"task '{self.name}': {part} {error_text(error)}") from error
         if values.shape not in ((), margin.shape):
             raise OperatorError(
                 f"task '{self.name}': {part} returned an array of shape {values.shape}, "
@@ -185,7 +185,7 @@ class Calling:
         return code
 
 
-def raised(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Text of the error, and the line of the user's file that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     try:

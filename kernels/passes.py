@@ -598,7 +598,7 @@ MOST_BYTES = 8 << 20
 _threads = threading.local()
 
 
-def gathered(rows: Pass) -> Pass:
+def gather_groups(rows: Pass) -> Pass:
     """Copies many small groups that are scattered over memory into one block.
 
     The copy belongs to this thread and is valid until the thread's next copy.

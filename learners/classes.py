@@ -200,13 +200,13 @@ def named_as_booleans(models: Models) -> Models:
     """Models of boolean labels, whose classes 0 and 1 are called false and true."""
     found = models.class_names
     pool = tuple(tuple(BOOLEANS.get(one, one) for one in names) for names in found.pool)
-    return sided(replace(models, class_names=Names(pool, found.code)))
+    return with_sides(replace(models, class_names=Names(pool, found.code)))
 
 
 BOOLEANS = {"0": "false", "1": "true"}
 
 
-def sided(models: Models) -> Models:
+def with_sides(models: Models) -> Models:
     """Models whose classes have names; those of one class know its side by the name alone."""
     lone = np.diff(models.classes.offsets) == 1
     lone &= models.class_names.code >= 0

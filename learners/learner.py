@@ -20,7 +20,7 @@ from tuskml.kernels.rows.prepare import KnownLevels
 from tuskml.kernels.structures import OFFSETS
 from tuskml.learners.classes import Allowed, Mask, of_classes
 from tuskml.learners.explaining.explanation import document
-from tuskml.learners.explaining.text import written
+from tuskml.learners.explaining.text import format_explanation
 from tuskml.learners.held_out import HeldOut
 from tuskml.learners.models import Models
 from tuskml.learners.near import Near
@@ -380,7 +380,7 @@ class Learner(ABC):
         task, options = request.task, request.options
         for group in np.split(groups, len(groups)):
             found = document(group, task.name, f"mean {task.formula}", request.reading)
-            yield written(found, options.format)
+            yield format_explanation(found, options.format)
 
     def classifies(self, request: Request[Any, Any]) -> bool:
         """Returns whether labels are classes."""

@@ -137,7 +137,7 @@ def compared(task: str, plans: dict[str, Any]) -> str:
     return _keep(_compared, new_handle(), Compared(task, plans), MOST_COMPARISONS)
 
 
-def named(handle: str) -> Ready | Compared:
+def object_of(handle: str) -> Ready | Compared:
     """The object that `_tusk_take_model` returns or trains. Raises DataError if it was dropped."""
     found = _ready.get(handle) or _compared.get(handle)
     if found is None:
@@ -145,7 +145,7 @@ def named(handle: str) -> Ready | Compared:
     return found
 
 
-def taken(handle: str, numbers: NDArray[np.intp]) -> Models:
+def take_models(handle: str, numbers: NDArray[np.intp]) -> Models:
     """The models of these numbers among those that are ready."""
     found = _ready[handle]
     found.left -= len(numbers)

@@ -82,7 +82,7 @@ class Remarks:
         )
 
     def note(self, n_rows: int, n_skipped: int, names: Sequence[str] = ()) -> str | None:
-        """The sentence that a model has; names: of the features of lists."""
+        """The sentence that a model has; names: those of the features of lists."""
         if not n_rows or not n_skipped or not self.gaps:
             return None
         whole = n_rows + n_skipped
@@ -168,7 +168,7 @@ def at(remarks: Mapping[int, Remarks], places: NDArray[np.intp]) -> dict[int, Re
     return {numbers[g]: one for g, one in remarks.items() if g in numbers}
 
 
-def noted(
+def with_notes(
     models: Models, remarks: Mapping[int, Remarks], before: NDArray[np.int64] | None = None
 ) -> Models:
     """The models with their notes; remarks: by the number of the model; before: the rows that

@@ -98,7 +98,7 @@ class RowGroups(Protocol):
         ...
 
     def read(self, pieces: Sequence[Piece], receiver: Receiver) -> None:
-        """Packs the pieces' rows as one group, of which the receiver hears if any is usable."""
+        """Packs the pieces' rows as one group, and hands it to the receiver if any is usable."""
         ...
 
 
@@ -202,7 +202,7 @@ class Reader:
         return stack.enter_context(rows)
 
     def _check_classes(self, labels: NDArray[np.void]) -> None:
-        """A classifier's labels are two distinct values, in all chunks."""
+        """Checks that a classifier's labels are two distinct values in all chunks."""
         assert labels.dtype == LABELS
         seen = {float(labels["low"][0]), float(labels["high"][0])}
         if labels["third_row"][0]:

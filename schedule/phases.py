@@ -23,7 +23,7 @@ _clock = Clock()
 
 
 @contextmanager
-def measured(
+def measure_phases(
     seconds: dict[str, float], intervals: list[tuple[str, float, float]] | None = None
 ) -> Iterator[None]:
     """Adds up in `seconds`, by name, the seconds that this thread spends in each phase.

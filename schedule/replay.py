@@ -46,7 +46,7 @@ class Replay:
         return float(self.memory[max(place, 0)])
 
 
-def asked() -> Replay | None:
+def read_from_environment() -> Replay | None:
     """Reads the replay that the environment names; None without one. Raises TuskError."""
     path = os.environ.get(SETTING)
     return read(Path(path)) if path else None

@@ -115,7 +115,7 @@ def training(task: bytes, groups: int, host: Host | None = None) -> Iterator[Non
     Raises TuskError if shares are to be replayed and cannot be read.
     """
     host = host or Host()
-    recorded = replay.asked() if replay.SETTING in os.environ else None
+    recorded = replay.read_from_environment() if replay.SETTING in os.environ else None
     taking_part = host.shares and pool.library().ts_shares_open() == 0
     if not taking_part and recorded is None:
         yield
@@ -183,7 +183,7 @@ def memory() -> float | None:
     """Bytes for files that are replayed for the calling thread's training; None without a
     replay.
     """
-    recorded = replay.asked() if replay.SETTING in os.environ else None
+    recorded = replay.read_from_environment() if replay.SETTING in os.environ else None
     return None if recorded is None else recorded.memory_at(age())
 
 

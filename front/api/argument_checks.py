@@ -49,7 +49,7 @@ def checked_into(into: Into) -> Into:
 
 
 def refuse_same_names(database: Database, keys: Sequence[str]) -> None:
-    """A table has one column of a name; DuckDB would give the second another one."""
+    """Refuses two columns of one name, since DuckDB would rename the second."""
     for place, name in enumerate(keys):
         if name.lower() == "model":
             raise DataError(

@@ -238,8 +238,8 @@ def of_columns(table: ModelTable, scope: Scope, keys: Keys, what: str = "group_b
 
 
 def facts_of_models(database: Database, table: ModelTable) -> dict[str, Any]:
-    """Of a table's models: the columns that they all read, where they know them, whether they
-    read rows with names, and whether one has text classes.
+    """Facts of a table's models: the columns that they all read, where they know them, whether
+    they read rows with names, and whether one has text classes.
     """
     model, rows = quoted(table.model), f"FROM {table.source.sql}"
     ((_, kind),) = database.columns(f"SELECT {model} {rows}")

@@ -19,7 +19,7 @@ from tuskml.databases.database import Database
 from tuskml.errors import DataError, OptionError
 from tuskml.learners.learner import Arrays
 from tuskml.learners.registry import learner_of
-from tuskml.learners.remarks import LABEL, Place, Remarks, noted
+from tuskml.learners.remarks import LABEL, Place, Remarks, with_notes
 from tuskml.model.group_models import BY_TEXT, Models, as_key
 from tuskml.model.model import Model
 
@@ -43,7 +43,7 @@ def train_pooled(database: Database, training: Training) -> Models:
         request = replace(request, options=replace(request.options, classes=(low, high)))
     found = learner_of(request.task).pooled.train(rows, request)
     found = training.classes_named(replace(found, n_skipped=skipped))
-    found = noted(found, dict(enumerate(remarks)))
+    found = with_notes(found, dict(enumerate(remarks)))
     models = {
         as_key(key): training.texts.named_model(Model.of_batch(found, place))
         for place, key in enumerate(keys)

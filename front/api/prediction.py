@@ -16,7 +16,7 @@ from tuskml.databases.frames import Form, checked_form, fetched
 from tuskml.databases.opening import open_database
 from tuskml.databases.postgres import Postgres
 from tuskml.databases.results import Into, keep
-from tuskml.databases.sources import Rows, Scope, listed, rows_of, scope_of
+from tuskml.databases.sources import Rows, Scope, rows_of, scope_of, split_expressions
 from tuskml.errors import DataError, nearest, one_of
 from tuskml.learners.options.by_name import ByName
 from tuskml.learners.tasks import labelled, takes_offsets
@@ -138,9 +138,9 @@ def evaluate(
     over classes; for your own task those of numbers or of classes, with `log_loss` if it has
     probabilities. A label may be text where the model's classes have names. A metric without a
     value, such as the `auc` of one class, is None. With group_by it is a dict of such dicts by
-    key, or by a tuple of keys if there are several. Of more than two classes, a label that is none
-    of them is a wrong prediction, whose class has the probability 0. Raises DataError as `predict`
-    does, for labels that are none of a model's classes, and for curves of numbers.
+    key, or by a tuple of keys if there are several. With more than two classes, a label that is
+    none of them is a wrong prediction, whose class has the probability 0. Raises DataError as
+    `predict` does, for labels that are none of a model's classes, and for curves of numbers.
 
     >>> import tuskml
     >>> con = tuskml.connect()
@@ -424,11 +424,13 @@ def resolve(
     group_by: str | Sequence[str],
 ) -> Scoring:
     """Checks models, features and keys against each other."""
-    texts = listed(group_by, "group_by", scope.columns)
+    texts = split_expressions(group_by, "group_by", scope.columns)
     if not texts and isinstance(model, Models):
-        texts = listed(model.group_by, "group_by", scope.columns)
+        texts = split_expressions(model.group_by, "group_by", scope.columns)
     keys = tuple(map(scope.key, texts))
     models = joined(database, model, scope, keys)
-    texts = listed(known_features(features, models, "features"), "features", scope.columns)
+    texts = split_expressions(
+        known_features(features, models, "features"), "features", scope.columns
+    )
     sql, _ = scope.features(texts, ByName(models.by_name))
     return Scoring(database, scope, models, sql, keys)

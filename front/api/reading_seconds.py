@@ -124,10 +124,10 @@ def seconds(database: Database, d: int, texts: Texts) -> Taken:
         f"{database.array(items[1:])}, {database.text(GIVEN)}) FROM "
     )
     scanning = f"SELECT {texts.scan} FROM "
-    one = took(lambda: database.fetch(packing + texts.one), clock)
-    packed = took(lambda: database.fetch(packing + texts.every), clock) - one
-    scanned = took(lambda: database.fetch(scanning + texts.every), clock)
-    scanned -= took(lambda: database.fetch(scanning + texts.one), clock)
+    one = median_seconds(lambda: database.fetch(packing + texts.one), clock)
+    packed = median_seconds(lambda: database.fetch(packing + texts.every), clock) - one
+    scanned = median_seconds(lambda: database.fetch(scanning + texts.every), clock)
+    scanned -= median_seconds(lambda: database.fetch(scanning + texts.one), clock)
     values = ROWS * (d + 1)
     return Taken(one, scanned / values, (packed - scanned) / values)
 
@@ -158,7 +158,7 @@ def clock_of(database: Database) -> Clock:
     return lambda: int(path.read_text().split()[0]) / 1e9
 
 
-def took(work: Callable[[], object], clock: Clock = time.process_time) -> float:
+def median_seconds(work: Callable[[], object], clock: Clock = time.process_time) -> float:
     """Seconds, the middle one of a few runs; the first one, which warms up, does not count."""
     work()
     runs = []

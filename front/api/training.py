@@ -39,9 +39,9 @@ from tuskml.databases.sources import (
     Rows,
     Source,
     find_source,
-    listed,
     rows_of,
     scope_of,
+    split_expressions,
 )
 from tuskml.errors import OptionError
 from tuskml.groups import records
@@ -347,9 +347,9 @@ def resolve(
     """Checks the caller's arguments against the source's columns; extras: weight and offset."""
     rows = source if isinstance(source, Source) else find_source(database, source)
     scope = scope_of(database, rows)
-    texts = listed(features, "features", scope.columns)
+    texts = split_expressions(features, "features", scope.columns)
     refuse_repeated(texts)
-    keys = listed(group_by, "group_by", scope.columns)
+    keys = split_expressions(group_by, "group_by", scope.columns)
     refuse_repeated(keys, "group_by")
     label = label_given(call.task, call.labels, label, scope)
     if label is not None and of_classes(call.task, call.options, True) != call.options:

@@ -62,7 +62,7 @@ def sizes_of(groups: Sequence[Group]) -> Sizes:
 
 def execution(units: Units, workers: int, remote: bool) -> Execution:
     """Estimates for the units' groups. remote: whether workers are other processes."""
-    found = piloted(units)
+    found = train_pilot(units)
     groups = units.catalogue.groups
     sizes = sizes_of(groups)
     call = units.training.call
@@ -82,7 +82,7 @@ def execution(units: Units, workers: int, remote: bool) -> Execution:
     return Execution(workers, len(groups), rows, s, found, made, chosen=chosen)
 
 
-def piloted(units: Units) -> Pilot:
+def train_pilot(units: Units) -> Pilot:
     """Trains the unit in the middle by its rows, a small one; the second of two times counts."""
     ordered = sorted(units.batches.values(), key=lambda one: one[1].rows)
     small = [one for one in ordered if one[1].rows <= 2 * BATCH_ROWS] or ordered[:1]

@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from tuskml.cluster.shards.catalogue import damaged
+from tuskml.cluster.shards.catalogue import damage_error
 from tuskml.cluster.shards.manifest import checksum
 from tuskml.cluster.shards.storages import register
 from tuskml.cluster.shards.temporary import FOLDER, is_temporary
@@ -58,7 +58,7 @@ def verify(shard: Mapping[str, Any]) -> None:
         if shard["checksum"] is None or seen in _verified:
             return
         if checksum(path) != shard["checksum"]:
-            raise DataError(damaged(str(path)))
+            raise DataError(damage_error(str(path)))
     except OSError as error:
         remedy = f": {FOLDER} names a folder for them" if is_temporary(str(path)) else ""
         raise DataError(

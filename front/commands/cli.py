@@ -73,14 +73,14 @@ def add_grammar(home: str, top: Parser, command: Parser) -> None:
 
 
 def version_grammar(command: Parser) -> None:
-    """The grammar of `tuskml version`."""
+    """Defines the grammar of `tuskml version`."""
     versions = "Prints the version of tuskml; with --json those of Python and DuckDB too."
     describe(command, show_version, versions, "tuskml version --json")
     add_json(command, "print one JSON object")
 
 
 def show_version(args: argparse.Namespace) -> None:
-    """Prints it."""
+    """Prints the version."""
     import duckdb  # slow to import
 
     found = {

@@ -25,7 +25,7 @@ bash, this shell alone:
 
 
 def grammar(command: Parser) -> None:
-    """The grammar of `tuskml completion`."""
+    """Defines the grammar of `tuskml completion`."""
     describe(
         command,
         show_completion,

@@ -104,7 +104,7 @@ what it found, for a program:
 
 
 def grammar(command: Parser) -> None:
-    """The grammar of `tuskml demo`."""
+    """Defines the grammar of `tuskml demo`."""
     describe(
         command,
         show_demo,
@@ -139,22 +139,22 @@ def demo(output: Path, rows: int | None = None) -> dict[str, Any]:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(output))
     clock: Clock = {}
     with closing(connect()) as connection:
-        with timed(clock, "load"):
+        with record_seconds(clock, "load"):
             count = load_flights(connection, rows)
             connection.execute(TRIPS)
         carriers = connection.execute("SELECT count(DISTINCT carrier) FROM trips").fetchall()[0][0]
         say(f"{count:,} flights from New York City in 2013, {carriers} carriers. At take-off,")
         say("will a flight arrive more than 15 minutes late? Every fifth day is held out.")
         show_sql(TRIPS, TRAIN)
-        with timed(clock, "train"), bar(carriers):
+        with record_seconds(clock, "train"), bar(carriers):
             connection.execute(TRAIN)
         show_sql(SCORES)
-        with timed(clock, "evaluate"):
+        with record_seconds(clock, "evaluate"):
             connection.execute(SCORES)
         connection.execute(EFFECTS)
         found = findings(connection)
         print(report(found), end="\n\n")
-        with timed(clock, "compare and draw"):
+        with record_seconds(clock, "compare and draw"):
             draw(connection, output)
     say("Effects: change of the log-odds of a late arrival by one standard deviation of the")
     say("feature. Skipped: flights without a departure or an arrival.")
@@ -173,7 +173,7 @@ def require_matplotlib() -> None:
 
 
 @contextmanager
-def timed(clock: Clock, name: str) -> Iterator[None]:
+def record_seconds(clock: Clock, name: str) -> Iterator[None]:
     """Writes down how long the context took."""
     began = time.perf_counter()
     yield
@@ -186,7 +186,7 @@ def say(text: str) -> None:
 
 
 def show_sql(*statements: str) -> None:
-    """The SQL that runs now."""
+    """Shows the SQL that runs now."""
     for statement in statements:
         print("\n" + indent(statement + ";", "    "))
     print(flush=True)

@@ -27,7 +27,7 @@ from tuskml.databases.opening import open_database
 from tuskml.errors import DataError, OptionError
 from tuskml.groups.execution.choosing import place_given
 from tuskml.model.execution import Execution
-from tuskml.text.table import shown
+from tuskml.text.table import format_value
 
 EXAMPLES = """
 what would train on all flights, and what it is estimated to take:
@@ -43,7 +43,7 @@ what an option changes, carrier by carrier:
 
 
 def grammar(command: Parser) -> None:
-    """The grammar of `tuskml explain`."""
+    """Defines the grammar of `tuskml explain`."""
     describe(
         command,
         show_explanation,
@@ -84,7 +84,9 @@ def show_explanation(args: argparse.Namespace) -> None:
             print(json.dumps(key | {"explanation": explanation}, ensure_ascii=False))
             continue
         if names:
-            group = ", ".join(f"{n} = {shown(v)}" for n, v in zip(names, values, strict=True))
+            group = ", ".join(
+                f"{n} = {format_value(v)}" for n, v in zip(names, values, strict=True)
+            )
             print(("\n" if place else "") + group)
         print(explanation if explanation is not None else "no usable row")
 

@@ -14,7 +14,7 @@ from tuskml.errors import DataError
 from tuskml.model.model import Model
 from tuskml.registry import Entry
 from tuskml.text.expressions import quoted
-from tuskml.text.table import shown, table
+from tuskml.text.table import format_value, table
 
 ACTIONS = {
     "create": "create the registry, the table tuskml.models, in a database",
@@ -39,7 +39,7 @@ MOST = 200
 
 
 def grammar(models: Parser) -> None:
-    """The grammar of `tuskml models`."""
+    """Defines the grammar of `tuskml models`."""
     describe(
         models,
         None,
@@ -143,7 +143,9 @@ def _text(args: argparse.Namespace, found: Any) -> str:
     if args.action == "list":
         return _list([Entry(**entry) for entry in found])
     if args.action == "show":
-        return table(["field", "value"], [(name, shown(value)) for name, value in found.items()])
+        return table(
+            ["field", "value"], [(name, format_value(value)) for name, value in found.items()]
+        )
     (count,) = found.values()
     things = "version" if args.action == "drop" else "model"
     what = f"{count:,} {things}{'' if count == 1 else 's'} of {args.model}"
@@ -176,4 +178,4 @@ def _list(entries: list[Entry]) -> str:
 def metrics_text(metrics: dict[str, Any]) -> str:
     """Metrics in a cell, measurements before counts."""
     items = sorted(metrics.items(), key=lambda item: not isinstance(item[1], float))
-    return ", ".join(f"{name} {shown(value)}" for name, value in items)
+    return ", ".join(f"{name} {format_value(value)}" for name, value in items)

@@ -48,7 +48,7 @@ what a table's rows would ask for, in mini-batches of 32 rows:
 
 
 def grammar(partition: Parser) -> None:
-    """The grammar of `tuskml partition`."""
+    """Defines the grammar of `tuskml partition`."""
     describe(
         partition,
         None,

@@ -29,7 +29,7 @@ check that it works there:
 
 
 def grammar(postgres: Parser) -> None:
-    """The grammar of `tuskml postgres`."""
+    """Defines the grammar of `tuskml postgres`."""
     describe(
         postgres,
         None,

@@ -24,7 +24,7 @@ from tuskml.databases.opening import open_database
 from tuskml.databases.postgres import Postgres
 from tuskml.databases.results import is_file, keep, result_name
 from tuskml.databases.script import plain
-from tuskml.databases.sources import Scope, find_source, listed, scope_of
+from tuskml.databases.sources import Scope, find_source, scope_of, split_expressions
 from tuskml.errors import DataError
 from tuskml.learners.options.by_name import ByName
 from tuskml.text.expressions import column_named, quoted, renamed
@@ -53,7 +53,7 @@ a key that is an expression over the rows:
 
 
 def grammar(command: Parser) -> None:
-    """The grammar of `tuskml predict`."""
+    """Defines the grammar of `tuskml predict`."""
     describe(
         command,
         show_predictions,
@@ -151,7 +151,7 @@ def scoring_of(
     refuse_several(database, models, [column for column, _ in pairs])
     joined = join(models, scope, pairs, "--group-by")
     texts = known_features(args.features or None, joined, "--features")
-    texts = listed(texts, "features", scope.columns)
+    texts = split_expressions(texts, "features", scope.columns)
     features, _ = scope.features(texts, ByName(joined.by_name))
     return Scoring(database, scope, joined, features, tuple(pairs))
 
@@ -184,7 +184,7 @@ def key_pairs(
 
 
 def refuse_several(database: Database, models: ModelTable, names: Sequence[str]) -> None:
-    """A row must have at most one model."""
+    """Raises an error if a row has more than one model."""
     by = ", ".join(map(quoted, names))
     grouped = f"GROUP BY {by} HAVING count(*) > 1 LIMIT 1" if names else "HAVING count(*) > 1"
     if database.fetch(f"SELECT count(*) FROM {models.source.sql} {grouped}"):

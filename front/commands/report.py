@@ -40,7 +40,7 @@ what a script trains: its last result that contains models
 
 
 def grammar(command: Parser) -> None:
-    """The grammar of `tuskml report`."""
+    """Defines the grammar of `tuskml report`."""
     describe(
         command,
         show_report,

@@ -20,7 +20,7 @@ PostgreSQL:
 
 
 def grammar(command: Parser) -> None:
-    """The grammar of `tuskml split`."""
+    """Defines the grammar of `tuskml split`."""
     describe(
         command,
         show_split,

@@ -36,7 +36,7 @@ a statement from another program, its result to another:
 
 
 def grammar(command: Parser) -> None:
-    """The grammar of `tuskml sql`."""
+    """Defines the grammar of `tuskml sql`."""
     describe(
         command,
         show_script,

@@ -32,7 +32,7 @@ EXAMPLES = {
 
 
 def grammar(store: Parser) -> None:
-    """The grammar of `tuskml store`."""
+    """Defines the grammar of `tuskml store`."""
     describe(
         store,
         None,
@@ -145,7 +145,7 @@ def _collect(root: "StoreRoot", args: argparse.Namespace) -> list[Facts]:
     """
     from tuskml.kvstore import Rules, collect
 
-    rules = Rules(args.older_than, args.keep, args.trainings, _used(args.database))
+    rules = Rules(args.older_than, args.keep, args.trainings, _used_models(args.database))
     listed = collect(root, args.model, rules, dry_run=True)
     found = [asdict(each) for each in listed]
     if args.dry_run or not listed:
@@ -157,7 +157,7 @@ def _collect(root: "StoreRoot", args: argparse.Namespace) -> list[Facts]:
     return [asdict(each) for each in collect(root, args.model, rules)]
 
 
-def _used(databases: list[str]) -> set[str]:
+def _used_models(databases: list[str]) -> set[str]:
     """The stored models that these databases' tables name."""
     if not databases:
         return set()

@@ -31,7 +31,7 @@ from tuskml.errors import ClusterWarning
 from tuskml.groups.execution.choosing import place_given
 from tuskml.model.model import Model
 from tuskml.text.expressions import split
-from tuskml.text.table import shown, table
+from tuskml.text.table import format_value, table
 
 MOST_GROUPS = 100
 EXAMPLES = """
@@ -51,7 +51,7 @@ PostgreSQL:
 
 
 def grammar(command: Parser) -> None:
-    """The grammar of `tuskml train`."""
+    """Defines the grammar of `tuskml train`."""
     describe(
         command,
         show_training,
@@ -197,25 +197,25 @@ def about(model: Model, names: Sequence[str]) -> list[tuple[str, str]]:
         ("status", model.status),
         ("rows", f"{model.n_rows:,} used, {model.n_skipped:,} skipped"),
         *([("note", model.note)] if model.note else []),
-        ("loss", shown(model.loss)),
+        ("loss", format_value(model.loss)),
         ("plan", model.plan),
         ("iterations", f"{model.iterations:,} in {model.seconds:.3g} s"),
     ]
     if model.classes:
         lines.append(("classes", " and ".join(model.names_of_classes)))
-    lines += [(name, text) for name, text in counted(model.options.get("counters", {}))]
+    lines += [(name, text) for name, text in describe_counters(model.options.get("counters", {}))]
     if model.intercept is not None:
-        lines.append(("intercept", shown(model.intercept)))
+        lines.append(("intercept", format_value(model.intercept)))
     if model.coef is None:
-        return [*lines, ("store", shown(model.store))]
+        return [*lines, ("store", format_value(model.store))]
     has_names = model.several or model.preparation is not None
     names = list(model.term_names) if has_names else names
     if len(names) == len(model.coef):
-        return lines + [(name, shown(c)) for name, c in zip(names, model.coef, strict=True)]
-    return [*lines, ("coef", shown(model.coef))]
+        return lines + [(name, format_value(c)) for name, c in zip(names, model.coef, strict=True)]
+    return [*lines, ("coef", format_value(model.coef))]
 
 
-def counted(counters: dict[str, Any]) -> list[tuple[str, str]]:
+def describe_counters(counters: dict[str, Any]) -> list[tuple[str, str]]:
     """Reports how much was read, and of how much."""
     if "rows_read" not in counters:
         return []

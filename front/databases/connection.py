@@ -160,7 +160,7 @@ def is_loaded(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def ensure_macros(connection: duckdb.DuckDBPyConnection) -> None:
-    """The macros for a cursor whose connection may have them already."""
+    """Creates the macros for a cursor whose connection may have them already."""
     if not is_loaded(connection):
         run_macros(connection)
 

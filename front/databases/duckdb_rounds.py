@@ -75,10 +75,10 @@ def in_rounds(cursor: duckdb.DuckDBPyConnection, given: Sequence[str]) -> str | 
     ):
         return None
     texts = source, label, features
-    return written(database, groups, request, texts, (task_name, n_features, options))
+    return statement_of(database, groups, request, texts, (task_name, n_features, options))
 
 
-def written(
+def statement_of(
     database: DuckDB,
     groups: DuckRowGroups,
     request: Request[Any, Any],

@@ -188,7 +188,7 @@ def external_access(connection: duckdb.DuckDBPyConnection) -> bool:
     return bool(connection.execute(query).fetchall()[0][0])
 
 
-def refused(account: int, path: str, move: bool = False) -> str | None:
+def refusal_of(account: int, path: str, move: bool = False) -> str | None:
     """Says why a statement of this database may not use a directory; None where it may."""
     limits = _databases.get(account)
     return limits.refused(path, move) if limits is not None else None
@@ -197,7 +197,7 @@ def refused(account: int, path: str, move: bool = False) -> str | None:
 def _ask(account: int, path: bytes, move: int, sentence: Any) -> int:
     """Called by the extension. If the settings cannot be read, the answer is no."""
     try:
-        text = refused(account, os.fsdecode(path), bool(move))
+        text = refusal_of(account, os.fsdecode(path), bool(move))
     except BaseException:
         text = "the database's settings cannot be read, so it is unclear whether it may use files"
     if text is None:
@@ -215,7 +215,7 @@ def share_limits(connection: duckdb.DuckDBPyConnection, library: ctypes.CDLL) ->
     account = connection.execute("SELECT _tusk_account()").fetchall()[0][0]
     library.tusk_set_limits_reader(_callback)
     library.tusk_set_files_rule(_rule)
-    file_rules.follow(refused)
+    file_rules.follow(refusal_of)
     limits = Limits(account, library)
     limits.compare(connection)
     limits.read_files(connection)

@@ -67,7 +67,7 @@ class Postgres:
         return cursor
 
     def execute(self, statement: str) -> None:
-        """A statement without rows."""
+        """Runs a statement without rows."""
         self._run(statement)
 
     def fetch(self, query: str) -> list[Row]:

@@ -173,7 +173,7 @@ def copy_rows(database: Postgres, query: str, path: Path) -> int:
 
 
 def to_parquet(source: Path, target: Path, types: list[tuple[str, str]]) -> None:
-    """The rows of a CSV file, in which an unquoted nothing is NULL, as Parquet."""
+    """Writes the rows of a CSV file, in which an unquoted nothing is NULL, as Parquet."""
     with connect() as connection:
         database = DuckDB(connection)
         columns = ", ".join(f"{database.text(n)}: {database.text(kind)}" for n, kind in types)

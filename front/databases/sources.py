@@ -62,7 +62,9 @@ def scope_of(database: Database, source: Source) -> "Scope":
         raise DataError(f"{error}{near}") from error
 
 
-def listed(given: str | Sequence[str], what: str, columns: Collection[str] = ()) -> list[str]:
+def split_expressions(
+    given: str | Sequence[str], what: str, columns: Collection[str] = ()
+) -> list[str]:
     """Splits a text or a list into expressions, each of which may be the name of a column.
 
     Names that are no expressions, such as `it's`, are taken in a list, not in one text.

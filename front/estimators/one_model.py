@@ -56,7 +56,7 @@ def weights_by_place(given: Mapping[Any, Any], classes: list[Any]) -> list[float
 
 
 def refuse_weightless(classes: NDArray[Any], codes: NDArray[Any], weight: Any) -> None:
-    """A class has to have a row of weight above 0; codes: the place of each row's class."""
+    """Refuses a class without a row of weight above 0; codes: the index of each row's class."""
     weights = np.asarray(weight)
     if weight is None or weights.shape != codes.shape:
         return  # one number for all rows, or refused later

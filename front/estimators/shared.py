@@ -80,7 +80,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _settings(self) -> dict[str, Any]:
         """The options of `train_model`: the parameters, but for those at the default of an option
-        that does not act everywhere, which nobody may have asked for."""
+        that does not act everywhere, which the caller may not have set."""
         given = {name: getattr(self, name) for name in self.parameters}
         known = all_options()
         settings = {
@@ -101,7 +101,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         more: Sequence[Mapping[str, Any]] = (),
         weight: Any = None,
     ) -> None:
-        """A model for each column of labels; more: options of each; weight: of the rows."""
+        """Trains a model for each column of labels; more: options of each; weight: of the rows."""
         if weight is not None:
             weight = _check_sample_weight(weight, X, dtype=np.float64, ensure_non_negative=True)
         names = getattr(self, "feature_names_in_", ())

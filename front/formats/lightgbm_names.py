@@ -107,7 +107,7 @@ def preparation_of(
     for place, name in enumerate(names):
         columns.append({"name": name, "kind": "number"})
         if place in categories:
-            columns[-1] = {"name": name, **named(next(levels))}
+            columns[-1] = {"name": name, **preparation_levels(next(levels))}
     whole = {"version": 1, "missing": "keep", "unseen": "other", "columns": columns}
     return json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
 
@@ -137,7 +137,7 @@ def categories_in(infos: Sequence[str], by_level: set[int], n_lists: int) -> set
     return found
 
 
-def named(levels: Sequence[Any]) -> dict[str, Any]:
+def preparation_levels(levels: Sequence[Any]) -> dict[str, Any]:
     """Levels as a preparation has them."""
     if all(isinstance(one, int | float) and not isinstance(one, bool) for one in levels):
         texts = [f"{one:.17g}" if isinstance(one, float) else str(one) for one in levels]

@@ -56,7 +56,7 @@ def model_to_sql(
         raise DataError(f"answer is {answer!r}, expected {one_of(ANSWERS)}{hint}")
     refuse(found)
     features = Features(found)
-    whole = answered(found, margins(found, features), answer, label_class)
+    whole = answer_of(found, margins(found, features), answer, label_class)
     refused = features.refused
     return f"CASE WHEN {' OR '.join(refused)} THEN NULL ELSE {whole} END" if refused else whole
 
@@ -96,7 +96,7 @@ def double(text: str) -> str:
     return f"CAST({text} AS DOUBLE PRECISION)"
 
 
-def named(column: str) -> str:
+def quote_name(column: str) -> str:
     """A column's name in quotation marks."""
     return '"' + column.replace('"', '""') + '"'
 
@@ -168,13 +168,13 @@ class Features:
         """The conditions under which a row has no prediction."""
         if not self.preparation:
             skips = self.options.get("missing", "skip") == "skip" and not self.keeps
-            return [f"{named(name)} IS NULL" for name in self.names] if skips else []
+            return [f"{quote_name(name)} IS NULL" for name in self.names] if skips else []
         found = []
         for one in self.columns:
             if one["kind"] == "product":
                 continue
             if self.preparation["missing"] in ("skip", "error"):
-                found.append(f"{named(one['name'])} IS NULL")
+                found.append(f"{quote_name(one['name'])} IS NULL")
             category = one["kind"] in ("category", "levels")
             if category and self.preparation["unseen"] != "other" and not one.get("other"):
                 found.append(f"NOT {is_one_of(one, range(len(one['levels'])))}")
@@ -189,12 +189,14 @@ class Features:
     def pieces(self) -> list[Piece]:
         """One for each feature."""
         if not self.preparation:
-            return [Piece(double(named(name))) for name in self.names]
+            return [Piece(double(quote_name(name))) for name in self.names]
         found: list[Piece] = []
         firsts: list[list[Piece]] = []
         for one in self.columns:
             own = list(self.of_column(one, firsts))
-            indicators = [Piece("", f"{named(one['name'])} IS NULL")] * bool(one.get("indicator"))
+            indicators = [Piece("", f"{quote_name(one['name'])} IS NULL")] * bool(
+                one.get("indicator")
+            )
             firsts.append(own)
             found += [as_number(piece) for piece in (*own, *indicators)]
         return found
@@ -203,7 +205,7 @@ class Features:
         """The features of a column without the one that says it is missing."""
         kind, missing = one["kind"], self.preparation["missing"]
         if kind == "number":
-            value = double(named(one["name"]))
+            value = double(quote_name(one["name"]))
             fill = missing in ("impute", "level")
             yield Piece(f"COALESCE({value}, {number(one.get('fill', 0))})" if fill else value)
         elif kind == "levels":
@@ -216,7 +218,7 @@ class Features:
 
     def of_category(self, one: Column) -> Iterator[Piece]:
         """The levels that have a feature, the rare ones, and a missing one."""
-        levels, gap = one["levels"], f"{named(one['name'])} IS NULL"
+        levels, gap = one["levels"], f"{quote_name(one['name'])} IS NULL"
         own_level = self.preparation["missing"] in ("level", "keep")
         for place in range(bool(one.get("reference")), len(levels)):
             filled = not own_level and levels[place] == one.get("fill")
@@ -234,7 +236,7 @@ class Features:
         cases = [f"WHEN {is_one_of(one, [k])} THEN {number(k)}" for k in range(len(one["levels"]))]
         gap = gap_of(one, self.preparation["missing"])
         if gap is not None:
-            cases.append(f"WHEN {named(one['name'])} IS NULL THEN {number(gap)}")
+            cases.append(f"WHEN {quote_name(one['name'])} IS NULL THEN {number(gap)}")
         return f"CASE {' '.join(cases)} END" if cases else f"NULLIF({number(0)}, {number(0)})"
 
     def product(self, one: Column, key: int, before: list[list[Piece]]) -> Piece:
@@ -272,7 +274,7 @@ def as_number(piece: Piece) -> Piece:
 
 def is_one_of(one: Column, places: Sequence[int]) -> str:
     """Whether a column has one of some levels; not true of NULL."""
-    column, levels = named(one["name"]), [one["levels"][place] for place in places]
+    column, levels = quote_name(one["name"]), [one["levels"][place] for place in places]
     if not levels:
         return f"({column} IS NULL AND {column} IS NOT NULL)"
     if one.get("numbers"):
@@ -350,7 +352,7 @@ def goes_left_by_level(features: Features, piece: Piece, left: Sequence[int]) ->
         return f"{piece.value} IN ({', '.join(map(number, left)) or 'NULL'})"
     when = is_one_of(one, [place for place in left if place < len(one["levels"])])
     gap = gap_of(one, features.preparation["missing"])
-    return f"{when} OR {named(one['name'])} IS NULL" if gap in left else when
+    return f"{when} OR {quote_name(one['name'])} IS NULL" if gap in left else when
 
 
 # --- answers ---
@@ -381,7 +383,7 @@ RESPONSES = {
 """SQL of the number that a model makes of its margin."""
 
 
-def answered(model: Model, found: list[str], answer: str, label_class: str | None) -> str:
+def answer_of(model: Model, found: list[str], answer: str, label_class: str | None) -> str:
     """What a model makes of its margins."""
     how = model.answers
     if label_class is not None and answer != "predict_proba":
@@ -411,10 +413,10 @@ def answered(model: Model, found: list[str], answer: str, label_class: str | Non
     said = [quoted(one) for one in names] if texts else [number(one) for one in model.classes]
     if how.response == "cloglog" and len(said) == 2:
         found = [f"({found[0]} - {number(math.log(math.log(2)))})"]
-    return chosen(found, said)
+    return highest_class(found, said)
 
 
-def chosen(found: list[str], said: Sequence[str]) -> str:
+def highest_class(found: list[str], said: Sequence[str]) -> str:
     """The class of the highest margin, the first of those that are equal."""
     if len(said) == 1:
         return f"CASE WHEN {found[0]} IS NOT NULL THEN {said[0]} END"

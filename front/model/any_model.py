@@ -15,8 +15,8 @@ class Estimator(Protocol):
 
 
 def model_in(given: Any) -> Model:
-    """The one model. Of a classifier it has the names of `classes_`, and predicts these: as
-    numbers, or by their names.
+    """The one model. A classifier's has the names of `classes_`, and predicts these: as numbers,
+    or by their names.
 
     Raises DataError if it is not a model, is not fitted, or has a model per class.
     """

@@ -103,7 +103,7 @@ class Fields:
     def feature_names(self) -> tuple[str, ...]:
         """A name for each coefficient: the caller's, else x1, x2, ... as in SQL.
 
-        Of one array `both` they are `both[1]`, `both[2]`, ...
+        The names of one array `both` are `both[1]`, `both[2]`, ...
         """
         n = self.width
         if len(self.features) == n:

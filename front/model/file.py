@@ -45,7 +45,7 @@ def write(fields: Mapping[str, Any]) -> str:
 
 def read(text: str | bytes) -> dict[str, Any]:
     """The fields again. Raises DataError for all that `write` did not write."""
-    content = OLDER | checked(parsed(text))
+    content = OLDER | verify(parsed(text))
     missing = [name for name in KINDS if name not in content]
     unknown = [name for name in content if name not in KINDS]
     if missing or unknown:
@@ -108,7 +108,7 @@ def finite(digits: str) -> float:
     return value
 
 
-def checked(whole: Any) -> dict[str, Any]:
+def verify(whole: Any) -> dict[str, Any]:
     """The content, if it is of a version that this module reads, and whole."""
     if not isinstance(whole, dict) or whole.get("format") != FORMAT:
         raise DataError(f"the text is JSON but no model, {EXPECTED}")
@@ -160,7 +160,7 @@ def settings(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-def listed(kind: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def list_of(kind: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, list) and all(map(kind, value))
 
 
@@ -172,20 +172,20 @@ NUMBERS = tuple(item.name for item in MODEL_FIELDS if item.kind == "NUMBER")
 LISTS = tuple(item.name for item in MODEL_FIELDS if item.kind == "NUMBERS")
 OF_KIND: dict[str, Callable[[Any], bool]] = {
     "TEXT": text,
-    "TEXTS": listed(text),
+    "TEXTS": list_of(text),
     "NUMBER": number,
-    "NUMBERS": maybe(listed(number)),
+    "NUMBERS": maybe(list_of(number)),
     "COUNT": count,
     "TRUTH": truth,
 }
 KINDS: dict[str, Callable[[Any], bool]] = {
     item.name: OF_KIND[item.kind] for item in MODEL_FIELDS if item.kind in OF_KIND
 } | {
-    "std_err": maybe(listed(maybe(number))),
+    "std_err": maybe(list_of(maybe(number))),
     "options": settings,
     "store": maybe(text),
     "label": maybe(text),
-    "class_names": maybe(listed(text)),
+    "class_names": maybe(list_of(text)),
     "preparation": maybe(text),
     "note": maybe(text),
     "trials": maybe(settings),

@@ -36,8 +36,8 @@ class Model(Fields):
 
     coef: one per feature, None if the model is in a store; of trees the numbers that
     `learners/trees/forest.py` describes, which SQL has in the payload; std_err: the intercept's
-    first. Of more than two classes both have the numbers of one class after another, the
-    intercept's first, and intercept is None. classes: the labels in rising order, None for
+    first. With more than two classes both have the numbers of one class after another,
+    the intercept's first, and intercept is None. classes: the labels in rising order, None for
     `linear`; class_names: the same as text; n_rows: rows used; n_skipped: rows with a NULL; loss:
     the objective at the result; history: the objective by iteration, at most 200 points; options:
     those in force, and the `counters` of trainings that have some.

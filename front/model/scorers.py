@@ -219,7 +219,7 @@ def sparse(payload: bytes, kind: str, x: Any, columns: int = 0, level: float = m
     return _score(payload, kind, _Rows(*given, *rows.shape, f64, wide), columns, level)
 
 
-def named(
+def answers_by_name(
     payload: bytes,
     kind: str,
     given: Mapping[str, NDArray[Any]],

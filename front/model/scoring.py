@@ -49,7 +49,7 @@ def scored(model: Fields, kind: Kind, X: Any, device: str = "cpu") -> Floats:
         return of_margins(model, kind, margins_on(device, model, X))
     if model.preparation is not None:
         columns = prepared_columns(model, X)
-        return scorers.named(model.payload, kind, columns, len(X))
+        return scorers.answers_by_name(model.payload, kind, columns, len(X))
     if hasattr(X, "tocsr") and takes_sparse(model.task):
         return scorers.sparse(model.payload, kind, X)
     x = matrix(model, X)
@@ -74,7 +74,9 @@ def listed(model: Fields, kind: ListKind, X: Any, columns: int, level: float = m
     """
     size = columns, level
     if model.preparation is not None:
-        return scorers.named(model.payload, kind, prepared_columns(model, X), len(X), *size)
+        return scorers.answers_by_name(
+            model.payload, kind, prepared_columns(model, X), len(X), *size
+        )
     if hasattr(X, "tocsr"):
         return scorers.sparse(model.payload, kind, X, *size)
     x = matrix(model, X)
@@ -242,8 +244,8 @@ def array_name(model: Fields) -> str | None:
 def column_names(model: Fields) -> tuple[str, ...]:
     """The columns that a data frame needs where it has no column of arrays.
 
-    Of a model that was trained on one array they are the items of `[a, b]` where that is how it
-    was written, else `features[1]`, `features[2]`, ...
+    A model that was trained on one array needs the items of `[a, b]` where that is how it was
+    written, else `features[1]`, `features[2]`, ...
     """
     array = array_name(model)
     written = LITERAL.fullmatch(array) if array else None

@@ -7,7 +7,7 @@ from html import escape
 from tuskml.learners.registry import TASKS
 from tuskml.learners.tasks import weighs_features
 from tuskml.model.fields import Fields
-from tuskml.text.table import shown, table
+from tuskml.text.table import format_value, table
 
 MOST_TERMS = 100
 CELL = "text-align: {}; padding: 1px 10px; font-variant-numeric: tabular-nums"
@@ -179,7 +179,7 @@ def facts(model: Fields) -> list[tuple[str, str]]:
     found += [
         ("rows", f"{model.n_rows:,}{skipped}"),
         *([("note", model.note)] if model.note else []),
-        ("loss", shown(float(model.loss))),
+        ("loss", format_value(float(model.loss))),
         ("plan", model.plan),
         ("iterations", f"{model.iterations:,} in {model.seconds:.3g} s"),
     ]

@@ -110,7 +110,7 @@ def plot_convergence(
 
 
 def tidy(ax: "Axes", whole: bool = True) -> None:
-    """Light grid, no box, iterations from 0; whole: ticks at whole ones."""
+    """Draws a light grid, no box, and iterations from 0; whole: ticks at whole ones."""
     from matplotlib.ticker import MaxNLocator
 
     ax.grid(True, axis="y", color="0.9", linewidth=0.8)

@@ -111,11 +111,11 @@ def convergence(lines: Sequence[Line], label: str) -> str:
     parts.append(f'<path class="base" d="M{x0} {y1}H{x1}"/>')
     parts.append(text((x0 + x1) / 2, frame.height - 6, "iteration", style="axis"))
     for line in lines:
-        parts.append(drawn(line, across(line.x), down(line.y)))
+        parts.append(draw_curve(line, across(line.x), down(line.y)))
     return svg(frame, label, parts)
 
 
-def drawn(line: Line, x: Floats, y: Floats) -> str:
+def draw_curve(line: Line, x: Floats, y: Floats) -> str:
     """A curve with a dot at its end; its title shows under a pointer."""
     return (
         f'<g class="curve {line.style}"><title>{escape(line.title)}</title>'
@@ -187,7 +187,7 @@ def unit_square(lines: Sequence[Line], across: str, down: str, diagonal: bool = 
     parts.append(text((x0 + x1) / 2, frame.height - 6, across, style="axis"))
     parts.append(upright((y0 + y1) / 2, down))
     for line in lines[::-1]:
-        parts.append(drawn(line, x0 + (x1 - x0) * line.x, y1 - (y1 - y0) * line.y))
+        parts.append(draw_curve(line, x0 + (x1 - x0) * line.x, y1 - (y1 - y0) * line.y))
     return svg(frame, f"{down} by {across} of {len(lines)} groups", parts)
 
 
@@ -214,7 +214,7 @@ def falling(lines: Sequence[Line], label: str, across: str = "epoch", form: str 
     parts.append(text((x0 + x1) / 2, frame.height - 6, across, style="axis"))
     for line in lines:
         x = x0 + (x1 - x0) * line.x / longest
-        parts.append(drawn(line, x, y1 - (y1 - y0) * (line.y - low) / room))
+        parts.append(draw_curve(line, x, y1 - (y1 - y0) * (line.y - low) / room))
     return svg(frame, label, parts)
 
 

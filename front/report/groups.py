@@ -12,7 +12,7 @@ from tuskml.learners.tasks import weighs_features
 from tuskml.learners.trees.learner import OF_TREES
 from tuskml.model.model import Model
 from tuskml.plots import gaps
-from tuskml.text.table import shown
+from tuskml.text.table import format_value
 
 NO_MODEL = "no usable row"
 GOOD = ("ok", "constant feature", "collinear features", "early stop")
@@ -117,7 +117,7 @@ class Group:
 
 def group_of(key: Sequence[Any], value: Mapping[str, Any] | None) -> Group:
     """A group of its key and its model value as a database returns it."""
-    return Group(tuple(map(shown, key)), None if value is None else Model.of(value))
+    return Group(tuple(map(format_value, key)), None if value is None else Model.of(value))
 
 
 def some_of(groups: Sequence[Group], most: int) -> list[Group]:

@@ -58,13 +58,13 @@ def metrics_table(scores: Scores, names: Sequence[str]) -> str:
     first = scores[names[0]]
     columns = [name for name, value in first.items() if not isinstance(value, list)]
     rows = [
-        [name or "all rows", *(shown(scores[name][column]) for column in columns)]
+        [name or "all rows", *(format_value(scores[name][column]) for column in columns)]
         for name in names
     ]
     return table(("group", *columns), rows, "Metrics of the predictions, most rows first")
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else number(value)
 
 

@@ -39,7 +39,7 @@ def trials_of(group: Group) -> list[dict[str, Any]]:
     return list(trials["trials"]) if trials and "trials" in trials else []
 
 
-def named(configuration: dict[str, Any]) -> str:
+def describe_candidate(configuration: dict[str, Any]) -> str:
     """A candidate in words."""
     shown = (
         f"{key} {value if isinstance(value, str) else json.dumps(value)}"
@@ -56,7 +56,7 @@ def winners(groups: Sequence[Group]) -> str:
         assert group.model.trials is not None
         chosen = group.model.trials["chosen"]
         none = chosen is None
-        won[NOBODY if none else named(trials_of(group)[chosen]["configuration"])] += 1
+        won[NOBODY if none else describe_candidate(trials_of(group)[chosen]["configuration"])] += 1
     rows = [[name, f"{n:,}", f"{n / len(groups):.0%}"] for name, n in won.most_common(WINNERS)]
     more = len(won) - len(rows)
     return table(
@@ -85,7 +85,8 @@ def of_group(group: Group) -> str:
     rows = [row_of(one, one is best) for one in order]
     words = f"{group.name}: {NOBODY}"
     if best is not None:
-        words = f"{group.name}: {named(best['configuration'])}, {metric} {number(best['metric'])}"
+        candidate = describe_candidate(best["configuration"])
+        words = f"{group.name}: {candidate}, {metric} {number(best['metric'])}"
     caption = f"Candidates of {group.name}, as {metric} on rows held out"
     if len(trials) > len(order):
         caption += f": the first {len(order)} of {len(trials)}"
@@ -113,7 +114,7 @@ def row_of(one: dict[str, Any], chosen: bool) -> list[str]:
     known = [fold for fold in one["folds"] if fold["metric"] is not None]
     statuses = list(dict.fromkeys(fold["status"] for fold in one["folds"]))
     return [
-        named(one["configuration"]),
+        describe_candidate(one["configuration"]),
         number(one["metric"]),
         number(one["std_err"]),
         f"{one['rows']:.3g}",
@@ -140,7 +141,9 @@ def curves(trials: Sequence[dict[str, Any]], best: dict[str, Any] | None) -> str
         if one.get("curve"):
             at, value = np.array(one["curve"], float).T
             style = "series-1" if one is best else "many series-2"
-            title = f"{named(one['configuration'])}: {value[-1]:.5g} after {at[-1]:,.0f}"
+            title = (
+                f"{describe_candidate(one['configuration'])}: {value[-1]:.5g} after {at[-1]:,.0f}"
+            )
             lines.append(Line(at, value, style, title))
     if not lines:
         return ""
@@ -156,7 +159,7 @@ def drawing(trials: Sequence[dict[str, Any]], label: str) -> str:
     for one in trials:
         value, reach = one["metric"], one["std_err"] or 0.0
         if value is not None:
-            name = named(one["configuration"])
+            name = describe_candidate(one["configuration"])
             title = f"{name}: {value:.5g}, standard error {reach:.3g}"
             rows.append(Span(name, value, value - reach, value + reach, title))
     if not rows:

@@ -37,7 +37,9 @@ def refuse_wrong(
     usage = ", ".join([*by_place, *(f"{n}=..." for n in needed if n not in by_place)])
     usage = f"{name}({usage})"
     if len(values) > len(by_place):
-        raise OptionError(f"{name} takes {listed(by_place)} by place, all else by name: {usage}")
+        raise OptionError(
+            f"{name} takes {join_names(by_place)} by place, all else by name: {usage}"
+        )
     takes_options = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     names = [p.name for p in parameters.values() if p.kind is not p.VAR_KEYWORD]
     from tuskml.learners.registry import all_options  # takes a while to import
@@ -47,11 +49,11 @@ def refuse_wrong(
             refuse_unknown(name, argument, names, takes_options)
     twice = [argument for argument in by_place[: len(values)] if argument in given]
     if twice:
-        raise OptionError(f"{name} got {listed(twice)} twice, by place and by name: {usage}")
+        raise OptionError(f"{name} got {join_names(twice)} twice, by place and by name: {usage}")
     there = {*by_place[: len(values)], *given}
     missing = [argument for argument in needed if argument not in there]
     if missing:
-        raise OptionError(f"{name} lacks {listed(missing)}: {usage}")
+        raise OptionError(f"{name} lacks {join_names(missing)}: {usage}")
 
 
 def refuse_unknown(name: str, argument: str, names: list[str], takes_options: bool) -> None:
@@ -65,10 +67,10 @@ def refuse_unknown(name: str, argument: str, names: list[str], takes_options: bo
     if takes_options and argument.lower() in SETTINGS:
         raise OptionError(f"{wrong}: options are arguments of their own, such as l2=0.1")
     if not takes_options:
-        hint = nearest(argument, names) or f", expected {listed(names, 'or')}"
+        hint = nearest(argument, names) or f", expected {join_names(names, 'or')}"
         raise OptionError(f"{wrong}{hint}")
 
 
-def listed(names: list[str], word: str = "and") -> str:
+def join_names(names: list[str], word: str = "and") -> str:
     """`a, b and c`."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"

@@ -39,7 +39,7 @@ def harmless(text: str) -> str:
     return text.translate(CONTROLS)
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as text: long lists lose their middle, structs show their names."""
     if value is None:
         return "NULL"
@@ -48,14 +48,14 @@ def shown(value: Any) -> str:
     if type(value) is float:
         return f"{value:.6g}"
     if isinstance(value, list | tuple):
-        items = [shown(item) for item in value[:LIST_ITEMS]]
+        items = [format_value(item) for item in value[:LIST_ITEMS]]
         if len(value) > LIST_ITEMS + 1:
             items += [f"… {len(value)} in all"]
         elif len(value) > LIST_ITEMS:
-            items += [shown(value[-1])]
+            items += [format_value(value[-1])]
         return "[" + ", ".join(items) + "]"
     if isinstance(value, dict):
-        items = [f"{harmless(str(key))}: {shown(item)}" for key, item in value.items()]
+        items = [f"{harmless(str(key))}: {format_value(item)}" for key, item in value.items()]
         return "{" + ", ".join(items) + "}"
     return harmless(str(value))
 
@@ -135,7 +135,9 @@ def table(names: Sequence[str], rows: Sequence[Sequence[Any]], width: int | None
     columns = [[row[place] for row in rows] for place in range(len(names))]
     right = [is_numeric(values) for values in columns]
     cells = [
-        on_the_point([shown(v) for v in values]) if number else [shown(v) for v in values]
+        on_the_point([format_value(v) for v in values])
+        if number
+        else [format_value(v) for v in values]
         for values, number in zip(columns, right, strict=True)
     ]
     widths = [

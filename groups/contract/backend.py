@@ -21,7 +21,7 @@ from tuskml.groups.contract.attachment import BATCH
 from tuskml.groups.contract.refusal import refuse
 from tuskml.groups.contract.trainer import answer
 from tuskml.kernels import passes
-from tuskml.kernels.open_rows import raised
+from tuskml.kernels.open_rows import error_text
 from tuskml.kvstore import hosting
 from tuskml.learners import events
 
@@ -146,8 +146,8 @@ def load_modules(setting: str) -> None:
             importlib.import_module(name)
         except Exception as error:
             raise ExtensionError(
-                f"tuskml.modules names '{name}', which {raised(error)}, expected a module in a "
-                "folder of tuskml.python_path"
+                f"tuskml.modules names '{name}', which {error_text(error)}, expected a module in "
+                "a folder of tuskml.python_path"
             ) from error
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -155,7 +155,7 @@ def load_modules(setting: str) -> None:
 
 
 def check_version(library: ctypes.CDLL, version: str) -> None:
-    """The extension's library and the package must be of one build."""
+    """Checks that the extension's library and the package are of one build."""
     found = library.tuskml_version().decode()
     if found != version or library.tuskml_batch_bytes() != ctypes.sizeof(BATCH._type_):
         raise ExtensionError(

@@ -68,7 +68,7 @@ def state(error: BaseException) -> str:
     return found if fits else FAILED
 
 
-def shown(text: str) -> str:
+def one_line(text: str) -> str:
     """The text in one line of characters that every terminal and encoding has."""
     line = " ".join(text.split())
     if line.isprintable():
@@ -78,7 +78,7 @@ def shown(text: str) -> str:
 
 def cut(text: str) -> bytes:
     """The text cut to the buffer's size, in whole characters."""
-    line = shown(text[: 4 * ROOM]).encode(errors="backslashreplace")
+    line = one_line(text[: 4 * ROOM]).encode(errors="backslashreplace")
     return line[:ROOM].decode(errors="ignore").encode()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tuskml.errors import TuskError
 from tuskml.groups.contract import backend
-from tuskml.groups.contract.refusal import sentence, shown, state
+from tuskml.groups.contract.refusal import one_line, sentence, state
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names
 from tuskml.learners.receiving import Receiver, compared, ready, receiving
@@ -121,7 +121,7 @@ def width(ask: Ask, asked: Asked) -> int | None:
     return None if n is None else int(n)
 
 
-def trained(ask: Ask, schema: str, asked: Asked) -> Models | str | None:
+def train_on_part(ask: Ask, schema: str, asked: Asked) -> Models | str | None:
     """A model trained on a part of the table; None to read all rows. If these are to explain
     the comparison, the handle of the comparison.
     """
@@ -159,12 +159,12 @@ def trainer(version: str) -> Callable[..., tuple[str | None, bool]]:
             return [dict(row) for row in plpy.cursor(query)]
 
         try:
-            models = trained(ask, schema, asked)
+            models = train_on_part(ask, schema, asked)
         except KeyboardInterrupt as error:
             plpy.execute("SELECT pg_sleep(0)")  # raises a pending interrupt or error of the server
-            plpy.error(shown(sentence(error)), sqlstate=state(error))
+            plpy.error(one_line(sentence(error)), sqlstate=state(error))
         except TuskError as error:
-            plpy.error(shown(sentence(error)), sqlstate=state(error))
+            plpy.error(one_line(sentence(error)), sqlstate=state(error))
         except plpy.SPIError as error:  # an error of a query, unchanged
             plpy.error(str(error), sqlstate=error.sqlstate)
         else:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError, OptionError, RowsError
 from tuskml.groups import records
-from tuskml.groups.outgrown import outgrown
+from tuskml.groups.outgrown import requests_into_store
 from tuskml.groups.preparation import (
     invalid_models,
     readable,
@@ -27,7 +27,7 @@ from tuskml.groups.preparation import (
 )
 from tuskml.groups.selection.search import ANY_TASK, Search, search_of
 from tuskml.groups.wide import narrow, without_wide
-from tuskml.kernels.charged import counted
+from tuskml.kernels.charged import charge_memory
 from tuskml.kernels.passes import GROUP, KINDS, first_labels
 from tuskml.kernels.structures import FOLDS
 from tuskml.learners import receiving, registry
@@ -44,7 +44,7 @@ from tuskml.learners.models import (
 )
 from tuskml.learners.options.table import MAX_TEXT, Options, refuse_format
 from tuskml.learners.registry import learner_of, of_classes, task_named
-from tuskml.learners.remarks import LABEL, Remarks, at, current, noted, remarks_of
+from tuskml.learners.remarks import LABEL, Remarks, at, current, remarks_of, with_notes
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget, phases, shares
 from tuskml.schedule.budget import look_at_limits, look_once
@@ -133,7 +133,7 @@ class Call:
             at_places = places[models.group]
             before = self.groups["n_skipped"][at_places]
             if given and (self.remarks or (models.n_skipped > before).any()):
-                models = noted(models, at(self.remarks, at_places), before)
+                models = with_notes(models, at(self.remarks, at_places), before)
             models = with_lost_labels(models, self.lost[at_places])
             emission = Emission(models.numbered(at_places))
             self.library.tusk_emit_models(self.pointer, ctypes.byref(emission.struct))
@@ -179,7 +179,7 @@ def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> No
     batch = call.batch
     groups = call.groups
     spec = np.ctypeslib.as_array(batch.spec, (batch.n_groups,)) if len(groups) else np.empty(0)
-    with counted(call.memory), budget.within(call.most_threads):
+    with charge_memory(call.memory), budget.within(call.most_threads):
         for number in range(batch.n_specs):
             places, texts = np.flatnonzero(spec == number), batch.specs[number]
             if not len(places):
@@ -231,13 +231,13 @@ def send_rows(call: Call, handle: str, groups: Groups, places: Places) -> None:
 def take_model(call: Call, texts: Any, groups: Groups, places: Places) -> None:
     """Returns models that are ready, or trains after a comparison of plans."""
     handle = texts.task.decode()
-    found = receiving.named(handle)
+    found = receiving.object_of(handle)
     task = found.task.encode()
     with reported(call, task, len(places)):
         if isinstance(found, receiving.Compared):
             answer_training(call, task, texts.options, groups, places, found.plans)
             return
-        models = receiving.taken(handle, first_labels(groups).astype(np.intp))
+        models = receiving.take_models(handle, first_labels(groups).astype(np.intp))
         records.note(models, None, call.batch.statement)
         call.emit_models(places, models, given=False)
 
@@ -329,7 +329,7 @@ def answer_search(call: Call, some: Some, search: Search) -> None:
 
     def of_some(few: Groups) -> Iterator[Models]:
         for models in searched(few, search, call.memory, call.library):
-            yield named(models, few, names)
+            yield with_feature_names(models, few, names)
 
     for models in trained_apart(groups, requests[0], of_some):
         records.note(models, groups[models.group], call.batch.statement)
@@ -355,8 +355,8 @@ def answer_request(call: Call, some: Some, request: Request[Any, Any]) -> None:
     last = replace(request, last=True)
 
     def of_some(few: Groups) -> Iterator[Models]:
-        for models in trained(call, few, last):
-            yield named(models, few, options.feature_names)
+        for models in train_groups(call, few, last):
+            yield with_feature_names(models, few, options.feature_names)
 
     for models in trained_apart(groups, last, of_some):
         call.emit_models(some.places, models)
@@ -387,7 +387,7 @@ def explained(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterato
         yield from learner_of(request.task).explain(sound, seen.request, memory)
 
 
-def named(
+def with_feature_names(
     models: Models,
     groups: Groups,
     names: tuple[str, ...] | None,
@@ -415,7 +415,7 @@ def named(
 
 
 def answer_offline(call: Call, texts: Any, groups: Groups, places: Places) -> None:
-    """The aggregates of stored models' offline stage, for the groups of one spec."""
+    """Answers the aggregates of stored models' offline stage, for the groups of one spec."""
     from tuskml.groups import partition  # its packages take a while to import
 
     batch = call.batch
@@ -427,7 +427,7 @@ def answer_offline(call: Call, texts: Any, groups: Groups, places: Places) -> No
         one.emit(call.library, call.pointer, int(place))
 
 
-def trained(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterator[Models]:
+def train_groups(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterator[Models]:
     """Models as values, or where they are larger than memory in a store."""
     memory = call.memory
     with (
@@ -444,11 +444,13 @@ def trained_on(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterat
     """Trains on rows that are numbers; a model of sparse rows may outgrow the memory."""
     learner, memory = learner_of(request.task), call.memory
     if request.options.store is not None:
-        return stored(call, groups, request)
+        return train_into_store(call, groups, request)
     if (
         (groups["kind"] >= 2).any()
         and not by_extras(groups, request)
-        and (large := outgrown(groups, learner, request, memory, call.root, call.account))
+        and (
+            large := requests_into_store(groups, learner, request, memory, call.root, call.account)
+        )
     ):
         return apart(call, groups, request, large)
     return train_weighted(learner, groups, request, memory)
@@ -462,7 +464,7 @@ def by_extras(groups: Groups, request: Request[Any, Any]) -> bool:
     return bool((groups["extras"] & (~0 if column else ~FOLDS)).any())
 
 
-def stored(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterator[Models]:
+def train_into_store(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterator[Models]:
     """Models that are in a store."""
     from tuskml.groups.stored import train_stored  # its packages take a while to import
 
@@ -486,7 +488,7 @@ def apart(
         ):
             yield models.numbered(places[models.group])
     for place, one in large.items():
-        for models in stored(call, groups[place : place + 1], one):
+        for models in train_into_store(call, groups[place : place + 1], one):
             yield models.numbered(np.array([place]))
 
 

@@ -70,7 +70,7 @@ def end(mark: object, how: str) -> None:
 
 
 @contextmanager
-def noted(unit: Unit, where: str) -> Iterator[None]:
+def note_work(unit: Unit, where: str) -> Iterator[None]:
     """Notes the start and end of the work inside."""
     mark = begin(unit, where)
     try:

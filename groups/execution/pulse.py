@@ -49,7 +49,7 @@ class Pulses:
         self._heard[worker] = self.clock.now
 
     def end(self, worker: Any) -> None:
-        """The worker is idle, or gone."""
+        """Records that the worker is idle, or gone."""
         self._heard.pop(worker, None)
         for reference in [ref for ref, one in self._asked.items() if one is worker]:
             del self._asked[reference]

@@ -260,7 +260,7 @@ class Run:
         return list(done)
 
     def welcome(self, reference: Any) -> None:
-        """A worker that has started, or could not."""
+        """Receives a worker that has started, or could not."""
         worker = self.starting.pop(reference)
         try:
             there = json.loads(self.ray.get(reference))

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from tuskml.errors import Interrupted
 from tuskml.groups.execution import leading
-from tuskml.groups.execution.activity import noted
+from tuskml.groups.execution.activity import note_work
 from tuskml.groups.execution.executor import Outcome, Unit, attempt, largest_first
 from tuskml.groups.execution.leading import Leaders, Ran
 from tuskml.kernels.library import cancel, cancel_mark, raise_if_cancelled, watching_sigint
@@ -98,7 +98,7 @@ class Run:
 def attempted(work: str, unit: Unit) -> Outcome:
     """Runs a unit and returns its outcome."""
     begin = time.monotonic()
-    with noted(unit, "this process"):
+    with note_work(unit, "this process"):
         outcome = attempt(work, unit)
     if unit.pin is not None:
         leading.note(Ran(threading.current_thread().name, unit, begin, time.monotonic()))

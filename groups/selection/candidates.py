@@ -154,7 +154,9 @@ def candidates_of(
         chosen = [grid(space) for space in spaces]
     else:
         counts = [len(part) for part in np.array_split(np.arange(trials), len(spaces))]
-        chosen = [drawn(space, n, random) for space, n in zip(spaces, counts, strict=True)]
+        chosen = [
+            draw_combinations(space, n, random) for space, n in zip(spaces, counts, strict=True)
+        ]
     found: dict[str, Candidate] = {}
     acting: set[str] = set()
     idle: dict[str, IdleOption] = {}
@@ -228,7 +230,9 @@ def grid(space: Space) -> list[dict[str, Any]]:
     return [dict(zip(names, values, strict=True)) for values in combinations]
 
 
-def drawn(space: Space, trials: int, random: "np.random.Generator") -> list[dict[str, Any]]:
+def draw_combinations(
+    space: Space, trials: int, random: "np.random.Generator"
+) -> list[dict[str, Any]]:
     """`trials` distinct combinations, or as many as there are."""
     names = [name for name, value in space.items() if isinstance(value, _Several)]
     found: dict[str, dict[str, Any]] = {}

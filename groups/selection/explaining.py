@@ -23,7 +23,7 @@ def explained_search(groups: NDArray[np.void], search: Search, memory: int) -> I
     """Yields the search, followed by the plan of the first candidate on all rows of each group."""
     first = search.candidates[0]
     request: Request[Any, Any] = Request(first.task, first.options, held_out=search.dealt)
-    about = described(search)
+    about = describe_search(search)
     with readable(groups, request, memory) as seen:
         about["schedule"] = scheduled(seen, search, about, memory)
         for text in learner_of(first.task).explain(seen.groups, seen.request, memory):
@@ -48,7 +48,7 @@ def scheduled(
     return Load(seen.groups["n_rows"].astype(np.int64), threads, passes).estimated(one)
 
 
-def described(search: Search) -> dict[str, Any]:
+def describe_search(search: Search) -> dict[str, Any]:
     """The number of trainings, their rows, and the metric."""
     n, sets = len(search.candidates), len(search.sets)
     if search.estimate is not None:

@@ -197,7 +197,7 @@ def identities(part: Prepared, group: int) -> list[str] | None:
     found = []
     for out in how.sets:
         marks = np.unique(part.cells.marks(group, out))
-        found.append(stretch(marks, show) if how.in_time else listed(marks, show))
+        found.append(stretch(marks, show) if how.in_time else list_values(marks, show))
     return found
 
 
@@ -218,7 +218,7 @@ def moment(days: float, kind: str) -> str:
     return str(at.date() if kind == "date" else at)
 
 
-def listed(marks: Floats, show: Show) -> str:
+def list_values(marks: Floats, show: Show) -> str:
     """Lists some values in words."""
     texts = [show(mark) for mark in marks[:MOST_VALUES]]
     more = len(marks) - len(texts)

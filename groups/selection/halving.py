@@ -136,10 +136,10 @@ def race_batches(candidates: int, folds: int) -> Iterator[int]:
 def leading(
     kernel: Kernel, first: Floats, losses: Floats, tried: NDArray[np.bool_], n: int
 ) -> NDArray[np.bool_]:
-    """The n candidates, (C, G), that promise most of each group by their losses on the first fold.
+    """The n most promising candidates of each group, (C, G), by their losses on the first fold.
 
-    first: these, (C, G); losses: on all folds, of those that were tried. All of a group where that
-    fold could judge none.
+    first: these, (C, G); losses: on all folds, of those that were tried. All candidates of a group
+    where that fold could judge none.
     """
     found = promising(kernel, first, losses, tried, n)
     return np.asarray(np.where(np.isfinite(first).any(axis=0), found, ~tried))

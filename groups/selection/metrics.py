@@ -128,7 +128,7 @@ class _Judging(ctypes.Structure):
     ]
 
 
-def judged(
+def judge(
     database: ctypes.CDLL,
     models: Models,
     held: NDArray[np.void],
@@ -150,7 +150,7 @@ def judged(
         return out, {0: why}
     found: dict[int, str] = {}
     for some in np.array_split(np.arange(len(held)), 2):
-        out[some], refused = judged(database, models.of(some), held[some], metric, threads)
+        out[some], refused = judge(database, models.of(some), held[some], metric, threads)
         found |= {int(some[place]): text for place, text in refused.items()}
     return out, found
 

@@ -25,7 +25,7 @@ import numpy as np
 from tuskml.groups.parted import trained_by_parts
 from tuskml.groups.selection.folds import Round
 from tuskml.groups.selection.lanes import threads_of
-from tuskml.groups.selection.metrics import judged
+from tuskml.groups.selection.metrics import judge
 from tuskml.groups.selection.search import Search
 from tuskml.groups.selection.searching import (
     LEAST_ROWS,
@@ -150,7 +150,7 @@ def all_tried(
                     place, trial = left.popleft()
                 except IndexError:  # another one has taken it
                     return
-                found[place] = tried(mine, search, trial, until)
+                found[place] = try_candidate(mine, search, trial, until)
 
     with ThreadPoolExecutor(at_once, thread_name_prefix="tuskml trial") as pool:
         running = [
@@ -172,7 +172,7 @@ Answer = tuple[Models, Metric] | str | None
 """A model and its metric, a reason why there is none, or None if time ran out."""
 
 
-def tried(parts: Parts, search: Search, trial: Trial, until: float) -> Answer:
+def try_candidate(parts: Parts, search: Search, trial: Trial, until: float) -> Answer:
     """Trains a candidate on a set of folds, and judges it by the folds held out."""
     if time.monotonic() >= until:
         return None
@@ -256,7 +256,7 @@ def judgement(library: ctypes.CDLL, rows: PartRows, message: bytes) -> bytes:
         plan="",
     )
     asked = header["metric"], header["parameter"]
-    found, why = judged(library, models, held, asked, header["threads"])
+    found, why = judge(library, models, held, asked, header["threads"])
     if why:
         return packed({"why": why[0]})
     weight = Pass(held, 0, None, None, True, 1).labels()["weight"]

@@ -126,11 +126,11 @@ def search_of(task: str, text: str) -> Search | None:
     asks = any(f'"{key}"' in text for key in (*SEARCHES, "validation"))
     if task != ANY_TASK and "[" not in text and not asks:
         return None
-    return _kept(task, text)
+    return _cached_search(task, text)
 
 
 @functools.lru_cache(maxsize=64)
-def _kept(task: str, text: str) -> Search | None:
+def _cached_search(task: str, text: str) -> Search | None:
     given = object_in(text)
     specs = tasks_in(task, given)
     plain = {name: value for name, value in given.items() if name not in SEARCHES}

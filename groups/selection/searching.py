@@ -38,10 +38,10 @@ from tuskml.groups.selection.lanes import (
     side_by_side,
     threads_of,
 )
-from tuskml.groups.selection.metrics import judged
+from tuskml.groups.selection.metrics import judge
 from tuskml.groups.selection.nearness import close
 from tuskml.groups.selection.search import Search
-from tuskml.groups.selection.tpe import Estimate, axes_of, chosen
+from tuskml.groups.selection.tpe import Estimate, axes_of, next_candidates
 from tuskml.groups.selection.trials import TOO_FEW, Trials, races, shares, slices_of
 from tuskml.learners.models import Models, Strings, joined, with_leaks, with_status
 from tuskml.learners.near import Near, NearWhole
@@ -191,7 +191,7 @@ class Running:
         for n in estimate.counts():
             batch = tried.copy()
             if tried.any():
-                batch = chosen(estimate.axes, trials.losses(), tried, n)
+                batch = next_candidates(estimate.axes, trials.losses(), tried, n)
             else:
                 batch[:n] = True
             trials = self._of(batch).tried(trials, batch)
@@ -257,7 +257,7 @@ class Running:
                 models = self._trained(part, number, sets, places)
                 at = places[models.group]
                 asked = trials.search.metric, trials.search.parameter
-                metric, why = judged(self.library, models, sets.held()[at], asked, threads)
+                metric, why = judge(self.library, models, sets.held()[at], asked, threads)
                 trials.put(number, folds[at % n], at // n, models, metric)
                 trials.refuse(number, folds[at % n], at // n, why)
                 if self.distances is not None:

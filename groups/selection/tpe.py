@@ -116,7 +116,7 @@ def axis_of(column: Sequence[tuple[object] | None]) -> tuple[Floats, int] | None
     return np.array(at), 0 if numbers else len(distinct)
 
 
-def chosen(axes: Axes, losses: Floats, tried: Mask, n: int) -> Mask:
+def next_candidates(axes: Axes, losses: Floats, tried: Mask, n: int) -> Mask:
     """The n candidates that each group tries next, (C, G).
 
     losses: (C, G), the less the better, not finite where a trial failed; tried: (C, G).
@@ -124,11 +124,11 @@ def chosen(axes: Axes, losses: Floats, tried: Mask, n: int) -> Mask:
     out = np.zeros(tried.shape, bool)
     for at in range(0, tried.shape[1], GROUPS_AT_ONCE):
         part = slice(at, at + GROUPS_AT_ONCE)
-        out[:, part] = _chosen(axes, losses[:, part], tried[:, part], n)
+        out[:, part] = _next_candidates(axes, losses[:, part], tried[:, part], n)
     return out
 
 
-def _chosen(axes: Axes, losses: Floats, tried: Mask, n: int) -> Mask:
+def _next_candidates(axes: Axes, losses: Floats, tried: Mask, n: int) -> Mask:
     good = best(losses, tried)
     width = bandwidth(int(tried.sum(axis=0).max(initial=1)))
     kernels = [kernel(at, k, width) for at, k in zip(axes.at, axes.choices, strict=True)]
@@ -160,7 +160,7 @@ def bandwidth(trials: int) -> float:
 def kernel(at: Floats, choices: int, width: float) -> Floats:
     """The density (C, C) at each candidate of the kernel around another; 0 where one has none.
 
-    Of numbers a normal distribution cut off at 0 and 1; of categories 1 for the same one.
+    For numbers it is a normal distribution cut off at 0 and 1; for categories 1 for the same one.
     """
     applies = np.isfinite(at)
     x = np.where(applies, at, 0.0)

@@ -60,7 +60,7 @@ class Trained:
     about: NDArray[np.void]
 
 
-def trained(rows: Pass, rules: Rules, memory: int) -> Trained:
+def train_centres(rows: Pass, rules: Rules, memory: int) -> Trained:
     """The centres of each group.
 
     memory: the account that is charged, 0 for the heap. Raises Interrupted, MemoryError and

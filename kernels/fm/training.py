@@ -74,7 +74,7 @@ class Trained:
         return [one[self.head :].reshape(-1, self.rank + 1) for one in self.coef]
 
 
-def trained(
+def train_machines(
     rows: Pass,
     rules: Rules,
     memory: int,

@@ -182,7 +182,7 @@ class Vectors:
 
     def read(self, which: Numbers) -> Single:
         """Concatenates some of the vectors."""
-        return gathered(self.numbers[0], self.start[which], self.length[which])
+        return concatenate_runs(self.numbers[0], self.start[which], self.length[which])
 
     def step(self, rules: Rules, which: Numbers, gradient: Single, epoch: int, steps: int) -> None:
         """Makes a step with gradients of vectors, of which some may be equal; modifies
@@ -196,7 +196,7 @@ class Vectors:
         check_code(library().tk_net_step_held(rules.struct(), epoch, steps, *arguments))
 
 
-def gathered(numbers: Single, at: Places, length: Numbers) -> Single:
+def concatenate_runs(numbers: Single, at: Places, length: Numbers) -> Single:
     """Concatenates runs of numbers."""
     out = np.empty(int(length.sum()), np.float32)
     at, length = np.ascontiguousarray(at), np.ascontiguousarray(length)

@@ -126,7 +126,7 @@ class ByGroup:
         net.label = pointer(self.classes)
 
 
-def trained(rows: Pass, rules: Rules, memory: int, given: ByGroup | None = None) -> Trained:
+def train_nets(rows: Pass, rules: Rules, memory: int, given: ByGroup | None = None) -> Trained:
     """Trains the net of each group of dense rows, or with tables of rows that have a feature per
     level.
 

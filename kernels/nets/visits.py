@@ -35,7 +35,7 @@ class Visited:
     late: bool
 
 
-def begun(rules: Rules, units: Floats, start: Floats | None) -> State:
+def initial_state(rules: Rules, units: Floats, start: Floats | None) -> State:
     """Initial state.
 
     start: weights (1, weights) in the caller's units, None: drawn.
@@ -74,7 +74,7 @@ def centred(rules: Rules, units: Floats, count: Floats, state: State) -> State:
     return state
 
 
-def ended(rules: Rules, units: Floats, state: State) -> Floats:
+def weights_of(rules: Rules, units: Floats, state: State) -> Floats:
     """Weights, (1, weights), in the layout and the units of `training.Trained`."""
     net, d = rules.struct(), width(rules, units)
     out = np.empty((1, rules.weights(d)))

@@ -23,14 +23,14 @@ Given = Mapping[str, Any]
 Keeping = Callable[[Pass, list[Any], Given, Beside], Sequence[Array | None]]
 
 
-def answered(rows: PartRows, message: bytes, threads: int) -> bytes:
+def answer_message(rows: PartRows, message: bytes, threads: int) -> bytes:
     """Reply to a message of `ShardedPass`; without arrays if it has none of the rows.
 
     threads: number that may compute.
     """
     header, arrays = unpacked(message)
     if header["method"] == "described":
-        return packed({"remarks": rows.remarks}, [described(rows.of(header["folds"]))])
+        return packed({"remarks": rows.remarks}, [describe_groups(rows.of(header["folds"]))])
     if header["method"] == "told":
         return packed({}, rows.told)
     mine = pass_of(rows, header, arrays, threads)
@@ -54,7 +54,7 @@ def pass_of(rows: PartRows, header: Given, arrays: Sequence[Any], threads: int) 
     return Pass(groups, threads=threads, **header["settings"], **own)
 
 
-def described(groups: NDArray[np.void] | None) -> NDArray[np.int64] | None:
+def describe_groups(groups: NDArray[np.void] | None) -> NDArray[np.int64] | None:
     """Number of rows, features, kind and extras."""
     if groups is None:
         return None
@@ -167,8 +167,8 @@ KEEPING: dict[str, Keeping] = {
     "net_moments": lambda rows, _, given, __: [*moments(rows, Rules.read(given["rules"]))],
     "tree_about": binning.about,
     "tree_values": binning.values,
-    "tree": part.answered,
-    "bagged_tree": bagged_part.answered,
+    "tree": part.answer_message,
+    "bagged_tree": bagged_part.answer_message,
 }
 """Methods that copy rows, which is charged to an account, or keep state with them between
 messages.

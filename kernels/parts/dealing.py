@@ -83,10 +83,10 @@ def hashes(rows: Pass, _: Sequence[Any], given: Mapping[str, Any]) -> list[Array
     columns = WEIGHTED if (rows.groups["extras"] & (WEIGHTS | OFFSETS)).any() else LABELLED
     bits = np.empty((int(rows.groups["n_rows"][0]), columns), np.uint64)
     check_code(library().tk_row_hashes(rows.struct, given["seed"], columns, pointer(bits)))
-    return counted(bits, given)
+    return count_hashes(bits, given)
 
 
-def counted(found: Hashes, given: Mapping[str, Any]) -> list[Array]:
+def count_hashes(found: Hashes, given: Mapping[str, Any]) -> list[Array]:
     """Distinct hashes of a slice, rising, and number of occurrences of each.
 
     found: (n,), or (n, columns) with columns of bits of numbers.

@@ -63,7 +63,7 @@ class PartRows:
         return self.cells.linked(range(self.cells.folds) if folds is None else folds)
 
 
-def kept(rows: Pass, memory: int) -> OwnedRows:
+def copy_rows(rows: Pass, memory: int) -> OwnedRows:
     """Copies the rows in their order; memory: address of the account for the copy."""
     copy = np.zeros(rows.n_groups, GROUP)
     check_code(library().tk_keep(rows.struct, memory, pointer(copy)))

@@ -207,7 +207,7 @@ class ShardedPass(Pass):
     def counts(self) -> NDArray[np.int64]:
         """Number of rows of each part."""
         assert self.parts is not None
-        message = packed(described(self.whose))
+        message = packed(description_header(self.whose))
         counts = [unpacked(one)[1][0] for one in self.parts.ask(message)]
         return np.array([0 if one is None else one[0] for one in counts], np.int64)
 
@@ -251,7 +251,7 @@ def least_or_most(terms: Sequence[Floats], least: Sequence[bool]) -> Floats:
     return np.ascontiguousarray(ends)
 
 
-def squared(rows: Pass) -> Pass:
+def squared_loss_pass(rows: Pass) -> Pass:
     """A pass over the same rows with the squared loss and no other settings, on the processor."""
     settings = SQUARED, None, None, True
     return anew(rows, *settings)
@@ -272,7 +272,7 @@ def anew(
     return ShardedPass(*settings, cancel_mark=rows.cancel_mark, open=own, parts=rows.parts)
 
 
-def described(folds: tuple[int, ...] | None) -> dict[str, Any]:
+def description_header(folds: tuple[int, ...] | None) -> dict[str, Any]:
     """Header of a request for the description of a part's rows."""
     return {"method": "described", "folds": folds}
 
@@ -290,7 +290,7 @@ def of_parts(parts: Parts) -> NDArray[np.void] | None:
 
     Raises DataError if features differ between parts.
     """
-    answers = [unpacked(one) for one in parts.ask(packed(described(parts.folds)))]
+    answers = [unpacked(one) for one in parts.ask(packed(description_header(parts.folds)))]
     firsts = [arrays[0] for _, arrays in answers]
     parts.remarks = [header["remarks"] for header, _ in answers if header["remarks"]]
     places = [place for place, one in enumerate(firsts) if one is not None and one[0] > 0]
@@ -329,7 +329,7 @@ def entry_sums(rows: Pass) -> tuple[Floats, Floats]:
     offset = rows.first_rows
     arguments = pointer(nothing), pointer(direction), pointer(offset), pointer(None)
     call = library().tk_curvature_times
-    check_code(call(squared(rows).struct, *arguments, pointer(sums), pointer(squares)))
+    check_code(call(squared_loss_pass(rows).struct, *arguments, pointer(sums), pointer(squares)))
     return sums, squares
 
 

@@ -46,8 +46,8 @@ class Cells:
         """Three sets of groups at a time: rows of both kinds of folds, of kept ones, and of
         held-out ones.
 
-        Of the kept folds only the first slices count, and held-out folds are later ones. Kept rows
-        are a prefix, so they end by their number.
+        Only the first slices of the kept folds count, and held-out folds are later ones. Kept rows
+        are a prefix, so their number says where they end.
         """
         first, later = self._chosen(kept, slices), self._chosen(held, None)
         whole = self._linked(first | later)

@@ -72,7 +72,7 @@ class Census:
         return held.raw
 
 
-def counted(group: NDArray[np.void], how: Preparing, known: bytes) -> bytes:
+def count_columns(group: NDArray[np.void], how: Preparing, known: bytes) -> bytes:
     """Counts the columns of a group (1,) with rows; empty if it has none.
 
     known: empty, or the counts of all parts, for a second round that counts combinations.
@@ -126,11 +126,11 @@ def as_json(how: Preparing) -> dict[str, Any]:
     """The options common to all parts, for `from_json`."""
     fields = {name: getattr(how, name) for name, *_ in how._fields_ if name not in OWN}
     fields = {key: one.decode() if isinstance(one, bytes) else one for key, one in fields.items()}
-    fields |= {name: listed(how, name, fields[f"n_{name}"]) for name in LISTS}
+    fields |= {name: joined_names(how, name, fields[f"n_{name}"]) for name in LISTS}
     return fields | {"known": [astuple(one) for one in known_in(how)]}
 
 
-def listed(how: Preparing, name: str, n: int) -> str | None:
+def joined_names(how: Preparing, name: str, n: int) -> str | None:
     """Names of a list, each followed by a character of code 0."""
     at = ctypes.c_void_p.from_buffer(how, getattr(Preparing, name).offset).value
     if at is None:

@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.charged import held
+from tuskml.kernels.charged import wrap_memory
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import GROUP
 
@@ -119,7 +119,11 @@ def _ids(group: NDArray[np.void], memory: int, mark: int) -> Ids:
         ctypes.byref(n),
     )
     check_code(library().tk_ids_that_occur(*arguments))
-    return held(handle, at.value or 0, n.value, np.int32) if at.value else np.zeros(0, np.int32)
+    return (
+        wrap_memory(handle, at.value or 0, n.value, np.int32)
+        if at.value
+        else np.zeros(0, np.int32)
+    )
 
 
 def _renumber(

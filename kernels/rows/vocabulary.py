@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
-from tuskml.kernels.charged import held
+from tuskml.kernels.charged import wrap_memory
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import GROUP
 
@@ -52,7 +52,7 @@ def numbered(
     handle, at, n = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int64(len(more))
     outputs = ctypes.byref(handle), ctypes.byref(at), ctypes.byref(n)
     check_code(lib.tk_vocabulary(pointer(group), pointer(more), memory, mark, *outputs))
-    ids = held(handle, at.value, n.value, np.int64) if at.value else NO_IDS
+    ids = wrap_memory(handle, at.value, n.value, np.int64) if at.value else NO_IDS
     if n.value > MOST_NUMBERS:
         raise DataError(f"{n.value} feature ids occur in a group, expected at most {MOST_NUMBERS}")
     copy = np.zeros(1, GROUP)

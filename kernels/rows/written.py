@@ -22,7 +22,7 @@ class Written:
     memory: NDArray[np.uint8]
 
 
-def written(
+def copy_to_cells(
     x: Floats, y: Floats, group: NDArray[np.intp], fold: NDArray[np.intp], shape: tuple[int, int]
 ) -> Written:
     """Copies rows x (n, d), y (n,) to cells of G groups and F folds; shape: (G, F).

@@ -69,7 +69,7 @@ def sample_of(rows: Pass, most_rows: int, most_entries: int) -> tuple[Sample, ND
     wanted = min(n, most_rows, max(TOGETHER, n * most_entries // max(1, entries)))
     every = -(-n // max(1, wanted))
     parts = [
-        _taken(first, features, labels, weights, every, n)
+        _take(first, features, labels, weights, every, n)
         for (first, features, labels), (_, weights) in zip(
             chunks(group), labels_of(group), strict=True
         )
@@ -81,7 +81,7 @@ def sample_of(rows: Pass, most_rows: int, most_entries: int) -> tuple[Sample, ND
     there = _distinct(ids)
     places = _places(there, ids)
     del ids
-    memory = _written(
+    memory = _write_segment(
         counts, places, values, labels, weights if group["extras"] & WEIGHTS else None
     )
     own = np.zeros(1, GROUP)
@@ -111,7 +111,7 @@ def _places(there: NDArray[np.generic], ids: NDArray[np.generic]) -> NDArray[np.
 Taken = tuple[NDArray[np.generic], ...]
 
 
-def _taken(
+def _take(
     first: int,
     features: tuple[NDArray[np.uint32], NDArray[np.int32], NDArray[np.generic]],
     labels: NDArray[np.float64],
@@ -131,7 +131,7 @@ def _taken(
     return counts, ids[at], values[at], labels[chosen], own[chosen]
 
 
-def _written(
+def _write_segment(
     counts: NDArray[np.generic],
     ids: NDArray[np.generic],
     values: NDArray[np.generic],

@@ -29,7 +29,7 @@ TEMPORARY = ".new-"
 Record = dict[str, Any]
 
 
-def failed(doing: str, error: OSError) -> StoreError:
+def file_error(doing: str, error: OSError) -> StoreError:
     """A StoreError for an OSError, in one sentence, with its SQLSTATE."""
     where = f" {error.filename}" if error.filename else ""
     store_error = StoreError(f"{doing}{where} failed: {error.strerror or error}")
@@ -44,7 +44,7 @@ def reporting(doing: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise failed(doing, error) from error
+        raise file_error(doing, error) from error
 
 
 def sync_directory(path: Path) -> None:
@@ -94,7 +94,7 @@ def open_plain(path: Path) -> BinaryIO:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise StoreError(f"{path} is a link, which a store does not follow") from None
-        raise failed("opening", error) from error
+        raise file_error("opening", error) from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise StoreError(f"{path} is not a plain file")

@@ -72,8 +72,8 @@ def collect(
     version names and that are older than a given number of seconds; what processes left that were
     killed; working stores that no process has open and that are older than that.
 
-    A version that the record does not say the training of, of format 1, is never forgotten: it may
-    be the model of a group of its own. dry_run: only says what would be removed.
+    A version of format 1, whose record does not say its training, is never forgotten: it may be
+    the model of a group. dry_run: only says what would be removed.
     """
     removed: list[Removed] = []
     with reporting("collecting garbage"):

@@ -21,9 +21,9 @@ def list_stores(root: StoreRoot, name: str | None = None) -> list[Facts]:
     """A dict for each version and working store of one name or all.
 
     Versions: name, version, current, created, dimension, nonzero, size, digest, origin and owner
-    (objects, or None where the record does not say); working stores:
-    name, working, owner (a pid, 0 unknown, None nobody), checkpoint (its number or None), size.
-    What cannot be read has `error` instead.
+    (objects, or None where the record does not say); working stores: name, working, owner (a pid,
+    0 unknown, None if no process has it), checkpoint (its number or None), size. What
+    cannot be read has `error` instead.
     """
     facts: list[Facts] = []
     for part, each in stores_of(root, name):
@@ -98,15 +98,15 @@ def _verify(root: StoreRoot, name: str) -> Iterator[Facts]:
     folder = folder_of(root.path, name)
     for number in root.versions(name):
         reference = f"{name}@{number}"
-        yield _tried(name, reference, partial(_read_all, root, reference))
+        yield _try(name, reference, partial(_read_all, root, reference))
     if root.versions(name) or os.path.lexists(folder / versions.CURRENT):
-        yield _tried(name, f"{name}, current", partial(root.version, name))
+        yield _try(name, f"{name}, current", partial(root.version, name))
     for path in root.working(name):
         if root.owner(path) is None:
-            yield _tried(name, f"{name}, {path.name}", partial(_verify_working, path))
+            yield _try(name, f"{name}, {path.name}", partial(_verify_working, path))
 
 
-def _tried(name: str, what: str, look: Callable[[], object]) -> Facts:
+def _try(name: str, what: str, look: Callable[[], object]) -> Facts:
     try:
         look()
     except StoreError as error:

@@ -18,7 +18,7 @@ from tuskml.kvstore.roots.names import Reference
 from tuskml.kvstore.roots.root import BLOCK, StoreRoot
 from tuskml.kvstore.roots.versions import Version
 from tuskml.kvstore.sealed.sealed import SealedModel
-from tuskml.kvstore.sealed.sealing import ended
+from tuskml.kvstore.sealed.sealing import closing_generator
 from tuskml.kvstore.working.database import LEAST_MEMORY
 from tuskml.kvstore.working.features import pairs_of
 from tuskml.kvstore.working.working import ModelStore
@@ -157,7 +157,7 @@ class NumberedRoot(StoreRoot):
         """Replaces numbers by ids; with several weights per feature, the intercept's come
         first.
         """
-        with ended(pairs):
+        with closing_generator(pairs):
             for numbers, weights in pairs:
                 if several == 1:
                     yield self._ids[numbers], weights

@@ -29,12 +29,13 @@ class SealedModel:
     """
 
     def __init__(self, path: Path, digest: str | None = None, memory: int = MEMORY) -> None:
-        """Maps the file; StoreError if it is missing, damaged, another version's or another's.
+        """Maps the file. Raises StoreError if it is missing or damaged, or has another format
+        version or another digest than expected.
 
-        digest: what its content must be; memory: bytes of the mapping that may count as the
-        process's, roughly: beyond, it lets go of them, and they stay in the page cache. Header,
-        directory and metadata are checked now; each block of weights when it is first
-        read, or all by `verify`.
+        digest: of the content; memory: about how many bytes of the mapping may count as the
+        process's: beyond that it releases pages, which stay in the page cache. Header, directory
+        and metadata are checked now; each block of weights when it is first read, or all by
+        `verify`.
         """
         self.path = path
         self._file = ctypes.c_void_p()

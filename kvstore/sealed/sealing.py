@@ -127,7 +127,7 @@ class Sealed:
 
 
 @contextmanager
-def ended(pairs: Pairs) -> Iterator[None]:
+def closing_generator(pairs: Pairs) -> Iterator[None]:
     """Closes a generator when the context ends.
 
     One that waits at a `yield` keeps its resources, such as the gate of a store, for as long as an
@@ -153,7 +153,7 @@ def sealing(
 
     pairs: the weights; zeros are not stored. dimension: features in all, None for one more than
     the last. The file is on the disk when the context begins. It is locked meanwhile: the
-    collector removes those that nobody locks, and so does the context's end.
+    collector removes those without a lock, and so does the context's end.
     """
     path = temporary(folder / "sealed")
     try:
@@ -191,7 +191,7 @@ def _write(
     index: bytes,
     metadata: Record,
 ) -> Sealed:
-    with ended(pairs), closing(Entries(path.parent)) as entries:
+    with closing_generator(pairs), closing(Entries(path.parent)) as entries:
         blocks = _Blocks(_Hashed(file), model_dtype(dtype), entries)
         for ids, weights in pairs:
             blocks.add(ids, weights)

@@ -139,7 +139,7 @@ class Held:
             frame.stamp = stamp
 
 
-def _asked(cancelled: "Callable[[], bool]") -> "Callable[[int | None], int]":
+def _wrap_check(cancelled: "Callable[[], bool]") -> "Callable[[int | None], int]":
     """Wraps a cancellation check for C; an exception counts as cancelled, as C cannot raise it."""
 
     def ask(_: int | None) -> int:
@@ -231,7 +231,7 @@ class Frames:
         wanted = as_keys(keys)
         sizes = np.broadcast_to(np.asarray(widths, np.uint32), wanted.shape).copy()
         pointers, error = np.zeros(len(wanted), np.uintp), _error()
-        callback = native.CANCEL(_asked(cancelled)) if cancelled else None
+        callback = native.CANCEL(_wrap_check(cancelled)) if cancelled else None
         places = address(wanted), address(sizes), len(wanted), address(pointers)
         code = self._native.ks_acquire(self._frames, worker, *places, callback, None, error)
         self._check(code, error)

@@ -142,7 +142,7 @@ class RoutePlan:
         return values[:n], values[n:]
 
 
-def planned(
+def plan_routes(
     n: int, takes: Iterable[Counts], folder: Path, memory: int, several: int = 1
 ) -> RoutePlan:
     """Plans the routes of n chunks; several: float32 weights per feature.
@@ -174,7 +174,7 @@ def planned(
         links=links,
         weight_size=weight_size,
         several=several,
-        behind=gathered(n, memory, int(sizes.max())),
+        behind=gathered_bytes(n, memory, int(sizes.max())),
         buckets=int(totals[1]) + int(np.count_nonzero(nears)),
         far_buckets=int(totals[1]),
         far_weights=int(totals[2]),
@@ -183,7 +183,7 @@ def planned(
     )
 
 
-def gathered(n: int, memory: int, largest: int) -> int:
+def gathered_bytes(n: int, memory: int, largest: int) -> int:
     """Bytes gathered for each of n chunks: whole pages of otherwise unused memory.
 
     largest: bytes of the largest region. 0 if there is less than a page for each.
@@ -203,7 +203,7 @@ def ranks(chunks: NDArray[np.uint16], first: Counts) -> NDArray[np.int32]:
     return out
 
 
-def ordered(around: Counts, takes: Counts, gives: Counts) -> tuple[Array, Array]:
+def orders_of(around: Counts, takes: Counts, gives: Counts) -> tuple[Array, Array]:
     """Indices of a chunk's weights in its region, and the same in the order of departure.
 
     around: as in `Range`; takes: offsets of the region's buckets; gives: offsets of the departing
@@ -221,7 +221,7 @@ def ordered(around: Counts, takes: Counts, gives: Counts) -> tuple[Array, Array]
     return places, going
 
 
-def resting(
+def copy_resting(
     chunk: int,
     around: Counts,
     takes: Counts,

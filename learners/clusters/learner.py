@@ -7,7 +7,7 @@ import numpy as np
 from tuskml.kernels.clusters.training import MOST_CLUSTERS
 from tuskml.learners.clusters import outcome, training
 from tuskml.learners.clusters.options import OPTIONS, ClusterOptions
-from tuskml.learners.explaining.text import written
+from tuskml.learners.explaining.text import format_explanation
 from tuskml.learners.learner import Facts, Groups, Learner, Request, refuse_offsets
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
@@ -47,7 +47,7 @@ class Clusters(Learner):
         refuse_offsets(groups, request.task.name)
         training.refuse_wide(groups, training.rules_of(request.options))
         for group in np.split(groups, len(groups)):
-            yield written(outcome.explain(group, request), request.options.format)
+            yield format_explanation(outcome.explain(group, request), request.options.format)
 
 
 LEARNERS = (Clusters(),)

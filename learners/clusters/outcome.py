@@ -76,7 +76,7 @@ def models_of(
         converged=np.array([one in ("ok", "fewer centres") for one in status], np.uint8),
         status=Strings(STATUSES, np.array([STATUSES.index(one) for one in status], np.int32)),
         plan=plans_of(about, options),
-        options=resolved(options),
+        options=options_json(options),
     )
 
 
@@ -105,7 +105,7 @@ def plan_of(options: ClusterOptions, algorithm: str, centres: int) -> str:
     )
 
 
-def resolved(options: ClusterOptions) -> str:
+def options_json(options: ClusterOptions) -> str:
     """The options in force, as JSON that starts with the version of the format."""
     names = (name for name in OPTIONS.by_name if name not in UNTOLD)
     return options_text(options, names, max_iter=options.iterations)

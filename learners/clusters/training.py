@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.kernels import passes
 from tuskml.kernels.charged import Charges
-from tuskml.kernels.clusters.training import ALGORITHMS, POINTS, Rules, trained
+from tuskml.kernels.clusters.training import ALGORITHMS, POINTS, Rules, train_centres
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.renumber import Renumbered, renumbered
 from tuskml.learners import events
@@ -39,7 +39,7 @@ def train(
 ) -> Iterator[Models]:
     """Trains each of the groups; models carry their groups' indices in `groups`.
 
-    Of sparse groups with few but large ids, only ids that occur take memory in the training.
+    In sparse groups with few but large ids, only ids that occur take memory.
     """
     refuse_offsets(groups, request.task.name)
     rules = rules_of(request.options)
@@ -121,7 +121,7 @@ def train_together(
         cancel_mark=passes.cancel_mark(),
         deadline=None if options.time is None else began + options.time,
     )
-    found = trained(rows, rules, memory)
+    found = train_centres(rows, rules, memory)
     models = models_of(groups, found, request)
     n_rows = groups["n_rows"]
     iterations = int(found.about["iterations"].max())

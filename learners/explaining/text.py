@@ -43,7 +43,9 @@ def plan_lines(plan: Document | None, task: str) -> list[str]:
     ]
 
 
-def written(explanation: Document, form: str, as_text: Callable[[Document], str] = text_of) -> str:
+def format_explanation(
+    explanation: Document, form: str, as_text: Callable[[Document], str] = text_of
+) -> str:
     """Formats the explanation as text or as JSON."""
     if form == "json":
         return json.dumps(explanation, allow_nan=False)

@@ -10,7 +10,7 @@ from tuskml.kernels.passes import Pass
 from tuskml.learners.explaining.explanation import Document, document
 from tuskml.learners.factorization.options import FactorizationOptions
 from tuskml.learners.factorization.settings import Settings
-from tuskml.learners.factorization.training import shape_of, told
+from tuskml.learners.factorization.training import settings_and_refusal, shape_of
 
 
 def explain(
@@ -20,7 +20,7 @@ def explain(
     settings = Settings.of(options)
     rows = Pass(group, 0, None, None, settings.biases, settings.threads)
     shape = shape_of(rows, settings)
-    settings, device = told(group, settings, shape)
+    settings, device = settings_and_refusal(group, settings, shape)
     asked = "algorithm" in options.given and options.algorithm != "auto"
     return document(
         group,

@@ -9,7 +9,7 @@ import numpy as np
 from tuskml.errors import OptionError
 from tuskml.kernels.passes import Floats
 from tuskml.learners.classes import Allowed, Mask
-from tuskml.learners.explaining.text import written
+from tuskml.learners.explaining.text import format_explanation
 from tuskml.learners.factorization import explanation, training
 from tuskml.learners.factorization.algorithms import REGISTERED
 from tuskml.learners.factorization.implicit import training as implicit
@@ -87,7 +87,7 @@ class Factorization(Learner):
         for group in np.split(groups, len(groups)):
             explained = explain if options.feedback == IMPLICIT else explanation.explain
             found = explained(group, plain, request.reading)
-            yield written(found, options.format, explanation.text_of)
+            yield format_explanation(found, options.format, explanation.text_of)
 
 
 LEARNERS = (Factorization(),)

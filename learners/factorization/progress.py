@@ -19,7 +19,7 @@ def facts_of(n_rows: int, shape: Shape, mean: float) -> Facts:
     }
 
 
-def _told(facts: Facts) -> str:
+def _describe(facts: Facts) -> str:
     return (
         f"task '{facts.get('task')}', rank {facts.get('rank')}, "
         f"{'with' if facts.get('biases') else 'no'} biases, over {facts.get('n_rows')} rows of "
@@ -50,5 +50,5 @@ class Progress:
         """Restores a record of `as_record`; raises StoreError if it is of other ratings or another
         task.
         """
-        refuse_others(record, facts, _told)
+        refuse_others(record, facts, _describe)
         return cls(**{name: value for name, value in record.items() if name != "of"})

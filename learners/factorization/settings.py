@@ -59,7 +59,7 @@ class Settings:
     def of(cls, options: FactorizationOptions) -> "Settings":
         """Raises OptionError if options do not go together."""
         refuse_options(options)
-        algorithm = chosen(options)
+        algorithm = choose_algorithm(options)
         return cls(
             algorithm.name,
             options.rank,
@@ -165,7 +165,7 @@ class Settings:
         return json.dumps(shown | (more or {}), separators=(",", ":"))
 
 
-def chosen(options: FactorizationOptions) -> Algorithm:
+def choose_algorithm(options: FactorizationOptions) -> Algorithm:
     """The algorithm; in a store each vector would have to meet all its ratings at a time."""
     if options.scheduler == ROTATION:
         return ALGORITHMS[ROTATING]

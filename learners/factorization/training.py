@@ -341,7 +341,9 @@ def placed(group: NDArray[np.void], settings: Settings, shape: Shape) -> Setting
     return settings.on_gpu(found.reason) if found.taken(settings.device) else settings
 
 
-def told(group: NDArray[np.void], settings: Settings, shape: Shape) -> tuple[Settings, str | None]:
+def settings_and_refusal(
+    group: NDArray[np.void], settings: Settings, shape: Shape
+) -> tuple[Settings, str | None]:
     """Returns the settings of the device that would train, for an explanation, and the device in
     words.
 

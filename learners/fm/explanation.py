@@ -53,13 +53,13 @@ def candidate(
 ) -> dict[str, Any]:
     """The one plan as `explain_training` lists candidates."""
     options = request.options
-    each, most = measured(group, request, memory), float(options.epochs)
+    each, most = measure_epoch(group, request, memory), float(options.epochs)
     least = min(options.patience + 1.0, most) if options.validation else most
     machine = rules_of(options).bytes(int(group["dim"][0])) * (2 if options.validation else 1)
     return sole_candidate(options.algorithm, least, most, 0.0, each, machine + row_bytes(group))
 
 
-def measured(
+def measure_epoch(
     group: NDArray[np.void], request: Request[Task, MachineOptions], memory: int
 ) -> float:
     """Seconds of an epoch of one group: those of a sample, times the rows beyond it.

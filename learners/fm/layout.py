@@ -15,7 +15,7 @@ HEAD = 2
 """Numbers before those of the features."""
 
 
-def begun(coef: Floats, rank: int) -> Floats:
+def write_head(coef: Floats, rank: int) -> Floats:
     """Writes the head of the coefficients and returns them."""
     coef[:HEAD] = (len(coef) - HEAD) // (rank + 1), rank
     return coef

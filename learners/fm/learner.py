@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tuskml.learners.explaining.text import written
+from tuskml.learners.explaining.text import format_explanation
 from tuskml.learners.fm import explanation, training
 from tuskml.learners.fm.options import MOST_RANK, OPTIONS, MachineOptions
 from tuskml.learners.learner import Facts, Groups, Learner, Request, Trials
@@ -61,7 +61,7 @@ class Machines(Learner):
         training.refuse_rows(groups, request)
         for group in np.split(groups, len(groups)):
             found = explanation.explain(group, request, memory)
-            yield written(found, request.options.format)
+            yield format_explanation(found, request.options.format)
 
 
 LEARNERS = (Machines(),)

@@ -11,7 +11,7 @@ from tuskml.learners.classes import (
     named_classes,
     within_doubles,
 )
-from tuskml.learners.fm.layout import HEAD, begun
+from tuskml.learners.fm.layout import HEAD, write_head
 from tuskml.learners.fm.options import OPTIONS, MachineOptions
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models, Strings, far_from_zero, options_text, thinned
@@ -57,7 +57,7 @@ def models_of(
     margin, loss = constants(labels, options)
     loss = np.where(flat, loss, found.about["loss"])
     coef = [
-        np.empty(0) if constant or len(one) == HEAD else begun(one, found.rank)
+        np.empty(0) if constant or len(one) == HEAD else write_head(one, found.rank)
         for one, constant in zip(found.coef, flat, strict=True)
     ]
     history = np.where(flat[:, None], np.nan, found.history[:, : found.about["epochs"].max()])
@@ -73,7 +73,7 @@ def models_of(
         converged=np.asarray(~flat, np.uint8),
         status=Strings(STATUSES, np.array([STATUSES.index(one) for one in status], np.int32)),
         plan=plan_of(options),
-        options=resolved(options),
+        options=options_json(options),
     )
 
 
@@ -145,7 +145,7 @@ def plan_of(options: MachineOptions) -> str:
     )
 
 
-def resolved(options: MachineOptions) -> str:
+def options_json(options: MachineOptions) -> str:
     """The options in force, as JSON that starts with the version of the format."""
     names = (name for name in OPTIONS.by_name if name not in UNTOLD)
     return options_text(options, names, learning_rate=options.rate)

@@ -15,12 +15,19 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.kernels import passes
 from tuskml.kernels.charged import Charges
-from tuskml.kernels.fm.training import ALGORITHMS, LOGISTIC, SQUARED, Rules, Trained, trained
+from tuskml.kernels.fm.training import (
+    ALGORITHMS,
+    LOGISTIC,
+    SQUARED,
+    Rules,
+    Trained,
+    train_machines,
+)
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.renumber import Renumbered, renumbered
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes
-from tuskml.learners.fm.layout import HEAD, begun
+from tuskml.learners.fm.layout import HEAD, write_head
 from tuskml.learners.fm.options import USUAL_ENTRIES, MachineOptions
 from tuskml.learners.fm.outcome import models_of
 from tuskml.learners.learner import Request, refuse_offsets
@@ -42,7 +49,7 @@ def train(
 ) -> Iterator[Models]:
     """Trains each of the groups; models carry their groups' indices in `groups`.
 
-    Of sparse groups with few but large ids, only ids that occur take memory in the training.
+    In sparse groups with few but large ids, only ids that occur take memory.
     """
     refuse_rows(groups, request)
     mark = passes.cancel_mark()
@@ -68,7 +75,7 @@ def longer(model: Models, seen: Renumbered, width: int, memory: int) -> Models:
     coef = Charges(memory).empty(HEAD + width * each)
     coef[HEAD:] = 0.0
     coef[HEAD:].reshape(width, each)[ids] = model.coef.values[HEAD:].reshape(len(ids), each)
-    listed = Lists(begun(coef, each - 1), np.array([0, len(coef)], np.int64))
+    listed = Lists(write_head(coef, each - 1), np.array([0, len(coef)], np.int64))
     return replace(model, coef=listed, n_features=widths)
 
 
@@ -145,7 +152,7 @@ def fit(
         made, out = shuffled(rows, request, memory)
         kept = replace(rows, groups=stack.enter_context(made), positive=positive)
         held = replace(rows, groups=stack.enter_context(out))
-        return trained(
+        return train_machines(
             kept,
             rules_of(options),
             memory,

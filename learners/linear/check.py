@@ -185,7 +185,7 @@ def refuse_many(rows: Pass, task: LinearTask) -> None:
 
 
 def refuse_together(task: LinearTask, options: LinearOptions) -> None:
-    """An error where algorithm, task and sampler cannot go together."""
+    """Raises an error if algorithm, task and sampler cannot go together."""
     if options.custom or options.sampler in DRAWN:
         refuse_sampler(options)
     if options.sampler in DRAWN and task.general:

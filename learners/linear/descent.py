@@ -178,7 +178,7 @@ def back_to_start(problem: Problem, state: State, start: Floats) -> None:
 
 
 def settle_end(problem: Problem, plan: Plan, state: State, monitor: "EarlyStop | None") -> None:
-    """The weights that are the answer, their objective, and whether they are an optimum."""
+    """Sets the final weights, their objective, and whether they are an optimum."""
     if monitor is not None:
         monitor.restore(state)
     if state.current is not None:
@@ -294,7 +294,7 @@ def usable(problem: Problem, v: Floats, before: Floats) -> Floats:
 
 
 def settle_unknown(problem: Problem, state: State) -> None:
-    """The objective where the weights ended: where it is not known, or was of a smoothed hinge."""
+    """Computes final objectives that are not known, or were those of a smoothed hinge."""
     unknown = np.flatnonzero(~state.known | (not problem.task.smooth))
     if len(unknown):
         state.objective[unknown] = problem.of(unknown).objective(state.v[unknown])

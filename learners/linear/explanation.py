@@ -10,7 +10,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.renumber import renumbered
 from tuskml.learners.explaining.explanation import Document
-from tuskml.learners.explaining.text import written
+from tuskml.learners.explaining.text import format_explanation
 from tuskml.learners.linear import gpu as devices
 from tuskml.learners.linear.algorithms import REGISTERED
 from tuskml.learners.linear.check import (
@@ -40,7 +40,7 @@ from tuskml.learners.linear.renumbered import own_request
 from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.shares import of_both_classes
 from tuskml.learners.linear.stored.in_memory import in_memory, without_store
-from tuskml.learners.linear.stored.outgrown import outgrown
+from tuskml.learners.linear.stored.outgrown import groups_beyond_memory
 
 
 def explain(groups: NDArray[np.void], request: Request, memory: int = 0) -> Iterator[str]:
@@ -58,17 +58,19 @@ def explain(groups: NDArray[np.void], request: Request, memory: int = 0) -> Iter
         request = without_store(request)
     elif request.options.store is not None:
         memory = 0  # whose ids are not numbered anew
-    large = {} if request.options.store is not None else outgrown(groups, request, memory)
+    large = (
+        {} if request.options.store is not None else groups_beyond_memory(groups, request, memory)
+    )
     with renumbered(groups, memory, passes.cancel_mark()) as seen:
         for place, group in enumerate(np.split(groups, len(groups))):
             if place in large:
-                yield written(
+                yield format_explanation(
                     stored_unasked(group, request, large[place].why), request.options.format
                 )
                 continue
             own = own_request(request, seen.ids.get(place), int(group["dim"][0]))
             chosen = considered(seen.groups[place : place + 1], own, memory)
-            yield written(document(group, request, chosen), request.options.format)
+            yield format_explanation(document(group, request, chosen), request.options.format)
 
 
 def stored_unasked(group: NDArray[np.void], request: Request, why: str) -> Document:

@@ -150,7 +150,7 @@ def keep_bound(part: Problem, state: State, which: Index, at: DualPoint) -> None
 
 
 def move_bound(problem: Problem, state: State, which: Index) -> None:
-    """Without a penalty the bound of some groups is another where their weights have moved."""
+    """Moves the bound of some groups to their present weights, if there is no penalty."""
     line = state.line
     if line is not None and not (problem.l1 or problem.l2):
         moved = line[which, 0] - reach(state.v[which]) * line[which, 1]

@@ -32,7 +32,7 @@ from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.planner.candidates import FEW_FEATURES, choose
 from tuskml.learners.linear.planner.question import Statistics
 from tuskml.learners.linear.request import LinearOptions, Request
-from tuskml.learners.linear.stored.outgrown import outgrown
+from tuskml.learners.linear.stored.outgrown import groups_beyond_memory
 from tuskml.learners.linear.tasks import LINEAR, OWN, LinearTask
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
@@ -53,7 +53,7 @@ def calibrate(say: Callable[[str], None]) -> dict[str, Any]:
     from tuskml.learners.linear.planner import calibration
     from tuskml.learners.linear.streamed import reading_seconds
 
-    return calibration.measure(say) | {"reading": reading_seconds.measured()}
+    return calibration.measure(say) | {"reading": reading_seconds.measure_reading()}
 
 
 class LinearEncoding(Encoding):
@@ -133,14 +133,14 @@ class LinearStored(Stored):
         return train_stored(group, request, memory, root)
 
     def outgrown(self, groups: Groups, request: Request, memory: int) -> Mapping[int, Outgrown]:
-        return outgrown(groups, request, memory)
+        return groups_beyond_memory(groups, request, memory)
 
 
 class LinearStreamed(Streamed):
     def wanted(self, request: Request) -> bool:
-        from tuskml.learners.linear.streamed.training import wanted
+        from tuskml.learners.linear.streamed.training import is_wanted
 
-        return wanted(request)
+        return is_wanted(request)
 
     def train(self, source: RowGroups, request: Request, n_features: int) -> Models | None:
         from tuskml.learners.linear.streamed.skipping import may_skip

@@ -182,7 +182,7 @@ def steps(
         note(state, found)
         found = settle(state, operators.converge(state, state.active, found), found)
         if monitor is not None:
-            found = watched(problem, state, found, monitor)
+            found = show_state(problem, state, found, monitor)
         if not operators.loop(state):
             return
         yield
@@ -193,7 +193,9 @@ def steps(
         state.iteration += 1
 
 
-def watched(problem: Problem, state: State, found: Found | None, monitor: Monitor) -> Found | None:
+def show_state(
+    problem: Problem, state: State, found: Found | None, monitor: Monitor
+) -> Found | None:
     """Shows the state to the monitor, which may stop groups; returns the results of the others."""
     before = state.active
     monitor(problem, state)

@@ -20,7 +20,7 @@ TOGETHER = 1 << 18
 
 
 def apart(places: Index, ids: Mapping[int, Ids], options: LinearOptions) -> Iterator[Index]:
-    """Groups whose ids were numbered anew train by themselves where they start at a model."""
+    """Groups that train by themselves: their ids have new numbers, and they start at a model."""
     start = options.warm_start
     if start is None or start.store is not None or not ids:
         yield places

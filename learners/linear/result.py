@@ -153,7 +153,7 @@ def one_class(
         loss=loss_of_one_class(request.task, odds),
         status="one class",
         plan="constant",
-        options=resolved(request.options, plan, task_members(request.task, request.options)),
+        options=options_json(request.options, plan, task_members(request.task, request.options)),
     )
 
 
@@ -239,7 +239,7 @@ def lost_in_sums(problem: Problem, v: Floats) -> NDArray[np.bool_]:
 # Squares of residuals leave the doubles where labels are beyond about 1e150 or, all of them, below
 # 1e-150, sums do where features are near 1e308, and weights where features hardly vary. Such a
 # group gets the constant model and a status that says so, and no loss, history or standard
-# errors. Of other groups the history leaves out what is not finite.
+# errors. The history of other groups leaves out what is not finite.
 
 OUT_OF_RANGE = STATUSES.index("out of range")
 
@@ -312,7 +312,7 @@ def plan_line(plan: Plan) -> str:
     return ", ".join(parts)
 
 
-def resolved(options: LinearOptions, plan: Plan, more: dict[str, Any] | None = None) -> str:
+def options_json(options: LinearOptions, plan: Plan, more: dict[str, Any] | None = None) -> str:
     """The options that were in force, as JSON; the version comes first, where `predict` looks.
 
     more: members of a stored model.

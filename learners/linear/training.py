@@ -17,7 +17,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.charged import FLOOR, Charges, room_beside
 from tuskml.kernels.gpu import placement
 from tuskml.kernels.gpu.passes import DevicePass
-from tuskml.kernels.passes import Pass, gathered
+from tuskml.kernels.passes import Pass, gather_groups
 from tuskml.kernels.rows.renumber import renumbered
 from tuskml.kernels.segments import dense_bytes
 from tuskml.learners import events
@@ -66,7 +66,7 @@ from tuskml.learners.linear.result import (
     Inputs,
     models_of,
     one_class,
-    resolved,
+    options_json,
     task_members,
 )
 from tuskml.learners.linear.shares import of_both_classes
@@ -218,7 +218,7 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
         common=request.common,
     )
     if not plan.canonical:  # that moves them anyway
-        rows = gathered(rows)
+        rows = gather_groups(rows)
         groups = rows.groups
     labels = rows.labels()
     refuse_labels(request.task, labels)
@@ -395,7 +395,7 @@ def fit_described(
     if state.converged.all():  # the warning of too few iterations was wrong
         plan = replace(plan, unmet=None)
     ended = ended_at(given, problem, state, plan, run)
-    shown = resolved(options, plan, timing.shown() | task_members(request.task, options))
+    shown = options_json(options, plan, timing.shown() | task_members(request.task, options))
     models = models_of(given, ended, shown, began)
     if not options.explain:
         return models

@@ -161,7 +161,7 @@ class Constants:
 
     def slower(self, kind: str, storage: str, entries: float) -> float:
         """The cost of an entry among `entries`, relative to one among a million."""
-        return held(self.sizes[kind][layout_of(storage)], entries, 1)
+        return interpolate(self.sizes[kind][layout_of(storage)], entries, 1)
 
     def factor(self, algorithm: str, storage: str, entries: float) -> float:
         """The factor on an iteration that trainings on this host reported."""
@@ -176,7 +176,7 @@ class Constants:
         """The speed-up of several threads over one: each further thread adds as much as the second
         one.
         """
-        two = held(self.sizes[kind][layout_of(storage)], entries, 2)
+        two = interpolate(self.sizes[kind][layout_of(storage)], entries, 2)
         return two if threads == 2 else max(1.0 + (threads - 1) * (two - 1.0), min(two, 1.0))
 
 
@@ -185,7 +185,7 @@ def layout_of(storage: str) -> str:
     return storage.split(maxsplit=1)[0]
 
 
-def held(sizes: Sizes, x: float, column: int) -> float:
+def interpolate(sizes: Sizes, x: float, column: int) -> float:
     """The value at x > 0, beyond the table's ends that at the end."""
     within = min(max(x, sizes[0][0]), sizes[-1][0])
     return interpolated(tuple((size[0], size[column]) for size in sizes), within)

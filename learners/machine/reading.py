@@ -90,7 +90,7 @@ class Reading:
 
     By kind: query, of a query that reads partitions or of another request, without the rows;
     decode, of a value, for each row of a partition of which any row is read; pack, of a value of a
-    row that is transformed. Of the disk: seek and page, as `disk.SEEK_SECONDS` and
+    row that is transformed. By disk: seek and page, as `disk.SEEK_SECONDS` and
     `disk.PAGE_SECONDS`.
     """
 

@@ -3,7 +3,7 @@
 from tuskml.kernels.gpu import cuda, placement
 from tuskml.kernels.gpu.cuda import unless_it_fails
 from tuskml.kernels.gpu.nets.training import trained_on_device
-from tuskml.kernels.nets.training import ByGroup, Rules, Trained, trained
+from tuskml.kernels.nets.training import ByGroup, Rules, Trained, train_nets
 from tuskml.kernels.passes import Pass
 from tuskml.learners.nets.options import NetOptions
 from tuskml.schedule.devices import gpu_in_turn
@@ -24,7 +24,7 @@ def trained_somewhere(
             return trained_on_device(cuda.device(), rows, rules, given)
 
     def here() -> Trained:
-        return trained(rows, rules, memory, given)
+        return train_nets(rows, rules, memory, given)
 
     return unless_it_fails(options.device, there, here) if found.taken(options.device) else here()
 

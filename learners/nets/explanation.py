@@ -62,7 +62,7 @@ def candidate(
 ) -> dict[str, Any]:
     """The one plan as `explain_training` lists candidates."""
     options = request.options
-    each = measured(group, request, memory, tables)
+    each = measure_epoch(group, request, memory, tables)
     most = float(options.epochs)
     least = min(options.patience + 1.0, most) if options.validation else most
     rules = rules_of(options, 0, 1, tables)
@@ -70,7 +70,7 @@ def candidate(
     return sole_candidate(options.algorithm, least, most, 0.0, each, needed)
 
 
-def measured(
+def measure_epoch(
     group: NDArray[np.void], request: Request[Task, NetOptions], memory: int, tables: Tables
 ) -> float:
     """Seconds of an epoch of one group: those of a sample, times the rows beyond it."""

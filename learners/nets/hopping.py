@@ -29,7 +29,7 @@ from tuskml.kernels.nets.training import (
     Rules,
     Trained,
 )
-from tuskml.kernels.nets.visits import State, begun, centred, ended
+from tuskml.kernels.nets.visits import State, centred, initial_state, weights_of
 from tuskml.kernels.parts.hopping import order_of
 from tuskml.kernels.parts.merging import merged_moments
 from tuskml.kernels.parts.sharded import ShardedPass, added
@@ -165,7 +165,7 @@ class Hopping:
             if rules.tables:
                 state = centred(rules, self.units, self.moments[2], state)
             about["loss"] = self.mean_loss(self.training, state)
-            weights = ended(rules, self.units, state)
+            weights = weights_of(rules, self.units, state)
         return Trained(self.or_start(weights), history, self.about)
 
     @once
@@ -180,7 +180,7 @@ class Hopping:
         """
         if self.start is None:
             return weights
-        about, state = self.about[0], begun(self.rules, self.units, self.start)
+        about, state = self.about[0], initial_state(self.rules, self.units, self.start)
         loss, held = self.loss_of(self.training, state), math.nan
         if self.held is not None:
             held = self.loss_of(self.held, state)
@@ -198,7 +198,7 @@ class Hopping:
     def epochs(self, history: Floats) -> State:
         """Fills the history; the state of the result."""
         rules, about = self.rules, self.about[0]
-        state = best = begun(rules, self.units, self.start)
+        state = best = initial_state(rules, self.units, self.start)
         counts = self.training.counts()
         about["ending"] = DONE
         for epoch in range(rules.epochs):

@@ -73,7 +73,7 @@ def layers_in(numbers: Sequence[float]) -> tuple[int, list[Layer]]:
     return int(numbers[2]) % EMBEDS, found
 
 
-def described(numbers: Floats) -> str:
+def describe_net(numbers: Floats) -> str:
     """Describes a net in words; also accepts numbers that are no net."""
     try:
         units, tables, _ = shape_in(numbers.tolist())

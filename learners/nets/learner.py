@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tuskml.kernels.parts.sharded import Parts
-from tuskml.learners.explaining.text import written
+from tuskml.learners.explaining.text import format_explanation
 from tuskml.learners.learner import (
     ByParts,
     Crew,
@@ -59,7 +59,7 @@ class NetCrew(Crew):
         return parted.whole(request)
 
     def train(self, member: Member, message: bytes) -> bytes:
-        return worker.trained(member, message)
+        return worker.train_member(member, message)
 
 
 class Nets(Learner):
@@ -103,7 +103,7 @@ class Nets(Learner):
         training.refuse_rows(groups, request)
         for place, group in enumerate(np.split(groups, len(groups))):
             found = explanation.explain(group, request, memory, tables_of(request, place))
-            yield written(found, request.options.format)
+            yield format_explanation(found, request.options.format)
 
 
 LEARNERS = (Nets(),)

@@ -106,7 +106,7 @@ def models_of(
         converged=np.asarray(~constant & (status != "worse than start"), np.uint8),
         status=Strings(STATUSES, np.array([STATUSES.index(one) for one in status], np.int32)),
         plan=plan_of(options),
-        options=resolved(options),
+        options=options_json(options),
     )
 
 
@@ -221,7 +221,7 @@ def plan_of(options: NetOptions) -> str:
     )
 
 
-def resolved(options: NetOptions) -> str:
+def options_json(options: NetOptions) -> str:
     """The options in force, as JSON that starts with the version of the format."""
     names = (name for name in OPTIONS.by_name if name not in UNTOLD)
     return options_text(options, names, learning_rate=options.rate)

@@ -7,7 +7,7 @@ from tuskml.errors import DataError, OptionError
 from tuskml.kernels.nets.training import SQUARED
 from tuskml.kernels.passes import Floats
 from tuskml.learners.class_weights import weights_of
-from tuskml.learners.nets.layers import described
+from tuskml.learners.nets.layers import describe_net
 from tuskml.learners.nets.options import NetOptions
 
 
@@ -63,7 +63,7 @@ def warm_start(
         )
     numbers = np.array(given.coef, np.float64)
     if len(numbers) < len(head) or (numbers[: len(head)] != head).any():
-        raise DataError(f"warm_start is {described(numbers)}, expected {described(head)}")
+        raise DataError(f"warm_start is {describe_net(numbers)}, expected {describe_net(head)}")
     if classes is not None and given.classes and (classes != np.array(given.classes)).any():
         raise DataError("warm_start has other classes than the labels, expected the same")
     return np.tile(numbers[len(head) :], (n_groups, 1))

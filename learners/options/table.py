@@ -389,7 +389,7 @@ class OptionTable(Generic[AnyOptions]):
         """
         if len(text) > MAX_TEXT:  # it has a model in it, and is not kept
             return self._parsed(text, task, others)
-        found: AnyOptions = _kept(self, text, task, others)
+        found: AnyOptions = _cached_options(self, text, task, others)
         return found
 
     def _parsed(self, text: str, task: str, others: Callable[[], Iterable[str]]) -> AnyOptions:
@@ -402,11 +402,11 @@ class OptionTable(Generic[AnyOptions]):
 
 
 @functools.lru_cache(maxsize=256)
-def _kept(table: Any, text: str, task: str, others: Callable[[], Iterable[str]]) -> Any:
+def _cached_options(table: Any, text: str, task: str, others: Callable[[], Iterable[str]]) -> Any:
     return table._parsed(text, task, others)
 
 
-forget_parsed = _kept.cache_clear
+forget_parsed = _cached_options.cache_clear
 """Call it when the values that an option allows have changed."""
 
 
@@ -495,7 +495,7 @@ def shortened(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     try:
         return shortened(json.dumps(value, ensure_ascii=False))
     except RecursionError:
@@ -513,7 +513,7 @@ def value_of(option: Option, value: Any, called: str = "") -> Any:
         hint = str(error) if str(error).startswith(";") else ""
         name = called or f"option '{option.name}'"
         raise OptionError(
-            f"{name} is {_shown(value)}, expected {option.kind.allowed}{hint}"
+            f"{name} is {_format_value(value)}, expected {option.kind.allowed}{hint}"
         ) from None
 
 
@@ -659,7 +659,8 @@ def against(one: Acts, option: Option, options: Any, training: AboutTraining) ->
             f"classes{training.remedy}"
         )
     if one.values and value not in one.values:
-        yield f"option '{option.name}' is {shown(value)}, expected {alternatives(one.values)}"
+        expected = alternatives(one.values)
+        yield f"option '{option.name}' is {format_value(value)}, expected {expected}"
 
 
 def lacking(option: Option, beside: Beside, given: Any) -> str:
@@ -668,12 +669,12 @@ def lacking(option: Option, beside: Beside, given: Any) -> str:
     if beside.values == (None,):
         return f"{name} is not available with {other}: leave one of them out"
     if beside.values:
-        is_now = "is not given" if given is None else f"is {shown(given)}"
+        is_now = "is not given" if given is None else f"is {format_value(given)}"
         values = alternatives(beside.values)
         return f"{name} is for {other}: {values}, which {is_now}: expected both, or neither"
     if beside.but:
         but = alternatives(tuple(value for value in beside.but if value is not None))
-        here = f"{name} changes nothing where {other} is {shown(given)}"
+        here = f"{name} changes nothing where {other} is {format_value(given)}"
         return f"{here}, expected another than {but}"
     return f"{name} needs {other} beside it: expected both, or neither"
 
@@ -684,7 +685,7 @@ def of_other_features(one: Acts, option: Option, seen: Collection[str], value: A
     others = [value for case in option.acts if set(seen) & case.features for value in case.values]
     also = f", or {alternatives(tuple(others))}" if others else ""
     if others:
-        name = f"{name} is {shown(value)}, which"
+        name = f"{name} is {format_value(value)}, which"
     kinds = [kind for kind in NOUNS if kind in one.features]
     if ROW in seen and (lacks := next((kind for kind in OF_ROWS if kind in kinds), None)):
         wanted = f"expected {OF_ROWS[lacks]}{also}"
@@ -700,7 +701,7 @@ def of_other_features(one: Acts, option: Option, seen: Collection[str], value: A
 
 def alternatives(values: tuple[Any, ...]) -> str:
     """Values as options write them, the last behind `or`."""
-    return joined([shown(value) for value in values])
+    return joined([format_value(value) for value in values])
 
 
 def joined(texts: Sequence[str]) -> str:
@@ -708,6 +709,6 @@ def joined(texts: Sequence[str]) -> str:
     return " or ".join([", ".join(texts[:-1]), texts[-1]] if texts[1:] else texts)
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as options write it, with texts in single quotes."""
     return f"'{value}'" if isinstance(value, str) else json.dumps(value, default=str)

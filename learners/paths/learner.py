@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from tuskml.kvstore import StoreRoot
-from tuskml.learners.explaining.text import written
+from tuskml.learners.explaining.text import format_explanation
 from tuskml.learners.held_out import HeldOut
 from tuskml.learners.learner import Facts, Groups, Learner, Request, Stored, Trials
 from tuskml.learners.models import Models
@@ -74,7 +74,7 @@ class Paths(Learner):
         self, groups: Groups, request: Request[PathTask, PathOptions], memory: int = 0
     ) -> Iterator[str]:
         for group in np.split(groups, len(groups)):
-            yield written(explain(group, request), request.options.format)
+            yield format_explanation(explain(group, request), request.options.format)
 
     def train(
         self, groups: Groups, request: Request[PathTask, PathOptions], memory: int

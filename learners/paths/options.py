@@ -70,7 +70,7 @@ class PathOptions(Options):
         return self.max_iter or 1
 
 
-def made(**values: Any) -> PathOptions:
+def make_options(**values: Any) -> PathOptions:
     """The options from their values by name."""
     return PathOptions(penalty=values.pop("lambda"), **values)
 
@@ -179,7 +179,7 @@ def _table(alpha: float | None, *more: str | Option) -> OptionTable[PathOptions]
     first, *others = OWN
     of_alpha = () if alpha is None else (mixing,)
     shared = ("time", "threads", "seed", *more, "store", "format")
-    return OptionTable(made, (first, *of_alpha, *others, *shared), _check)
+    return OptionTable(make_options, (first, *of_alpha, *others, *shared), _check)
 
 
 OWN = (

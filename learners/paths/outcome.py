@@ -38,7 +38,7 @@ def models_of(
     """Makes the models of groups from their labels (LABELS) and paths. ids: as in `kept_paths`."""
     options, points, weights = request.options, fitted.points, fitted.weights
     everyone = np.arange(len(points))
-    taken = np.array([chosen(one, options) for one in points])
+    taken = np.array([chosen_penalty(one, options) for one in points])
     at = points[everyone, taken]
     status = [status_of(points[g], taken[g], options) for g in everyone]
     flat = np.isin(status, CONSTANT)
@@ -58,7 +58,7 @@ def models_of(
         status=Strings(STATUSES, np.array([STATUSES.index(one) for one in status], np.int32)),
         plan=plan_of(request),
         options=by_group(
-            resolved(options, ()),
+            options_json(options, ()),
             len(points),
             {
                 "alpha": (np.ones(len(points), bool), fitted.alpha),
@@ -69,7 +69,7 @@ def models_of(
     )
 
 
-def chosen(points: NDArray[np.void], options: PathOptions) -> int:
+def chosen_penalty(points: NDArray[np.void], options: PathOptions) -> int:
     """The index of the penalty whose weights the model has: the last one that was fitted; with
     folds that of the least loss of held-out rows, or the first within one standard error of it.
     """
@@ -138,7 +138,7 @@ def one_class_models(
         loss=np.zeros(len(groups)),
         status="one class",
         plan=plan_of(request),
-        options=resolved(request.options),
+        options=options_json(request.options),
     )
 
 
@@ -178,7 +178,7 @@ def plan_of(request: Request[PathTask, PathOptions], *, by_sums: bool = False) -
     return ", ".join(parts)
 
 
-def resolved(options: PathOptions, first: tuple[str, ...] = ("alpha",)) -> str:
+def options_json(options: PathOptions, first: tuple[str, ...] = ("alpha",)) -> str:
     """The options in force except `lambda`, as JSON that starts with the format's version."""
     names = (*first, "tol", "max_iter", "positive", "standardize", "fit_intercept", "seed")
     more = ("unpenalized", "groups", "class_weight", "classes")

@@ -19,7 +19,7 @@ from tuskml.learners.paths.by_number import copied, features_asked, of_numbers, 
 from tuskml.learners.paths.options import PathOptions
 from tuskml.learners.paths.tasks import PathTask
 from tuskml.learners.paths.training import train_groups
-from tuskml.learners.stored.progress import DTYPE, about, pairs_of, stored
+from tuskml.learners.stored.progress import DTYPE, about, pairs_of, stored_models
 
 Asked = Request[PathTask, PathOptions]
 Group = NDArray[np.void]
@@ -80,7 +80,7 @@ def sealed(
     pairs = pairs_of(model.coef.values, None)
     version = root.publish_pairs(name, pairs, DTYPE, len(model.coef.values), about(model))
     given = {} if asked is None else features_asked(asked)
-    return stored(model, version.reference, width, given)
+    return stored_models(model, version.reference, width, given)
 
 
 def constant(model: Models, width: int) -> Models:

@@ -53,7 +53,7 @@ def train(
 ) -> Iterator[Models]:
     """Trains each of the groups; models carry their groups' indices in `groups`.
 
-    Of sparse groups with few but large ids, only ids that occur take memory in the training.
+    In sparse groups with few but large ids, only ids that occur take memory.
     """
     refuse_rows(groups, request.task.name, False)
     widths = groups["dim"].tolist()

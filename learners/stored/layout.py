@@ -192,7 +192,7 @@ def all_fit(n_features: int, top: int, cache: int, several: int = 1) -> bool:
     return (n_features // SMALL_BLOCK + 1) * block + top * one <= frame_share(cache, 1)
 
 
-def described(index: IndexMap) -> str:
+def describe_layout(index: IndexMap) -> str:
     """Describes the layout for the model's `plan`."""
     if not index.n_partitions:
         return f"KV: features in {index.blocks}"

@@ -135,7 +135,7 @@ def about(model: Models) -> dict[str, Any]:
     }
 
 
-def stored(
+def stored_models(
     model: Models, reference: str, width: int, given: Mapping[str, Any] | None = None
 ) -> Models:
     """The model's value: everything except the coefficients and their errors, and a reference to
@@ -187,7 +187,7 @@ def refuse_others(record: Facts, facts: Facts, told: Callable[[Facts], str]) -> 
         )
 
 
-def _told(facts: Facts) -> str:
+def _describe(facts: Facts) -> str:
     told = (
         f"task '{facts.get('task')}' over {facts.get('n_rows')} rows with "
         f"{facts.get('n_entries')} entries of {facts.get('n_features')} features"
@@ -224,6 +224,6 @@ class Progress:
         """Restores a record of `as_record`; raises StoreError if it is of other rows or another
         task.
         """
-        refuse_others(record, facts, _told)
+        refuse_others(record, facts, _describe)
         kept = {name: value for name, value in record.items() if name not in ("of", "model")}
         return cls(**kept, model=Model(**record["model"]))

@@ -32,10 +32,10 @@ from tuskml.kvstore.working.routes import (
     CHUNK_BYTES,
     RoutePlan,
     Routes,
-    ordered,
-    planned,
+    copy_resting,
+    orders_of,
+    plan_routes,
     ranks,
-    resting,
 )
 
 Ids = NDArray[np.int64]
@@ -233,7 +233,7 @@ class Linking:
         self.takes = np.zeros(shape, np.uint32) if fits else None
         with ExitStack() as stack:
             self.around, self._rests, self._counts = (
-                made(stack, ids.folder, dtype) for dtype in ("u4", "i4", "u4")
+                make_records(stack, ids.folder, dtype) for dtype in ("u4", "i4", "u4")
             )
             self._lanes = [_Lane(ranges.largest) for _ in range(lanes)]
             each = enumerate(ranges.each(int(memory * CUTS_SHARE)))
@@ -295,7 +295,7 @@ class _Lane:
         self.scratch = pages.empty(most, np.uint64)
 
 
-def made(stack: ExitStack, folder: Path, dtype: str) -> Records:
+def make_records(stack: ExitStack, folder: Path, dtype: str) -> Records:
     """An array in a file, which the stack closes."""
     records = Records(folder, dtype)
     stack.callback(records.file.close)
@@ -360,7 +360,10 @@ class Routing:
         self.memory, self._check, self.n_rows = memory, check, int(rows.groups["n_rows"][0])
         self.entries, self.lanes = rows.nonzeros(), min(MOST_LANES, rows.threads)
         with ExitStack() as stack:
-            self._ids, self.moves = made(stack, folder, "i4"), made(stack, folder, "i4")
+            self._ids, self.moves = (
+                make_records(stack, folder, "i4"),
+                make_records(stack, folder, "i4"),
+            )
             self.folder = folder
             each = range_bytes(memory, self.lanes)
             self._ranges = Ranges(rows.groups[0], self.entries, each, folder)
@@ -371,7 +374,7 @@ class Routing:
             self._links = Linking(self._ids, self._ranges, memory, self.lanes, check)
             stack.callback(self._links.close)
             give_back()
-            self.plan = planned(self.n_chunks, self._takes(), folder, memory, several)
+            self.plan = plan_routes(self.n_chunks, self._takes(), folder, memory, several)
             stack.callback(self.plan.links.file.close)
             self._links.takes = None
             give_back()
@@ -482,7 +485,7 @@ class Routing:
 
     def _order_chunk(self, j: int) -> None:
         around, given = self._around_of(j), self.plan.gives(j)[0]
-        places, going = ordered(around, self.plan.takes(j)[1], np.cumsum(given) - given)
+        places, going = orders_of(around, self.plan.takes(j)[1], np.cumsum(given) - given)
         self.moves.write(int(self._first[j]), going)
         np.multiply(places, self.several, out=places)
         self.chunks.replace(j, places)
@@ -523,8 +526,8 @@ class Routing:
         """
         with ExitStack() as stack:
             give_back()
-            found = made(stack, self.folder, "f4" if self.several == 1 else "u4")
-            self._weights = made(stack, self.folder, f"V{self.plan.weight_size}")
+            found = make_records(stack, self.folder, "f4" if self.several == 1 else "u4")
+            self._weights = make_records(stack, self.folder, f"V{self.plan.weight_size}")
             first = np.cumsum(self.plan.rests) - self.plan.rests
             desks = [_Desk(self.plan) for _ in range(self.lanes)]
             rested = partial(self._rested, routes, found, first, desks)
@@ -563,7 +566,7 @@ class Routing:
         region, out, done = routes.read(chunk, begin, desk.region), desk.out[: n + 1], 0
         given = region if self.several == 1 else np.arange(len(region), dtype=np.uint32)
         for around in self._links.around.windows(*self._span(chunk)):
-            done += resting(chunk, around, takes, given, out[done:])
+            done += copy_resting(chunk, around, takes, given, out[done:])
         if self.several == 1:
             found.write(at, out[:done])
             return

@@ -8,7 +8,7 @@ import numpy as np
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.topics.sampling import MOST_TOKENS, MOST_TOPICS
 from tuskml.learners.classes import Mask
-from tuskml.learners.explaining.text import written
+from tuskml.learners.explaining.text import format_explanation
 from tuskml.learners.learner import Facts, Groups, Learner, Request, Trials
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
@@ -66,7 +66,7 @@ class Topics(Learner):
         training.refuse_rows(groups, request.task.name)
         for group in np.split(groups, len(groups)):
             found = explanation.explain(group, request)
-            yield written(found, request.options.format)
+            yield format_explanation(found, request.options.format)
 
 
 LEARNERS = (Topics(),)

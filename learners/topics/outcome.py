@@ -38,7 +38,7 @@ def models_of(
         converged=np.asarray(status == 0, np.uint8),
         status=Strings(STATUSES, status),
         plan=plan_of(request.options),
-        options=resolved(request.options),
+        options=options_json(request.options),
     )
 
 
@@ -58,7 +58,7 @@ def plan_of(options: TopicOptions) -> str:
     )
 
 
-def resolved(options: TopicOptions) -> str:
+def options_json(options: TopicOptions) -> str:
     """The options in force, as JSON that starts with the version of the format."""
     where = OF_ONLINE if options.online else OF_GIBBS
     only = [name for name, option in OPTIONS.by_name.items() if option.acts is where]

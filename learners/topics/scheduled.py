@@ -1,8 +1,8 @@
 """Collapsed Gibbs sampling as a program of the static engine: blocks of words rotate over workers.
 
 Each worker has documents, and the topics of their tokens. A block of words rotates with its counts
-n_kw, so no two workers change the counts of a word at the same time. Of the totals n_k a worker
-knows those at the start of the rotation and its own changes. Source: J. K. Kim et al., SMPFRAME,
+n_kw, so no two workers change the counts of a word at the same time. A worker knows the
+totals n_k at the start of the rotation, and its own changes. Source: J. K. Kim et al., SMPFRAME,
 CMU-PDL-15-103, 2015, section 4.2. The model of documents is in `kernels/native/topics/api.h`.
 """
 

@@ -92,7 +92,7 @@ def candidate(
 ) -> dict[str, Any]:
     """The one plan as `explain_training` lists candidates."""
     options = request.options
-    taken = measured(group, request, memory)
+    taken = measure_training(group, request, memory)
     most = float(options.trees)
     least = min(options.patience + 1.0, most) if options.validation else most
     needed = most_bytes(group, options, taken.outputs)
@@ -112,7 +112,9 @@ def growth(options: TreeOptions, n: int, tried: int) -> float:
     return n / tried * levels
 
 
-def measured(group: NDArray[np.void], request: Request[Task, TreeOptions], memory: int) -> Seconds:
+def measure_training(
+    group: NDArray[np.void], request: Request[Task, TreeOptions], memory: int
+) -> Seconds:
     """Seconds of the training of one group: those of a sample, times the rows beyond it."""
     options = request.options
     threads = options.threads or budget.threads()

@@ -156,12 +156,14 @@ class Trees(Learner):
     def explain(
         self, groups: Groups, request: Request[Task, TreeOptions], memory: int = 0
     ) -> Iterator[str]:
-        from tuskml.learners.explaining.text import written
+        from tuskml.learners.explaining.text import format_explanation
         from tuskml.learners.trees import explanation
 
         training.refuse_rows(groups, request.task.name)
         for group in np.split(groups, len(groups)):
-            yield written(explanation.explain(group, request, memory), request.options.format)
+            yield format_explanation(
+                explanation.explain(group, request, memory), request.options.format
+            )
 
 
 class Forests(Trees):

@@ -274,7 +274,7 @@ OPTIONS = OptionTable(
             "max_cat_to_onehot",
             integer(0, MOST_BINS),
             4,
-            "a category of at most so many levels is split by one level against the others",
+            "a category of at most this many levels is split by one level against the others",
             OF_LEVELS,
         ),
         Option(

@@ -2,7 +2,7 @@
 
 The objective and its sources are in `kernels/native/trees/api.h`, the layout of a model's `coef`
 in `forest.py`. A model's `intercept` is the margin before the first tree, and its `classes` are
-those of the logistic objective. Of more than two classes, `coef` has the margins.
+those of the logistic objective. With more than two classes, `coef` has the margins.
 """
 
 import time
@@ -291,7 +291,7 @@ def as_models(
         status=Strings(STATUSES, status),
         plan=plan_of(options),
         seconds=seconds * groups["n_rows"] / max(int(groups["n_rows"].sum()), 1),
-        options=resolved(options),
+        options=options_json(options),
     )
 
 
@@ -359,7 +359,7 @@ def plan_of(options: TreeOptions) -> str:
     )
 
 
-def resolved(options: TreeOptions) -> str:
+def options_json(options: TreeOptions) -> str:
     """The options in force, as JSON that starts with the version of the format."""
     table = FOREST_OPTIONS if isinstance(options, ForestOptions) else OPTIONS
     return options_text(options, (name for name in table.by_name if name not in UNTOLD))

@@ -134,7 +134,9 @@ def renumbered(before: Forest, moves: tuple[Move, ...]) -> Forest:
     for at in np.flatnonzero((nodes["missing"] == BY_LEVEL) & (nodes["feature"] >= 0)).tolist():
         begin = int(nodes["value"][at])
         words = before.sets[begin + 1 : begin + 1 + int(before.sets[begin])]
-        left = moved({int(k) for k in levels_of(words)}, by_feature[int(nodes["feature"][at])])
+        left = levels_after(
+            {int(k) for k in levels_of(words)}, by_feature[int(nodes["feature"][at])]
+        )
         nodes["value"][at] = len(sets)
         sets += set_of(left) if left else [1.0, 0.0]
     return replace(before, nodes=nodes, sets=np.array(sets))
@@ -145,7 +147,7 @@ def levels_of(words: NDArray[np.float64]) -> NDArray[np.intp]:
     return np.flatnonzero(np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little"))
 
 
-def moved(left: set[int], move: Move) -> set[int]:
+def levels_after(left: set[int], move: Move) -> set[int]:
     """The levels that go left after a move."""
     kept = {level for level in left if level < move.levels}
     if move.missing is not None and move.before in left:

@@ -95,7 +95,7 @@ def leaves(expression: Expression) -> Iterator[Motif]:
             yield from leaves(each)
 
 
-def _counted(count: int, what: str) -> None:
+def _check_count(count: int, what: str) -> None:
     if count < 1:
         raise ValueError(f"{what} is {count}, expected at least 1")
 
@@ -106,7 +106,7 @@ def segmented(expression: Expression, count: int) -> Expression:
     The bounds of all motifs are scaled together into each part, so a sequence is segmented as a
     whole: each motif starts from the pieces that the one before it produced.
     """
-    _counted(count, "the number of segments")
+    _check_count(count, "the number of segments")
     if count == 1:
         return expression
     low = min(motif.low for motif in leaves(expression))
@@ -133,7 +133,7 @@ def splined(expression: Expression, count: int) -> Expression:
     Motifs that add stay whole, as a sum needs all its terms: `scattered`, `treed` and `hosted`
     divide their patterns.
     """
-    _counted(count, "the number of splines")
+    _check_count(count, "the number of splines")
 
     def cut(motif: Motif) -> Expression:
         if motif.kind in ADDING or count == 1:

@@ -17,7 +17,7 @@ class Static:
 
     Each rotation begins with `schedule`. Its blocks are dealt to the workers, and go from each
     worker to its neighbour until every worker has updated every block once. A worker hands a
-    block on as soon as it has updated it, the heaviest of its blocks first, and waits for nobody
+    block on as soon as it has updated it, the heaviest of its blocks first, and waits for no other
     else: the one barrier is at the end of the rotation, before `aggregate`.
     """
 

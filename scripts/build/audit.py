@@ -12,7 +12,7 @@ def promised(wheel: Path) -> str:
     return wheel.stem.rsplit("-", 1)[1]
 
 
-def found(wheel: Path) -> str:
+def oldest_platform(wheel: Path) -> str:
     """The oldest platform that the wheel's libraries run on, by auditwheel."""
     command = [sys.executable, "-m", "auditwheel", "show", "--json"]
     done = subprocess.run([*command, str(wheel)], capture_output=True, text=True, check=False)
@@ -31,7 +31,7 @@ def main() -> None:
     """Prints the result of each wheel, and exits with 1 if one promises more than it keeps."""
     kept = True
     for wheel in map(Path, sys.argv[1:]):
-        least = found(wheel)
+        least = oldest_platform(wheel)
         kept &= glibc(least) <= glibc(promised(wheel))
         print(f"{wheel.name}: its libraries need {least}")
     sys.exit(not kept)

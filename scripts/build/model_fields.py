@@ -112,7 +112,7 @@ def parts() -> list[Part]:
     ]
 
 
-def written() -> dict[Path, str]:
+def contents() -> dict[Path, str]:
     """The content of each file."""
     files = {ROOT / "udas" / "model_fields.py": python()}
     for part in parts():
@@ -127,13 +127,13 @@ def written() -> dict[Path, str]:
 def main(check: bool) -> int:
     """Writes the files that differ, or names them; how many differ where they are only named."""
     stale = [
-        path for path, text in written().items() if not path.exists() or path.read_text() != text
+        path for path, text in contents().items() if not path.exists() or path.read_text() != text
     ]
     for path in stale:
         if check:
             print(f"{path.relative_to(ROOT)} is stale: run scripts/build/model_fields.py")
         else:
-            path.write_text(written()[path])
+            path.write_text(contents()[path])
     return len(stale) if check else 0
 
 

@@ -101,18 +101,18 @@ def dbt() -> str:
     return DBT % "".join(f"    '{row.name}': '{row.labels.lower()}',\n" for row in rows())
 
 
-def listed(names: list[str]) -> str:
+def sql_texts(names: list[str]) -> str:
     """Texts in SQL."""
     return ", ".join(f"'{name}'" for name in names)
 
 
 def sql() -> dict[str, str]:
     """By file, the lines that distinguish tasks in SQL."""
-    termless = listed([row.name for row in rows() if row.kind in TERMLESS])
-    weightless = listed([row.name for row in rows() if row.kind in WEIGHTLESS])
-    trees = listed([row.name for row in rows() if row.kind == "BOOSTED"])
-    centres = listed([row.name for row in rows() if row.kind == "CENTRES"])
-    student = listed([row.name for row in rows() if row.test == "STUDENT"])
+    termless = sql_texts([row.name for row in rows() if row.kind in TERMLESS])
+    weightless = sql_texts([row.name for row in rows() if row.kind in WEIGHTLESS])
+    trees = sql_texts([row.name for row in rows() if row.kind == "BOOSTED"])
+    centres = sql_texts([row.name for row in rows() if row.kind == "CENTRES"])
+    student = sql_texts([row.name for row in rows() if row.test == "STUDENT"])
     facts = {
         "has_terms": f"NOT IN ({termless})",
         "weighs_features": f"NOT IN ({weightless})",
@@ -136,7 +136,7 @@ def sql() -> dict[str, str]:
 BEGIN, END = "-- tasks (scripts/build/tasks.py)\n", "-- end of tasks\n"
 
 
-def written() -> dict[Path, str]:
+def contents() -> dict[Path, str]:
     """The content of each file."""
     files = {
         ROOT / "udas" / "tasks.py": python(),
@@ -151,7 +151,7 @@ def written() -> dict[Path, str]:
 
 def main(check: bool) -> int:
     """Writes the files that differ, or names them; how many differ where they are only named."""
-    files = written()
+    files = contents()
     stale = [path for path, text in files.items() if not path.exists() or path.read_text() != text]
     for path in stale:
         if check:

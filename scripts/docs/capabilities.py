@@ -40,7 +40,7 @@ def features() -> str:
     ]
     rows = [
         [
-            named(task),
+            task_names(task),
             task.labels if task.has_labels else "none",
             *marks(
                 task.features in ("dense or sparse", "a list"),
@@ -86,7 +86,7 @@ def places() -> str:
         request = Request(task, options_of(task, ""))
         rows.append(
             [
-                named(task),
+                task_names(task),
                 *marks(
                     has(task, "store"),
                     has(task, "device"),
@@ -115,7 +115,7 @@ def several_workers(task: Task) -> bool:
     return False
 
 
-def named(task: Task) -> str:
+def task_names(task: Task) -> str:
     """The names of a task as code."""
     return ", ".join(f"`{name}`" for name in (task.name, *task.also))
 

@@ -270,9 +270,9 @@ def learner_options(learner: Learner) -> str:
     shared = [name for name in there if name not in own]
     missing = [name for name in SHARED if name not in there]
     if len(missing) < len(shared):
-        told = f"all but {listed(missing)}" if missing else "all"
+        told = f"all but {join_names(missing)}" if missing else "all"
     else:
-        told = listed(shared) if shared else "none"
+        told = join_names(shared) if shared else "none"
     told = fill(f"Of the [shared options](#shared-options): {told}.", 100)
     sentences = []
     earlier = takewhile(lambda one: one is not learner, learners())
@@ -319,12 +319,12 @@ def heading(names: list[str], words: tuple[str, str] = ("Of ", "tasks")) -> str:
     """
     before, kind = words
     if len(names) <= MOST_NAMED:
-        return f"## {before}{listed(names)}\n"
-    others = fill(f"And {before.lower()}{listed(names[1:])}.", 100)
+        return f"## {before}{join_names(names)}\n"
+    others = fill(f"And {before.lower()}{join_names(names[1:])}.", 100)
     return f"## {before}`{names[0]}` and {len(names) - 1} other {kind}\n\n{others}\n"
 
 
-def listed(names: list[str]) -> str:
+def join_names(names: list[str]) -> str:
     """`a`, `b` and `c`, as code."""
     return and_listed([f"`{name}`" for name in names])
 
@@ -399,7 +399,7 @@ usable rows is NULL. [How statuses are found](../algorithms/inference.md#statuse
 {statuses_table()}"""
 
 
-def ordered(here: Mapping[str, Function], there: Mapping[str, Function]) -> list[str]:
+def order_functions(here: Mapping[str, Function], there: Mapping[str, Function]) -> list[str]:
     """The names of the functions of both databases in the order of the page."""
     names = [name for name in SENTENCES if name in here or name in there]
     return names + sorted((here.keys() | there.keys()) - SENTENCES.keys())
@@ -408,7 +408,7 @@ def ordered(here: Mapping[str, Function], there: Mapping[str, Function]) -> list
 def functions_page() -> str:
     """Every function that either database has."""
     here, there = duckdb_functions(), postgres_functions()
-    names = ordered(here, there)
+    names = order_functions(here, there)
     kinds = {name: kind_of(here.get(name), there.get(name)) for name in names}
     parts = [
         f"## {KINDS[kind]}\n\n"
@@ -469,7 +469,7 @@ def first_sentence(text: str) -> str:
 def function_tables(here: Mapping[str, Function], there: Mapping[str, Function]) -> str:
     """A table of signatures for each function, or for several that have the same one."""
     by_table: dict[str, list[str]] = {}
-    for name in ordered(here, there):
+    for name in order_functions(here, there):
         signatures = signature_table(here.get(name), there.get(name))
         by_table.setdefault(signatures, []).append(name)
     parts = [f"{heading(names, ('', 'functions'))}\n{text}" for text, names in by_table.items()]

@@ -31,7 +31,7 @@ Dir::State::status "{state}/status";
 Dir::Cache "{cache}";
 """
 CLOSE, CLOSE_FLOAT32 = 1e-12, 1e-6
-"""Of the greatest number of a model's coefficients, or of its predictions."""
+"""Tolerances, relative to the largest of a model's coefficients, or of its predictions."""
 IN_FLOAT32 = ("mlp",)
 """Tasks that compute in float32, in sums whose order depends on the width of vectors."""
 SECONDS = 1500

@@ -15,7 +15,7 @@ from tuskml.kernels.nets.training import (
     ByGroup,
     Rules,
     Trained,
-    trained,
+    train_nets,
 )
 from tuskml.kernels.passes import Pass
 
@@ -60,7 +60,7 @@ def net(x: Array, y: Array, threads: int = 1, held: Pass | None = None, **given:
     by_group = {name: given.pop(name, None) for name in names}
     found = rules(**given)
     rows = rows_of(x, y, threads, found.loss != SQUARED)
-    return trained(rows, found, 0, ByGroup(held, **by_group))
+    return train_nets(rows, found, 0, ByGroup(held, **by_group))
 
 
 def layers_of(weights: Array, sizes: tuple[int, ...]) -> Layers:

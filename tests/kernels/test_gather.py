@@ -29,11 +29,11 @@ def gathered(monkeypatch):
     moved = []
 
     def spy(rows):
-        result = passes.gathered(rows)
+        result = passes.gather_groups(rows)
         moved.append(result is not rows)
         return result
 
-    monkeypatch.setattr(trainer, "gathered", spy)
+    monkeypatch.setattr(trainer, "gather_groups", spy)
     return moved
 
 

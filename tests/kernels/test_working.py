@@ -10,7 +10,7 @@ import pytest
 from rows import block, rows_pass
 
 from tuskml.groups.selection.lanes import side_by_side
-from tuskml.kernels.charged import FLOOR, counted, here, memory_use
+from tuskml.kernels.charged import FLOOR, charge_memory, here, memory_use
 from tuskml.kernels.hinge.interior import Interior
 
 MEGABYTE = 1 << 20
@@ -40,7 +40,7 @@ def most(account):
 
 
 def test_arrays_are_refused_beyond_the_limit(account):
-    with counted(account):
+    with charge_memory(account):
         assert most(account) == 64
         kept = np.zeros(40 * MEGABYTE, np.uint8)
         assert most(account) == 24
@@ -57,7 +57,7 @@ def test_arrays_are_refused_beyond_the_limit(account):
 
 def test_a_training_may_have_a_little_whatever_the_limit_is(con, account):
     con.execute("SELECT tuskml_set_memory(0, '')").fetchall()
-    with counted(account):
+    with charge_memory(account):
         assert most(account) == FLOOR // MEGABYTE
 
 
@@ -68,7 +68,7 @@ def test_threads_of_one_training_count_together(account):
     def lane(_):
         found.append((here(), most(account)))
 
-    with counted(account):
+    with charge_memory(account):
         kept = np.zeros(40 * MEGABYTE, np.uint8)
         side_by_side(lane, [None, None], 2, threading.Event())
         assert found[0][0] == found[1][0] == here() is not None
@@ -78,10 +78,10 @@ def test_threads_of_one_training_count_together(account):
 
 
 def test_what_outlives_the_training_is_no_longer_counted(account):
-    with counted(account):
+    with charge_memory(account):
         kept = np.arange(5 * MEGABYTE, dtype=np.uint8)
         grown = np.ones(100)
-    with counted(account):
+    with charge_memory(account):
         assert most(account) == 64
         grown.resize(200_000, refcheck=False)
         del kept
@@ -95,7 +95,7 @@ def test_an_array_outlives_its_account(con):
 
     with tuskml.connect() as other:
         ((database,),) = other.execute("SELECT _tusk_account()").fetchall()
-        with counted(ctypes.c_void_p.from_address(database).value):
+        with charge_memory(ctypes.c_void_p.from_address(database).value):
             kept = [np.full(1000, i) for i in range(100)]
     assert sum(int(array[0]) for array in kept) == 4950
     del kept
@@ -106,7 +106,7 @@ def test_trainings_of_several_threads_share_the_account(account):
     ready, over = threading.Barrier(2), threading.Event()
 
     def hold():
-        with counted(account):
+        with charge_memory(account):
             kept = np.zeros(30 * MEGABYTE, np.uint8)
             ready.wait()
             over.wait()
@@ -117,9 +117,9 @@ def test_trainings_of_several_threads_share_the_account(account):
     ready.wait()
     try:
         assert most(account) > 64, "this thread is in no training"
-        with counted(account):
+        with charge_memory(account):
             assert most(account) == 34
-            with counted(account):
+            with charge_memory(account):
                 assert most(account) == 34
     finally:
         over.set()
@@ -130,7 +130,7 @@ def test_arithmetic_gives_the_same_bits(account):
     random = np.random.default_rng(0)
     x, y = random.standard_normal((2, 333, 77))
     plain = np.einsum("ij,ij->i", x, y), x @ y.T, (x * y).sum(axis=0)
-    with counted(account):
+    with charge_memory(account):
         a, b = x.copy(), y.copy()
         found = np.einsum("ij,ij->i", a, b), a @ b.T, (a * b).sum(axis=0)
     for one, other in zip(plain, found, strict=True):
@@ -138,7 +138,7 @@ def test_arithmetic_gives_the_same_bits(account):
 
 
 def test_a_size_near_the_largest_number_is_refused(account):
-    with counted(account):
+    with charge_memory(account):
         kept = np.zeros(1000)
         for size in (2**62, 2**63 - 1024):
             with pytest.raises(MemoryError):
@@ -160,7 +160,7 @@ def wide_pass():
 def test_interior_points_count_what_their_products_take(account):
     rows, flat = wide_pass(), np.zeros((1, WIDE))
     inside = Interior.of_rows(rows, np.zeros((1, rows.p)))
-    with counted(account), pytest.raises(MemoryError):
+    with charge_memory(account), pytest.raises(MemoryError):
         inside.curvature(rows, flat, flat + 1)
 
 

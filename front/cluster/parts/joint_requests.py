@@ -54,7 +54,7 @@ class Together:
     change: threading.Condition = field(default_factory=threading.Condition)
 
     def leave(self) -> None:
-        """A member asks no more, or not with the others until it comes back."""
+        """Removes a member that asks no more, or not with the others until it comes back."""
         self._counts(-1)
 
     def _counts(self, more: int) -> None:

@@ -29,12 +29,12 @@ from tuskml.groups.preparation import rows_at_fault, usable_by_all
 from tuskml.groups.selection.parted import judgement, judges
 from tuskml.kernels import passes
 from tuskml.kernels.charged import memory_use
-from tuskml.kernels.parts.answering import answered as answer_of
+from tuskml.kernels.parts.answering import answer_message as answer_of
 from tuskml.kernels.parts.dealing import dealt
-from tuskml.kernels.parts.keeping import PartRows, kept
+from tuskml.kernels.parts.keeping import PartRows, copy_rows
 from tuskml.kernels.parts.together import added_up, adds, answers, bundled, unbundled
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.rows.census import Told, counted, from_json, in_parts
+from tuskml.kernels.rows.census import Told, count_columns, from_json, in_parts
 from tuskml.learners.receiving import Receiver, receiving
 from tuskml.learners.remarks import FAULT, Place, Remarks, received
 from tuskml.schedule import budget
@@ -157,7 +157,11 @@ def rows_of(
     """A copy of the rows until the stack is closed."""
     if "preparing" not in given:
         sound = usable_of(stack, groups, memory, given)
-        return PartRows(None) if sound is None else ordered(stack, seen_of(sound), memory, given)
+        return (
+            PartRows(None)
+            if sound is None
+            else copy_in_order(stack, seen_of(sound), memory, given)
+        )
     how = from_json(given["preparing"], threads(), passes.cancel_mark())
     with rows_at_fault():
         prepared = stack.enter_context(in_parts(groups, how, memory, given["census"]))
@@ -166,7 +170,7 @@ def rows_of(
         rows = PartRows(sound, memory=memory)
     else:
         with ExitStack() as own:
-            rows = ordered(own, seen_of(sound), memory, given)
+            rows = copy_in_order(own, seen_of(sound), memory, given)
             stack.push(own.pop_all())
     rows.told = Told.arrays(prepared)
     return rows
@@ -198,10 +202,10 @@ def seen_of(groups: NDArray[np.void]) -> Pass:
     return Pass(groups, 0, None, None, True, threads(), cancel_mark=passes.cancel_mark())
 
 
-def ordered(stack: ExitStack, seen: Pass, memory: int, given: Mapping[str, Any]) -> PartRows:
+def copy_in_order(stack: ExitStack, seen: Pass, memory: int, given: Mapping[str, Any]) -> PartRows:
     """A copy of the rows in the order in which they lie, or in one of their content."""
     if not given["ordered"]:
-        return PartRows(stack.enter_context(kept(seen, memory)), memory=memory)
+        return PartRows(stack.enter_context(copy_rows(seen, memory)), memory=memory)
     own, held = seen.shuffled(memory, given["seed"], np.zeros(1, np.int64))
     stack.enter_context(held)
     return PartRows(stack.enter_context(own), memory=memory)
@@ -220,7 +224,7 @@ def counted_of(given: Mapping[str, Any], known: bytes) -> bytes:
 
     def receive(groups: NDArray[np.void], memory: int) -> None:
         how = from_json(given["counting"], threads(), passes.cancel_mark())
-        found.append(counted(groups, how, known))
+        found.append(count_columns(groups, how, known))
 
     query(given, receive)
     return found[0] if found else b""

@@ -115,7 +115,7 @@ def of_manifest(database: DuckDB, manifest: Manifest) -> Catalogue:
                 "shards again with tuskml split"
             )
         if there[shard.file] not in {shard.bytes, None}:
-            raise DataError(damaged(path))
+            raise DataError(damage_error(path))
         shards.append(Shard(path, shard.bytes, shard.sha256))
     groups = (Group(group.key, group.rows, group.shards) for group in manifest.groups)
     return Catalogue(manifest.key_types, tuple(shards), tuple(groups))
@@ -130,7 +130,7 @@ def sizes_of(database: DuckDB, manifest: Manifest) -> dict[str, int | None]:
     return {str(path).rsplit("/", 1)[-1]: size for path, size in database.fetch(query)}
 
 
-def damaged(path: str) -> str:
+def damage_error(path: str) -> str:
     """The error for a shard that differs from the manifest."""
     return (
         f"the shard {path} is damaged, its checksum is not the manifest's: restore it, or write "

@@ -39,7 +39,7 @@ class LocalFolder:
             shutil.rmtree(partial, ignore_errors=True)
 
     def take(self, path: Path) -> None:
-        """A shard is complete, and stays where it is."""
+        """Accepts a complete shard, which stays where it is."""
 
     def complete(self, manifest: Manifest) -> Manifest:
         """Writes the manifest, and gives the folder its name; replaces an existing one."""

@@ -117,7 +117,7 @@ def read_manifest(folder: Path) -> Manifest | None:
 def parsed(folder: Path | str, text: str) -> Manifest:
     """The manifest of a folder by its text. Raises DataError for one that is damaged."""
     path = f"{folder}/{NAME}"
-    content = checked(path, text)
+    content = verify(path, text)
     if content.get("format") != FORMAT:
         raise DataError(
             f"{path} has format {content.get('format')}, and this tuskml reads format {FORMAT}: "
@@ -137,7 +137,7 @@ def parsed(folder: Path | str, text: str) -> Manifest:
     )
 
 
-def checked(path: str, text: str) -> dict[str, Any]:
+def verify(path: str, text: str) -> dict[str, Any]:
     """The content, verified by its checksum. Raises DataError if it was changed."""
     try:
         content: dict[str, Any] = json.loads(text)

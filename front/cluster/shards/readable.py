@@ -103,8 +103,8 @@ def as_columns(database: DuckDB, training: Training) -> tuple[str, tuple[str, ..
 
 
 def features_of(database: DuckDB, training: Training) -> str:
-    """The features in SQL. Of rows with labels, whole numbers are written as the DOUBLE that they
-    become: so the same values make the same shards, whatever their type.
+    """The features in SQL. In rows with labels, whole numbers are written as the DOUBLE that they
+    become, so that the same values of any type make the same shards.
     """
     features = training.features
     if training.label == NULL:

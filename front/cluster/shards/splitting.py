@@ -23,7 +23,7 @@ from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.opening import open_database
 from tuskml.databases.results import keep_file
-from tuskml.databases.sources import Rows, Source, listed, rows_of, scope_of
+from tuskml.databases.sources import Rows, Source, rows_of, scope_of, split_expressions
 from tuskml.errors import DataError, OptionError, TuskError
 from tuskml.text.calls import with_clear_errors
 from tuskml.text.expressions import quoted
@@ -80,7 +80,7 @@ def keyed(
 ) -> tuple[str, list[str]]:
     """A query of all columns, with keys that are expressions as columns; and the keys' names."""
     scope = scope_of(database, rows)
-    keys = [scope.key(text) for text in listed(group_by, "group_by", scope.columns)]
+    keys = [scope.key(text) for text in split_expressions(group_by, "group_by", scope.columns)]
     added = [(name, sql) for name, sql in keys if sql != quoted(name)]
     for name, _ in added:
         if name.lower() in map(str.lower, scope.columns):

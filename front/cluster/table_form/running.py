@@ -66,7 +66,7 @@ class Running:
             with ending_with_the_training(cursor):
                 found = self.answers(cursor, seen)
         if found is None:
-            return "[]" if self.training.keys else json.dumps([described((), 0, None)])
+            return "[]" if self.training.keys else json.dumps([group_document((), 0, None)])
         found, estimated = found
         keys = [found.column(place).to_pylist() for place in range(found.num_columns - 1)]
         values = found.column("model").combine_chunks()
@@ -79,7 +79,7 @@ class Running:
             ready(models if estimated is None else telling(models, estimated), self.models)
         by_place = zip(*keys, strict=True) if keys else iter([()] * len(values))
         return json.dumps(
-            [described(key, place, labels[place]) for place, key in enumerate(by_place)]
+            [group_document(key, place, labels[place]) for place, key in enumerate(by_place)]
         )
 
     def answers(self, cursor: duckdb.DuckDBPyConnection, seen: float) -> Any:
@@ -103,8 +103,8 @@ class Running:
             )
 
 
-def described(key: tuple[Any, ...], number: int, label: float | None) -> dict[str, Any]:
-    """A group for the statement."""
+def group_document(key: tuple[Any, ...], number: int, label: float | None) -> dict[str, Any]:
+    """A group as a document for the statement."""
     return {"k": key, "n": number, "label": label}
 
 

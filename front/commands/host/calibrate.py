@@ -19,7 +19,7 @@ look at the figures without keeping them where a planner looks:
 
 
 def grammar(made: Parser) -> None:
-    """The grammar."""
+    """Defines the grammar."""
     describe(
         made,
         show_calibration,

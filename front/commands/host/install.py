@@ -34,7 +34,7 @@ LOAD = "LOAD tuskml FROM tuskml;"
 
 
 def grammar(command: Parser) -> None:
-    """The grammar of `tuskml install`."""
+    """Defines the grammar of `tuskml install`."""
     describe(command, run, ABOUT, EXAMPLES)
     other = "a client's version of DuckDB that is to load it too, such as v2.1.0; may be repeated"
     command.add_argument(
@@ -54,10 +54,10 @@ def run(args: argparse.Namespace) -> None:
     elif args.remove:
         remove(args.dry_run, args.json)
     else:
-        install(tuple(map(checked, args.versions)), args.dry_run, args.json)
+        install(tuple(map(normalize_version, args.versions)), args.dry_run, args.json)
 
 
-def checked(version: str) -> str:
+def normalize_version(version: str) -> str:
     """A version of DuckDB as its folders have it."""
     if not re.fullmatch(r"v?[2-9]\d*\.\d+\.\d+", version):
         raise ExtensionError(
@@ -71,7 +71,7 @@ def install(versions: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
     user, signed = trust.of_user(), trust.is_possible()
     if versions and not signed:
         raise ExtensionError("--for needs DuckDB 2.0 or later in this environment")
-    say(changes(user, versions) if signed else noted(), dry_run)
+    say(changes(user, versions) if signed else describe_notes(), dry_run)
     if not dry_run:
         if signed:
             trust.make(user, versions)
@@ -90,10 +90,10 @@ def changes(user: trust.Repository, versions: tuple[str, ...]) -> Iterator[str]:
     for version in (own, *versions):
         yield f"{user.installed(version, platform)}: a link to {extension_path()}"
     yield f"{user.prefix}: the same links, for INSTALL"
-    yield from noted()
+    yield from describe_notes()
 
 
-def noted() -> Iterator[str]:
+def describe_notes() -> Iterator[str]:
     """Describes the notes, one per line."""
     for path in notes():
         yield f"{path}: training uses {sys.executable}"

@@ -34,7 +34,7 @@ SHORT = (
 
 
 def grammar(made: Parser) -> None:
-    """The grammar."""
+    """Defines the grammar."""
     describe(
         made,
         show_trainings,
@@ -50,13 +50,13 @@ def grammar(made: Parser) -> None:
 def show_trainings(args: argparse.Namespace) -> None:
     """Prints the list."""
     while True:
-        print(listed(json_wanted=args.json), flush=True)
+        print(format_trainings(json_wanted=args.json), flush=True)
         if args.every is None:
             return
         time.sleep(max(args.every, 0.1))
 
 
-def listed(json_wanted: bool) -> str:
+def format_trainings(json_wanted: bool) -> str:
     """The trainings as a table, or as JSON."""
     from tuskml.schedule import shares
     from tuskml.text.table import table
@@ -66,7 +66,7 @@ def listed(json_wanted: bool) -> str:
         return json.dumps(found, default=datetime.isoformat)
     if not found:
         return "no training runs"
-    return table(SHORT, [shown(one) for one in found])
+    return table(SHORT, [cells(one) for one in found])
 
 
 def columns_of(one: "Running") -> dict[str, Any]:
@@ -99,7 +99,7 @@ def device_of(one: "Running") -> str:
     return "gpu" if one.has_device else "waits for gpu"
 
 
-def shown(one: dict[str, Any]) -> tuple[Any, ...]:
+def cells(one: dict[str, Any]) -> tuple[Any, ...]:
     """A training's cells for people."""
     end, done, speed, rho = (
         one[name] for name in ("estimated_end", "progress", "rows_per_second", "rho")

@@ -117,7 +117,7 @@ def describe(command: Parser, run: Run | None, description: str, examples: str) 
 
 
 def add_json(command: argparse.ArgumentParser, text: str) -> None:
-    """The option for programs."""
+    """Adds the option for programs."""
     command.add_argument("--json", action="store_true", help=text)
 
 

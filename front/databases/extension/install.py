@@ -289,7 +289,7 @@ def install_files(request: Request) -> Generator[tuple[str, str], None, pgxs.Ser
 
 
 def check_same(connection: "psycopg.Connection", server: pgxs.Server, files: bool = True) -> None:
-    """The database's server is that of pg_config, and it sees the files that were installed."""
+    """Checks that the database's server is that of pg_config and sees the installed files."""
     running = connection.info.server_version // 10000
     if running != server.major:
         raise ExtensionError(

@@ -203,7 +203,7 @@ def product(rows: Rows, steps: Steps, column: dict[str, Any]) -> Block:
         return Block([], 0)
     values, holds = None, None
     for block in reversed(factors):
-        one = gathered(steps, block, keys % block.width)
+        one = gather(steps, block, keys % block.width)
         keys = keys // block.width
         if block.is_category:
             truth = steps.do("Greater", one, 0.5)
@@ -217,7 +217,7 @@ def product(rows: Rows, steps: Steps, column: dict[str, Any]) -> Block:
     return Block([found], len(column["keys"]))
 
 
-def gathered(steps: Steps, block: Block, places: Any) -> str:
+def gather(steps: Steps, block: Block, places: Any) -> str:
     """Some features of a column, by their indices."""
     if not block.whole:
         many = len(block.parts) > 1

@@ -9,7 +9,7 @@ from tuskml.learners.fm.layout import machine_in
 
 
 def machine(graph: Graph, numbers: Sequence[float]) -> None:
-    """The margins of a machine; `first` is the intercept for each row, or no number where a
+    """Adds the margins of a machine; `first` is the intercept for each row, or no number where a
     feature is missing, and `second` the axis of features."""
     if not numbers:
         graph.add("Identity", ["first"], "margins")

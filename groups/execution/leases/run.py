@@ -137,7 +137,7 @@ class LeasedRun(Run):
                 self.end(task.worker)
 
     def give_back(self, task: Task) -> None:
-        """The unit is left again; it was no failure."""
+        """Returns a unit to those that are left, without a failure."""
         for one in task.unit.each:
             self.tries[one.key] -= 1
         if task.unit.pin is None:

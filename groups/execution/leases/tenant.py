@@ -79,7 +79,7 @@ class Tenant:
             self.give_up()
 
     def take(self, now: float) -> None:
-        """The answer, and a bid for an offer."""
+        """Receives an answer, and bids for its offer."""
         try:
             said = json.loads(self.ray.get(self.waiting))
         except self.ray.exceptions.RayError:
@@ -91,7 +91,7 @@ class Tenant:
             self.bid(said)
 
     def bid(self, said: dict[str, Any]) -> None:
-        """A table for the offer; whether it came in time does not matter to the run."""
+        """Bids a table for the offer; whether it came in time does not matter to the run."""
         app = self.app()
         ideal = ideal_seconds(app.work, said["share"], max(app.most_ever, 1), 1.0)
         table = table_of(
@@ -101,12 +101,12 @@ class Tenant:
         self.asked = 0.0  # the round may be over at once
 
     def give_up(self, kill: bool = False) -> None:
-        """The arbiter is gone: the next question goes to another one."""
+        """Gives up an arbiter that is gone: the next question goes to another one."""
         if kill:
             self.ray.kill(self.arbiter)
         self.arbiter, self.waiting, self.has_answered = None, None, False
 
     def leave(self) -> None:
-        """The run has ended. An arbiter that does not hear of it forgets the run in time."""
+        """Reports that the run has ended. An arbiter that does not hear of it forgets the run."""
         if self.arbiter is not None:
             self.arbiter.leave.remote(self.name)

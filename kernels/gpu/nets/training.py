@@ -40,7 +40,7 @@ AT_ONCE = 1 << 14
 
 
 def trained_on_device(device: Device, rows: Pass, rules: Rules, given: ByGroup) -> Trained:
-    """Trains the net of each group; returns the same as `kernels.nets.training.trained`."""
+    """Trains the net of each group; returns the same as `kernels.nets.training.train_nets`."""
     g, n_weights = rows.n_groups, rules.weights(rows.n_features)
     result = Trained(
         np.full((g, n_weights), np.nan), np.full((g, rules.epochs), np.nan), np.zeros(g, TRAINED)
@@ -173,7 +173,7 @@ class Training:
         return xp.where(share > 0, each * share, each * 0).astype(np.float64).sum(axis=1)
 
     def _move(self, slope: list[tuple[Any, Any]], moving: Any, rate: float) -> None:
-        """A step of Adam or of gradient descent with momentum."""
+        """Takes a step of Adam or of gradient descent with momentum."""
         xp, rules = self.xp, self.rules
         t = np.maximum(self.steps, 1).astype(np.float64)
         shares = [

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.library import Floats, check_code, library, pointer
-from tuskml.kernels.parts.dealing import counted
+from tuskml.kernels.parts.dealing import count_hashes
 from tuskml.kernels.parts.keeping import Beside
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.passes import Pass
@@ -72,7 +72,7 @@ class BaggedPart:
         """Returns the keys of rows' content in a slice, and the number of rows of each."""
         keys = np.empty(self.n_rows, np.uint64)
         check_code(library().tk_bagged_keys(self.handle, pointer(keys)))
-        return counted(keys, given)
+        return count_hashes(keys, given)
 
     def tell_apart(self, keys: NDArray[np.uint64], before: NDArray[np.int64]) -> list[Array]:
         """Makes the keys of rows distinct by the number of equal rows in earlier parts."""
@@ -166,7 +166,9 @@ class BaggedPart:
         return [losses]
 
 
-def answered(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Any]:
+def answer_message(
+    rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside
+) -> list[Any]:
     """Reply to a message of `bagging.Bagged`; None if the part lacks the state."""
     begin_anew = partial(began_anew, rows, given, beside)
     part, own, trees = addressed_part(BaggedPart, arrays, given, beside, begin_anew)

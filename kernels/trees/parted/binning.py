@@ -115,7 +115,7 @@ def bins_of(
     boost, d = boost_of(rules, targets), rows.n_features
     flags = None if targets.categorical is None else targets.categorical[0]
     categories = [] if flags is None else np.flatnonzero(flags).tolist()
-    answers = asked(rows, hold, "tree_about", categories=categories)
+    answers = ask_parts(rows, hold, "tree_about", categories=categories)
     missing = np.bitwise_or.reduce([one[0] for one in answers])
     bounds = [np.empty(0)] * d
     for i, feature in enumerate(categories):
@@ -125,7 +125,11 @@ def bins_of(
         out = np.empty(rules.max_bins)
         bounds[feature] = out[: room(library().tk_levels_of(pointer(counts), boost, pointer(out)))]
         missing[feature] = 1
-    own = [f for f in range(d) if f not in set(categories) and not shared(targets, f, bounds)]
+    own = [
+        f
+        for f in range(d)
+        if f not in set(categories) and not write_shared_bounds(targets, f, bounds)
+    ]
     all_rows = int(rows.groups["n_rows"][0]) - (hold.n if hold else 0)
     sampled = min(all_rows, SAMPLE)
     step = max(1, VALUES_TOGETHER // max(sampled, 1))
@@ -147,7 +151,7 @@ def room(count: int) -> int:
     return count
 
 
-def shared(targets: Targets, feature: int, bounds: list[Floats]) -> bool:
+def write_shared_bounds(targets: Targets, feature: int, bounds: list[Floats]) -> bool:
     """Returns whether a feature has bounds shared by all groups, and if so writes them."""
     if targets.bounds is None:
         return False
@@ -159,7 +163,7 @@ def shared(targets: Targets, feature: int, bounds: list[Floats]) -> bool:
     return True
 
 
-def asked(rows: ShardedPass, hold: Hold | None, method: str, **given: Any) -> list[list[Any]]:
+def ask_parts(rows: ShardedPass, hold: Hold | None, method: str, **given: Any) -> list[list[Any]]:
     """Replies of each part about its rows that are not held out."""
     if hold is None:
         return rows.asked(method, hold=None, **given)
@@ -170,7 +174,7 @@ def merged(
     rows: ShardedPass, hold: Hold | None, features: list[int], all_rows: int
 ) -> list[Floats]:
     """Sampled values of all parts, by feature."""
-    answers = asked(rows, hold, "tree_values", features=features, all_rows=all_rows)
+    answers = ask_parts(rows, hold, "tree_values", features=features, all_rows=all_rows)
     return [np.concatenate(each).astype(np.float64) for each in zip(*answers, strict=True)]
 
 

@@ -33,7 +33,12 @@ from tuskml.kernels.trees.boosting import (
 from tuskml.kernels.trees.parted.binning import Bins, bins_of, measure_weights
 from tuskml.kernels.trees.parted.holding import Hold
 from tuskml.kernels.trees.parted.messenger import NOTHING, Messenger, summed
-from tuskml.kernels.trees.parted.rank_queries import constant, leaf_quantiles, one_side, renewed
+from tuskml.kernels.trees.parted.rank_queries import (
+    constant,
+    leaf_quantiles,
+    one_side,
+    with_quantile_leaves,
+)
 from tuskml.kernels.trees.parted.ranks import share_of
 from tuskml.kernels.trees.parted.summed import Grower
 from tuskml.kernels.trees.parted.trees import Tree, as_bytes, of_forest, of_trees
@@ -121,7 +126,7 @@ class Parted(Messenger):
             self.splits = np.concatenate([self.splits, wanted])
         grown = grower.tree()
         if self.rules.objective == QUANTILE:
-            grown = renewed(self, grown, self.weighted)
+            grown = with_quantile_leaves(self, grown, self.weighted)
         self.begun = False
         return grown
 

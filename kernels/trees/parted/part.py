@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.library import Floats, check_code, library, pointer
-from tuskml.kernels.parts.dealing import counted
+from tuskml.kernels.parts.dealing import count_hashes
 from tuskml.kernels.parts.keeping import Beside
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.passes import Pass
@@ -111,7 +111,7 @@ class Part:
         """Returns the keys by which rows of a slice are drawn, and the number of rows of each."""
         keys = np.empty(self.n_rows, np.uint64)
         check_code(library().tk_part_keys(self.handle, pointer(keys)))
-        return counted(keys, given)
+        return count_hashes(keys, given)
 
     def tell_apart(self, keys: NDArray[np.uint64], before: NDArray[np.int64]) -> list[Array]:
         """Stores the rows that earlier parts also have, and how often."""
@@ -204,7 +204,9 @@ class Part:
         return [counts]
 
 
-def answered(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Any]:
+def answer_message(
+    rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside
+) -> list[Any]:
     """Reply to a message of `boosting.Parted`; None if the part lacks the state."""
     begin_anew = partial(began_anew, rows, given, beside)
     part, own, trees = addressed_part(Part, arrays, given, beside, begin_anew)

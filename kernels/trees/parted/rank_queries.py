@@ -96,7 +96,7 @@ def one_side(
     return out
 
 
-def renewed(parted: Messenger, tree: Tree, weighted: bool) -> Tree:
+def with_quantile_leaves(parted: Messenger, tree: Tree, weighted: bool) -> Tree:
     """Replaces the values of a tree's leaves by their quantiles."""
     leaves = tree.nodes["feature"] < 0
     wants = leaf_quantiles(parted, tree, False, weighted)

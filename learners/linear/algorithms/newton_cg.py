@@ -193,9 +193,9 @@ PRODUCTS_BY_SPREAD: dict[str, spread.BySpreads] = {
 }
 BENT, OF_MODEL = 1.28, 1.17
 """For losses that are not quadratic: the ratio of products to those on the sketch, and the power
-of the latter, because the curvature falls on the way and is solved for anew. Of groups of 150 to
-4,000 rows of categories, of a9a, and of the fitted half and the fresh sets of
-`scripts/bench/planner/truth_data.py`, eight of ten took 0.6 to 1.8 times as many.
+of the latter, because the curvature falls on the way and is solved for anew. Eight of ten groups
+(150 to 4,000 rows of categories, a9a, and the fitted half and the fresh sets of
+`scripts/bench/planner/truth_data.py`) took 0.6 to 1.8 times as many.
 """
 EXPECTED = 1.3
 """Times the table of the spread: eight of ten of 168 dense trainings of the fitted half and the

@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.parts.sharded import entry_sums, squared
+from tuskml.kernels.parts.sharded import entry_sums, squared_loss_pass
 from tuskml.kernels.passes import Floats, Pass, chosen_rows
 from tuskml.kernels.segments import labels_of
 from tuskml.learners.linear.operators import State
@@ -128,7 +128,7 @@ def products(problem: Problem) -> Floats:
     """Mean products (G, p, p) of the features of z and a constant 1."""
     rows = problem.rows
     nothing = np.zeros((problem.n_groups, problem.d + 1))
-    sums = squared(rows).curvature(nothing, problem.shift, problem.scale, precise=True)
+    sums = squared_loss_pass(rows).curvature(nothing, problem.shift, problem.scale, precise=True)
     return unpacked(sums[:, problem.d + 3 :]) / sums[:, 1, None, None]
 
 

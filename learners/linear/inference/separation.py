@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.parts.sharded import entry_sums, margin_reach, squared
+from tuskml.kernels.parts.sharded import entry_sums, margin_reach, squared_loss_pass
 from tuskml.kernels.passes import Floats, Pass, solve
 from tuskml.learners.linear.objective import best_constant
 from tuskml.learners.linear.problem import Problem
@@ -140,7 +140,7 @@ def never_counted(problem: Problem, v: Floats) -> Bools:
     rows of 0, if features are too many for Newton's steps. v (G, p): any weights.
     """
     rows, direction = problem.rows, np.zeros((problem.n_groups, problem.d + 1))
-    counted = squared(rows).gradient(direction)[:, 2:-1]  # -sum(y x)
+    counted = squared_loss_pass(rows).gradient(direction)[:, 2:-1]  # -sum(y x)
     size = entry_sums(rows)[0][:, :-1] if rows.sparse else problem.shift
     direction[:, :-1] = np.where(counted == 0, np.sign(size), 0.0)
     return backed(reach(rows, problem.to_caller(v), direction))

@@ -32,7 +32,7 @@ from tuskml.learners.linear.planner.candidates import choose
 from tuskml.learners.linear.planner.planning import statistics
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions, Plan, Request
-from tuskml.learners.linear.result import Inputs, plan_line, resolved
+from tuskml.learners.linear.result import Inputs, options_json, plan_line
 from tuskml.learners.models import Lists, Models, Strings, by_group, joined, thinned
 from tuskml.learners.options.kinds import WarmStart
 from tuskml.learners.validation import shuffled
@@ -293,7 +293,7 @@ def models_of(
         status=status,
         plan=Strings(plans_of(plan, k), ridge.astype(np.int32)),
         seconds=n_rows / n_rows.sum() * (time.monotonic() - began),
-        options=by_group(resolved(request.options, plan), n, more),
+        options=by_group(options_json(request.options, plan), n, more),
         **tests,
     )
 

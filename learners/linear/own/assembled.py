@@ -8,7 +8,12 @@ from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts import sampled
 from tuskml.learners.linear.operators import Operators
-from tuskml.learners.linear.own.operators import Setting, made, replaced_in, steps_in_python
+from tuskml.learners.linear.own.operators import (
+    Setting,
+    make_operator,
+    replaced_in,
+    steps_in_python,
+)
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Plan
 
@@ -28,7 +33,7 @@ def operators_of(problem: Problem, plan: Plan, start: Floats, deadline: float | 
         if "sample" in own:
             uniform = sampled.Uniform(plan.batch_size, random)
             setting = Setting(problem, plan, start, deadline, uniform, random)
-            update = sampled.SampledEpoch(plan, made(own["sample"], setting, "sample"))
+            update = sampled.SampledEpoch(plan, make_operator(own["sample"], setting, "sample"))
             found = replace(found, update=update)
     else:
         found = build(problem, plan, start, deadline)
@@ -36,7 +41,7 @@ def operators_of(problem: Problem, plan: Plan, start: Floats, deadline: float | 
         if kind not in ("transform", "sample"):
             built_in = getattr(found, kind)
             setting = Setting(problem, plan, start, deadline, built_in, random)
-            found = replace(found, **{kind: made(what, setting, kind)})
+            found = replace(found, **{kind: make_operator(what, setting, kind)})
     return found
 
 
@@ -48,5 +53,5 @@ def transformed(problem: Problem, plan: Plan) -> Problem:
     random = np.random.default_rng(plan.seed)
     start = np.zeros((problem.n_groups, problem.d + 1))
     setting = Setting(problem, plan, start, None, lambda same: same, random)
-    changed: Problem = made(what, setting, "transform")(problem)
+    changed: Problem = make_operator(what, setting, "transform")(problem)
     return changed

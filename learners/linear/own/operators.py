@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import OperatorError, OptionError, TuskError, nearest, one_of
-from tuskml.kernels.open_rows import raised
+from tuskml.kernels.open_rows import error_text
 from tuskml.kernels.passes import Floats, raise_if_cancelled
 from tuskml.learners.linear.algorithms import ALGORITHMS as BUILT_IN_ALGORITHMS
 from tuskml.learners.linear.algorithms import BY_SAMPLER, SAMPLED
@@ -176,7 +176,7 @@ def base_of(algorithm: str) -> str:
     return algorithm if own is None else own.base
 
 
-def named(chosen: LinearOptions) -> dict[str, str]:
+def operators_of(chosen: LinearOptions) -> dict[str, str]:
     """The custom operators that options name, by option; samplers too."""
     given = {option: getattr(chosen, option) for option in OPTION_OF.values()}
     kinds = {option: kind for kind, option in OPTION_OF.items()}
@@ -218,7 +218,7 @@ def replaced_in(plan: Plan) -> dict[str, tuple[str, Make]]:
     return found
 
 
-def made(what: tuple[str, Make], setting: Setting, kind: str) -> Callable[..., Any]:
+def make_operator(what: tuple[str, Make], setting: Setting, kind: str) -> Callable[..., Any]:
     """Makes the operator and wraps it with checks."""
     label, make = what
     try:
@@ -226,7 +226,7 @@ def made(what: tuple[str, Make], setting: Setting, kind: str) -> Callable[..., A
     except (TuskError, KeyboardInterrupt, MemoryError):
         raise
     except Exception as error:
-        raise OperatorError(f"{label} {raised(error)}") from error
+        raise OperatorError(f"{label} {error_text(error)}") from error
     if not callable(operator):
         raise OperatorError(f"{label} made {operator!r}, expected an operator that can be called")
     return Guarded(kind, label, operator, setting.problem.rows.cancel_mark)
@@ -248,7 +248,7 @@ class Guarded:
         except (TuskError, KeyboardInterrupt, MemoryError):
             raise
         except Exception as error:
-            raise OperatorError(f"{self.label} {raised(error)}") from error
+            raise OperatorError(f"{self.label} {error_text(error)}") from error
         return CHECKS[self.kind](self.label, found, *given)
 
 

@@ -18,7 +18,7 @@ from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.check import refuse_labels, refuse_together, with_extras, with_link
 from tuskml.learners.linear.options import OPTIONS
-from tuskml.learners.linear.own.operators import named
+from tuskml.learners.linear.own.operators import operators_of
 from tuskml.learners.linear.planner.planning import first_plan
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.result import Inputs
@@ -35,7 +35,9 @@ def whole(request: Request) -> str | None:
         return f"task '{task.name}' needs all rows in one place"
     if task.parameter == "delta" and options.delta is None:
         return f"task '{task.name}' without option 'delta' needs all rows in one place"
-    if named(options) or (options.algorithm != "auto" and (known is None or not known.by_parts)):
+    if operators_of(options) or (
+        options.algorithm != "auto" and (known is None or not known.by_parts)
+    ):
         return f"algorithm '{options.algorithm}' needs all rows in one place"
     return needs_one_place(OPTIONS.by_name, options)
 

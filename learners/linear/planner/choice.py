@@ -299,7 +299,7 @@ def takes_less(candidates: tuple[Candidate, ...], own: Plan, seconds: float) -> 
 
 
 SAMPLE_AT_LEAST = SAMPLE_ROWS // 8
-"""Rows that a speculation reads at least, if there are so many."""
+"""The fewest rows that a speculation reads, if there are that many."""
 
 
 # The eleven plans of ML4all, and the costs of those that packed rows use only by option.

@@ -64,9 +64,9 @@ class Cost:
 
 
 def curvature_units(seen: Statistics, p: int) -> float:
-    """Products of two of p columns that a curvature's pass takes the time of.
+    """Products of two of p columns whose time a curvature's pass takes.
 
-    Of short sparse rows those of their entries alone
+    Short sparse rows have those of their entries alone
     (`kernels/native/linear/sparse/short_rows.hpp`).
     """
     whole = seen.rows * p * (p + 1) / 2

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tuskml.kernels.gpu import placement
 from tuskml.kernels.segments import dense_bytes
 from tuskml.learners.explaining import explanation
-from tuskml.learners.explaining.text import written
+from tuskml.learners.explaining.text import format_explanation
 from tuskml.learners.linear import gpu
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.planner.choice import (
@@ -220,4 +220,4 @@ def explained(
         chosen = replace(chosen, candidates=whole.candidates)
     took = time.monotonic() - began
     actual = Actual(state.iterations, took, int(state.converged.sum()))
-    return written(document(groups, request, chosen, actual), request.options.format)
+    return format_explanation(document(groups, request, chosen, actual), request.options.format)

@@ -9,8 +9,9 @@ what the next plan alone takes. Where they tell nothing a plan is given up when 
 own estimate, and the next plan's: the training then takes at most twice the better one's seconds,
 as in any search for the end of two lines of unknown length.
 
-Newton's methods come the nearer the faster, so that their first errors tell nothing, but the last
-drop of the error bounds what is left. Of conjugate gradients the errors within an iteration tell.
+Newton's methods speed up as they come nearer, so that their first errors tell nothing, but the
+last drop of the error bounds what is left. For conjugate gradients, the errors within an iteration
+tell.
 
 All is in estimated seconds of the passes that were made (`cost.py`). So other work on the machine
 does not change the plan.
@@ -126,7 +127,7 @@ class Guard:
         return DOUBT if self.work.seconds >= self.other.expected else 1 / DOUBT
 
     def at_most(self, iterations: int) -> float:
-        """Seconds that are left of a method whose errors fall the faster, the lower they are."""
+        """The most seconds that remain for a method whose errors fall faster as they get lower."""
         if not ALGORITHMS[self.mine.plan.family].speeds_up or len(self.points) < LAST_TWO:
             return math.inf
         left = iterations_left(self.points[-LAST_TWO:], self.mine.plan.epsilon)

@@ -356,7 +356,7 @@ def iterations_left(points: Sequence[Point], goal: float) -> float:
 
 
 def fewest_left(points: Sequence[Point], goal: float) -> float:
-    """The lower guess, of errors that stand still for a while and then fall the faster."""
+    """The lower guess: errors stand still for a while and then fall faster."""
     return min(guesses(points, goal))
 
 

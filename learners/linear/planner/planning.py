@@ -166,8 +166,8 @@ def too_heavy(plan: Plan, each: Mapping[str, float]) -> bool:
 
 
 def too_wide(question: Question) -> bool:
-    """Returns whether a sample of sparse rows would lack most features of all rows: an easier
-    problem.
+    """Returns whether a sample of sparse rows would lack most features of all rows, which
+    would be an easier problem.
     """
     seen = question.seen
     return seen.sparse and seen.n_features > TOO_WIDE * seen.most_rows

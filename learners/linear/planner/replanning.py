@@ -191,8 +191,8 @@ def worth_considering(need: Sequence[float], work: Sequence[float]) -> list[bool
 
     Work is compared with that of the considered plan with the next smaller need: of many plans,
     each a little lighter than the one before, the lightest would otherwise be left out in favour
-    of one that takes many times more. Of plans with equal need all are considered, since their
-    times are compared whenever they run.
+    of one that takes many times more. All plans with equal need are considered, since
+    their times are compared whenever they run.
     """
     order = sorted(range(len(need)), key=lambda i: (need[i], work[i]))
     considered = [False] * len(need)
@@ -403,7 +403,7 @@ class Replanning:
         return self.judged[key]
 
     def end(self) -> None:
-        """The training has ended: nothing is judged any more."""
+        """Ends the judging, as the training has ended."""
         self.beside.end()
 
     def running(self, candidates: Sequence[Candidate]) -> int | None:
@@ -561,5 +561,5 @@ def replanning_for(problem: Problem, chosen: Choice, question: Question) -> Repl
 
 
 def settled_by_gradient(plan: Plan) -> bool:
-    """Returns whether the plan ends at a small gradient, of which the errors tell."""
+    """Returns whether the plan ends at a small gradient, which its errors show."""
     return plan.epsilon > 0 and plan.converge == "gradient" and plan.base is None

@@ -224,7 +224,7 @@ PLACES, FROM_EACH, LEAST_FROM_EACH = 16, 12, 4
 MOST_VALUES = 1 << 17
 """Values of these rows, beyond which fewer rows do: each takes about 4 ns."""
 LABELS = 1 << 14
-"""Rows whose labels are read, at least, if there are so many."""
+"""The fewest rows whose labels are read, if there are that many."""
 APART = (0.17, 0.31, 0.47)
 """The share of all these rows between two compared ones: neighbours in a table may be alike."""
 

@@ -90,7 +90,7 @@ def stand_ins(problem: Problem, start: Floats) -> tuple[Problem, Floats]:
 def sample_stride(problem: Problem, wanted: float, asked: Speculate | None) -> int:
     """The stride k of chunks: the sample is about that share of the rows, and large enough.
 
-    asked: the option's value, about so many rows in whole chunks.
+    asked: the option's value, about that many rows in whole chunks.
     """
     rows = int(problem.rows.groups["n_rows"].max())
     if asked is not None:

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from tuskml.errors import OptionError
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
-from tuskml.kernels.rows.written import Written, written
+from tuskml.kernels.rows.written import Written, copy_to_cells
 from tuskml.learners.classes import named_classes
 from tuskml.learners.held_out import HeldOut
 from tuskml.learners.learner import Arrays
@@ -45,7 +45,7 @@ from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.planner.planning import first_plan
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Request
-from tuskml.learners.linear.result import resolved, task_members
+from tuskml.learners.linear.result import options_json, task_members
 from tuskml.learners.linear.training import train
 from tuskml.learners.models import (
     Lists,
@@ -69,7 +69,9 @@ def train_pooled(rows: Arrays, request: Request) -> Models:
     """The best of three models of each group, in the order of the groups. Raises OptionError."""
     refuse(request)
     began = time.monotonic()
-    cells = written(rows.x, rows.y, rows.group, folds_of(rows, request), (rows.n_groups, FOLDS))
+    cells = copy_to_cells(
+        rows.x, rows.y, rows.group, folds_of(rows, request), (rows.n_groups, FOLDS)
+    )
     found = Pooling(cells, rows, request)
     models = found.chosen(found.judged(), began)
     groups = cells.cells.linked(range(FOLDS))
@@ -90,7 +92,9 @@ def refuse(request: Request) -> None:
 
 def folds_of(rows: Arrays, request: Request) -> NDArray[np.intp]:
     """The fold to which a search deals each row, (n,), of FOLDS in each group."""
-    whole = written(rows.x, rows.y, rows.group, np.zeros_like(rows.group), (rows.n_groups, 1))
+    whole = copy_to_cells(
+        rows.x, rows.y, rows.group, np.zeros_like(rows.group), (rows.n_groups, 1)
+    )
     groups = whole.cells.cells.ravel()
     threads = request.options.threads or budget.threads()
     fold = np.empty_like(rows.group)
@@ -144,9 +148,9 @@ class Pooling:
     def by_strength(self, problem: Problem, sets: int) -> list[Floats]:
         """Weights of complete pooling, and of partial pooling by each strength."""
         size = self.size_of_loss
-        found = [completely(problem, sets, self.request.options.l2, size)]
+        found = [pool_completely(problem, sets, self.request.options.l2, size)]
         for strength in STRENGTHS:
-            found.append(partially(problem, found[0], strength, size, found[-1]))
+            found.append(pool_partially(problem, found[0], strength, size, found[-1]))
         return found
 
     def local(self, groups: NDArray[np.void], common: bool = False) -> "Local":
@@ -254,7 +258,7 @@ def values_at(problem: Problem, v: Floats) -> Floats:
         return np.where(n > 0, problem.objective(v) * n, 0.0)
 
 
-def completely(problem: Problem, sets: int, l2: float, size_of_loss: float) -> Floats:
+def pool_completely(problem: Problem, sets: int, l2: float, size_of_loss: float) -> Floats:
     """Weights (G * S, p) of complete pooling in each of S sets of rows of the groups.
 
     Neighbours among the problem's groups are the sets of one group.
@@ -308,11 +312,11 @@ def _arrow(
     left = curvature.sum(axis=0) - np.einsum("gsi,gsj,gs->sij", across, across, 1 / pivot)
     left[:, np.arange(p), np.arange(p)] += ridge
     right = pull - np.einsum("gsi,gs->si", across, own_pull / pivot)
-    step = solved(left, right)
+    step = solve_systems(left, right)
     return step, (own_pull - np.einsum("gsi,si->gs", across, step)) / pivot
 
 
-def partially(
+def pool_partially(
     problem: Problem, centre: Floats, strength: float, size_of_loss: float, start: Floats
 ) -> Floats:
     """Weights (V, p) that are drawn to `centre`, beginning at `start`."""
@@ -325,7 +329,7 @@ def partially(
         found = sums_at(part, here)
         left = found.curvature + strength * np.eye(p)
         right = found.gradient + strength * (here - middle)
-        step = solved(left, right)
+        step = solve_systems(left, right)
         promised = (step * right).sum(axis=1)
         size = (promised > least[going]).astype(float)
         total = found.value + strength * ((here - middle) ** 2).sum(axis=1) / 2
@@ -344,7 +348,7 @@ def partially(
     return v
 
 
-def solved(left: Floats, right: Floats) -> Floats:
+def solve_systems(left: Floats, right: Floats) -> Floats:
     """The solutions (V, p) of systems (V, p, p); a feature that never varies gets 0."""
     p = right.shape[1]
     zero = left[:, np.arange(p), np.arange(p)] <= 0
@@ -382,14 +386,14 @@ def pooled_models(told: Pooled, local: Sequence[Models]) -> Models:
     for which, v in told.weights.items():
         places = np.flatnonzero(told.which == which)
         if len(places):
-            parts.append(shared(told, which, places, v))
+            parts.append(shared_models(told, which, places, v))
     together = joined(parts)
     found = together.of(np.argsort(together.group))
     texts = trials(told)
     return replace(found, trials=Strings(tuple(texts), np.arange(len(texts), dtype=np.int32)))
 
 
-def shared(told: Pooled, which: int, places: NDArray[np.intp], v: Floats) -> Models:
+def shared_models(told: Pooled, which: int, places: NDArray[np.intp], v: Floats) -> Models:
     """The models of some groups that learned from others."""
     problem, task, n = told.problem.of(places), told.request.task, len(places)
     weights = problem.to_caller(v[places])
@@ -426,7 +430,7 @@ def options(told: Pooled, which: int) -> str:
     """The model's options as JSON, and how it was pooled."""
     request = told.request
     first, _ = first_plan(told.problem.rows.groups, request, 0)
-    text = resolved(request.options, first, task_members(request.task, request.options))
+    text = options_json(request.options, first, task_members(request.task, request.options))
     more = {"pooling": NAMES[which]}
     return f"{text[:-1]}, {json.dumps(more)[1:]}"
 

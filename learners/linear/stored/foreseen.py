@@ -37,7 +37,7 @@ MOST_ENTRIES = 1 << 23
 """Entries of the rows that are looked at."""
 
 
-def foreseen(
+def expected_use(
     group: NDArray[np.void],
     request: Request,
     plan: Plan,

@@ -15,13 +15,13 @@ from tuskml.kernels import passes
 from tuskml.kernels.rows.renumber import Ids, renumbered
 from tuskml.kvstore import StoreRoot
 from tuskml.learners.linear.algorithms import REGISTERED, STORED
-from tuskml.learners.linear.own.operators import named
+from tuskml.learners.linear.own.operators import operators_of
 from tuskml.learners.linear.renumbered import own_request
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.training import train_in_parts
 from tuskml.learners.models import Models
 from tuskml.learners.options.kinds import WarmStart
-from tuskml.learners.stored.progress import DTYPE, about, pairs_of, stored
+from tuskml.learners.stored.progress import DTYPE, about, pairs_of, stored_models
 
 ALGORITHMS = ("auto", *(one.name for one in REGISTERED if one.stored))
 """The algorithms for stores."""
@@ -36,7 +36,7 @@ def in_memory(groups: NDArray[np.void], request: Request) -> bool:
     dense, task = bool(groups["kind"][0] < 2), request.task
     if task.general and task.own is None:  # a loss that the kernels for stores lack
         return True
-    return dense or options.algorithm not in ALGORITHMS or bool(named(options))
+    return dense or options.algorithm not in ALGORITHMS or bool(operators_of(options))
 
 
 def without_store(request: Request) -> Request:
@@ -86,7 +86,7 @@ def train_in_memory(
         n = len(model.classes.values)
         several = n if n > 2 else 1
         version = root.publish_pairs(options.store, pairs, *given, several=several)
-    return stored(model, version.reference, width)
+    return stored_models(model, version.reference, width)
 
 
 def no_room(

@@ -10,14 +10,16 @@ from tuskml.kernels.charged import FLOOR, memory_use
 from tuskml.kernels.rows.renumber import n_trained
 from tuskml.learners.learner import Outgrown
 from tuskml.learners.linear.algorithms import LAST_CHOICE
-from tuskml.learners.linear.own.operators import named
+from tuskml.learners.linear.own.operators import operators_of
 from tuskml.learners.linear.request import Request
 from tuskml.schedule.budget import look_at_limits
 
 DOUBLE = 8
 
 
-def outgrown(groups: NDArray[np.void], request: Request, memory: int) -> Mapping[int, Outgrown]:
+def groups_beyond_memory(
+    groups: NDArray[np.void], request: Request, memory: int
+) -> Mapping[int, Outgrown]:
     """Groups (`passes.GROUP`), by index, that the rule's choice for wide rows cannot train.
 
     It keeps a fixed number of vectors of the weights that a training in memory has. memory:
@@ -48,7 +50,7 @@ def could_be_stored(request: Request) -> bool:
     return (
         (task.own is not None or not task.general)
         and options.algorithm == "auto"
-        and not named(options)
+        and not operators_of(options)
         and not options.explain
         and options.device != "gpu"
         and ("converge" not in options.given or options.converge == "loss")

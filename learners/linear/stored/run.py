@@ -46,7 +46,7 @@ from tuskml.learners.stored.layout import (
     bytes_of_all,
     choose_layout,
     cost_for,
-    described,
+    describe_layout,
     given_layout,
     live_features,
 )
@@ -418,4 +418,4 @@ class Run:
 
     def _where(self, index: IndexMap) -> str:
         """Describes how the weights lie."""
-        return f"{described(index)}{self.arranged}"
+        return f"{describe_layout(index)}{self.arranged}"

@@ -42,7 +42,7 @@ def first_intercept(
     return float(np.log(high * weight[1] / ((n - high) * weight[0])))
 
 
-def begun(options: LinearOptions, root: StoreRoot) -> LinearOptions:
+def with_start(options: LinearOptions, root: StoreRoot) -> LinearOptions:
     """The options with the intercept of the stored model to start from, if it has one.
 
     Raises OptionError for a stored model that cannot start a linear training of two classes, or

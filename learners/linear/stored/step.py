@@ -59,7 +59,7 @@ MOST_ENTRIES = 1 << 24
 LONGEST = 0.25
 """Seconds of an epoch on one thread beyond which no other trial follows."""
 LEAST_EPOCHS = 8
-"""Epochs that a training may take, so that the faster way is worth trials."""
+"""The fewest epochs of a training for which the faster way is worth trials."""
 LEAST_ALONE = 2
 """Epochs by one thread before all threads are said to be faster."""
 
@@ -88,7 +88,7 @@ class Pace:
         return f", by 1 of {self.most} threads, which is faster" if alone else ""
 
     def took(self, seconds: float) -> None:
-        """The seconds of an epoch on `threads`."""
+        """Records the seconds of an epoch on `threads`."""
         if self._chosen is not None:
             return
         self._seconds[self.threads].append(seconds)
@@ -139,7 +139,7 @@ class Trials:
             yield like.on(chunks, frames.access), frames
 
     def begin(self, frames: ScratchFrames) -> None:
-        """The weights become those of the start."""
+        """Resets the weights to those of the start."""
         frames.reset()
         frames.weights(0)[: len(self.weights)] = self.weights
 

@@ -32,13 +32,13 @@ from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.planning import plan_for, statistics
 from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.request import Plan, Request
-from tuskml.learners.linear.result import classes_of, one_class, resolved, task_members
+from tuskml.learners.linear.result import classes_of, one_class, options_json, task_members
 from tuskml.learners.linear.stored.estimate import expected_epochs
-from tuskml.learners.linear.stored.foreseen import foreseen
+from tuskml.learners.linear.stored.foreseen import expected_use
 from tuskml.learners.linear.stored.in_memory import in_memory, train_in_memory, without_store
 from tuskml.learners.linear.stored.outcome import Trained
 from tuskml.learners.linear.stored.routed import RoutedRun
-from tuskml.learners.linear.stored.start import begun
+from tuskml.learners.linear.stored.start import with_start
 from tuskml.learners.machine import constants
 from tuskml.learners.models import Lists, Models, Strings, thinned
 from tuskml.learners.options.kinds import DEFAULT_CACHE
@@ -55,7 +55,7 @@ def train_stored(
 ) -> Models:
     """Trains one group (`passes.GROUP`)."""
     began = time.monotonic()
-    request = replace(request, options=begun(request.options, root))
+    request = replace(request, options=with_start(request.options, root))
     if in_memory(groups, request):
         refuse_together(request.task, request.options)
         return train_in_memory(groups, request, memory, root)
@@ -165,7 +165,7 @@ def considered_stored(group: NDArray[np.void], request: Request, memory: int = 0
         if not trains_in_store(group, request, len(classes.label), memory):
             return Choice(plan_of_classes(rows, without_store(request)), ())
     epochs = expected_epochs(group, request, plan)
-    use = foreseen(group, request, plan, epochs, classes).as_dict()
+    use = expected_use(group, request, plan, epochs, classes).as_dict()
     question = Question(request.task, request.options, statistics(group), plan.threads)
     found = stored(question, constants.of_host())
     moved = use["store_bytes_read"] + use["store_bytes_written"]
@@ -212,6 +212,6 @@ def model_of(
         status=trained.status,
         plan=trained.description,
         seconds=np.array([seconds]),
-        options=resolved(request.options, plan, more),
+        options=options_json(request.options, plan, more),
         store=trained.reference,
     )

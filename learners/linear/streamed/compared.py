@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tuskml.learners.explaining.text import shown_seconds
-from tuskml.learners.linear.own.operators import named
+from tuskml.learners.linear.own.operators import operators_of
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.streamed import skipping
 from tuskml.learners.linear.streamed.choosing import candidate_document, plans_of
@@ -16,7 +16,7 @@ from tuskml.learners.row_groups import Storage
 def compared(storage: Storage, request: Request, n_features: int) -> dict[str, Any] | None:
     """The member `source` of an explanation; None for a custom plan or a stored model."""
     options, task = request.options, request.task
-    mine = task.general or named(options).keys() - {"sampler"}
+    mine = task.general or operators_of(options).keys() - {"sampler"}
     if mine or options.store is not None or options.device == "gpu":
         return None
     least = skipping.first_row_groups(len(storage.sizes))

@@ -6,11 +6,11 @@ from typing import Any
 
 from tuskml.learners.explaining.explanation import VERSION, Document
 from tuskml.learners.explaining.text import (
+    format_explanation,
     plan_lines,
     shown_bytes,
     shown_seconds,
     source_table,
-    written,
 )
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.planner.explanation import objective
@@ -33,7 +33,9 @@ def explained(chosen: Chosen, plan: Plan, state: State, seconds: float, reader: 
         "read_bytes": round(reader.bytes_read),
         "read_rows": reader.rows_read,
     }
-    return written(document(chosen, plan, actual), chosen.request.options.format, text_of)
+    return format_explanation(
+        document(chosen, plan, actual), chosen.request.options.format, text_of
+    )
 
 
 def document(chosen: Chosen, plan: Plan | None, actual: dict[str, Any] | None) -> Document:

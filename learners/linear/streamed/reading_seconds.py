@@ -15,19 +15,19 @@ ROWS, WIDTH = 15_360, 28
 RUNS = 3
 
 
-def measured() -> dict[str, dict[str, float]]:
+def measure_reading() -> dict[str, dict[str, float]]:
     """Seconds by TABLES and kind. Rows of a partition are copied: nothing has to be decoded."""
     x = np.ones((ROWS, WIDTH), np.float32)
     segment, groups = groups_of(x[:, 0].astype(float), [x], 0, "dense float32", WIDTH)
     rows = spilled_rows(groups, 0)
-    one = took(lambda: rows.read([Piece(0, 0, 1)], lambda *_: None))
-    every = took(lambda: rows.read([Piece(0, 0, rows.sizes[0])], lambda *_: None))
+    one = median_seconds(lambda: rows.read([Piece(0, 0, 1)], lambda *_: None))
+    every = median_seconds(lambda: rows.read([Piece(0, 0, rows.sizes[0])], lambda *_: None))
     del segment  # alive until here
     values = (one, LEAST, (every - one) / (rows.sizes[0] * (WIDTH + 1)))
     return {name: {SPILL: max(value, LEAST)} for name, value in zip(TABLES, values, strict=True)}
 
 
-def took(work: Callable[[], object]) -> float:
+def median_seconds(work: Callable[[], object]) -> float:
     """Seconds of the processor, the middle one of a few runs; the first one does not count."""
     work()
     runs = []

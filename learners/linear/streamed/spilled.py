@@ -17,7 +17,7 @@ from tuskml.kernels.segments import chunks, dense_row_bytes
 from tuskml.learners.linear.planner.calibration import groups_of
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.streamed.skipping import may_skip
-from tuskml.learners.linear.streamed.training import train_streamed, wanted
+from tuskml.learners.linear.streamed.training import is_wanted, train_streamed
 from tuskml.learners.machine.reading import PAGE_BYTES, SPILL
 from tuskml.learners.models import Models
 from tuskml.learners.receiving import Receiver
@@ -64,7 +64,7 @@ def train_spilled(groups: NDArray[np.void], request: Request, memory: int) -> Mo
     """A model that has read a part of one group's spilled rows; None where all rows train."""
     alone = len(groups) == 1 and groups["kind"][0] < 2 and not groups["extras"][0]
     named = request.categories or request.feature_names or request.options.classes is not None
-    if not alone or named or not may_skip(request) or not wanted(request):
+    if not alone or named or not may_skip(request) or not is_wanted(request):
         return None
     try:
         models = train_streamed(spilled_rows(groups, memory), request, int(groups["dim"][0]))

@@ -60,15 +60,15 @@ from tuskml.learners.linear.operators import (
     steps,
 )
 from tuskml.learners.linear.options import OPTIONS
-from tuskml.learners.linear.own.operators import named
+from tuskml.learners.linear.own.operators import operators_of
 from tuskml.learners.linear.planner.planning import plan_for
 from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.linear.request import LinearOptions, Plan, Request
 from tuskml.learners.linear.result import (
     classes_of,
     judge,
+    options_json,
     plan_line,
-    resolved,
     settle_lost,
     with_lost,
 )
@@ -152,7 +152,9 @@ class WithinProved:
         return np.asarray(left <= self.request.options.epsilon / 2)
 
 
-def confirmed(problem: Problem, request: Request, state: State, others: NDArray[np.void]) -> bool:
+def is_confirmed(
+    problem: Problem, request: Request, state: State, others: NDArray[np.void]
+) -> bool:
     """Returns whether the criterion is nearly met on rows of a row group that had no part in it.
 
     others: as `Pass.groups`.
@@ -183,7 +185,7 @@ SLACK = 1.25
 """Times the rows held out that would have been right, from which on they are read again."""
 
 
-def wanted(request: Request) -> bool:
+def is_wanted(request: Request) -> bool:
     """Returns whether the caller asks for an algorithm that can read by row group, in a way it
     can.
     """
@@ -194,7 +196,7 @@ def wanted(request: Request) -> bool:
     return (
         chosen
         and not task.general
-        and not (named(options).keys() - {"sampler"})
+        and not (operators_of(options).keys() - {"sampler"})
         and options.sampler in (None, *SAMPLERS)
         and options.transform == LAZY
         and idle_where(OPTIONS.by_name, options, STREAMED) is None
@@ -256,7 +258,7 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
     refuse_options(request)
     tried, most_iter = may_skip(request), None
     least = skipping.first_row_groups(len(source.sizes)) if tried else FIRST_ROW_GROUPS
-    chosen = considered(source.storage, request, n_features, least)
+    chosen = choose_plan(source.storage, request, n_features, least)
     if chosen is None:
         return None
     request = chosen.request
@@ -285,7 +287,7 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
                 if wanted is not None and wanted <= SLACK * held:
                     confirm = least == skipping.FEW_ROW_GROUPS and tried
                     training = Training(chosen, layout, reader, began, mark, most_iter, confirm)
-                    models = pulled(training.run(first, layout.chunks(rng)), reader)
+                    models = run_by_chunks(training.run(first, layout.chunks(rng)), reader)
                     if models is not None:
                         ended = not tried or models.converged.all()
                         return of_labels(models, first) if ended else None
@@ -294,7 +296,7 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
     return None
 
 
-def considered(storage: Storage, request: Request, n_features: int, least: int) -> Chosen | None:
+def choose_plan(storage: Storage, request: Request, n_features: int, least: int) -> Chosen | None:
     """The plan by row group; None where all rows are to be read; least: as `lay_out` has it."""
     forced, layout = laid_out_first(storage, request, n_features, least)
     return choose(storage, request, n_features, layout, forced)
@@ -323,7 +325,7 @@ Run = Generator[list[Piece], Chunk | None, Models | None]
 """A training that asks for pieces, gets their rows, and returns the model."""
 
 
-def pulled(run: Run, reader: Reader) -> Models | None:
+def run_by_chunks(run: Run, reader: Reader) -> Models | None:
     """Runs a training that requests its chunks, and returns its models."""
     try:
         pieces = next(run)
@@ -422,14 +424,16 @@ class Training:
             state.out_of_time = True
         if self.confirm and state.converged.all():
             other = yield confirming(next(chunks), int(first.held["n_rows"][0]))
-            if other is None or not confirmed(problem, self.request, state, other.rows):
+            if other is None or not is_confirmed(problem, self.request, state, other.rows):
                 return None
         if not state.converged.all():  # else where it was measured
             finish(problem, state)
         settle_unknown(problem, state)
         events.tell(events.Event(1, self.reader.n_usable, 0, float("nan")))
         resting = (described.scale == 0) & (state.v[:, :-1] == 0)
-        status = judged(replace(problem, scale=np.where(resting, 0.0, problem.scale)), state, plan)
+        status = judge_statuses(
+            replace(problem, scale=np.where(resting, 0.0, problem.scale)), state, plan
+        )
         return self.model(problem, state, plan, first, status)
 
     def plan(self, first: Chunk) -> Plan:
@@ -458,7 +462,7 @@ class Training:
             "reading": self.chosen.reading(took, self.reader.bytes_read),
             "counters": counters,
         }
-        options = resolved(self.request.options, plan, more)
+        options = options_json(self.request.options, plan, more)
         if self.request.options.explain:
             told = explained(self.chosen, plan, state, took, self.reader)
         width = np.full(1, problem.d, np.int64)
@@ -485,7 +489,7 @@ class Training:
         )
 
 
-def judged(problem: Problem, state: State, plan: Plan) -> Strings:
+def judge_statuses(problem: Problem, state: State, plan: Plan) -> Strings:
     """The status, as in memory; no scale: a feature that varied in no row. Classes are apart as
     far as rows tell that were held out.
     """

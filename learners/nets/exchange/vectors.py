@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.nets.pieces import PAD, Numbers, Places, Single, gathered, scattered
+from tuskml.kernels.nets.pieces import PAD, Numbers, Places, Single, concatenate_runs, scattered
 
 Tables = Sequence[tuple[int, int, int]]
 
@@ -41,7 +41,9 @@ class Asked:
 
     def taken(self, by_vectors: Single) -> list[Single]:
         """The gradients by the vectors of each worker."""
-        return [gathered(by_vectors, self.at[some], self.length[some]) for some in self.owners]
+        return [
+            concatenate_runs(by_vectors, self.at[some], self.length[some]) for some in self.owners
+        ]
 
 
 def asked_by(

@@ -26,13 +26,13 @@ from tuskml.kernels.nets.pieces import (
     Room,
     Single,
     Vectors,
-    gathered,
+    concatenate_runs,
     padded,
     places_of,
     step_layers,
 )
 from tuskml.kernels.nets.training import DIVERGED, DONE, LATE, PATIENCE, Rules
-from tuskml.kernels.nets.visits import begun
+from tuskml.kernels.nets.visits import initial_state
 from tuskml.kernels.parts.message import packed, unpacked
 from tuskml.kernels.passes import Floats
 from tuskml.learners.nets.exchange.division import AT_ONCE, Division, pieces_of
@@ -126,7 +126,7 @@ class Training:
 
     def take_weights(self, units: Floats, start: Floats | None) -> None:
         """Stores the initial layers, and this worker's vectors."""
-        flat, n = begun(self.rules, units, start)[0], self.room.layers
+        flat, n = initial_state(self.rules, units, start)[0], self.room.layers
         at, length = places_of(n, self.tables)
         some = slice(self.member.rank, None, self.member.count)
         at, length = at[some], length[some]
@@ -134,7 +134,7 @@ class Training:
         self.layers[0] = flat[:n]
         begin = np.concatenate([[0], np.cumsum(length, dtype=np.int64)]).astype(np.int64)
         numbers = np.zeros((3, int(begin[-1])), np.float32)
-        numbers[0] = gathered(flat, at, length)
+        numbers[0] = concatenate_runs(flat, at, length)
         self.vectors = Vectors(begin, numbers)
         self.flat = flat[:n].copy()  # and the vectors of a batch behind
 
@@ -318,7 +318,7 @@ def operations(training: Training) -> Dag:
     )
 
 
-def trained(member: Member, message: bytes) -> bytes:
+def train_member(member: Member, message: bytes) -> bytes:
     """This worker's vectors; the first worker adds the layers and its report."""
     training = Training(member, *unpacked(message))
     with member.session(operations(training)) as session:

@@ -23,7 +23,7 @@ from tuskml.schedule.exchange.plan import Plan
 from tuskml.schedule.exchange.search import Search, optimized, rehearsed
 from tuskml.schedule.exchange.workers.ballot import lines, say
 from tuskml.schedule.exchange.workers.mesh import accepted
-from tuskml.schedule.exchange.workers.probing import network, timed
+from tuskml.schedule.exchange.workers.probing import network, with_seconds
 
 CONTROL = -1
 """Identifies a connection to the optimizer in a greeting, in place of a link."""
@@ -128,7 +128,7 @@ class Central:
 
     def propose(self, last: Sequence[Mapping[int, Report]]) -> bool:
         """Searches for a plan; returns whether one better than the current one was committed."""
-        dag = timed(self.dag, self.seconds(last))
+        dag = with_seconds(self.dag, self.seconds(last))
         alive = set.intersection(*(set(each.alive) for each in last[-1].values()))
         if not alive:
             return False

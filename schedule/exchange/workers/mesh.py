@@ -22,7 +22,7 @@ LEFT = -2
 """Sent in place of a link's index by a worker that will not connect."""
 
 
-def connected(
+def connect(
     rank: int,
     servers: Sequence[socket.socket],
     addresses: Sequence[Sequence[Address]],

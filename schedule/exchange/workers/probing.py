@@ -58,7 +58,7 @@ def network(channels: Sequence[Channel], count: int, per_host: int = 1) -> Netwo
     return Network(count // per_host, per_host, tuple(channels))
 
 
-def timed(dag: Dag, seconds: Mapping[str, float]) -> Dag:
+def with_seconds(dag: Dag, seconds: Mapping[str, float]) -> Dag:
     """Copies the DAG with measured seconds of computations."""
     return Dag(
         [

@@ -123,7 +123,7 @@ def worker(rank: int, config: Mapping[str, Any]) -> None:
         for link in range(LINKS + 1)
     ]
     servers = [socket.create_server(some[rank]) for some in addresses]
-    peers = mesh.connected(rank, servers, addresses, TOKEN)
+    peers = mesh.connect(rank, servers, addresses, TOKEN)
     links = Links(rank, peers, [math.inf] * (LINKS + 1))
     everyone = Workers(operations(SHAPE, hosts), hosts, LINKS)
     found = probing.probed(links, everyone)

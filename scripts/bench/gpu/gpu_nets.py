@@ -12,7 +12,7 @@ from gpu_common import line, packed
 
 from tuskml.kernels import passes
 from tuskml.kernels.gpu.nets.training import trained_on_device
-from tuskml.kernels.nets.training import LOGISTIC, ByGroup, Rules, trained
+from tuskml.kernels.nets.training import LOGISTIC, ByGroup, Rules, train_nets
 
 ROWS, INPUTS, UNITS, BATCH = 2000, 28, 32, 32
 EPOCHS = 3
@@ -60,7 +60,7 @@ def nets(device: Any, groups: int, threads: int, cpu: bool) -> Iterator[dict[str
         return
     rows, _memory, arrays = rows_of(groups, threads)
     found, ours = timed(lambda: trained_on_device(device, rows, rules, ByGroup()))
-    theirs, took = timed(lambda: trained(rows, rules, 0, ByGroup()))
+    theirs, took = timed(lambda: train_nets(rows, rules, 0, ByGroup()))
     off = np.abs(found.about["loss"] / theirs.about["loss"] - 1).max()
     wrong = {"off": float(off), "allowed": ROUNDING}
     yield line(f"{name}, seconds", "", ours, **wrong)

@@ -7,8 +7,8 @@ KV is a key a feature, KV-VP vertically partitioned (K = 1,000); same data, thre
 batches. Time runs over the epochs, as in the paper; the offline stage is shown apart. An epoch's
 time is the difference of trainings of one and of --epochs epochs; beside it is what its workers
 counted. Its loss is that of each row before its own update. Two methods reach the same loss when
-each reaches the higher of their lowest ones, interpolated between epochs. Of the caches the first
-should not hold the model and the last should.
+each reaches the higher of their lowest ones, interpolated between epochs. The first cache
+should not hold the model, and the last should.
 """
 
 from __future__ import annotations

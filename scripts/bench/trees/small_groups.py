@@ -4,12 +4,12 @@ python scripts/bench/run.py small_groups --half development
 python scripts/bench/run.py small_groups --half judged --results
 python scripts/bench/run.py small_groups --options '{"min_bin_rows": 3}' --only gbdt
 
-A case is a set of small_group_sets.py in groups of one size. Of each group that many drawn rows
-are for training and at most 1,000 others judge. Its loss is the root of the mean squared error,
-with classes that of the probabilities, averaged over the groups. Reports the average rank over the
-cases, and how many times as large as the best one's a contender's loss is over both sizes of a
-set. tuskml trains the groups of a case by one statement. Losses are kept in --data-dir by
-contender and case, except tuskml's.
+A case is a set of small_group_sets.py in groups of one size. That many rows are drawn from
+each group for training, and at most 1,000 others judge. Its loss is the root of the mean squared
+error, with classes that of the probabilities, averaged over the groups. Reports the average rank
+over the cases, and how many times as large as the best one's a contender's loss is over both
+sizes of a set. tuskml trains the groups of a case by one statement. Losses are kept in --data-dir
+by contender and case, except tuskml's.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from tuskml.api.call import parse_task
 from tuskml.api.training import resolve
 from tuskml.cluster import estimating
 from tuskml.cluster import units as cutting
-from tuskml.cluster.estimating import Pilot, execution, piloted, share_of
+from tuskml.cluster.estimating import Pilot, execution, share_of, train_pilot
 from tuskml.cluster.shards.catalogue import catalogue_of
 from tuskml.cluster.units import Batch, Units
 from tuskml.commands.cli import main
@@ -48,7 +48,7 @@ def test_the_pilot_is_a_unit_of_the_training(
     con: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
     units = units_of(con, sharded.shards(con, tmp_path / "s"))
-    pilot = piloted(units)
+    pilot = train_pilot(units)
     assert pilot.rows in {batch.rows for _, batch in units.batches.values()}
     assert 0 <= pilot.reading <= pilot.seconds
     assert pilot.coefficients == 2
@@ -158,7 +158,7 @@ def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cutting, "BATCH_ROWS", 5_000)
     monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 4)
     pilot = Pilot(rows=1_000, seconds=1.0, reading=0.0, passes=10, coefficients=2, features=2)
-    monkeypatch.setattr(estimating, "piloted", lambda units: pilot)
+    monkeypatch.setattr(estimating, "train_pilot", lambda units: pilot)
 
 
 def sized(con: duckdb.DuckDBPyConnection, folder: Path, group: str) -> str:
@@ -199,7 +199,9 @@ def test_a_pilot_runs_only_where_it_may_change_the_choice(
     """24 equal groups keep four workers busy, and others gain nothing, whatever a row costs."""
     ran = []
     monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 4)
-    monkeypatch.setattr(estimating, "piloted", lambda units: ran.append(units) or piloted(units))
+    monkeypatch.setattr(
+        estimating, "train_pilot", lambda units: ran.append(units) or train_pilot(units)
+    )
     given = PLACED | {"source": sized(con, tmp_path / "s", groups), "executor": "threads"}
     found = tuskml.train(con, "logistic", placement="auto", **given)
     assert len(ran) == (groups != "i % 24")

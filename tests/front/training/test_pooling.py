@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression
 
 import tuskml
 from tuskml import DataError, OptionError, train
-from tuskml.kernels.rows.written import written
+from tuskml.kernels.rows.written import copy_to_cells
 from tuskml.learners.learner import Arrays, Request
 from tuskml.learners.linear.pooled.training import FOLDS, Pooling, folds_of
 from tuskml.learners.registry import options_of, task_named
@@ -98,7 +98,7 @@ def pooling(task: str, rows: pd.DataFrame, options: str = "{}") -> Pooling:
     request = Request(found, options_of(found, options))
     x, y = rows[FEATURES].to_numpy(), rows["y"].to_numpy()
     given = Arrays(x, y, rows["g"].to_numpy(), int(rows["g"].max()) + 1)
-    cells = written(x, y, given.group, folds_of(given, request), (given.n_groups, FOLDS))
+    cells = copy_to_cells(x, y, given.group, folds_of(given, request), (given.n_groups, FOLDS))
     return Pooling(cells, given, request)
 
 

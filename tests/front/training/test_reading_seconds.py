@@ -21,7 +21,7 @@ def test_a_host_measures_duckdb_and_spilled_rows() -> None:
     told: list[str] = []
     found = reading_seconds.measure(told.append)
     assert told == ["reading"]
-    for name, seconds in of_spilled.measured().items():
+    for name, seconds in of_spilled.measure_reading().items():
         assert not found[name].keys() & seconds.keys()
         found[name] |= seconds
     assert {frozenset(by) for by in found.values()} == {frozenset(reading.KINDS) - {"blocks"}}

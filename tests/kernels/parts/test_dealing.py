@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows import account, block, rows_pass
 
-from tuskml.kernels.parts.answering import answered
+from tuskml.kernels.parts.answering import answer_message
 from tuskml.kernels.parts.dealing import dealing_of, dealt, holding_of
 from tuskml.kernels.parts.keeping import PartRows
 from tuskml.kernels.parts.sharded import ShardedPass, of_parts
@@ -23,10 +23,10 @@ class Parts:
         self.blocks, self.n_rows, self.folds = blocks, 0, None
 
     def ask(self, message):
-        return [answered(PartRows(one), message, 1) for one in self.blocks]
+        return [answer_message(PartRows(one), message, 1) for one in self.blocks]
 
     def ask_some(self, messages):
-        return [answered(PartRows(self.blocks[at]), one, 1) for at, one in messages.items()]
+        return [answer_message(PartRows(self.blocks[at]), one, 1) for at, one in messages.items()]
 
     def keep(self, places):
         self.blocks = [self.blocks[place] for place in places]

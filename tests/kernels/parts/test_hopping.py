@@ -8,7 +8,7 @@ from rows import block, rows_pass
 
 from tuskml.kernels.epochs import Epoch
 from tuskml.kernels.parts import hopping
-from tuskml.kernels.parts.answering import answered
+from tuskml.kernels.parts.answering import answer_message
 from tuskml.kernels.parts.keeping import PartRows
 from tuskml.kernels.parts.sharded import ShardedPass, of_parts
 from tuskml.kernels.softmax import Softmax, Steps
@@ -28,10 +28,10 @@ class Parts:
 
     def ask_one(self, place, message):
         self.asked.append(place)
-        return answered(PartRows(self.blocks[place]), message, 1)
+        return answer_message(PartRows(self.blocks[place]), message, 1)
 
     def ask(self, message):
-        return [answered(PartRows(one), message, 1) for one in self.blocks]
+        return [answer_message(PartRows(one), message, 1) for one in self.blocks]
 
     def keep(self, places):
         self.blocks = [self.blocks[place] for place in places]

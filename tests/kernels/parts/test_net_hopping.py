@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from rows import block, rows_pass
 
-from tuskml.kernels.nets.training import LOGISTIC, SOFTMAX, SQUARED, ByGroup, Rules, trained
-from tuskml.kernels.nets.visits import NetOnRows, begun, ended, lost, stepped
+from tuskml.kernels.nets.training import LOGISTIC, SOFTMAX, SQUARED, ByGroup, Rules, train_nets
+from tuskml.kernels.nets.visits import NetOnRows, initial_state, lost, stepped, weights_of
 
 pytestmark = pytest.mark.native
 SIZES = (64, 192, 128)
@@ -37,7 +37,7 @@ def made(weighted):
 
 def hopped(parts, rules, given, units):
     """The state after all epochs, and the mean loss of each epoch's batches."""
-    state, steps, history = begun(rules, units, None), 0, []
+    state, steps, history = initial_state(rules, units, None), 0, []
     for epoch in range(rules.epochs):
         loss = before = 0
         for place, rows in enumerate(parts):
@@ -63,10 +63,10 @@ def test_the_bits_are_those_of_rows_in_one_place(loss, schedule, algorithm, weig
         replace(whole, positive=positive),
         [replace(one, positive=positive) for one in parts],
     )
-    expected = trained(whole, rules, 0, given)
+    expected = train_nets(whole, rules, 0, given)
     units = np.append(PLAIN[:-1], factor)
     state, history = hopped(parts, rules, given, units)
-    assert ended(rules, units, state).tolist() == expected.weights.tolist()
+    assert weights_of(rules, units, state).tolist() == expected.weights.tolist()
     assert history == pytest.approx(expected.history[0].tolist(), rel=1e-12)
     sums = [lost(NetOnRows(one, rules, given, units), state) for one in parts]
     mean = sum(one.loss for one in sums) / sum(one.weight for one in sums)
@@ -76,9 +76,9 @@ def test_the_bits_are_those_of_rows_in_one_place(loss, schedule, algorithm, weig
 @pytest.mark.parametrize("lost_state", [1, 2])
 def test_all_of_the_state_is_needed(monkeypatch, lost_state) -> None:
     whole, parts, _ = made(False)
-    expected = trained(whole, RULES, 0, ByGroup())
+    expected = train_nets(whole, RULES, 0, ByGroup())
 
-    state, steps = begun(RULES, PLAIN, None), 0
+    state, steps = initial_state(RULES, PLAIN, None), 0
     for epoch in range(RULES.epochs):
         before = 0
         for place, rows in enumerate(parts):
@@ -86,7 +86,7 @@ def test_all_of_the_state_is_needed(monkeypatch, lost_state) -> None:
             where = {"epoch": epoch, "part": place, "rows_before": before, "steps": steps}
             steps = stepped(NetOnRows(rows, RULES, ByGroup(), PLAIN), state, **where).steps
             before += SIZES[place]
-    assert ended(RULES, PLAIN, state) != pytest.approx(expected.weights, rel=1e-3)
+    assert weights_of(RULES, PLAIN, state) != pytest.approx(expected.weights, rel=1e-3)
 
 
 def test_each_part_and_epoch_has_an_order_of_its_own() -> None:
@@ -95,7 +95,7 @@ def test_each_part_and_epoch_has_an_order_of_its_own() -> None:
     shuffling = replace(RULES, shuffle=True)
     states = set()
     for rules, epoch, part in [(RULES, 0, 0), (shuffling, 0, 0), (shuffling, 0, 1)]:
-        state = begun(rules, PLAIN, None)
+        state = initial_state(rules, PLAIN, None)
         where = {"epoch": epoch, "part": part, "rows_before": 0, "steps": 0}
         stepped(NetOnRows(parts[1], replace(rules, dropout=0.0), ByGroup(), PLAIN), state, **where)
         states.add(state.tobytes())

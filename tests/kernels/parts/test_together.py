@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from rows import block
 
-from tuskml.kernels.parts.answering import answered
+from tuskml.kernels.parts.answering import answer_message
 from tuskml.kernels.parts.keeping import PartRows
 from tuskml.kernels.parts.message import packed, unpacked
 from tuskml.kernels.parts.together import answers, bundled, unbundled
@@ -34,12 +34,12 @@ def test_the_answers_are_those_of_each_message_alone(kind):
 
     def answer(one):
         alone.append(one)
-        return answered(rows, one, 1)
+        return answer_message(rows, one, 1)
 
     found = answers(rows, asked, 1, answer)
     assert len(alone) == 2, "stride 2 and labels"
     for one, its in zip(asked, found, strict=True):
-        mine, expected = (unpacked(each)[1][0] for each in (its, answered(rows, one, 1)))
+        mine, expected = (unpacked(each)[1][0] for each in (its, answer_message(rows, one, 1)))
         np.testing.assert_allclose(mine.view(np.uint8) if mine.dtype.kind == "u" else mine,
                                    expected, rtol=1e-9, atol=1e-9)  # fmt: skip
         own = answers(rows, [one], 1, answer)[0]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from rows import block
 
-from tuskml.kernels.fm.training import LOGISTIC, SQUARED, Rules, Trained, trained
+from tuskml.kernels.fm.training import LOGISTIC, SQUARED, Rules, Trained, train_machines
 from tuskml.kernels.passes import Pass
 
 Array = np.ndarray
@@ -45,7 +45,7 @@ def machine(x: Any, y: Array, held: Pass | None = None, **given: Any) -> Trained
     about = {
         name: given.pop(name) for name in ("threads", "kind", "dim", "weight") if name in given
     }
-    return trained(rows_of(x, y, **about), rules(**given), 0, held)
+    return train_machines(rows_of(x, y, **about), rules(**given), 0, held)
 
 
 def margins(intercept: float, numbers: Array, x: Array) -> Array:

@@ -10,7 +10,7 @@ from machines import rows_of, rules
 
 from tuskml.errors import Interrupted
 from tuskml.kernels import library
-from tuskml.kernels.fm.training import trained
+from tuskml.kernels.fm.training import train_machines
 
 GUARD = 60.0
 """Seconds after which the test fails instead of hanging."""
@@ -26,7 +26,7 @@ def test_a_cancel_ends_a_training(threads: int, rank: int) -> None:
 
     def train() -> None:
         try:
-            trained(rows, rules(epochs=100_000, rank=rank, lock_free=threads > 1), 0)
+            train_machines(rows, rules(epochs=100_000, rank=rank, lock_free=threads > 1), 0)
         except Interrupted as error:
             ended.append(error)
 

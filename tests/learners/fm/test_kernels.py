@@ -9,7 +9,7 @@ import pytest
 from machines import LOGISTIC, SQUARED, Array, losses, machine, margins, objective, rows_of, rules
 from scipy.optimize import minimize
 
-from tuskml.kernels.fm.training import DIVERGED, LATE, OUT_OF_RANGE, PATIENCE, trained
+from tuskml.kernels.fm.training import DIVERGED, LATE, OUT_OF_RANGE, PATIENCE, train_machines
 
 KINDS = ("dense float32", "dense float64", "sparse float32", "sparse float64")
 
@@ -209,6 +209,6 @@ def test_an_ending_says_what_happened(given: dict[str, Any], ending: int) -> Non
 def test_the_time_limit_ends_a_training_within_an_epoch() -> None:
     x, y = rows(n=2000)
     late = rows_of(x, y)
-    found = trained(replace(late, deadline=1e-9), rules(epochs=1000), 0)
+    found = train_machines(replace(late, deadline=1e-9), rules(epochs=1000), 0)
     assert (found.about["ending"][0], found.about["epochs"][0]) == (LATE, 0)
     assert np.isfinite(found.numbers[0]).all()

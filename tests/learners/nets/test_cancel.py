@@ -10,7 +10,7 @@ from nets import rows_of, rules
 
 from tuskml.errors import Interrupted
 from tuskml.kernels import library
-from tuskml.kernels.nets.training import trained
+from tuskml.kernels.nets.training import train_nets
 
 GUARD = 60.0
 """Seconds after which the test fails instead of hanging."""
@@ -28,7 +28,7 @@ def test_a_cancel_ends_an_epoch(threads: int, batch: int) -> None:
 
     def train() -> None:
         try:
-            trained(rows, given, 0)
+            train_nets(rows, given, 0)
         except Interrupted as error:
             ended.append(error)
 

@@ -21,7 +21,7 @@ from tuskml.kernels.nets.training import (
     SQUARED,
     ByGroup,
     gradient,
-    trained,
+    train_nets,
 )
 from tuskml.kernels.passes import Pass
 
@@ -88,7 +88,7 @@ def test_steps_are_those_of_pytorch(number):
     for step in range(1, STEPS + 1):
         some = slice(step * BATCH)
         part = weighted(x[some], y[some].astype(float), loss, weights()[some])
-        found = trained(part, given, 0, ByGroup(None, classes, first))
+        found = train_nets(part, given, 0, ByGroup(None, classes, first))
         sums.append(found.history[0, 0] * step)
     np.testing.assert_allclose(np.diff(sums), RECORDED["losses"][number], rtol=1e-5, atol=1e-6)
 
@@ -98,14 +98,14 @@ def test_a_row_of_weight_two_is_two_rows(loss):
     """In batches of all rows, whose units are weighted too."""
     y, how = LABELS[loss], {"loss": loss, "outputs": outputs(loss), "epochs": 40, "batch": 1024}
     given = rules(**how, learning_rate=0.02)
-    some = trained(weighted(X, y, loss, WEIGHT / 3), given, 0, by_group(loss))
+    some = train_nets(weighted(X, y, loss, WEIGHT / 3), given, 0, by_group(loss))
     often = np.repeat(np.arange(N), WEIGHT.astype(int))
-    whole = trained(weighted(X[often], y[often], loss, None), given, 0, by_group(loss))
+    whole = train_nets(weighted(X[often], y[often], loss, None), given, 0, by_group(loss))
     np.testing.assert_allclose(some.weights, whole.weights, rtol=2e-3, atol=2e-3)
     np.testing.assert_allclose(some.history, whole.history, rtol=2e-4)
     for name in ("base_loss", "loss"):
         assert some.about[name] == pytest.approx(whole.about[name], rel=2e-4)
-    plain = trained(weighted(X, y, loss, None), given, 0, by_group(loss))
+    plain = train_nets(weighted(X, y, loss, None), given, 0, by_group(loss))
     assert np.abs(plain.weights - whole.weights).max() > 0.02
 
 
@@ -117,7 +117,7 @@ def test_held_out_rows_have_weights(loss):
     ends = []
     for x, label, weight in ((X, y, WEIGHT), (X[often], y[often], None)):
         rows = weighted(x, label, loss, weight)
-        ends.append(trained(rows, given, 0, by_group(loss, rows)).about["held_loss"][0])
+        ends.append(train_nets(rows, given, 0, by_group(loss, rows)).about["held_loss"][0])
     assert ends[0] == pytest.approx(ends[1], rel=2e-4)
 
 
@@ -126,15 +126,17 @@ def test_weights_of_rows_and_of_their_classes_are_multiplied(loss):
     """Where inputs are as they come; their units are those of the rows' weights alone."""
     y, by_class = LABELS[loss], np.array([[2.0, 0.5, 7.0]])[:, : 3 if loss == SOFTMAX else 2]
     given = rules(loss=loss, outputs=outputs(loss), epochs=10, **PLAIN)
-    both = trained(weighted(X, y, loss, WEIGHT), given, 0, by_group(loss, class_weight=by_class))
+    both = train_nets(
+        weighted(X, y, loss, WEIGHT), given, 0, by_group(loss, class_weight=by_class)
+    )
     product = WEIGHT * by_class[0][y.astype(int)]
-    rows = trained(weighted(X, y, loss, product), given, 0, by_group(loss))
+    rows = train_nets(weighted(X, y, loss, product), given, 0, by_group(loss))
     np.testing.assert_allclose(both.weights, rows.weights, rtol=1e-4, atol=1e-5)
 
 
 def test_equal_weights_change_no_bit():
     y, given = LABELS[SQUARED], rules(epochs=10)
-    plain = trained(weighted(X, y, SQUARED, None), given, 0)
-    equal = trained(weighted(X, y, SQUARED, np.full(N, 0.25)), given, 0)
+    plain = train_nets(weighted(X, y, SQUARED, None), given, 0)
+    equal = train_nets(weighted(X, y, SQUARED, np.full(N, 0.25)), given, 0)
     assert equal.weights.tobytes() == plain.weights.tobytes()
     assert equal.about.tobytes() == plain.about.tobytes()

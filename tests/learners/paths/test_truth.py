@@ -16,7 +16,7 @@ from tuskml.kernels.paths.fitting import LOGISTIC, SQUARED, Rules, Weights, fit
 from tuskml.kernels.paths.kept import kept_paths
 from tuskml.kernels.paths.structures import POINT
 from tuskml.learners.paths.options import Path, PathOptions
-from tuskml.learners.paths.outcome import chosen, status_of
+from tuskml.learners.paths.outcome import chosen_penalty, status_of
 
 pytestmark = pytest.mark.native
 
@@ -133,12 +133,12 @@ def test_held_out_losses_are_those_of_leaving_one_out(kind):
     options = PathOptions.__new__(PathOptions)
     for name, value in {"path": Path(), "penalty": None}.items():
         object.__setattr__(options, name, value)
-    best = chosen(points[0], options)
+    best = chosen_penalty(points[0], options)
     assert found.alphas_[best] == found.alpha_
     object.__setattr__(options, "path", Path(one_standard_error=True))
     mean = found.mse_path_.mean(axis=1)
     simplest = np.flatnonzero(mean <= mean[best] + errors[best])[0]
-    assert chosen(points[0], options) == simplest < best
+    assert chosen_penalty(points[0], options) == simplest < best
 
 
 def test_standardised_features_have_the_penalty_of_scaled_ones():
@@ -260,7 +260,7 @@ def test_a_path_that_time_ended_in_the_folds_says_so(time, held, status):
     options = PathOptions.__new__(PathOptions)
     for name, value in given.items():
         object.__setattr__(options, name, value)
-    assert status_of(points, chosen(points, options), options) == status
+    assert status_of(points, chosen_penalty(points, options), options) == status
 
 
 def test_kept_paths_are_json_with_all_digits():

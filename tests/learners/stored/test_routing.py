@@ -18,7 +18,7 @@ from tuskml.kernels.stored.training import Model, Training
 from tuskml.kvstore.working import route_range
 from tuskml.kvstore.working.records import give_back
 from tuskml.kvstore.working.route_range import Range
-from tuskml.kvstore.working.routes import Routes, gathered
+from tuskml.kvstore.working.routes import Routes, gathered_bytes
 from tuskml.learners.stored.routing import PART_WEIGHTS, Routing, TooWide
 
 pytestmark = pytest.mark.native
@@ -234,9 +234,9 @@ def test_what_is_gathered_is_whole_pages_that_fit(memory):
     largest = memory // 8
     most = (memory - 4 * largest) // (4096 + 256)
     assert most == 1608 or memory != 14_000_000
-    assert [gathered(n, memory, largest) for n in (most, most + 1)] == [4096, 0]
+    assert [gathered_bytes(n, memory, largest) for n in (most, most + 1)] == [4096, 0]
     for n in (1, most // 9, most // 3, most // 2, most):
-        size = gathered(n, memory, largest)
+        size = gathered_bytes(n, memory, largest)
         assert size % 4096 == 0
         assert size > 0
         assert 4 * largest + n * (size + 256) <= memory

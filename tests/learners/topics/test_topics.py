@@ -9,7 +9,7 @@ from rows import account, block, together
 from topic_blob import read
 
 from tuskml.errors import DataError, Interrupted, OptionError
-from tuskml.kernels.charged import counted
+from tuskml.kernels.charged import charge_memory
 from tuskml.kernels.library import cancel
 from tuskml.learners import events
 from tuskml.learners.learner import Request
@@ -151,7 +151,10 @@ def test_memory_is_charged_and_given_back():
     before = memory_use(memory).resident
     peak = []
     groups = documents(planted(300)[0], 200)
-    with counted(memory), events.listening(lambda _: peak.append(memory_use(memory).resident)):
+    with (
+        charge_memory(memory),
+        events.listening(lambda _: peak.append(memory_use(memory).resident)),
+    ):
         trained(groups, memory=memory, max_iter=10)
     tokens = sum(map(len, planted(300)[0]))
     assert max(peak) - before >= 6 * tokens

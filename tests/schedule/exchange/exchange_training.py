@@ -97,7 +97,7 @@ def together(
 
     def one(rank: int) -> Any:
         mine = [servers[link][rank] for link in range(LINKS + 1)]
-        peers = mesh.connected(rank, mine, addresses, TOKEN)
+        peers = mesh.connect(rank, mine, addresses, TOKEN)
         links = Links(rank, peers, [math.inf] * (LINKS + 1), timeout)
         try:
             return run(Session(links, EVERYONE, ballot(rank), 20.0), iterations, before)
@@ -121,7 +121,7 @@ def program(role: str, config: Mapping[str, Any]) -> None:
     rank = int(role)
     addresses = [[(host, port) for host, port in some] for some in config["addresses"]]
     servers = [socket.create_server(some[rank]) for some in addresses]
-    peers = mesh.connected(rank, servers, addresses, TOKEN)
+    peers = mesh.connect(rank, servers, addresses, TOKEN)
     links = Links(rank, peers, [math.inf] * (LINKS + 1), config["timeout"])
     host, port = config["central"]
     until = time.monotonic() + 20

@@ -10,7 +10,7 @@ from exchange_training import COUNT, DAG, EVERYONE, LINKS
 from tuskml.schedule.exchange.search import Search
 from tuskml.schedule.exchange.workers.ballot import Ballot
 from tuskml.schedule.exchange.workers.central import IN_A_ROW, WARM, Central, Report
-from tuskml.schedule.exchange.workers.probing import timed
+from tuskml.schedule.exchange.workers.probing import with_seconds
 
 COMPUTED = {"fwd_bottom": 0.01, "fwd_emb": 0.002, "fwd_top": 0.01}
 
@@ -106,4 +106,4 @@ def test_the_slowest_worker_and_a_usual_iteration_count(steered: Steered) -> Non
 
     last = [iteration(1, 2, 3, 2), iteration(1, 2, 4, 2), iteration(9, 2, 3, 2)]
     assert steered.optimizer.seconds(last) == {"fwd_top": 3}
-    assert timed(DAG, {"fwd_top": 3}).operations[DAG.at["fwd_top"]].seconds == 3
+    assert with_seconds(DAG, {"fwd_top": 3}).operations[DAG.at["fwd_top"]].seconds == 3

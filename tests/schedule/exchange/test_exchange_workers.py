@@ -220,7 +220,7 @@ def test_strangers_do_not_become_workers() -> None:
 
     def join(rank: int) -> None:
         mine = [servers[link][rank] for link in range(LINKS + 1)]
-        found[rank] = mesh.connected(rank, mine, addresses, TOKEN)
+        found[rank] = mesh.connect(rank, mine, addresses, TOKEN)
 
     threads = [threading.Thread(target=join, args=(rank,)) for rank in range(2)]
     for each in threads:

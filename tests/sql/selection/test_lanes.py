@@ -99,7 +99,7 @@ def test_a_server_trains_in_turn(
 
 def test_a_lane_that_fails_ends_the_others(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     tried, failed = [], threading.Event()
-    judged = searching.judged
+    judged = searching.judge
 
     def fails(*given: Any) -> Any:
         if threading.current_thread().name.endswith("_1"):
@@ -109,7 +109,7 @@ def test_a_lane_that_fails_ends_the_others(rows: Any, monkeypatch: pytest.Monkey
         tried.append(1)
         return judged(*given)
 
-    monkeypatch.setattr(searching, "judged", fails)
+    monkeypatch.setattr(searching, "judge", fails)
     with pytest.raises(Exception, match="no memory for a test"):
         trials(rows, GRID | {"threads": 2})
     assert len(tried) <= 2  # of four
@@ -117,7 +117,7 @@ def test_a_lane_that_fails_ends_the_others(rows: Any, monkeypatch: pytest.Monkey
 
 def test_a_search_is_cancelled_in_all_lanes(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
-    judged = searching.judged
+    judged = searching.judge
 
     def cancels(*given: Any) -> Any:
         tried.append(1)
@@ -125,7 +125,7 @@ def test_a_search_is_cancelled_in_all_lanes(rows: Any, monkeypatch: pytest.Monke
             tuskml.cancel()
         return judged(*given)
 
-    monkeypatch.setattr(searching, "judged", cancels)
+    monkeypatch.setattr(searching, "judge", cancels)
     with pytest.raises(Exception, match=r"(?i)interrupt|cancel"):
         trials(rows, GRID | {"threads": 2})
     assert len(tried) <= 4  # of eight

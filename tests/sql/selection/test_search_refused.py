@@ -166,10 +166,10 @@ def test_no_group_is_to_blame_where_memory_is_out(monkeypatch: pytest.MonkeyPatc
     library: Any = SimpleNamespace(tusk_judge=judge)
     models: Any = None
     asked = library, models, np.zeros(1, GROUP), ("auc", 0.0), 1
-    assert metrics.judged(*asked)[1] == {0: "label is 0"}
+    assert metrics.judge(*asked)[1] == {0: "label is 0"}
     told = b"out of memory"
     with pytest.raises(DataError, match="option 'metric' is 'auc': out of memory"):
-        metrics.judged(*asked)
+        metrics.judge(*asked)
 
 
 def test_auto_needs_tasks(ask: Ask) -> None:

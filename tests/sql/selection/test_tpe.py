@@ -32,7 +32,7 @@ def test_the_candidate_with_the_greatest_ratio_of_densities_is_chosen() -> None:
     losses = random.random(n)
     axes = tpe.axes_of([("t", json.dumps(row)) for row in rows])
     mask = np.arange(n)[:, None] < tried
-    (found,) = np.flatnonzero(tpe.chosen(axes, losses[:, None], mask, 1))
+    (found,) = np.flatnonzero(tpe.next_candidates(axes, losses[:, None], mask, 1))
     rank = {name: np.argsort(np.argsort([row[name] for row in rows])) / (n - 1) for name in "ab"}
     order = np.argsort(losses[:tried])
     width = tpe.bandwidth(tried)
@@ -59,7 +59,7 @@ def test_options_of_one_task_count_for_it_alone() -> None:
     tried[::4] = True
     axes = tpe.axes_of(candidates)
     assert axes.choices == (2, 0, 0)
-    found = np.flatnonzero(tpe.chosen(axes, losses[:, None], tried, 3))
+    found = np.flatnonzero(tpe.next_candidates(axes, losses[:, None], tried, 3))
     assert all(k < 20 and abs(numbers[k] - 0.2) < 0.25 for k in found)
 
 
@@ -67,9 +67,9 @@ def test_failed_trials_are_bad_ones() -> None:
     axes = tpe.axes_of([("t", json.dumps({"a": k})) for k in range(20)])
     losses = np.where(np.arange(20) < 10, np.inf, 1.0)[:, None]
     tried = (np.arange(20) % 3 == 0)[:, None]
-    found = np.flatnonzero(tpe.chosen(axes, losses, tried, 2))
+    found = np.flatnonzero(tpe.next_candidates(axes, losses, tried, 2))
     assert (found > 9).all()
-    nothing = tpe.chosen(axes, np.full((20, 1), np.inf), tried, 20)
+    nothing = tpe.next_candidates(axes, np.full((20, 1), np.inf), tried, 20)
     assert nothing.sum() == 20 - tried.sum()
 
 
@@ -116,7 +116,7 @@ def test_it_finds_better_ones_than_as_many_draws(
         first, *more = estimate.counts()
         tried = np.arange(len(u))[:, None] < first
         for n in more:
-            tried |= tpe.chosen(estimate.axes, np.where(tried, losses, np.inf), tried, n)
+            tried |= tpe.next_candidates(estimate.axes, np.where(tried, losses, np.inf), tried, n)
         assert tried.sum() == 32
         ours.append(losses[tried].min())
         drawn.append(losses[:32].min())

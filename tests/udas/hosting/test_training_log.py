@@ -90,7 +90,7 @@ def test_an_unknown_level_is_an_error(monkeypatch):
 def test_a_phase_within_another_counts_once():
     seconds: dict[str, float] = {}
     inner = phases.is_phase("planning")(lambda: sum(range(1000)))
-    with phases.measured(seconds), phases.phase("planning"):
+    with phases.measure_phases(seconds), phases.phase("planning"):
         inner()
         with phases.phase("emitting"):
             pass

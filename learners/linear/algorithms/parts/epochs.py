@@ -187,7 +187,7 @@ def keep_better(part: Problem, v: Floats, other: Floats) -> None:
 def finish(problem: Problem, state: State) -> None:
     """Leaves the better of the mean and the last iterate as the answer, and its objective.
 
-    Of many rows a sample, spread over all of them, tells which is better: one pass less.
+    Where rows are many, a sample spread over all of them tells which is better: one pass less.
     """
     last = state.current
     assert last is not None

@@ -153,7 +153,7 @@ class InteriorStep:
 
     @staticmethod
     def _give_up(state: State, length: Floats) -> None:
-        """A group that cannot move is at the end of its arithmetic."""
+        """Ends a group that cannot move, as its arithmetic allows no more."""
         stuck = ~(length > 1e-10)
         state.running[state.active[stuck]] = False
 

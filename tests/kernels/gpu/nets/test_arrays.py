@@ -17,7 +17,7 @@ from tuskml.kernels.gpu import availability
 from tuskml.kernels.gpu.nets import fused
 from tuskml.kernels.gpu.nets.orders import Orders, epoch_order
 from tuskml.kernels.gpu.nets.training import trained_on_device
-from tuskml.kernels.nets.training import LOGISTIC, SOFTMAX, SQUARED, WORSE, ByGroup, trained
+from tuskml.kernels.nets.training import LOGISTIC, SOFTMAX, SQUARED, WORSE, ByGroup, train_nets
 from tuskml.kernels.passes import GROUP, Pass
 
 
@@ -61,7 +61,7 @@ def groups_of(loss: int, sizes: tuple[int, ...], dtype: Any = np.float32) -> Pas
 def both(device: Any, rows: Pass, given: ByGroup | None = None, **more: Any) -> tuple[Any, Any]:
     """What the CPU's kernels and the device make of the same rows."""
     given, asked = given or ByGroup(), rules(**more)
-    return trained(rows, asked, 0, given), trained_on_device(device, rows, asked, given)
+    return train_nets(rows, asked, 0, given), trained_on_device(device, rows, asked, given)
 
 
 def close(ours: Any, device: Any, rel: float = 2e-4) -> None:
@@ -90,7 +90,7 @@ def test_the_same_losses_as_on_the_cpu(device: Any, loss: int, more: dict[str, A
 
 def test_weights_of_classes_and_starts(device: Any) -> None:
     rows = groups_of(LOGISTIC, (150, 90), np.float64)
-    plain = trained(rows, rules(loss=LOGISTIC, epochs=2), 0)
+    plain = train_nets(rows, rules(loss=LOGISTIC, epochs=2), 0)
     weight = np.array([[1.0, 5.0], [2.0, 1.0]])
     given = ByGroup(start=plain.weights, class_weight=weight)
     close(*both(device, rows, given, loss=LOGISTIC, epochs=3))

@@ -97,5 +97,5 @@ def test_other_rows_have_to_confirm_it(
     parquet: Path, few_are_usual: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where no other rows do, row groups are not alike, and more of them are held out."""
-    monkeypatch.setattr(streaming, "confirmed", lambda *_: False)
+    monkeypatch.setattr(streaming, "is_confirmed", lambda *_: False)
     assert trained(parquet).options["counters"]["row_groups_read"] >= skipping.FIRST_ROW_GROUPS
