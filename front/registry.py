@@ -28,6 +28,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from decimal import Decimal
+from types import UnionType
 from typing import Any
 
 import duckdb
@@ -55,7 +56,7 @@ WHERE oid = 'tuskml.models'::pg_catalog.regclass
 """
 CANCELLED = "the call of the registry was interrupted: it changed nothing"
 AGAIN = "another session changed the same models of the registry at the same time: try again"
-KINDS = (
+KINDS: tuple[tuple[type | UnionType, str], ...] = (
     (bool, "boolean"),
     (str | int | Decimal | uuid.UUID, ""),
     (float, "double precision"),
