@@ -56,7 +56,7 @@ WHERE oid = 'tuskml.models'::pg_catalog.regclass
 """
 CANCELLED = "the call of the registry was interrupted: it changed nothing"
 AGAIN = "another session changed the same models of the registry at the same time: try again"
-KINDS = (
+KINDS: tuple[tuple[type | UnionType, str], ...] = (
     (bool, "boolean"),
     (str | int | Decimal | uuid.UUID, ""),
     (float, "double precision"),
