@@ -29,6 +29,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from itertools import islice
+from types import UnionType
 from typing import Any
 
 import duckdb
