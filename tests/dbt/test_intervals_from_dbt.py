@@ -15,7 +15,7 @@ CONFIG = (
 )
 MODELS = {
     "zi_sure.sql": f"{{{{ config({CONFIG}) }}}} select * from {{{{ ref('flights') }}}} where arr_delay is not null and dep_delay is not null",
-    "zi_intervals.sql": "{{ config(materialized='table') }} select r.carrier, {{ tuskml.predict('m.model', tuskml.named(['dep_delay', 'hour'], 'r'), answer='interval', level=0.8) }} as i "
+    "zi_intervals.sql": "{{ config(materialized='table') }} select r.carrier, {{ tuskml.predict('m.model', ['r.dep_delay', 'r.hour'], answer='interval', level=0.8) }} as i "
     "from {{ ref('flights') }} as r join {{ ref('zi_sure') }} as m on m.carrier = r.carrier",
     "zi_covariances.sql": "{{ config(materialized='table') }} {{ tuskml.model_covariance(ref('zi_sure'), keys='carrier') }}",
 }
