@@ -24,7 +24,7 @@ def generator() -> ModuleType:
 
 
 def test_what_follows_from_the_schema_is_not_stale(generator: ModuleType) -> None:
-    for path, text in generator.written().items():
+    for path, text in generator.contents().items():
         assert path.read_text() == text, f"{path} is stale: run scripts/build/model_fields.py"
 
 
@@ -36,7 +36,7 @@ def test_a_change_of_the_schema_is_seen(
     )
     (tmp_path / "model_fields.h").write_text(changed)
     monkeypatch.setattr(generator, "SCHEMA", tmp_path / "model_fields.h")
-    stale = [path.name for path, text in generator.written().items() if path.read_text() != text]
+    stale = [path.name for path, text in generator.contents().items() if path.read_text() != text]
     assert stale == ["model_fields.py", "registry.sql", "macros.sql", "10_types.sql", "model.md"]
     (tmp_path / "model_fields.h").write_text(
         changed.replace("FIELD(LOSS, loss,", "FIELD(LOSS loss,")

@@ -22,7 +22,7 @@ def generator() -> ModuleType:
 
 
 def test_what_follows_from_the_table_is_not_stale(generator: ModuleType) -> None:
-    for path, text in generator.written().items():
+    for path, text in generator.contents().items():
         assert path.read_text() == text, f"{path} is stale: run scripts/build/tasks.py"
 
 
@@ -38,7 +38,7 @@ def test_a_change_of_the_table_is_seen(
     )
     (tmp_path / "tasks.h").write_text(changed.replace("NUMBERS, STUDENT", "TWO, STUDENT"))
     monkeypatch.setattr(generator, "TABLE", tmp_path / "tasks.h")
-    stale = [path.name for path, text in generator.written().items() if path.read_text() != text]
+    stale = [path.name for path, text in generator.contents().items() if path.read_text() != text]
     assert stale == ["tasks.py", "tasks.sql", "macros.sql", "10_types.sql"]
     (tmp_path / "tasks.h").write_text(
         changed.replace("TASK(gamma, linear, NET,", "TASK(gamma linear, NET,")
