@@ -89,7 +89,7 @@ class Search:
     dealt: the folds, and which of them are held out. metric: its SQL name and parameter. halving:
     whether the better half of the candidates continues, with twice the rows. time: the most
     seconds. estimate: of what groups choose from the candidates, None if they try all; plain:
-    whether there is nothing to choose, and the one candidate holds out these rows itself;
+    whether there is nothing to choose, and the one candidate holds out rows itself, or none;
     conformal: whether models keep the distances of held-out labels.
     """
 
@@ -220,8 +220,20 @@ def searched(
     )
     if judged_by(settings, "conformal"):
         return with_distances(found)
+    if len(candidates) == 1 and are_defaults(settings) and "validation" not in plain:
+        return replace(found, plain=True)
     chooses = set(settings) & {"search", "metric", "one_standard_error", "tasks"}
     return found if chooses else without_choice(found, folds)
+
+
+def are_defaults(settings: Mapping[str, Any]) -> bool:
+    """Returns whether a search's options are given, and all as they are without it."""
+    known = all(name in JUDGED for name in settings)
+    return (
+        bool(settings)
+        and known
+        and all(judged_by(settings, name) == JUDGED[name].default for name in settings)
+    )
 
 
 def with_distances(search: Search) -> Search:

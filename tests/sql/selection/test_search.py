@@ -232,6 +232,13 @@ def test_validation_is_one_set_of_rows(db: Any) -> None:
         assert all(ours < theirs + 1e-5 for ours, theirs in zip(metrics, losses, strict=True))
 
 
+@pytest.mark.parametrize("name", ["conformal", "one_standard_error"])
+@pytest.mark.parametrize("task", ["logistic", "gbdt"])
+def test_options_of_a_search_at_their_defaults_are_none(db: Any, task: str, name: str) -> None:
+    y = "y" if task == "logistic" else "2.0 * y"
+    assert searched(db, {name: False}, task, y) == searched(db, {}, task, y)
+
+
 def test_the_simplest_within_one_standard_error(db: Any) -> None:
     usual = searched(db, {"l2": L2, "folds": 5})
     simple = searched(db, {"l2": L2, "folds": 5, "one_standard_error": True})
