@@ -220,7 +220,7 @@ def test_a_relation_of_duckdb_is_a_source(trips) -> None:
         (
             {"kind": "proba"},
             "kind is 'proba', expected 'predict', 'predict_proba', 'predict_probas', "
-            "'predict_class', 'decision' or 'predict_topics'",
+            "'predict_class', 'decision', 'predict_topics' or 'predict_interval'",
         ),
         ({"returns": "panda"}, "returns is 'panda', expected .* did you mean 'pandas'"),
         ({"columns": ["dely"]}, "columns names column 'dely'.*did you mean 'delay'"),

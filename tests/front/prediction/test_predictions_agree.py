@@ -95,7 +95,7 @@ def given_of(name: str) -> dict[str, Any]:
     label = (
         "code" if task.classifies else "share" if getattr(task, "high", None) == 1 else "number"
     )
-    if name == "gamma":  # of numbers above 0
+    if name in ("gamma", "inverse_gaussian"):  # of numbers above 0
         label = "amount"
     labelled = {"label": label} if task.has_labels else {}
     features = ["u", "f"] if task.features == PAIRS else ["a", "b"]
@@ -260,7 +260,7 @@ def test_postgres_agrees(seen: Any, pg: Any, name: str) -> None:
 @pytest.mark.parametrize("label", ["0", "1"])
 def test_models_of_one_class_agree(seen: Any, name: str, label: str) -> None:
     """Or of one number; their coefficients are 0."""
-    label = "1 + " + label if name == "gamma" else label  # which is of numbers above 0
+    label = f"1 + {label}" if name in ("gamma", "inverse_gaussian") else label  # above 0
     model = tuskml.train(seen, name, **given_of(name) | {"label": label} | penalty_of(name, 1.0))
     x = rows_of(seen, ["a", "b"])
     if model.intercept is None:  # which of two classes the label 1 is, is unknown
@@ -335,7 +335,7 @@ def test_no_class_is_made_up(seen: Any) -> None:
         (
             replace(model, task="probit"),
             "is 'probit', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', "
-            "'negative_binomial', 'gamma', 'tweedie', 'huber', 'quantile', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic', 'lda', 'kmeans' or 'fm'",
+            "'negative_binomial', 'gamma', 'tweedie', 'inverse_gaussian', 'huber', 'quantile', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic', 'lda', 'kmeans' or 'fm'",
         ),
         (
             replace(model, task="gone", options={"tuskml": 1, "response": "log"}),

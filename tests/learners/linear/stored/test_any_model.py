@@ -241,7 +241,9 @@ GENERAL = [name for name, task in LINEAR.items() if task.general]
 def test_every_loss_trains_as_without_a_store(con, task, features) -> None:
     """Its predictions are those of the model without a store, to the rounding of sums."""
     rows = "(SELECT ids, vals, {y} AS y FROM few)".format(
-        y={"gamma": "y + 0.5", "squared_hinge": "y > 1"}.get(task, "y")
+        y={"gamma": "y + 0.5", "inverse_gaussian": "y + 0.5", "squared_hinge": "y > 1"}.get(
+            task, "y"
+        )
     )
     call = "train_model('{task}', y, {x}, '{options}')"
     both = [
