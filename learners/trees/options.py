@@ -20,6 +20,7 @@ from tuskml.learners.options.kinds import (
     EVERYWHERE,
     LIST,
     MISSING,
+    PARTS,
     Acts,
     Beside,
     Kind,
@@ -30,7 +31,7 @@ from tuskml.learners.options.kinds import (
     with_option,
 )
 from tuskml.learners.options.other_names import objective_hint
-from tuskml.learners.options.table import Options, OptionTable, acts_on_missing
+from tuskml.learners.options.table import SHARED, Options, OptionTable, acts_on_missing
 from tuskml.learners.trees.constraints import (
     BOUNDS,
     SETS,
@@ -47,6 +48,11 @@ BY_GRADIENTS = with_option(
     "objective", *(name for name in BOOSTED if OBJECTIVES[name].by_gradients)
 )
 """Objectives whose leaves are means of gradients; those of the others are quantiles."""
+OF_CLASSES = SHARED["class_weight"].acts
+CLASS_WEIGHT = replace(
+    SHARED["class_weight"],
+    acts=tuple(replace(case, where=case.where - {PARTS}) for case in OF_CLASSES),
+)
 OF_LISTS = (
     Acts(
         frozenset((LIST,)),
@@ -336,7 +342,8 @@ OPTIONS = OptionTable(
             None,
             "the model whose trees stay: `trees` more are grown from its margins",
         ),
-        *("class_weight", "threads", "seed", "validation", "classes", "format"),
+        CLASS_WEIGHT,
+        *("threads", "seed", "validation", "classes", "format"),
     ),
     _check,
 )
@@ -416,7 +423,8 @@ FOREST_OPTIONS = OptionTable(
         _like("max_bins"),
         _like("min_bin_rows", default=1, meaning="the least rows of a bin"),
         _like("missing"),
-        *("class_weight", "threads", "seed", "classes", "format"),
+        CLASS_WEIGHT,
+        *("threads", "seed", "classes", "format"),
     ),
     _check_signs,
 )

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import Floats, Solution, solve
+from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE
 from tuskml.learners.linear.algorithms.newton import FLOATS, evaluate
 from tuskml.learners.linear.inference import determined, dispersion, separation
 from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
@@ -204,7 +205,8 @@ def _infer_some(
     """As `infer`, for the groups that converged, into seen."""
     part, smooth = problem.of(which), problem.task.test is not None
     if not smooth:
-        exact = state.hessian is not None or plan.algorithm in ("newton", "dcd")
+        known = plan.family == FIRST_CHOICE.name or ALGORITHMS[plan.family].proves_gap
+        exact = state.hessian is not None or known
         by_gradients = problem.task.own is None and not exact
         if by_gradients and problem.task.smooth:
             finish(problem, state, which, plan.epsilon)

@@ -40,7 +40,7 @@ def numbers_of(shapes: list, seed: int, features: int, rows: int, exact: bool) -
 
 def payload_of(coef: list[float]) -> bytes:
     fields = {"task": "gbdt", "coef": coef, "classes": None, "class_names": None, "intercept": 0.5}
-    return scorers.payload(fields | {"options": OPTIONS, "preparation": None})
+    return scorers.payload(fields | {"options": OPTIONS, "preparation": None, "spread": None})
 
 
 @settings(max_examples=100, deadline=None)
