@@ -47,7 +47,8 @@ INVALID: dict[str, tuple[object, str]] = {
     ),
     "objective": (
         "sqared",
-        "'squared', 'logistic', 'poisson', 'quantile' or 'huber'; did you mean 'squared'?",
+        "'squared', 'logistic', 'poisson', 'gamma', 'tweedie', 'quantile' or 'huber'; did you mean "
+        "'squared'?",
     ),
     "trees": (0, "a whole number from 1 to 100000"),
     "num_leaves": (1, "a whole number from 2 to 65536"),
@@ -65,6 +66,11 @@ INVALID: dict[str, tuple[object, str]] = {
         [2],
         "a list with 1, 0 or -1 for each feature, such as [1, 0, -1], or such signs by name, "
         'such as {"age": 1}',
+    ),
+    "interaction_constraints": (
+        [[1.5]],
+        "up to 63 lists of features by name, or by place, the first being 1, such as [[1, 2], "
+        '[2, 3]] or [["age", "income"]]',
     ),
     "categorical": ([0], "a list of places of features, the first being 1, such as [2, 5]"),
     "category_encoding": ("levels", "'native' or 'one_hot'"),
