@@ -33,6 +33,7 @@ TASKS = {
     "negative_binomial": ("counts", "x", "{}"),
     "gamma": ("positive", "x", "{}"),
     "tweedie": ("positive", "x", "{}"),
+    "inverse_gaussian": ("positive", "x", "{}"),
     "huber": ("y", "x", "{}"),
     "quantile": ("y", "x", "{}"),
     "matrix_factorization": ("y", "pair", '{"rank": 3, "max_iter": 5}'),

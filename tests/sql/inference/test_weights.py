@@ -268,7 +268,10 @@ def test_bad_weights_are_errors_that_name_the_row(client: Client, weight: str) -
         ),
         ("'logistic', y, [c0], '{}', 2, 1", "offset is not available with more than two classes"),
         ("'mlp', y, [c0], '{}', 2, 1", "offset is not available with task 'mlp', expected"),
-        ("'gbdt', y, [c0], '{}', 2, 1", "offset is not available with task 'gbdt', expected"),
+        (
+            "'random_forest', y, [c0], '{}', 2, 1",
+            "offset is not available with task 'random_forest'",
+        ),
         ("'linear', y, [c0], '{}', 'heavy'", "weight and offset numbers"),
         ("'linear', y, [c0], '{}', 1, 1, 1", r"\(task, label, features \[, options \[, weight"),
     ],
