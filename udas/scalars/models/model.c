@@ -87,7 +87,13 @@ static bool read_task(const tusk_payload_view *v, enum tusk_answer answer, tusk_
     return true;
 }
 
-static void read_many_classes(const tusk_payload_view *v, tusk_scorer *s) {
+static void read_weights(const tusk_payload_view *v, tusk_scorer *s) {
+    s->intercept = v->head.intercept;
+    s->coef = v->weights;
+    s->n_coef = v->head.n_weights;
+    s->preparation = v->preparation;
+    if (s->task != TUSK_MULTINOMIAL && !(v->head.flags & TUSK_HAS_LABELS))
+        return;
     s->n_classes = tusk_labels_in(&v->head);
     s->labels = v->weights;
     s->coef = v->weights + s->n_classes;
@@ -95,6 +101,17 @@ static void read_many_classes(const tusk_payload_view *v, tusk_scorer *s) {
         s->n_coef = v->head.n_weights - s->n_classes;
     else
         s->n_coef = s->n_classes ? v->head.n_weights / s->n_classes - 1 : 0;
+}
+
+/* Whether a model can give intervals; several: of more than two classes. */
+static bool check_interval(const tusk_payload_view *v, bool several, char *sentence) {
+    if (several)
+        return refuse(sentence, "the model has more than two classes, whose probabilities have no "
+                                "interval; model_covariance(model) has that of its coefficients");
+    return v->head.n_spread ||
+           refuse(sentence, "the model does not keep what intervals are computed from, train "
+                            "it with the option \"intervals\": \"covariance\", or of any "
+                            "task of numbers \"conformal\": true");
 }
 
 /* Whether a model of this task can give the answer. */
@@ -107,9 +124,6 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
         return refuse(sentence, "the model has more than two classes, expected "
                                 "predict_proba(model, features, class) or "
                                 "predict_probas(model, features)");
-    if (several && answer == TUSK_PREDICT_INTERVAL)
-        return refuse(sentence, "the model has more than two classes, whose probabilities have no "
-                                "interval; model_covariance(model) has that of its coefficients");
     const char *name = v->name.data;
     int length = tusk_quoted(name, v->name.length, 40);
     if (kind->refuses & 1u << answer) {
@@ -135,10 +149,8 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
                  length, name, v->store.data ? " in a store" : "");
         return false;
     }
-    if (answer == TUSK_PREDICT_INTERVAL && !v->head.n_spread)
-        return refuse(sentence, "the model does not keep what intervals are computed from, train "
-                                "it with the option \"intervals\": \"covariance\", or of any "
-                                "task of numbers \"conformal\": true");
+    if (answer == TUSK_PREDICT_INTERVAL)
+        return check_interval(v, several, sentence);
     if (answer == TUSK_PREDICT_CLASS && !s->classifies && !several) {
         snprintf(sentence, TUSK_SENTENCE, "model is '%.*s', which has no classes; use predict()",
                  length, name);
@@ -184,12 +196,7 @@ bool tusk_read_model(tusk_text payload, const tusk_stores *stores, enum tusk_ans
         return true;
     if (!check_answer(&v, answer, s, sentence))
         return false;
-    s->intercept = v.head.intercept;
-    s->coef = v.weights;
-    s->n_coef = v.head.n_weights;
-    s->preparation = v.preparation;
-    if (s->task == TUSK_MULTINOMIAL || v.head.flags & TUSK_HAS_LABELS)
-        read_many_classes(&v, s);
+    read_weights(&v, s);
     bool has_intercept = v.head.flags & TUSK_HAS_INTERCEPT;
     bool says_nothing = !s->n_coef && !v.store.data && !has_intercept;
     if (s->classifies && v.head.n_classes == 1 && !has_intercept)
