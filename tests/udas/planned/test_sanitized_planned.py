@@ -36,7 +36,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if COMPILER is None:
         pytest.skip("no C compiler")
     made = tmp_path_factory.mktemp("fuzz") / "fuzz_planned"
-    sources = [HERE / "fuzz_planned.c"]
+    sources = [HERE / "fuzz_planned.c", ROOT / "udas" / "scalars" / "student.c"]
     for folder in FOLDERS:
         sources += sorted((ROOT / folder).glob("*.c"))
     command = [COMPILER, *FLAGS, f"-I{ROOT / 'udas'}", *map(str, sources)]
