@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -23,7 +24,8 @@ def publish(root: StoreRoot, training: str, value: float, continues: str | None 
 
 
 def grouped(root: StoreRoot, training: str, groups: int = 5) -> list[str]:
-    return [publish(root, training, hash((training, i)) % 997) for i in range(groups)]
+    values = [float(crc32(f"{training} {i}".encode())) for i in range(groups)]
+    return [publish(root, training, value) for value in values]
 
 
 def test_models_of_groups_are_no_predecessors(stores: StoreRoot) -> None:
