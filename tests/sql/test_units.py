@@ -320,6 +320,10 @@ LACKING = Variants(a="CASE WHEN i = 7 THEN 0 ELSE a + c END")
 FAR_CASES = [one for one in CASES if one.linear and one.close < 0.1]
 
 
+MAY_STOP = [str(one) for one in FAR_CASES if "lbfgs" in str(one)] + ["negative_binomial"]
+"""Cases whose descents may say that they stopped before the optimum."""
+
+
 def as_dense(
     con: duckdb.DuckDBPyConnection,
     case: Case,
@@ -339,8 +343,8 @@ def as_dense(
         for numbers, sparse in zip(others, models[1:], strict=True):
             what = f"{case} at {c:g}: {sparse[c]['status']}"
             statuses = {sparse[c]["status"], models[0][c]["status"]}
-            if "lbfgs" in str(case) and "not converged" in statuses:
-                continue  # its steps may be too short for a row that is far
+            if "not converged" in statuses and str(case) in MAY_STOP:
+                continue  # steps may be too short for a row that is far
             assert len(statuses) == 1, what
             same(numbers, dense, closeness(case), what)
 
