@@ -37,6 +37,7 @@ from tuskml.learners.models import (
     Names,
     Strings,
     options_text,
+    with_members,
     with_status,
 )
 from tuskml.learners.options.by_name import DEALING
@@ -658,5 +659,5 @@ def with_column(models: Models, how: HeldOut) -> Models:
     if how.gap is not None:
         given["gap"] = how.gap.shown.strip("'") if how.gap.in_days else how.gap.distance
     more = json.dumps(given, ensure_ascii=False, separators=(",", ":"))
-    pool = tuple(text and f"{text[:-1]},{more[1:]}" for text in models.options.pool)
+    pool = tuple(text and with_members(text, more) for text in models.options.pool)
     return replace(models, options=replace(models.options, pool=pool))

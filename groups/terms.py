@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
-from tuskml.learners.models import Lists, Models, Strings
+from tuskml.learners.models import Lists, Models, Strings, with_members
 from tuskml.learners.registry import task_named
 
 Tested = list[float | None]
@@ -56,9 +56,9 @@ def _with_tests(models: Models, place: int) -> str:
     text = json.dumps(tests, separators=(",", ":"))
     found = of_list(models.ratios, place).reshape(-1, 2)
     if not len(found):
-        return f'{options[:-1]},"terms":{text}}}'
+        return with_members(options, f'{{"terms":{text}}}')
     also = json.dumps([ratio(*one) for one in found.tolist()], separators=(",", ":"))
-    return f'{options[:-1]},"terms":{text},"ratios":{also}}}'
+    return with_members(options, f'{{"terms":{text},"ratios":{also}}}')
 
 
 def tested(models: Models, place: int) -> tuple[Floats, Floats] | None:

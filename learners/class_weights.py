@@ -53,6 +53,15 @@ def weights_of(options: Options, label: Floats, count: Floats) -> Floats | None:
     return np.tile(np.array(given, np.float64), (len(label), 1))
 
 
+def two_classes(labels: NDArray[np.void]) -> tuple[Floats, Floats]:
+    """The lower and the higher class of groups (LABELS) and the weights of their rows, each
+    (G, 2).
+    """
+    high = labels["weight_high"]
+    label = np.stack([labels["low"], labels["high"]], axis=1)
+    return label, np.stack([labels["weight"] - high, high], axis=1)
+
+
 def train_weighted(
     learner: Learner, groups: Groups, request: Request[Any, Any], memory: int
 ) -> Iterator[Models]:

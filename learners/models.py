@@ -30,6 +30,11 @@ def options_text(options: object, names: Iterable[str], **more: Any) -> str:
     return json.dumps({"tuskml": FORMAT} | chosen, separators=(",", ":"))
 
 
+def with_members(text: str, more: str) -> str:
+    """The JSON text of an object, and behind its members those of another one; both have some."""
+    return f"{text[:-1]},{more[1:]}"
+
+
 @dataclass(frozen=True)
 class Lists:
     """Ragged lists: item i is values[offsets[i]:offsets[i + 1]]; an empty one is SQL NULL."""

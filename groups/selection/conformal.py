@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tuskml.errors import OptionError
 from tuskml.groups.selection.metrics import residuals
 from tuskml.kernels.passes import Floats
-from tuskml.learners.models import Lists, Models, Strings
+from tuskml.learners.models import Lists, Models, Strings, with_members
 
 Groups = NDArray[np.void]
 FARTHEST, EVEN = 512, 512
@@ -77,6 +77,6 @@ def with_distances(models: Models, kept: Distances | None) -> Models:
     """The models, which keep the distances of their groups."""
     if kept is None:
         return models
-    pool = tuple(f'{text[:-1]},"conformal":true}}' for text in models.options.pool)
+    pool = tuple(with_members(text, '{"conformal":true}') for text in models.options.pool)
     spread = Lists.of_parts([kept.spread(group) for group in models.group.tolist()])
     return replace(models, spread=spread, options=Strings(pool, models.options.code))

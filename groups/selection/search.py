@@ -219,7 +219,7 @@ def searched(
         estimate_of(how["trials"], candidates) if strategy == "tpe" else None,
     )
     if judged_by(settings, "conformal"):
-        return with_distances(found)
+        return conformal_search(found)
     if len(candidates) == 1 and are_defaults(settings) and "validation" not in plain:
         return replace(found, plain=True)
     chooses = set(settings) & {"search", "metric", "one_standard_error", "tasks"}
@@ -228,15 +228,12 @@ def searched(
 
 def are_defaults(settings: Mapping[str, Any]) -> bool:
     """Returns whether a search's options are given, and all as they are without it."""
-    known = all(name in JUDGED for name in settings)
-    return (
-        bool(settings)
-        and known
-        and all(judged_by(settings, name) == JUDGED[name].default for name in settings)
+    return bool(settings) and all(
+        name in JUDGED and judged_by(settings, name) == JUDGED[name].default for name in settings
     )
 
 
-def with_distances(search: Search) -> Search:
+def conformal_search(search: Search) -> Search:
     """The search, whose models keep distances. Raises OptionError for models that cannot."""
     for one in search.candidates:
         if getattr(one.options, "intervals", None) is not None:

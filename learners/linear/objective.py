@@ -14,6 +14,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.open_rows import Open
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.structures import OFFSETS
+from tuskml.learners.class_weights import two_classes, weights_of
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.check import constant
@@ -24,7 +25,6 @@ from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import CLASSIC, CLUSTERED, SURVEY, LinearOptions, Plan, Request
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.near import Near
-from tuskml.learners.options.kinds import ByClass
 
 MOMENT_ROWS = 4096
 TINY = 1e-150
@@ -232,23 +232,13 @@ def class_weights(
     task: LinearTask, options: LinearOptions, labels: NDArray[np.void]
 ) -> Floats | None:
     """Weights (G, 2) of the lower and the higher class, None: all 1."""
-    if options.class_weight is None or not task.classifies:
-        return None
-    if options.class_weight == "balanced":
-        low, high = class_sizes(labels)
-        return np.stack([0.5 * (low + high) / low, 0.5 * (low + high) / high], axis=1)
-    weight = options.class_weight
-    if isinstance(weight, ByClass):
-        known = dict(zip(weight.classes, weight, strict=True))
-        ends = np.stack([labels["low"], labels["high"]], axis=1).tolist()
-        return np.array([[known[low], known[high]] for low, high in ends])
-    return np.tile(np.array(weight, float), (len(labels), 1))
+    return weights_of(options, *two_classes(labels)) if task.classifies else None
 
 
 def class_sizes(labels: NDArray[np.void]) -> tuple[Floats, Floats]:
     """Rows of the lower and of the higher class by their weights, each (G,)."""
-    high = labels["weight_high"]
-    return labels["weight"] - high, high
+    low, high = two_classes(labels)[1].T
+    return low, high
 
 
 def start(
@@ -335,7 +325,7 @@ class Far:
     spread: Floats | None = None
 
 
-def far_from_zero(problem: Problem, labels: NDArray[np.void], options: LinearOptions) -> Far:
+def locate_rows(problem: Problem, labels: NDArray[np.void], options: LinearOptions) -> Far:
     """Finds where rows lie.
 
     In sparse rows a feature is shifted if most rows have it; the others get its zero, shifted as

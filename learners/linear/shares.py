@@ -25,7 +25,7 @@ from tuskml.kernels.segments import chunks, labels_of
 from tuskml.kernels.structures import OFFSETS
 from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
 from tuskml.learners.linear.request import CLASSIC, FREQUENCY, LinearOptions, Request
-from tuskml.learners.models import Lists, Models, Strings
+from tuskml.learners.models import Lists, Models, Strings, with_members
 
 STEPS, HALVINGS = 200, 30
 LONGEST = 5.0
@@ -75,19 +75,19 @@ class Part:
 
 @dataclass(frozen=True)
 class Both:
-    """Copies of groups as rows of both classes, and the request about them."""
+    """Copies of groups as rows of both classes, the request about them, and the original one."""
 
     groups: NDArray[np.void]
     request: Request
     parts: list[Part]
-    asked: Request
+    original: Request
     n_rows: NDArray[np.int64]
 
     def described(self, models: Models) -> Models:
         """The models as those of the rows that were copied."""
-        options, own = self.asked.options, [self.parts[g] for g in models.group.tolist()]
+        options, own = self.original.options, [self.parts[g] for g in models.group.tolist()]
         texts = [
-            told(models.options.pool[code], part, options)
+            options_of_copies(models.options.pool[code], part, options)
             for code, part in zip(models.options.code.tolist(), own, strict=True)
         ]
         found = replace(
@@ -98,11 +98,11 @@ class Both:
         return with_errors(found, own) if options.firth else found
 
 
-def told(text: str, part: Part, options: LinearOptions) -> str:
+def options_of_copies(text: str, part: Part, options: LinearOptions) -> str:
     """The options of a model as JSON, with those that copies of rows lack and the fit by rows."""
     name = "firth" if options.firth else "proportions"
     if not options.fit:
-        return f'{text[:-1]},"{name}":true}}'
+        return with_members(text, f'{{"{name}":true}}')
     found = json.loads(text)
     if "deviance" in found:
         saturated, ways = fit_of_shares(part)
@@ -187,8 +187,8 @@ def of_both_classes(groups: NDArray[np.void], request: Request, memory: int) -> 
         copies["n_skipped"] = groups["n_skipped"]
         for group, part in zip(copies, parts, strict=True):
             part.write(group)
-        asked = replace(request, options=plain, near=None, parted=None, common=False)
-        yield Both(copies, asked, parts, request, groups["n_rows"].copy())
+        own = replace(request, options=plain, near=None, parted=None, common=False)
+        yield Both(copies, own, parts, request, groups["n_rows"].copy())
 
 
 def part_of(group: np.void, options: LinearOptions) -> Part:

@@ -47,7 +47,7 @@ from tuskml.learners.linear.multinomial.training import train_many
 from tuskml.learners.linear.objective import (
     counts_features,
     describe,
-    far_from_zero,
+    locate_rows,
     moved,
     needs_no_scale,
     start,
@@ -328,7 +328,7 @@ def fit_placed(
 ) -> Models:
     """Fits the rows in place, or copies of those that are far from zero."""
     problem = describe(rows, given.labels, plan, request)
-    where = far_from_zero(problem, given.labels, request.options)
+    where = locate_rows(problem, given.labels, request.options)
     origin, problem = where.origin, replace(problem, spread=where.spread)
     if origin is None:
         return fit_described(given, problem, plan, request, began, question)

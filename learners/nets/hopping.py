@@ -43,7 +43,7 @@ from tuskml.learners.nets.training import (
 )
 from tuskml.learners.nets.weights import (
     class_weights,
-    two_classes,
+    classes_by_options,
     warm_start,
 )
 
@@ -135,7 +135,7 @@ class Hopping:
             high = labels["high"] == self.training.positive
             labels = labels.copy()
             labels["weight_high"] = np.where(high, labels["weight_high"], 0.0)
-            return two_classes(self.options, labels)[1]
+            return classes_by_options(self.options, labels)[1]
         from tuskml.kernels.softmax import classes_of
 
         assert self.alike.classes is not None

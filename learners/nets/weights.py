@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError, OptionError
 from tuskml.kernels.nets.training import SQUARED
 from tuskml.kernels.passes import Floats
-from tuskml.learners.class_weights import weights_of
+from tuskml.learners.class_weights import two_classes, weights_of
 from tuskml.learners.nets.layers import describe_net
 from tuskml.learners.nets.options import NetOptions
 
@@ -26,18 +26,16 @@ def class_weights(
         return None
     if many is None:
         assert labels is not None
-        many = two_classes(options, labels)
+        many = classes_by_options(options, labels)
     return weights_of(options, *many)
 
 
-def two_classes(options: NetOptions, labels: NDArray[np.void]) -> tuple[Floats, Floats]:
-    """The lower and the higher class of each group and the weights of their rows, each (G, 2)."""
-    pair = [labels["low"], labels["high"]]
-    label = np.stack(pair, axis=1)
+def classes_by_options(options: NetOptions, labels: NDArray[np.void]) -> tuple[Floats, Floats]:
+    """As `two_classes`, with the classes that the options name, if any."""
+    label, count = two_classes(labels)
     if options.classes is not None:
         label = np.tile(np.array(options.classes, np.float64), (len(labels), 1))
-    high = labels["weight_high"]
-    return label, np.stack([labels["weight"] - high, high], axis=1)
+    return label, count
 
 
 def log_odds_of(weight: Floats | None) -> Floats | float:

@@ -253,10 +253,10 @@ that change nothing with their others.
 {"".join(learner_options(learner) for learner in learners())}## Shared options
 
 {options_table(SHARED)}
-## Of `feature_frequencies`
+## Options of `feature_frequencies`
 
 {options_table(FREQUENCY_OPTIONS)}
-## Of `partition_model`
+## Options of `partition_model`
 
 {options_table(PARTITION_OPTIONS)}"""
 
@@ -313,7 +313,7 @@ def alike(one: Option, other: Option | None) -> bool:
     return (one.kind.allowed, one.meaning) == (other.kind.allowed, other.meaning)
 
 
-def heading(names: list[str], words: tuple[str, str] = ("Of ", "tasks")) -> str:
+def heading(names: list[str], words: tuple[str, str] = ("Options of ", "tasks")) -> str:
     """A heading of names; of many the first, and the others below it. words: what stands before
     the names, and what they name.
     """
@@ -337,7 +337,7 @@ def and_listed(parts: list[str]) -> str:
 def algorithms_page() -> str:
     """Each learner's algorithms, from their descriptors."""
     parts = [
-        f"{heading(list(learner.tasks))}\n{algorithms_table(learner)}"
+        f"{heading(list(learner.tasks), ('Algorithms of ', 'tasks'))}\n{algorithms_table(learner)}"
         for learner in learners()
         if learner.facts.algorithms
     ]

@@ -25,8 +25,8 @@ TK_API int tk_feature_moments(const tk_pass *pass, int64_t sample, double *mean,
                               double *deviation);
 /* Dense features whose values lie together in most rows, by a sample: those whose quartiles are
  * within `share` of their deviation (n_groups, d) from each other. centre: their median; spread:
- * the root mean square distance from it of the values that near; both 0 for other features, and
- * for those of which most values are equal. */
+ * the root mean square distance from it of the values that are this near; both 0 for other
+ * features, and for those of which most values are equal. */
 TK_API int tk_crowded_features(const tk_pass *pass, double share, const double *deviation,
                                double *centre, double *spread);
 /* The same for sparse features, around 0: those of whose nonzero values at least three in four are

@@ -26,7 +26,7 @@ from tuskml.learners.linear.inference.tempered import strength
 from tuskml.learners.linear.multinomial import separation, terms
 from tuskml.learners.linear.multinomial.inference import Errors, infer, judge, members
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
-from tuskml.learners.linear.objective import describe, far_from_zero, moved
+from tuskml.learners.linear.objective import describe, locate_rows, moved
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.planner.candidates import choose
 from tuskml.learners.linear.planner.planning import statistics
@@ -144,7 +144,7 @@ def fit(given: Many, request: Request, memory: int, began: float) -> Models:
             held = stack.enter_context(out)
             rows = replace(rows, groups=stack.enter_context(kept))
         problem = softmax_problem(rows, given, plan, request)
-        where = far_from_zero(problem, given.labels, request.options)
+        where = locate_rows(problem, given.labels, request.options)
         if where.origin is not None:
             rows, held = stack.enter_context(moved(rows, held, where.origin))
             problem = softmax_problem(rows, given, plan, request)
@@ -156,12 +156,12 @@ def fit(given: Many, request: Request, memory: int, began: float) -> Models:
         deadline = deadline_of(request.options, began)
         state = descend(problem, Beginning(begin), held, plan, deadline, Timing())
         if held is None:
-            again = partial(descended, plan=plan, deadline=deadline)
+            again = partial(descend_from, plan=plan, deadline=deadline)
             problem, state = go_on_in_crowds(problem, state, again)
         return models_of(problem, state, plan, request, About(given, n_rows, began, deadline))
 
 
-def descended(problem: Problem, v: Floats, plan: Plan, deadline: float | None) -> State:
+def descend_from(problem: Problem, v: Floats, plan: Plan, deadline: float | None) -> State:
     """Where a descent from weights v (G, K p) ends."""
     return descend(problem, Beginning(v), None, plan, deadline, Timing())
 
@@ -313,7 +313,7 @@ def of_terms(
     if given.terms is None:
         return found
 
-    again = partial(descended, plan=plan, deadline=deadline)
+    again = partial(descend_from, plan=plan, deadline=deadline)
 
     def over() -> bool:
         return deadline is not None and time.monotonic() > deadline

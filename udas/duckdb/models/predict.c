@@ -471,7 +471,8 @@ void answer_margins(const call *c, const tusk_scorer *s, double *margins, idx_t 
         tusk_to_probabilities(s, margins, n);
 }
 
-void answer_rows(const call *c, const tusk_scorer *s, idx_t row, idx_t n) {
+/* The same with the offsets of the n rows from `row` on, whose margins are in the result. */
+static void answer_rows(const call *c, const tusk_scorer *s, idx_t row, idx_t n) {
     double *margins = c->out + row;
     const double *offset = c->o->offset ? (const double *)c->offsets.data + row : NULL;
     for (idx_t i = 0; offset && i < n; i++)

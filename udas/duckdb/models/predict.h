@@ -54,8 +54,6 @@ tusk_plan *plan_of_row(const call *c, idx_t row, idx_t n);
 void put_null_prediction(call *c, idx_t row);
 /* Converts margins to the requested result. */
 void answer_margins(const call *c, const tusk_scorer *s, double *margins, idx_t n);
-/* The same with the offsets of the n rows from `row` on, whose margins are in the result. */
-void answer_rows(const call *c, const tusk_scorer *s, idx_t row, idx_t n);
 
 /* Whether the result is a STRUCT of an interval. */
 static inline bool of_intervals(const overload *o) {

@@ -144,9 +144,13 @@ static void to_means(const tusk_scorer *s, double *m, uint64_t n) {
         tusk_to_predictions(s, m, n);
 }
 
+static double logistic_slope(double m) {
+    double e = exp(-fabs(m));
+    return e / ((1 + e) * (1 + e));
+}
+
 /* The size of the derivative of the mean by the margin m. */
 static double slope_at(const tusk_scorer *s, double m) {
-    double e = exp(-fabs(m));
     switch (s->response) {
     case TUSK_EXP:
         return exp(m);
@@ -161,8 +165,7 @@ static double slope_at(const tusk_scorer *s, double m) {
     case TUSK_CLOGLOG_SHARE:
         return exp(m - exp(m));
     default:
-        return tusk_has_classes(s) || s->response == TUSK_INVERSE_LOGIT ? e / ((1 + e) * (1 + e))
-                                                                        : 1;
+        return tusk_has_classes(s) || s->response == TUSK_INVERSE_LOGIT ? logistic_slope(m) : 1;
     }
 }
 
