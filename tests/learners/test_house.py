@@ -132,5 +132,5 @@ def test_it_is_in_the_manual(root: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.syspath_prepend(root / "scripts" / "docs")
     pages = runpy.run_path(str(root / "scripts" / "docs" / "reference.py"))
     assert "| `mean` | `1/2 (m - y)^2` | numbers |" in pages["tasks_page"]()
-    assert "## Of `mean`\n" in pages["options_page"]()
+    assert "## Options of `mean`\n" in pages["options_page"]()
     assert "| `prior` | 0 | >= 0 |" in pages["options_page"]()
