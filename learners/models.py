@@ -225,10 +225,10 @@ def thinned(history: list[Floats], n: int) -> Lists:
     return Lists(np.ascontiguousarray(table[ran]), offsets)
 
 
-def by_group(text: str, n: int, more: dict[str, tuple[NDArray[np.bool_], Floats]]) -> Strings:
+def by_group(texts: Strings, more: dict[str, tuple[NDArray[np.bool_], Floats]]) -> Strings:
     """Options as JSON of n groups; more: by name, numbers (n,) and which groups have them, where
     they are finite."""
-    pool, code = [text], np.zeros(n, np.int32)
+    pool, code = [*texts.pool], texts.code.copy()
     for name, (known, numbers) in more.items():
         where = known & np.isfinite(numbers)
         if not where.any():

@@ -20,7 +20,7 @@ from tuskml.learners.linear.check import (
     with_extras,
     with_link,
 )
-from tuskml.learners.linear.multinomial.training import plan_of_classes
+from tuskml.learners.linear.multinomial.choice import plan_of_classes
 from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.planner.choice import (
     Choice,

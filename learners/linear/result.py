@@ -92,7 +92,7 @@ def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models
         status=with_lost(status, lost),
         plan=plan_lines(ended),
         seconds=n_rows / n_rows.sum() * (time.monotonic() - began),
-        options=by_group(options, n, noted | ended.fit),
+        options=by_group(Strings.same(options, n), noted | ended.fit),
         **({} if ended.covariance is None else {"covariance": ended.covariance}),
         **({} if ended.ratios is None else {"ratios": ended.ratios}),
         **({} if ended.spread is None else {"spread": without(ended.spread, lost)}),

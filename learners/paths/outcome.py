@@ -58,8 +58,7 @@ def models_of(
         status=Strings(STATUSES, np.array([STATUSES.index(one) for one in status], np.int32)),
         plan=plan_of(request),
         options=by_group(
-            options_json(options, ()),
-            len(points),
+            Strings.same(options_json(options, ()), len(points)),
             {
                 "alpha": (np.ones(len(points), bool), fitted.alpha),
                 "lambda": (np.isfinite(at["lambda"]), at["lambda"]),

@@ -24,7 +24,7 @@ from tuskml.kernels.softmax import Softmax, classes_of
 from tuskml.learners.class_weights import weights_of
 from tuskml.learners.classes import refuse_large, refuse_no_classes
 from tuskml.learners.linear.algorithms import LAST_CHOICE
-from tuskml.learners.linear.multinomial.training import MOST_CLASSES
+from tuskml.learners.linear.multinomial.choice import MOST_CLASSES
 from tuskml.learners.linear.options import OF_STORES
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.stored.in_memory import ALGORITHMS

@@ -1,7 +1,7 @@
 """Trains groups with more than two classes, one model per group."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -9,14 +9,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OptionError, one_of
+from tuskml.errors import DataError
 from tuskml.kernels import passes
 from tuskml.kernels.charged import Charges
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.softmax import Softmax, classes_of
 from tuskml.learners.class_weights import weights_of
 from tuskml.learners.classes import named_classes, refuse_large, refuse_no_classes
-from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, LAST_CHOICE
+from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE
 from tuskml.learners.linear.algorithms.parts.kept import Beginning
 from tuskml.learners.linear.crowded import go_on_in_crowds
 from tuskml.learners.linear.descent import Timing, deadline_of, descend
@@ -24,26 +24,26 @@ from tuskml.learners.linear.inference.determined import without_constants
 from tuskml.learners.linear.inference.limit import greatest
 from tuskml.learners.linear.inference.tempered import strength
 from tuskml.learners.linear.multinomial import separation, terms
+from tuskml.learners.linear.multinomial.choice import (
+    MOST_CLASSES,
+    go_on,
+    next_plan,
+    plan_of,
+    refuse,
+)
 from tuskml.learners.linear.multinomial.inference import Errors, infer, judge, members
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.objective import describe, locate_rows, moved
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.planner.candidates import choose
-from tuskml.learners.linear.planner.planning import statistics
 from tuskml.learners.linear.problem import Problem
-from tuskml.learners.linear.request import LinearOptions, Plan, Request
+from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.result import Inputs, options_json, plan_line
 from tuskml.learners.models import Lists, Models, Strings, by_group, joined, thinned
 from tuskml.learners.options.kinds import WarmStart
 from tuskml.learners.validation import shuffled
 
-MOST_CLASSES = 1000
 ENTRIES = 1 << 21
 """Entries of curvatures that are processed at once."""
-MOST_WEIGHTS = 2048
-"""Weights of all classes, in systems of equations."""
-FEW_WEIGHTS = 128
-"""Weights of all classes up to which systems of all of them take less than more iterations."""
 
 
 @dataclass(frozen=True)
@@ -91,47 +91,6 @@ def alike(sizes: NDArray[np.int64], p: int) -> Iterator[NDArray[np.intp]]:
             yield which[first : first + step]
 
 
-def refuse(options: LinearOptions) -> None:
-    """Raises OptionError if options are for two classes."""
-    known = ALGORITHMS.get(options.algorithm)
-    able = ["auto", *(name for name, one in ALGORITHMS.items() if one.multinomial)]
-    if options.algorithm != "auto" and (known is None or not known.multinomial):
-        raise OptionError(
-            f"algorithm '{options.algorithm}' is not available with more than two classes, "
-            f"expected {one_of(able)}"
-        )
-    for name, given in (
-        ("sampler", options.sampler is not None),
-        ("device", options.device == "gpu"),
-    ):
-        if given:
-            raise OptionError(f"option '{name}' is not available with more than two classes")
-
-
-def plan_of_classes(rows: Pass, request: Request) -> Plan:
-    """The plan of a group with more than two classes, for explanations."""
-    refuse(request.options)
-    _, _, (size,) = classes_of(rows, MOST_CLASSES)
-    return plan_of(rows, request, size)
-
-
-def plan_of(rows: Pass, request: Request, classes: int) -> Plan:
-    """The plan; `auto` takes the first choice where weights are few."""
-    options, seen = request.options, statistics(rows.groups)
-    weights = classes * (rows.n_features + 1)
-    few = weights <= FEW_WEIGHTS and not options.l1
-    name = (FIRST_CHOICE if few else LAST_CHOICE).name
-    if options.algorithm != "auto":
-        name = options.algorithm
-    if name == FIRST_CHOICE.name and weights > MOST_WEIGHTS:
-        raise OptionError(
-            f"algorithm '{name}' is not available with {weights:,} weights of all classes, "
-            f"expected at most {MOST_WEIGHTS:,}, or '{LAST_CHOICE.name}'"
-        )
-    plan = choose(request.task, options, seen, only=name)
-    return replace(plan, reason=f"{classes} classes")
-
-
 def fit(given: Many, request: Request, memory: int, began: float) -> Models:
     """Groups with the same number of classes."""
     rows = given.rows
@@ -155,10 +114,15 @@ def fit(given: Many, request: Request, memory: int, began: float) -> Models:
         held = held if request.options.validation else None
         deadline = deadline_of(request.options, began)
         state = descend(problem, Beginning(begin), held, plan, deadline, Timing())
+        then = next_plan(plan, rows, request, given.classes.n_classes)
+        late = np.zeros(problem.n_groups, bool)
+        if then is not None:
+            late = go_on(problem, state, then, deadline)
         if held is None:
             again = partial(descend_from, plan=plan, deadline=deadline)
             problem, state = go_on_in_crowds(problem, state, again)
-        return models_of(problem, state, plan, request, About(given, n_rows, began, deadline))
+        about = About(given, n_rows, began, deadline, then or plan, late)
+        return models_of(problem, state, plan, request, about)
 
 
 def descend_from(problem: Problem, v: Floats, plan: Plan, deadline: float | None) -> State:
@@ -238,13 +202,16 @@ def started_at(problem: SoftmaxProblem, given: WarmStart) -> Floats:
 @dataclass(frozen=True)
 class About:
     """Facts about groups for their models: n_rows (G,), held-out ones included; began: start of
-    the training, which has to end by the deadline, of `time.monotonic()`.
+    the training, which has to end by the deadline, of `time.monotonic()`; last: the plan by which
+    late groups (G,) went on.
     """
 
     given: Many
     n_rows: NDArray[np.int64]
     began: float
     deadline: float | None
+    last: Plan
+    late: NDArray[np.bool_]
 
 
 def models_of(
@@ -275,7 +242,8 @@ def models_of(
     if problem.penalised and problem.rows.fit_intercept:  # of equal ones that with the mean 0
         weights[:, :, -1] -= weights[:, :, -1].mean(axis=1, keepdims=True)
     known = ~np.isnan(errors).all(axis=(1, 2))
-    k = problem.softmax.n_classes
+    k, late, plans = problem.softmax.n_classes, about.late.astype(np.int32), (plan, about.last)
+    texts = tuple(options_json(request.options, one) for one in plans)
     classes = Lists.of_rows(problem.softmax.label, np.full(n, k, np.int64))
     return Models.built(
         groups,
@@ -291,17 +259,17 @@ def models_of(
         iterations=state.iterations,
         converged=state.converged.astype(np.uint8),
         status=status,
-        plan=Strings(plans_of(plan, k), ridge.astype(np.int32)),
+        plan=Strings(plan_lines(plans, k), late + 2 * ridge.astype(np.int32)),
         seconds=n_rows / n_rows.sum() * (time.monotonic() - began),
-        options=by_group(options_json(request.options, plan), n, more),
+        options=by_group(Strings(texts, late), more),
         **tests,
     )
 
 
-def plans_of(plan: Plan, classes: int) -> tuple[str, str]:
-    """The plan texts without and with a ridge."""
-    line = f"{plan_line(plan)}, {classes} classes"
-    return line, f"{line}, then a ridge by {FIRST_CHOICE.name}"
+def plan_lines(plans: Iterable[Plan], classes: int) -> tuple[str, ...]:
+    """The texts of plans without a ridge, then those with one."""
+    lines = [f"{plan_line(one)}, {classes} classes" for one in plans]
+    return *lines, *(f"{line}, then a ridge by {FIRST_CHOICE.name}" for line in lines)
 
 
 def of_terms(

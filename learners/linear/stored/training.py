@@ -24,8 +24,8 @@ from tuskml.learners import events
 from tuskml.learners.classes import check_classes, class_names, named_classes
 from tuskml.learners.linear.algorithms import STORED
 from tuskml.learners.linear.check import many_classes, refuse_labels, refuse_together
+from tuskml.learners.linear.multinomial.choice import plan_of_classes
 from tuskml.learners.linear.multinomial.stored import Several, several_of, trains_in_store
-from tuskml.learners.linear.multinomial.training import plan_of_classes
 from tuskml.learners.linear.objective import class_weights
 from tuskml.learners.linear.planner.choice import Choice, stored
 from tuskml.learners.linear.planner.curves import Interval
