@@ -199,7 +199,7 @@ int64_t scratch_bytes(const tk_pass *pass) {
 // The number of rows per chunk. Each chunk needs a separate triangle, so chunks are long enough
 // that the triangles take less memory than the rows. Short sparse rows make longer chunks, since
 // adding up a triangle takes as long as many of them, as long as there are enough chunks for the
-// threads.
+// threads. `learners/linear/planner/cost.py` counts the chunks.
 int64_t curvature_rows(const tk_pass *pass, int64_t g) {
     const tusk_group &group = pass->groups[g];
     const int64_t p = group.dim + 1;
@@ -208,7 +208,11 @@ int64_t curvature_rows(const tk_pass *pass, int64_t g) {
         return rows;
     const int64_t entries = tk_nonzeros(&group) / group.n_rows + 1;
     const int64_t shared = std::max(group.n_rows / 32, (1 << 19) / (12 * entries + 8));
-    return std::max(rows, std::min<int64_t>(shared, 16384));
+    rows = std::max(rows, std::min<int64_t>(shared, 16384));
+    const int64_t products = entries * (entries + 1) / 2, triangle = p * (p + 1) / 2;
+    if (ENTRY_PRODUCTS<double> * products < triangle)
+        rows = std::max(rows, std::min(8 * triangle / products, group.n_rows / 8));
+    return rows;
 }
 
 // Calls block(rows, targets, n) for each block of a chunk, then adds the scratch's sums to out.

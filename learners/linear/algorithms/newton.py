@@ -49,6 +49,7 @@ from tuskml.learners.linear.planner.cost import (
     Cost,
     Costs,
     Parts,
+    curvature_chunks,
 )
 from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.iterations import Usual
@@ -392,8 +393,7 @@ class Newton(Algorithm):
         seen, threads, p = costs.question.seen, costs.question.threads, costs.p
         total = costs.memory(self.vectors, 0 if costs.question.task.smooth else interior.ROW_BYTES)
         triangle = p * (p + 1) / 2 * DOUBLE
-        chunk = max(2**19 / max(p * 4, 1), 256, 4 * p)
-        chunks = max(seen.groups, seen.rows / chunk if seen.rows / chunk > 1 else 1.0)
+        chunks = curvature_chunks(seen, p)
         kept = 5 if costs.question.task.flat else 3  # with two of a metric
         return total + (triangle * (kept * seen.groups + chunks) + 4 * triangle * threads)
 

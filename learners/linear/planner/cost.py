@@ -24,6 +24,9 @@ VECTORS = 8
 """Vectors of weights that an algorithm keeps, where it does not say otherwise."""
 ENTRY_PRODUCTS = {False: 28, True: 14}
 """Products of columns in the time of one of two entries of a sparse row: of floats, of doubles."""
+CHUNK_SECONDS, MOST_KEPT = 6e-9, 1 << 17
+"""Seconds per entry of the p x p sums that a chunk of sparse rows has of its own, if they are more
+than a thread keeps (8 chunks of 1,002 columns took 0.11 s on a busy AMD EPYC in 2026)."""
 MOMENT_ROWS = 1 << 14
 INFERENCE_FEATURES = 512
 DOUBLE = 8
@@ -76,6 +79,23 @@ def curvature_units(seen: Statistics, p: int) -> float:
     return min(whole, ENTRY_PRODUCTS[seen.double] * seen.rows * each * (each + 1) / 2)
 
 
+def curvature_chunks(seen: Statistics, p: int) -> float:
+    """The chunks of all rows in a curvature's pass, each of which has sums of its own
+    (`curvature_rows` of `kernels/native/linear/curvature.cpp`).
+    """
+    rows = seen.rows / max(seen.groups, 1)
+    width = seen.entries / max(seen.rows, 1)
+    each = DOUBLE if seen.double else DOUBLE / 2
+    least = max(2**19 / max(width * each, 1), 256, 4 * p)
+    if seen.sparse:
+        entries = width + 1
+        least = max(least, min(max(rows / 32, 2**19 / (12 * entries + 8)), 16384))
+        products, triangle = entries * (entries + 1) / 2, p * (p + 1) / 2
+        if ENTRY_PRODUCTS[True] * products < triangle:
+            least = max(least, min(8 * triangle / products, rows / 8))
+    return seen.groups * max(rows / least, 1.0)
+
+
 class Costs:
     """The costs of the parts of one question's plans, by a machine's constants."""
 
@@ -106,6 +126,8 @@ class Costs:
         each = known.entry(kind, storage, seen.n_features, self.penalised)
         each *= known.slower(kind, storage, self.floats)
         rows = seen.rows * known.row(kind, storage, self.question.task.name)
+        if kind == "curvature" and seen.sparse and self.p**2 > MOST_KEPT:
+            rows += CHUNK_SECONDS * curvature_chunks(seen, self.p) * self.p**2
         return (rows + each * units) / self.speedup(kind, alone) + scan_seconds(seen.on_disk)
 
     @property
