@@ -156,6 +156,42 @@ def test_kinds_of_text(pg, kind):
     assert pg.execute(query).fetchone() == (1, 1)
 
 
+TEXTS = ["text", "varchar(3)", "char(3)", "name", "letter", "other_letter", "letter_domain"]
+
+
+@pytest.fixture(scope="module")
+def letters(pg):
+    for name in ("letter", "other_letter"):
+        pg.execute(f"CREATE TYPE {name} AS ENUM ('b', 'a')")
+    pg.execute("CREATE DOMAIN letter_domain AS letter")
+
+
+@pytest.mark.parametrize("predicted", [*TEXTS, "uuid"])
+@pytest.mark.parametrize("label", TEXTS)
+def test_a_named_class_is_one_text_in_every_type(pg, letters, label, predicted):
+    """Types of label and prediction are read by themselves: an enum's bytes are no address."""
+    other = "6ccd780c-baba-1026-9564-5b8c656024db"
+    same = predicted != "uuid"
+    rows = f"(VALUES ('a'::{label}, '{'a' if same else other}'::{predicted})) AS t (y, p)"
+    for call in ("f1_score(y, p, 'binary', 'a')", "f1_score(p, y, 'binary', 'a')"):
+        assert value(pg, f"SELECT {call} FROM {rows}") == same
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("date", "2020-01-01"), ("bytea", "a"), ("money", "1"), ("json", "1"), ("int[]", "{1}")],
+)
+def test_a_named_class_is_of_a_type_that_trains(pg, kind, text):
+    """As in DuckDB, and not by a text that depends on settings, such as money's."""
+    shown = "integer[]" if kind == "int[]" else kind
+    for call in ("auc(y, 0.5, 'a')", "f1_score('a'::text::varchar, y, 'binary', 'a')"):
+        with pytest.raises(psycopg.Error) as refused:
+            pg.execute(f"SELECT {call} FROM (VALUES ('{text}'::{kind})) AS t (y)")
+        what = "label" if call.startswith("auc") else "predicted"
+        expected = f"{what} is {shown}, expected a number, a boolean or text"
+        assert sentence(refused.value).endswith(expected)
+
+
 @pytest.mark.parametrize("kind", ["smallint", "bigint", "real", "numeric", "float8"])
 def test_kinds_of_numbers(pg, kind):
     query = f"""SELECT f1_score(i::{kind}, 1), (confusion(i::{kind}, i))[2].label,

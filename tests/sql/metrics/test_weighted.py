@@ -104,3 +104,24 @@ def test_weights_that_are_refused(asked: Any, call: str) -> None:
         sentence = f"{name}: weight is {shown}, expected a finite number of at least 0"
         assert sentence in asked.sentence(query).replace("-nan", "nan")
     assert asked.one(call, [(1, 1, None), (1, 1, 0)], "y, p, w") is None
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-160, 1e160, 1e280])
+@pytest.mark.parametrize("call", ["auc(b, q, w)", "average_precision(b, q, w)", "brier(b, q, w)"])
+def test_the_unit_of_weights_does_not_matter(asked: Any, call: str, unit: float) -> None:
+    """A product of two weights would be 0 or infinite, and the metric NaN."""
+    b, q = KINDS["b"](), KINDS["q"]()
+    found, expected = (
+        asked.one(call, list(zip(b, q, W * scale, strict=True)), "b, q, w") for scale in (unit, 1.0)
+    )
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "call", ["accuracy(y, p, w)", "auc(y, p, w)", "f1_score(y, p, 'macro', w)"]
+)
+def test_weights_whose_sum_could_be_infinite_are_refused(asked: Any, call: str) -> None:
+    """Their accuracy was 0, something divided by infinity."""
+    source = asked.rows([(1, 1, 1e308), (0, 1, 1e308)], "y, p, w")
+    expected = "weight is 1e+308, expected a finite number of at least 0 and at most 1e+290"
+    assert expected in asked.sentence(f"SELECT {call} FROM {source}")

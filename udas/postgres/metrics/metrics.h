@@ -14,7 +14,7 @@ enum metric_argument { A_STATE, A_LABEL, A_PREDICTED, A_THIRD, A_FOURTH, A_FIFTH
 typedef struct row_types {
     Oid label, predicted, third, fourth;
     tusk_positive positive; /* of the last row; its name is in the call site's memory */
-    FmgrInfo output;        /* of a label that is neither text nor a number */
+    FmgrInfo outputs[2];    /* of label and predicted, if they are neither text nor numbers */
 } row_types;
 
 row_types *types_of(FmgrInfo *site);

@@ -1,4 +1,5 @@
 /* Functions shared by the metrics' aggregates: rows, states, and results that are tables. */
+#include "../features/named.h"
 #include "metrics.h"
 
 #include "access/htup_details.h"
@@ -75,15 +76,21 @@ bool is_positive(FunctionCallInfo fcinfo, int argument, Oid type, int positive, 
             refuse_row(name, sentence);
         return x == p->number;
     }
-    FmgrInfo *output = &types_of(fcinfo->flinfo)->output;
+    Oid base = getBaseType(type);
+    FmgrInfo *output = &types_of(fcinfo->flinfo)->outputs[argument - A_LABEL];
     if (!OidIsValid(output->fn_oid)) {
-        Oid function;
-        bool varlena;
-        getTypeOutputInfo(type, &function, &varlena);
-        fmgr_info_cxt(function, output, fcinfo->flinfo->fn_mcxt);
+        if (!is_text_type(base))
+            ereport(ERROR,
+                    (errcode(ERRCODE_DATATYPE_MISMATCH),
+                     errmsg("%s: %s is %s, expected a number, a boolean or text", name,
+                            argument == A_LABEL ? "label" : "predicted", format_type_be(type))));
+        find_output(type, output, fcinfo->flinfo->fn_mcxt);
     }
     const char *other = OutputFunctionCall(output, value);
-    return strlen(other) == p->length && !memcmp(other, p->name, p->length);
+    size_t length = strlen(other);
+    while (base == BPCHAROID && length && other[length - 1] == ' ')
+        length--;
+    return length == p->length && !memcmp(other, p->name, length);
 }
 
 bool read_row(FunctionCallInfo fcinfo, const char *name, double *label, double *predicted) {

@@ -66,18 +66,21 @@ static bool descend(descent *d) {
     return true;
 }
 
-/* The same as count_pairs for rows with weights: each pair counts the product of its weights. */
+/* The share of pairs for rows with weights: each pair counts the product of its weights. Shares
+ * of weights are multiplied, since products of weights may overflow or underflow. */
 static double weigh_pairs(const tusk_ranks *r) {
     tusk_sum sum = {0};
-    descent d = {.ranks = r}, before = d;
-    for (double all = all_of(&r->negative); descend(&d); before = d)
-        tusk_sum_add(&sum, (d.p - before.p) * (all - d.n + (d.n - before.n) / 2));
+    double positives = all_of(&r->positive), negatives = all_of(&r->negative);
+    for (descent d = {.ranks = r}, before = d; descend(&d); before = d)
+        tusk_sum_add(&sum, (d.p - before.p) / positives *
+                               ((negatives - d.n + (d.n - before.n) / 2) / negatives));
     return tusk_sum_total(&sum);
 }
 
 static double auc_of(const tusk_ranks *r) {
-    double pairs = r->positive.top ? weigh_pairs(r) : (double)count_pairs(r) / 2.0;
-    return pairs / (all_of(&r->positive) * all_of(&r->negative));
+    if (r->positive.top)
+        return weigh_pairs(r);
+    return (double)count_pairs(r) / 2.0 / (all_of(&r->positive) * all_of(&r->negative));
 }
 
 /* The sum of precision times the increase of recall, without interpolation. */

@@ -38,10 +38,10 @@ static void merge(tusk_score *target, const tusk_score *source) {
 }
 
 bool tusk_good_weight(double weight, char *sentence) {
-    if (weight >= 0 && isfinite(weight))
+    if (weight >= 0 && weight <= TUSK_MOST_WEIGHT)
         return true;
-    snprintf(sentence, TUSK_SENTENCE, "weight is %g, expected a finite number of at least 0",
-             weight);
+    snprintf(sentence, TUSK_SENTENCE, "weight is %g, expected a finite number of at least 0%s",
+             weight, weight > 0 && isfinite(weight) ? " and at most 1e+290" : "");
     return false;
 }
 

@@ -54,6 +54,9 @@ typedef struct tusk_metric {
 
 const tusk_metric *tusk_metric_of(enum tusk_metric_kind kind);
 
+/* Sums of such weights are finite. */
+#define TUSK_MOST_WEIGHT 1e290
+
 /* Whether a row may have this weight; otherwise false with a sentence. */
 bool tusk_good_weight(double weight, char *sentence);
 /* Whether a number can be a class; false with a sentence. argument: what it is. */
