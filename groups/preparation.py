@@ -23,7 +23,7 @@ from tuskml.groups.terms import widths_of, with_terms
 from tuskml.kernels import passes
 from tuskml.kernels.passes import SQUARED, Floats, Pass, chosen_rows
 from tuskml.kernels.rows import prepare, words
-from tuskml.kernels.rows.prepare import Texts
+from tuskml.kernels.rows.prepare import KnownLevels, Texts
 from tuskml.kernels.rows.structures import Preparing
 from tuskml.kernels.segments import chunks, labels_of
 from tuskml.learners.classes import Allowed, with_sides
@@ -78,6 +78,7 @@ OF_ROWS = (
     " distinct values in a group",
     ", since larger whole numbers are rounded",
     ", which the rows of a group do not have",
+    "' in the rows of a group, which option 'levels' does not have",
 )
 """Phrases of errors about a group's rows; others are about options."""
 MARKS_OF = {
@@ -256,7 +257,7 @@ def preparing(request: Request[Any, Any]) -> Preparing:
     options: Options = request.options
     names = classes_named(options)
     columns, texts = options.categories or (), options.text or ()
-    known = prepare.known_levels(learner_of(request.task).encoding.known_levels(options))
+    known = prepare.known_levels(levels_known(request))
     told = learner_of(request.task).encoding.references(options)
     references = [text for pair in told.items() for text in pair]
     products = [name for names in options.interactions or () for name in (*names, "")]
@@ -291,6 +292,18 @@ def preparing(request: Request[Any, Any]) -> Preparing:
         kernel_names(references),
         len(references),
     )
+
+
+def levels_known(request: Request[Any, Any]) -> list[KnownLevels]:
+    """The levels that options fix, behind those of a model that the training goes on from."""
+    options = request.options
+    learner = learner_of(request.task)
+    known = {one.column: one for one in learner.encoding.known_levels(options)}
+    for name, levels in (options.levels or {}).items():
+        old = known.get(name, KnownLevels(name, ()))
+        both = tuple(dict.fromkeys((*old.levels, *levels)))
+        known[name] = replace(old, levels=both, closed=True)
+    return list(known.values())
 
 
 def holds_out(request: Request[Any, Any]) -> bool:

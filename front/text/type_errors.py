@@ -66,6 +66,10 @@ EXPECTED = {
     **dict.fromkeys(("accuracy", "confusion"), ("(label, predicted [, weight])", CLASSES)),
     **dict.fromkeys(("precision_score", "recall_score", "f1_score"), CLASS_SCORE),
     "calibration": ("(label, p [, bins [, weight]])", "numbers, or the label a boolean"),
+    "compare": (
+        "(label, prediction_a, prediction_b, metric [, weight])",
+        "all numbers or booleans, or all text, and the metric text",
+    ),
     "pinball": ("(label, predicted, quantile [, weight])", "numbers, or the label a boolean"),
     "tweedie_deviance": (
         "(label, predicted, power [, weight])",

@@ -148,7 +148,7 @@ def from_json(given: Mapping[str, Any], threads: int, cancel_mark: int) -> Prepa
         key: one.encode() if isinstance(one, str) else one for key, one in given.items()
     }
     entries: list[Any] = given["known"]
-    known = [KnownLevels(name, tuple(levels), gaps) for name, levels, gaps in entries]
+    known = [KnownLevels(name, tuple(levels), *flags) for name, levels, *flags in entries]
     fields |= {"n_known": len(known), "known": known_levels(known)}
     return Preparing(**fields, threads=threads, cancel_mark=cancel_mark)
 

@@ -46,14 +46,16 @@ class Texts(Protocol):
 
 @dataclass(frozen=True)
 class KnownLevels:
-    """Levels of a category with fixed numbers, from 0 on, before its rows are read.
+    """Levels of a category in a fixed order, from 0 on, before its rows are read.
 
-    column: the name of the feature; missing: whether NULLs have a number too, even if none occurs.
+    column: the name of the feature; missing: whether NULLs have a number too, even if none occurs;
+    closed: whether other levels have none.
     """
 
     column: str
     levels: tuple[str, ...]
-    missing: bool
+    missing: bool = False
+    closed: bool = False
 
 
 def known_levels(all_known: Sequence[KnownLevels]) -> "ctypes.Array[Known] | None":
@@ -63,7 +65,8 @@ def known_levels(all_known: Sequence[KnownLevels]) -> "ctypes.Array[Known] | Non
         texts = [level.encode() for level in one.levels]
         ends = (INT64 * len(texts))(*accumulate(map(len, texts)))
         text = b"".join(texts)
-        levels.append(Known(one.column.encode(), text, ends, len(texts), int(one.missing)))
+        flags = (int(one.missing), int(one.closed))
+        levels.append(Known(one.column.encode(), text, ends, len(texts), *flags))
     return (Known * len(levels))(*levels) if levels else None
 
 
@@ -76,7 +79,8 @@ def known_in(how: Preparing) -> list[KnownLevels]:
         text = ctypes.string_at(at, ends[-1] if ends else 0)
         begins = [0, *ends[:-1]]
         levels = [text[a:b].decode() for a, b in zip(begins, ends, strict=False)]
-        result.append(KnownLevels(one.column.decode(), tuple(levels), bool(one.missing)))
+        flags = (bool(one.missing), bool(one.closed))
+        result.append(KnownLevels(one.column.decode(), tuple(levels), *flags))
     return result
 
 

@@ -1,6 +1,5 @@
 """The request of a call of `train_model` whose task is a linear model's."""
 
-import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from tuskml.errors import nearest
 from tuskml.learners import learner
 from tuskml.learners.linear.tasks import LinearTask
-from tuskml.learners.options.kinds import POWERS, TIME, Kind, integer, real
+from tuskml.learners.options.kinds import POWERS, TIME, Kind, integer, level_text, real
 from tuskml.learners.options.table import Options
 
 CLASSIC = "classic"
@@ -58,17 +57,7 @@ def _reference(value: Any) -> str | dict[str, str]:
         return MOST_FREQUENT
     if not isinstance(value, dict) or not value:
         raise ValueError
-    return {name: _level(name, level) for name, level in value.items()}
-
-
-def _level(name: str, level: Any) -> str:
-    """A level as the text that categories have; numbers and truths are JSON's."""
-    if not isinstance(level, str | bool | int | float):
-        raise ValueError
-    text = level if isinstance(level, str) else json.dumps(level)
-    if not name or "\0" in name + text:
-        raise ValueError
-    return text
+    return {name: level_text(name, level) for name, level in value.items()}
 
 
 REFERENCE = Kind(

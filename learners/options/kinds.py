@@ -1,5 +1,6 @@
 """The kinds of option values: the allowed ones, in words, and how a value is read."""
 
+import json
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -463,6 +464,43 @@ def _interactions(value: Any) -> tuple[tuple[str, ...], ...]:
     if not all(2 <= len(names) <= 3 for names in found) or len(set(found)) < len(found):
         raise ValueError
     return found
+
+
+def level_text(name: str, level: Any) -> str:
+    """A level of a category, `name`, as the text that models have; numbers and truths are JSON's.
+    Raises ValueError for what is no level or no name.
+    """
+    if not isinstance(level, str | bool | int | float):
+        raise ValueError
+    text = level if isinstance(level, str) else json.dumps(level)
+    if not name or "\0" in name + text:
+        raise ValueError
+    (name + text).encode()  # a lone surrogate raises ValueError
+    return text
+
+
+MOST_LISTED = 65_535
+"""The most levels of a category in the option `levels`: trees number so many."""
+
+
+def _levels(value: Any) -> dict[str, tuple[str, ...]]:
+    if not isinstance(value, dict) or not value:
+        raise ValueError
+    found = {}
+    for name, levels in value.items():
+        if not isinstance(levels, list) or not 0 < len(levels) <= MOST_LISTED:
+            raise ValueError
+        found[name] = tuple(level_text(name, one) for one in levels)
+        if len(set(found[name])) < len(levels):
+            raise ValueError
+    return found
+
+
+LEVELS = Kind(
+    "an object with a list of levels, each once, for each of some categories, such as "
+    '{"size": ["small", "large"]}',
+    _levels,
+)
 
 
 INTERACTIONS = Kind(

@@ -23,6 +23,7 @@ from tuskml.learners.options.kinds import (
     DATES,
     EVERY_KIND,
     INTERACTIONS,
+    LEVELS,
     LIST,
     MISSING,
     NAME,
@@ -227,6 +228,14 @@ SHARED = {
             of_features(CATEGORY),
         ),
         Option(
+            "levels",
+            LEVELS,
+            None,
+            "the levels of some categories in order, the same in all groups; rows with others are "
+            "as `unseen` says, and without *other* their group has `invalid rows`",
+            of_features(CATEGORY),
+        ),
+        Option(
             "categories",
             NAMES,
             None,
@@ -281,6 +290,7 @@ EVERY_LEARNER = (
     "max_categories",
     "min_count",
     "unseen",
+    "levels",
     "categories",
     "dates",
     "interactions",
@@ -332,6 +342,7 @@ class Options:
     max_categories: int | None
     min_count: int
     unseen: str
+    levels: Mapping[str, tuple[str, ...]] | None
     categories: tuple[str, ...] | None
     dates: str
     interactions: tuple[tuple[str, ...], ...] | None

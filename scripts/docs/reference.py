@@ -113,6 +113,7 @@ SENTENCES = {
     "tweedie_deviance": "The mean Tweedie deviance of a power between 1 and 2.",
     "gamma_deviance": "The mean gamma deviance.",
     "brier": "The mean squared distance of probabilities from their label.",
+    "compare": "Two predictions of the same rows: means of a metric, and their paired difference.",
     "average_precision": "Precision times the step of recall, summed from the highest score down.",
     "precision_score": "The share of positive predictions that are right, or a mean over classes.",
     "recall_score": "The share of positive rows that are predicted so, or a mean over classes.",

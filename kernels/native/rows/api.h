@@ -194,6 +194,10 @@ enum tk_missing {
     TK_MISSING_KEEP, /* numbers stay NaN, a category has a level for NULL */
 };
 
+/* New levels in predictions, and levels beside closed ones in training: they count as *other*, or
+ * are refused; a prediction is NULL or an error then. */
+enum tk_unseen { TK_UNSEEN_OTHER, TK_UNSEEN_ERROR, TK_UNSEEN_NULL };
+
 /* Which levels of a category have a feature. The first one is the reference otherwise. */
 enum tk_levels_with_feature { TK_BUT_REFERENCE, TK_ALL_LEVELS, TK_FIRST_HAS_ALL };
 
@@ -201,13 +205,14 @@ enum tk_levels_with_feature { TK_BUT_REFERENCE, TK_ALL_LEVELS, TK_FIRST_HAS_ALL 
  * categories or cyclic. */
 enum tk_dates { TK_DATES_DAYS, TK_DATES_PARTS, TK_DATES_CYCLES };
 
-/* Levels of a category with fixed numbers, from 0 on, before the rows are read. */
+/* Levels of a category in a fixed order, from 0 on, before the rows are read. */
 typedef struct tk_known_levels {
     const char *column; /* the name of the feature, terminated by 0 */
     const char *text;   /* the levels, concatenated */
     const int64_t *ends;
     int64_t n;
     int32_t missing; /* whether NULLs have a number too, even if none occurs */
+    int32_t closed;  /* whether other levels count as *other*, or are refused by `unseen` */
 } tk_known_levels;
 
 /* Each name in a list is terminated by 0. */
@@ -217,7 +222,7 @@ enum tk_time { TK_NO_TIME, TK_TIME, TK_TIME_GAP_IN_NUMBERS, TK_TIME_GAP_IN_DAYS 
 typedef struct tk_preparing {
     int32_t missing; /* enum tk_missing */
     int32_t levels;  /* enum tk_levels_with_feature */
-    int32_t unseen;  /* place in described.cpp's UNSEEN, recorded for predictions */
+    int32_t unseen;  /* enum tk_unseen */
     int32_t threads;
     int64_t max_categories; /* levels of a category with a feature of their own; 0: no limit */
     int64_t min_count;      /* least number of rows of such a level */
@@ -241,7 +246,7 @@ typedef struct tk_preparing {
                        is set */
     const struct tk_census *census; /* of the rows of all parts of a group; NULL: no parts */
     int32_t n_known;
-    const tk_known_levels *known; /* of categories that are numbers of levels */
+    const tk_known_levels *known; /* by category; open ones are numbers of levels */
     const char *reference;        /* names of categories, each followed by its reference level or
                                    * "most frequent"; an empty name stands for all others */
     int64_t n_reference;          /* names, with the levels */

@@ -31,7 +31,7 @@ bool drop_rare(Column &c, const std::vector<bool> &kept) {
     c.levels = std::move(levels);
     for (auto &part : c.feature)
         for (int32_t &k : part)
-            k = moved[k];
+            k = k == NONE ? NONE : moved[k];
     return rare;
 }
 
@@ -106,14 +106,15 @@ void put_first(Column &c, int32_t level) {
 // Leaves out rare levels and puts the wanted reference first, if one is wanted.
 int choose_levels(const tk_preparing *how, const Seen &seen, const char *wanted, Column &c,
                   bool *rare, std::string *error) {
-    std::vector<bool> kept = kept_levels(seen.count, how);
+    std::vector<bool> kept = is_closed(c, how) ? std::vector<bool>(c.levels.size(), true)
+                                               : kept_levels(seen.count, how);
     const int32_t named = wanted ? level_called(c, seen, wanted) : NONE;
     if (named != NONE)
         kept[(size_t)named] = true;
     else if (wanted && std::strcmp(wanted, "most frequent"))
         return refuse_reference(c, seen, wanted, error);
     const auto before = std::count(kept.begin(), kept.begin() + std::max(named, 0), true);
-    *rare = drop_rare(c, kept);
+    *rare |= drop_rare(c, kept);
     c.fill_level = usual_level(c, seen, kept);
     if (wanted && !c.levels.empty())
         put_first(c, named == NONE ? c.fill_level : (int32_t)before);
@@ -207,15 +208,15 @@ int name_classes(const tk_preparing *how, Column &label, std::string *error) {
 
 bool needs_look(const Columns &columns, const tk_preparing *how) {
     bool look = how->missing != TK_MISSING_SKIP || how->min_count > 1 || how->level_numbers ||
-                how->n_reference;
+                how->n_reference || how->n_known;
     for (const Column &c : columns.columns)
         look |= how->max_categories && c.levels.size() > (size_t)how->max_categories;
     return look;
 }
 
 // Assigns one column its features. seen: NULL if the rows were not read; n: rows with a value.
-int decide_one(const tk_preparing *how, const Seen *seen, int64_t n, Columns *out, size_t j,
-               bool all, std::string *error) {
+int decide_one(const tk_preparing *how, Seen *seen, int64_t n, Columns *out, size_t j, bool all,
+               std::string *error) {
     Column &c = out->columns[j];
     int32_t *next = &out->n_features;
     if (seen && seen->missing && how->missing == TK_MISSING_ERROR)
@@ -230,12 +231,17 @@ int decide_one(const tk_preparing *how, const Seen *seen, int64_t n, Columns *ou
         place_number(c, next);
         return TK_OK;
     }
-    look_at_levels(c, n);
+    KnownLevels known;
+    if (seen)
+        if (int code = find_known(c, how, seen->count, &out->texts, &known, error))
+            return code;
+    if (!known.closed)
+        look_at_levels(c, n);
     if (c.kind == Kind::LEVELS) {
-        place_levels(c, seen->count, how, next);
+        place_levels(c, seen->count, std::move(known), how, next);
         return TK_OK;
     }
-    bool rare = false;
+    bool rare = known.closed && close_levels(c, known, &seen->count);
     const char *wanted = all ? nullptr : wanted_reference(how, c.name);
     if (seen)
         if (int code = choose_levels(how, *seen, wanted, c, &rare, error))

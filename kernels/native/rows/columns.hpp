@@ -202,11 +202,29 @@ int decide_own(const tusk_group *group, const tk_preparing *how, int threads, Co
 // Selects the levels to keep: frequent ones, and of these the most frequent. count: by level.
 std::vector<bool> kept_levels(const std::vector<int64_t> &count, const tk_preparing *how);
 
+// The levels of a category that the caller knows, and the place among them of each of its own, or
+// NONE.
+struct KnownLevels {
+    bool closed = false, missing = false;
+    std::vector<std::string_view> levels;
+    std::vector<int32_t> place;
+};
+// Finds these; texts keeps levels that are numbers. Rejects levels of a category of numbers that
+// are no numbers or repeat, and rows with others than closed ones as how->unseen says. seen: the
+// rows by level.
+int find_known(const Column &c, const tk_preparing *how, const std::vector<int64_t> &seen,
+               std::deque<std::string> *texts, KnownLevels *found, std::string *error);
+// Whether the caller fixed the levels of a category.
+bool is_closed(const Column &c, const tk_preparing *how);
+// Makes closed levels those of a category, and counts its rows by them. `feature` holds places in
+// levels. Returns whether rows have others.
+bool close_levels(Column &c, const KnownLevels &known, std::vector<int64_t> *count);
+
 // Replaces categories by numbers of their levels, if the caller requests it.
 void number_levels(const tk_preparing *how, Columns *out);
 // Assigns such a category its feature. count: the rows of each of its levels.
-void place_levels(Column &c, const std::vector<int64_t> &count, const tk_preparing *how,
-                  int32_t *next);
+void place_levels(Column &c, const std::vector<int64_t> &count, KnownLevels known,
+                  const tk_preparing *how, int32_t *next);
 // A byte for each feature, 1 where values are numbers of levels; nothing if there are none.
 std::string levels_of(const Columns &columns);
 

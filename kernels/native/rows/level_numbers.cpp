@@ -13,33 +13,14 @@ constexpr size_t MOST_NUMBERED = 255;
 // Levels and the NULLs have numbers up to this one.
 constexpr size_t MOST_NUMBER = TK_MOST_LEVEL;
 
-const tk_known_levels *levels_known(const std::string &column, const tk_preparing *how) {
-    for (int32_t i = 0; i < how->n_known; i++)
-        if (column == how->known[i].column)
-            return how->known + i;
-    return nullptr;
-}
-
-std::vector<std::string_view> texts_of(const tk_known_levels *known) {
-    std::vector<std::string_view> texts;
-    int64_t begin = 0;
-    for (int64_t k = 0; known && k < known->n; begin = known->ends[k++])
-        texts.emplace_back(known->text + begin, (size_t)(known->ends[k] - begin));
-    return texts;
-}
-
-// The known number of each level, or NONE.
-std::vector<int32_t> numbers_of(const std::vector<std::string_view> &levels,
-                                const std::vector<std::string_view> &known) {
-    std::unordered_map<std::string_view, int32_t> place;
-    for (std::string_view text : known)
-        place.emplace(text, (int32_t)place.size());
-    std::vector<int32_t> number;
-    for (std::string_view level : levels) {
-        auto found = place.find(level);
-        number.push_back(found == place.end() ? NONE : found->second);
-    }
-    return number;
+// The number that most rows have.
+int32_t most_frequent(const std::vector<int64_t> &count, const std::vector<int32_t> &number,
+                      size_t n) {
+    std::vector<int64_t> rows(n);
+    for (size_t k = 0; k < count.size(); k++)
+        if (number[k] != NONE)
+            rows[(size_t)number[k]] += count[k];
+    return (int32_t)(std::max_element(rows.begin(), rows.end()) - rows.begin());
 }
 
 } // namespace
@@ -50,30 +31,32 @@ void number_levels(const tk_preparing *how, Columns *out) {
             c.kind = Kind::LEVELS;
 }
 
-void place_levels(Column &c, const std::vector<int64_t> &count, const tk_preparing *how,
-                  int32_t *next) {
-    const tk_known_levels *known = levels_known(c.name, how);
-    std::vector<std::string_view> levels = texts_of(known);
-    std::vector<int32_t> number = numbers_of(c.levels, levels);
+void place_levels(Column &c, const std::vector<int64_t> &count, KnownLevels known,
+                  const tk_preparing *how, int32_t *next) {
+    std::vector<std::string_view> &levels = known.levels;
+    std::vector<int32_t> &number = known.place;
     std::vector<bool> kept = kept_levels(count, how);
     std::vector<size_t> order;
-    for (size_t k = 0; k < kept.size(); k++)
+    for (size_t k = 0; k < kept.size() && !known.closed; k++)
         if (kept[k] && number[k] == NONE)
             order.push_back(k);
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return count[a] > count[b]; });
-    order.resize(std::min({order.size(), MOST_NUMBERED, MOST_NUMBER - levels.size()}));
+    order.resize(std::min(
+        {order.size(), MOST_NUMBERED, MOST_NUMBER - std::min(MOST_NUMBER, levels.size())}));
     for (size_t k : order) {
         number[k] = (int32_t)levels.size();
         levels.push_back(c.levels[k]);
     }
     bool own_level = how->missing == TK_MISSING_LEVEL || how->missing == TK_MISSING_KEEP;
-    bool gaps = c.n_missing || (known && known->missing);
+    bool gaps = c.n_missing || known.missing;
     c.first = (*next)++;
     c.width = 1;
     c.other = std::find(number.begin(), number.end(), NONE) < number.end() ? c.first : NONE;
     c.missing = gaps && own_level ? c.first : NONE;
-    c.fill_level = levels.empty() ? NONE : 0;
+    c.fill_level = known.closed     ? most_frequent(count, number, levels.size())
+                   : levels.empty() ? NONE
+                                    : 0;
     c.levels = std::move(levels);
     for (auto &part : c.feature)
         for (int32_t &k : part)

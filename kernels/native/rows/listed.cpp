@@ -115,20 +115,37 @@ int check_names(const tusk_schema *schema, const tk_preparing *how, std::string 
     return TK_OK;
 }
 
+// The names of categories.
+std::string categories_in(const Columns &all) {
+    std::string there;
+    for (const Column &c : all.columns)
+        if (c.kind == Kind::CATEGORY)
+            add_to_list(there, c.name);
+    return there.empty() ? "none" : there;
+}
+
+bool has_category(const Columns &all, std::string_view name) {
+    for (const Column &c : all.columns)
+        if (c.kind == Kind::CATEGORY && c.name == name)
+            return true;
+    return false;
+}
+
+// Checks that fixed levels are of categories.
+int check_levels(const Columns &all, const tk_preparing *how, std::string *error) {
+    for (int32_t i = 0; i < how->n_known; i++)
+        if (how->known[i].closed && !has_category(all, how->known[i].column))
+            return refuse_name("levels", how->known[i].column, categories_in(all), "a category",
+                               error);
+    return TK_OK;
+}
+
 // Checks that reference levels are of categories.
 int check_references(const Columns &all, const tk_preparing *how, std::string *error) {
     Names names{how->reference, how->n_reference};
     for (std::string_view name, level; names.next(&name) && names.next(&level);) {
-        std::string there;
-        bool found = name.empty();
-        for (const Column &c : all.columns)
-            if (c.kind == Kind::CATEGORY) {
-                add_to_list(there, c.name);
-                found |= c.name == name;
-            }
-        if (!found)
-            return refuse_name("reference", name, there.empty() ? "none" : there, "a category",
-                               error);
+        if (!name.empty() && !has_category(all, name))
+            return refuse_name("reference", name, categories_in(all), "a category", error);
     }
     return TK_OK;
 }
@@ -222,7 +239,9 @@ bool may_have(const Column &c, std::string_view rest, const tk_preparing *how) {
 // Decides the names of features so that they are distinct.
 int name_features(const tk_preparing *how, Columns *out, std::string *error) {
     for (Column &c : out->columns) {
-        c.may_be_other = c.is_category() && (how->max_categories || how->min_count > 1);
+        c.may_be_other =
+            c.is_category() && (is_closed(c, how) ? how->unseen == TK_UNSEEN_OTHER
+                                                  : how->max_categories || how->min_count > 1);
         c.may_be_missing = how->missing != TK_MISSING_SKIP && how->missing != TK_MISSING_ERROR;
     }
     for (size_t i = 0; i < out->columns.size(); i++)
@@ -267,6 +286,8 @@ int list_columns(const tusk_group *group, const tk_preparing *how, Columns *out,
         if (!cluster && !fold)
             add_column(out, schema, (size_t)j, how);
     }
+    if (int code = check_levels(*out, how, error))
+        return code;
     if (int code = check_references(*out, how, error))
         return code;
     if (int code = add_products(how, out, error))

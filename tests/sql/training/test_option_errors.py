@@ -104,6 +104,11 @@ INVALID: dict[str, tuple[object, str]] = {
     "max_categories": (0, "a whole number from 1 to 100000"),
     "min_count": (0, "a whole number from 1 to 9007199254740992"),
     "unseen": (1, "'other', 'error' or 'null'"),
+    "levels": (
+        {"size": "small"},
+        "an object with a list of levels, each once, for each of some categories, such as "
+        '{"size": ["small", "large"]}',
+    ),
     "reference": (
         "most frequnt",
         "'most frequent', or an object with a level for each of some categories, such as "

@@ -40,8 +40,9 @@ static void describe(duckdb_aggregate_function f, const overload *o) {
     duckdb_aggregate_function_set_name(f, o->name);
     for (int i = 0; i < o->n_arguments; i++)
         add_parameter(f, o->arguments[i]);
-    duckdb_logical_type result =
-        o->table ? make_table_type(o->table) : duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE);
+    duckdb_logical_type result = o->compares ? make_comparison_type()
+                                 : o->table  ? make_table_type(o->table)
+                                             : duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE);
     duckdb_aggregate_function_set_return_type(f, result);
     duckdb_destroy_logical_type(&result);
     duckdb_aggregate_function_set_functions(f, family->size, family->init, family->update,
@@ -129,6 +130,6 @@ bool metric_chunk_of(duckdb_data_chunk chunk, const overload *o, metric_chunk *c
 }
 
 bool register_metrics(duckdb_connection connection, database *d) {
-    return register_sums(connection, d) && register_rankings(connection, d) &&
-           register_class_metrics(connection, d);
+    return register_sums(connection, d) && register_comparison(connection, d) &&
+           register_rankings(connection, d) && register_class_metrics(connection, d);
 }

@@ -56,6 +56,7 @@ typedef struct overload {
     int more;                /* index of bins, k, a quantile, a power or an average; 0: none */
     bool unweighted;         /* this overload has no version with a weight */
     bool third_skips;        /* a row where `more` is NULL is not counted */
+    bool compares;           /* the result is a STRUCT of a comparison; text has its own checks */
     const tusk_table *table; /* of the result; NULL if the result is a number */
     const tusk_table *weighted_table; /* of the overload with weights; NULL: the same */
 } overload;
@@ -183,7 +184,7 @@ static inline __attribute__((always_inline)) void each_row(duckdb_function_info 
             (o->positive && !is_valid(&c.columns[o->positive], row.at)) ||
             (o->weight && !is_valid(&c.columns[o->weight], row.at)))
             continue;
-        if (c.rounded && has_rounded(&row)) {
+        if (c.rounded && !o->compares && has_rounded(&row)) {
             metric_refuse(info, TUSK_ROUNDED_CLASS);
             break;
         }
@@ -198,6 +199,7 @@ static inline __attribute__((always_inline)) void each_row(duckdb_function_info 
 bool add_overload(duckdb_aggregate_function_set set, const overload *like);
 /* Adds the overload of `like` whose third argument names the positive class. */
 bool add_positive(duckdb_aggregate_function_set set, const overload *like);
+bool register_comparison(duckdb_connection connection, database *d);
 bool register_sums(duckdb_connection connection, database *d);
 bool register_rankings(duckdb_connection connection, database *d);
 bool register_class_metrics(duckdb_connection connection, database *d);
@@ -209,6 +211,7 @@ typedef struct list_writer {
     idx_t first; /* in the list's items */
 } list_writer;
 
+duckdb_logical_type make_comparison_type(void);
 duckdb_logical_type make_table_type(const tusk_table *table);
 list_writer list_begin(const tusk_table *table, duckdb_vector list);
 tusk_writer list_rows(list_writer *w);

@@ -8,7 +8,7 @@
 /* D. H. D. West, Updating mean and variance estimates, 1979; with weights of 1 it is Welford's.
  * It subtracts no large sums, and a constant label leaves spread at exactly 0. Counting from
  * the first label preserves digits if the mean is large compared with the spread. */
-static void spread_add(tusk_score *s, double y, double weight) {
+void tusk_spread_add(tusk_score *s, double y, double weight) {
     if (!s->begun)
         s->origin = y;
     s->begun = true;
@@ -108,7 +108,7 @@ static bool take_mae(tusk_score *s, const tusk_judged *row, double *loss, char *
 }
 
 static bool take_r2(tusk_score *s, const tusk_judged *row, double *loss, char *sentence) {
-    spread_add(s, row->y, row->weight);
+    tusk_spread_add(s, row->y, row->weight);
     return take_rmse(s, row, loss, sentence);
 }
 
@@ -224,17 +224,22 @@ const tusk_metric *tusk_metric_of(enum tusk_metric_kind kind) {
     return &METRICS[kind];
 }
 
-bool tusk_score_take(tusk_score *s, const tusk_metric *m, const tusk_judged *row, char *sentence) {
-    double loss;
+bool tusk_score_add(tusk_score *s, const tusk_metric *m, const tusk_judged *row, double *loss,
+                    char *sentence) {
     if (!tusk_good_weight(row->weight, sentence))
         return false;
     if (row->weight == 0)
         return true;
     s->n += row->weight;
-    if (!m->take(s, row, &loss, sentence))
+    if (!m->take(s, row, loss, sentence))
         return false;
-    tusk_sum_add(&s->error, row->weight * loss);
+    tusk_sum_add(&s->error, row->weight * *loss);
     return true;
+}
+
+bool tusk_score_take(tusk_score *s, const tusk_metric *m, const tusk_judged *row, char *sentence) {
+    double loss;
+    return tusk_score_add(s, m, row, &loss, sentence);
 }
 
 bool tusk_score_merge(tusk_score *target, const tusk_score *source, char *sentence) {

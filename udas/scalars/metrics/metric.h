@@ -64,6 +64,11 @@ bool tusk_is_class(double x, const char *argument, char *sentence);
 
 /* Adds the row; a row of weight 0 changes nothing. */
 bool tusk_score_take(tusk_score *s, const tusk_metric *m, const tusk_judged *row, char *sentence);
+/* The same, and the row's loss before its weight, unless that is 0. */
+bool tusk_score_add(tusk_score *s, const tusk_metric *m, const tusk_judged *row, double *loss,
+                    char *sentence);
+/* Adds a number to the mean and the spread of those before; the state's n already counts it. */
+void tusk_spread_add(tusk_score *s, double y, double weight);
 /* Leaves the source unchanged. */
 bool tusk_score_merge(tusk_score *target, const tusk_score *source, char *sentence);
 /* The metric; NULL if *null is set. */
