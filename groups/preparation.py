@@ -671,6 +671,8 @@ def with_column(models: Models, how: HeldOut) -> Models:
     given: dict[str, Any] = {"time_by" if how.in_time else "fold_by": how.column}
     if how.gap is not None:
         given["gap"] = how.gap.shown.strip("'") if how.gap.in_days else how.gap.distance
+    if how.window is not None:
+        given["window"] = how.window
     more = json.dumps(given, ensure_ascii=False, separators=(",", ":"))
     pool = tuple(text and with_members(text, more) for text in models.options.pool)
     return replace(models, options=replace(models.options, pool=pool))

@@ -77,7 +77,8 @@ class HeldOut:
     """Folds that are held out, each once, or with a share one part of the rows.
 
     column: deals the rows by its values, in_time by their order; gap: rows within this distance
-    before held-out ones are not trained on.
+    before held-out ones are not trained on; window: in time, how many stretches as long as a fold
+    are trained on, those right before it; None: all before it.
     """
 
     folds: int = FOLDS
@@ -85,6 +86,7 @@ class HeldOut:
     column: str | None = None
     in_time: bool = False
     gap: Gap | None = None
+    window: int | None = None
 
     @property
     def together(self) -> bool:
@@ -93,8 +95,13 @@ class HeldOut:
 
     @property
     def dealt(self) -> int:
-        """The number of folds that rows are dealt to; in time no model predicts the first one."""
-        return 2 if self.together else self.folds + self.in_time
+        """The number of folds that rows are dealt to; in time no model predicts the first ones."""
+        return 2 if self.together else self.folds + self._first
+
+    @property
+    def _first(self) -> int:
+        """The first fold that is held out."""
+        return self.window or 1 if self.together or self.in_time else 0
 
     @property
     def _width(self) -> int:
@@ -108,7 +115,7 @@ class HeldOut:
     @property
     def numbers(self) -> range:
         """The folds that are held out, each apart."""
-        return range(self.together or self.in_time, self.dealt)
+        return range(self._first, self.dealt)
 
     @property
     def sets(self) -> Sequence[tuple[int, ...]]:
@@ -120,7 +127,7 @@ class HeldOut:
         held = out[0] // self._width
         before = [fold for fold in range(self.dealt) if fold != held]
         if self.in_time:
-            before = before[:held]
+            before = before[held - (self.window or held) : held]
         near = self.gap is not None
         return [
             one
@@ -137,7 +144,9 @@ class HeldOut:
         """The rows that all sets train on, about, as a multiple of all rows."""
         if self.share is not None:
             return 1 - self.share
-        return sum(fold if self.in_time else self.dealt - 1 for fold in self.numbers) / self.dealt
+        if self.in_time:
+            return sum(self.window or fold for fold in self.numbers) / self.dealt
+        return self.dealt - 1
 
     @property
     def mark(self) -> tuple[str, int] | None:
@@ -186,9 +195,10 @@ def held_out_of(
     fold_by: str | None,
     time_by: str | None,
     gap: Gap | None = None,
+    window: int | None = None,
 ) -> HeldOut:
-    """Combines the options `folds`, `validation`, `fold_by`, `time_by` and `gap`. Raises
-    OptionError.
+    """Combines the options `folds`, `validation`, `fold_by`, `time_by`, `gap` and `window`.
+    Raises OptionError.
     """
     if fold_by is not None and time_by is not None:
         raise OptionError(
@@ -200,10 +210,26 @@ def held_out_of(
             f"option 'gap' is {gap.shown}, and it is a distance in time: expected option "
             "'time_by' beside it"
         )
+    if window is not None:
+        refuse_window(window, folds, time_by)
     if folds is not None or not (isinstance(share, int | float) and 0 < share < 1):
         share = None
     column, in_time = fold_by or time_by, time_by is not None
-    return HeldOut(folds or FOLDS, share, column, in_time, gap)
+    return HeldOut(folds or FOLDS, share, column, in_time, gap, window)
+
+
+def refuse_window(window: int, folds: int | None, time_by: str | None) -> None:
+    """Raises OptionError for an option `window` without folds in time, or of too many folds."""
+    if folds is None or time_by is None:
+        raise OptionError(
+            f"option 'window' is {window}, and it counts stretches of time as long as a fold: "
+            "expected options 'time_by' and 'folds' beside it"
+        )
+    if folds + window > MOST_FOLDS + 1:
+        raise OptionError(
+            f"options 'folds' and 'window' are {folds} and {window}, and they cut the rows into "
+            f"{folds + window} stretches: expected at most {MOST_FOLDS + 1}"
+        )
 
 
 def held_out_counts(n_rows: NDArray[np.int64], fraction: float) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ from tuskml.learners.options.table import IdleOption, Options
 from tuskml.learners.registry import learner_of, options_of, task_named
 from tuskml.learners.tasks import Task
 
-HOLDING = ("folds", "fold_by", "time_by", "gap")
+HOLDING = ("folds", "fold_by", "time_by", "gap", "window")
 """The options that say how rows are held out."""
 SEARCHES = ("search", *HOLDING, "metric", "one_standard_error", "conformal", "tasks")
 """The options of a search itself."""

@@ -65,6 +65,7 @@ def describe_search(search: Search) -> dict[str, Any]:
         "held_out": search.dealt.share or 1 / search.dealt.dealt,
         "fold_by": None if search.dealt.in_time else search.dealt.column,
         "time_by": search.dealt.column if search.dealt.in_time else None,
+        "window": search.dealt.window,
         "metric": search.metric,
         "one_standard_error": search.one_standard_error,
         "rungs": [{"candidates": count, "rows": share} for count, share in tried],
@@ -87,7 +88,9 @@ def sentences(about: dict[str, Any]) -> str:
     if about["fold_by"] is not None:
         lines.append(f"folds: rows of equal '{about['fold_by']}' are in one fold")
     if about["time_by"] is not None:
-        lines.append(f"folds: each is predicted from the rows before it by '{about['time_by']}'")
+        window = about["window"]
+        rows = "rows" if window is None else f"rows of the {window} stretches as long right"
+        lines.append(f"folds: each is predicted from the {rows} before it by '{about['time_by']}'")
     if len(about["rungs"]) > 1:
         lines.append(halving_in_words(about))
     lines += load_in_words(about["schedule"])

@@ -61,6 +61,13 @@ JUDGED = {
             "with `time_by`: rows of this distance before those that are held out, or less, are "
             "not trained on",
         ),
+        Option(
+            "window",
+            integer(1, MOST_FOLDS),
+            None,
+            "with `time_by` and `folds`: how many stretches of time, each as long as a fold, are "
+            "trained on before it; without it all",
+        ),
         Option("metric", choice(*METRICS), None, "what the candidates are judged by"),
         Option(
             "one_standard_error",
@@ -191,7 +198,7 @@ def searched(
     rows = held_out_of(
         folds,
         plain.get("validation"),
-        *(judged_by(settings, name) for name in ("fold_by", "time_by", "gap")),
+        *(judged_by(settings, name) for name in ("fold_by", "time_by", "gap", "window")),
     )
     if not any(option_of(spec["task"], "validation") for spec in specs) and rows.together:
         plain = {name: value for name, value in plain.items() if name != "validation"}

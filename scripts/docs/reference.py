@@ -74,6 +74,7 @@ NO_DEFAULT = ("time", "class_weight", "classes", "warm_start", "store")
 
 SENTENCES = {
     "train_model": "Trains a model on the rows of a group.",
+    "rolling_model": "Least squares of the rows of each frame of `OVER`, or of a group.",
     "explain_training": "What `train_model` would run, what else it might run, and why.",
     "train": "Trains a model on a table, with its label and features as text.",
     "predict": "The class in the label's own values, or the number.",

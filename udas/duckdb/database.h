@@ -68,6 +68,7 @@ bool register_partition(duckdb_connection connection, database *d);
 bool register_rounds(duckdb_connection connection, database *d);
 bool register_predict(duckdb_connection connection, database *d);
 bool register_metrics(duckdb_connection connection, database *d);
+bool register_rolling(duckdb_connection connection, database *d);
 bool register_hash_features(duckdb_connection connection);
 bool register_sparse_ids(duckdb_connection connection);
 bool register_distribution(duckdb_connection connection);

@@ -9,6 +9,9 @@ SELECT CASE WHEN a.aggfnoid IS NULL
         (SELECT string_agg(format(', %s = %s', o.name, o.value), '' ORDER BY o.name) FROM (VALUES
             ('FINALFUNC', nullif(a.aggfinalfn::text, '-')), ('COMBINEFUNC', nullif(a.aggcombinefn::text, '-')),
             ('SERIALFUNC', nullif(a.aggserialfn::text, '-')), ('DESERIALFUNC', nullif(a.aggdeserialfn::text, '-')),
+            ('MSFUNC', nullif(a.aggmtransfn::text, '-')), ('MINVFUNC', nullif(a.aggminvtransfn::text, '-')),
+            ('MFINALFUNC', nullif(a.aggmfinalfn::text, '-')), ('MSSPACE', nullif(a.aggmtransspace, 0)::text),
+            ('MSTYPE', CASE WHEN a.aggmtranstype <> 0 THEN format_type(a.aggmtranstype, NULL) END),
             ('INITCOND', quote_literal(a.agginitval))) AS o (name, value) WHERE o.value IS NOT NULL),
         CASE a.aggfinalmodify WHEN 'r' THEN 'READ_ONLY' WHEN 's' THEN 'SHAREABLE' ELSE 'READ_WRITE' END,
         CASE p.proparallel WHEN 's' THEN 'SAFE' WHEN 'r' THEN 'RESTRICTED' ELSE 'UNSAFE' END) END

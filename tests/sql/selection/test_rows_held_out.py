@@ -231,6 +231,32 @@ def test_a_gap_leaves_rows_out_before_each_fold(table: Any, column: str, days: i
             assert metric == pytest.approx(truth, rel=1e-6)
 
 
+@pytest.mark.parametrize("gap", [None, 9])
+@pytest.mark.parametrize("window", [1, 3])
+def test_origins_roll_with_a_window(table: Any, window: int, gap: int | None) -> None:
+    """Each fold is predicted from `window` stretches as long before it, less the gap."""
+    options = {"l2": [0.01], "folds": 4, "time_by": "day", "window": window, "epsilon": 1e-12}
+    answer = model(table, "linear", options | ({} if gap is None else {"gap": gap}), row("day"))
+    assert (answer["options"]["window"], metrics(answer).shape) == (window, (1, 4))
+    order, size = np.argsort(DAY), N // (4 + window)
+    for k, metric in enumerate(metrics(answer)[0]):
+        end = N - (4 - k) * size
+        held = order[end : end + size]
+        before = order[end - window * size if k else 0 : end]  # the first stretch has the rest
+        kept = before[DAY[held].min() - DAY[before] > (gap or 0)]
+        ridge = Ridge(0.01 * len(kept)).fit(X[kept], Y[kept])
+        truth = root_mean_squared_error(Y[held], ridge.predict(X[held]))
+        assert metric == pytest.approx(truth, rel=1e-6), k
+
+
+def test_a_path_rolls_with_a_window(table: Any) -> None:
+    """A path whose penalties fill all data before a fold differs from one of a window."""
+    options = {"folds": 4, "time_by": "day", "path": {"length": 8}}
+    whole = model(table, "lasso", options, row("day"))
+    short = model(table, "lasso", options | {"window": 1}, row("day"))
+    assert whole["trials"] != short["trials"]
+
+
 CONSTANT: dict[str, dict[str, Any]] = {
     "linear": {"l2": [1e12]},
     "lasso": {"lambda": [1e9]},
@@ -318,6 +344,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "gap by value": ({"fold_by": "day", "gap": 3}, "option 'gap' is 3, and it is a distance in time"),
     "gap of numbers": ({"time_by": "day", "gap": "3 days"}, "option 'gap' is an interval, and column 'day' holds numbers"),
     "gap of dates": ({"time_by": "date", "gap": 3}, "option 'gap' is a number, and column 'date' holds dates or times"),
+    "window alone": ({"window": 2, "folds": 3}, "option 'window' is 2, and it counts stretches of time as long as a fold: expected options 'time_by' and 'folds'"),
+    "window without folds": ({"window": 2, "validation": 0.2, "time_by": "day"}, "option 'window' is 2, and it counts stretches"),
+    "window of groups": ({"window": 2, "folds": 3, "fold_by": "day"}, "option 'window' is 2, and it counts stretches"),
+    "no window": ({"window": 0, "folds": 3, "time_by": "day"}, "option 'window' is 0, expected a whole number from 1 to 100"),
+    "a window too long": ({"window": 99, "folds": 3, "time_by": "day"}, "options 'folds' and 'window' are 3 and 99, and they cut the rows into 102 stretches: expected at most 101"),
     "no gap": ({"time_by": "day", "gap": -1}, "option 'gap' is -1, expected a number of at least 0, or of dates"),
 }  # fmt: skip
 

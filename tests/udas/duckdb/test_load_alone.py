@@ -28,6 +28,7 @@ QUERIES = (
     "SELECT g, unnest(model_summary(m), recursive := true) FROM models ORDER BY ALL",
     "SELECT g, unnest(model_summary(late), recursive := true) FROM models ORDER BY ALL",
     "SELECT model_summary(NULL), hash_features(['a'], 4), accuracy(1, 1)",
+    "SELECT g, rolling_model(y, [x, z]).coef FROM points GROUP BY g ORDER BY g",
     "SELECT rmse(y, predict(m, [x, z])), auc(b, predict_proba(late, [x, z])) FROM points JOIN models USING (g)",
 )
 ALONE = """

@@ -74,7 +74,7 @@ def test_both_names_answer_the_same(con: duckdb.DuckDBPyConnection) -> None:
         "SELECT {0}predict_interval(l, [2, 3], 0.9) FROM m ORDER BY ALL", "FROM {0}model_covariance((SELECT l FROM m WHERE g = 0))",
         "FROM {0}tree_dump((SELECT b FROM m WHERE g = 0))", "FROM {0}feature_importance((SELECT b FROM m WHERE g = 1))",
         "FROM {0}explain_prediction((SELECT l FROM m WHERE g = 0), [2, 3])",
-        "SELECT g, {0}rmse(y, x), {0}auc(late, x) FILTER (WHERE x > 3), {0}log_loss(late, 0.5) FROM r GROUP BY g ORDER BY g",
+        "SELECT g, {0}rmse(y, x), {0}auc(late, x) FILTER (WHERE x > 3), {0}log_loss(late, 0.5), {0}rolling_model(y, [x]).coef FROM r GROUP BY g ORDER BY g",
         "SELECT g, model.coef FROM {0}train('r', 'linear', 'y', ['x'], group_by := ['g']) ORDER BY g",
         "FROM {0}permutation_importance('r', '(SELECT b FROM m WHERE g = 0)', 'y', ['x'])",
         "SELECT {0}sparse([1], [2.0]), {0}hash_features(['a'], 4), {0}with_payload((SELECT b FROM m WHERE g = 1)).payload",

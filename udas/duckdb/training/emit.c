@@ -82,6 +82,13 @@ static void put_model(duckdb_vector *f, idx_t row, const tusk_models *m, int64_t
     TUSK_MODEL_FIELDS(PUT)
 }
 
+void put_first_model(duckdb_vector result, idx_t row, const tusk_models *m) {
+    duckdb_vector fields[MODEL_FIELDS];
+    for (idx_t f = 0; f < MODEL_FIELDS; f++)
+        fields[f] = duckdb_struct_vector_get_child(result, f);
+    put_model(fields, row, m, 0);
+}
+
 typedef struct emission {
     const answer *answer;
     const tusk_models *models;
