@@ -282,7 +282,7 @@ def preparing(request: Request[Any, Any]) -> Preparing:
         len(products),
         None if options.cluster is None else options.cluster.encode(),
         int(learner_of(request.task).encoding.stays_dense(options)),
-        int(learner_of(request.task).encoding.numbers_levels(options)),
+        learner_of(request.task).encoding.numbers_levels(options),
         None if mark is None else mark[0].encode(),
         0 if mark is None else mark[1],
         int(mark is None and (request.held_out is not None or holds_out(request))),
@@ -479,6 +479,8 @@ def refusal_of_rounded(remarks: Remarks, request: Request[Any, Any]) -> str | No
             return ROUNDED_LABELS
         if place.column == FEATURES and learner.names_numbers(request):
             return f"features that are names have numbers {ROUNDED}"
+        if name is not None and learner.names_numbers(request):
+            return f"column '{name[:200]}' holds ids, and has values {ROUNDED}: cast it to text"
         if name is not None and name in named:
             option = named[name]
             how = "round it" if option == "time_by" else "round it or cast it to text"

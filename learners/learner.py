@@ -137,6 +137,9 @@ class Described(Protocol):
 BUT_REFERENCE, ALL_LEVELS, FIRST_HAS_ALL = 0, 1, 2
 """Levels of categories with a feature: all but the first one, which is the reference; all; all of
 the first category, and of the others all but the first one."""
+NONE_NUMBERED, CATEGORIES_NUMBERED, NAMES_NUMBERED = 0, 1, 2
+"""Columns that become numbers of their levels: none; categories; all, since numbers are names
+too (`tk_level_numbers`)."""
 
 
 @dataclass(frozen=True)
@@ -177,11 +180,11 @@ class Encoding:
         """The reference level, or 'most frequent', by category; "" is for all others."""
         return {}
 
-    def numbers_levels(self, options: Any) -> bool:
-        """Returns whether a category is one feature, the number of its level, not one for each
-        level.
+    def numbers_levels(self, options: Any) -> int:
+        """The columns that are one feature, the number of a level, not one for each level:
+        `NONE_NUMBERED`, `CATEGORIES_NUMBERED` or `NAMES_NUMBERED`.
         """
-        return False
+        return NONE_NUMBERED
 
     def known_levels(self, options: Any) -> Sequence[KnownLevels]:
         """Levels of such categories whose numbers a training takes over from a model of before."""

@@ -15,7 +15,15 @@ from tuskml.learners.factorization.algorithms import REGISTERED
 from tuskml.learners.factorization.implicit import training as implicit
 from tuskml.learners.factorization.implicit.explanation import explain
 from tuskml.learners.factorization.options import IMPLICIT, OPTIONS, FactorizationOptions, Request
-from tuskml.learners.learner import Facts, Groups, Learner, Stored, refuse_offsets
+from tuskml.learners.learner import (
+    NAMES_NUMBERED,
+    Encoding,
+    Facts,
+    Groups,
+    Learner,
+    Stored,
+    refuse_offsets,
+)
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import PAIRS, Task, built_in, in_table
@@ -24,6 +32,16 @@ if TYPE_CHECKING:
     from tuskml.kvstore import StoreRoot
 
 TASKS = built_in(Task(**in_table("matrix_factorization"), features=PAIRS))
+
+
+class IdsAsNumbers(Encoding):
+    """Users and items of rows with names are ids of any type, numbered in each group."""
+
+    def numbers_levels(self, options: FactorizationOptions) -> int:
+        return NAMES_NUMBERED
+
+    def stays_dense(self, options: FactorizationOptions) -> bool:
+        return True
 
 
 class StoredFactorization(Stored):
@@ -44,6 +62,7 @@ class Factorization(Learner):
             ("users and items in a matrix factorization in a store", f"{training.MOST_IDS:,}"),
         ),
     )
+    encoding = IdsAsNumbers()
     stored = StoredFactorization()
 
     @property

@@ -10,7 +10,17 @@ from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows.prepare import KnownLevels
 from tuskml.kernels.trees.boosting import are_levels
 from tuskml.learners.classes import Allowed, Mask
-from tuskml.learners.learner import ByParts, Encoding, Facts, Groups, Learner, Request, Trials
+from tuskml.learners.learner import (
+    CATEGORIES_NUMBERED,
+    NONE_NUMBERED,
+    ByParts,
+    Encoding,
+    Facts,
+    Groups,
+    Learner,
+    Request,
+    Trials,
+)
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import Task, built_in, in_table
@@ -38,8 +48,9 @@ added to margins row by row, and histograms of each part."""
 class LevelsAsNumbers(Encoding):
     """A category is one feature, the number of its level, unless options say otherwise."""
 
-    def numbers_levels(self, options: TreeOptions) -> bool:
-        return options.category_encoding == "native" and not options.interactions
+    def numbers_levels(self, options: TreeOptions) -> int:
+        native = options.category_encoding == "native" and not options.interactions
+        return CATEGORIES_NUMBERED if native else NONE_NUMBERED
 
     def known_levels(self, options: TreeOptions) -> Sequence[KnownLevels]:
         start = options.warm_start

@@ -180,14 +180,22 @@ CREATE OR REPLACE TEMP MACRO tuskml_model_summary(model) AS TABLE FROM _tusk_sum
 -- The n items with the highest predictions for a user, without those to exclude, such as the ones that the user has seen. A user
 -- who was not in the training gets the items that are best for all; basis says so. The functions return lists of the rows.
 CREATE OR REPLACE TEMP MACRO tuskml_recommend(model, for_user, n := 10, exclude := []) AS
-    _tusk_recommend(_tusk_payload(model), CAST(for_user AS DOUBLE), CAST(n AS BIGINT), CAST(exclude AS DOUBLE[]));
+    _tusk_recommend(_tusk_payload(model), for_user, CAST(n AS BIGINT), CAST(exclude AS VARCHAR[]));
 CREATE OR REPLACE TEMP MACRO tuskml_recommend(model, for_user, n := 10, exclude := []) AS TABLE
     SELECT unnest(tuskml_recommend(model, for_user, n := n, exclude := exclude), recursive := true);
 
+-- The n items with the highest predictions for a user who was not in the training, from his ratings of items or choices, without
+-- these items.
+CREATE OR REPLACE TEMP MACRO tuskml_recommend_by_items(model, items, ratings, n := 10, exclude := []) AS
+    _tusk_recommend_by_items(_tusk_payload(model), items, CAST(n AS BIGINT), CAST(exclude AS VARCHAR[]),
+                             CAST(ratings AS DOUBLE[]), struct_extract(model, 'options'));
+CREATE OR REPLACE TEMP MACRO tuskml_recommend_by_items(model, items, ratings, n := 10, exclude := []) AS TABLE
+    SELECT unnest(tuskml_recommend_by_items(model, items, ratings, n := n, exclude := exclude), recursive := true);
+
 -- The n items whose factors are most similar to those of an item, by their cosine.
 CREATE OR REPLACE TEMP MACRO tuskml_similar_items(model, to_item, n := 10, exclude := []) AS
-    list_transform(_tusk_similar_items(_tusk_payload(model), CAST(to_item AS DOUBLE), CAST(n AS BIGINT),
-                                       CAST(exclude AS DOUBLE[])), lambda _tusk_one: struct_pack(item := _tusk_one.item, score := _tusk_one.score));
+    list_transform(_tusk_similar_items(_tusk_payload(model), to_item, CAST(n AS BIGINT),
+                                       CAST(exclude AS VARCHAR[])), lambda _tusk_one: struct_pack(item := _tusk_one.item, score := _tusk_one.score));
 CREATE OR REPLACE TEMP MACRO tuskml_similar_items(model, to_item, n := 10, exclude := []) AS TABLE
     SELECT unnest(tuskml_similar_items(model, to_item, n := n, exclude := exclude), recursive := true);
 

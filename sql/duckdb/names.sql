@@ -46,6 +46,10 @@ CREATE OR REPLACE TEMP MACRO recommend(model, for_user, n := 10, exclude := []) 
     tuskml_recommend(model, for_user, n := n, exclude := exclude);
 CREATE OR REPLACE TEMP MACRO recommend(model, for_user, n := 10, exclude := []) AS TABLE FROM
     tuskml_recommend(model, for_user, n := n, exclude := exclude);
+CREATE OR REPLACE TEMP MACRO recommend_by_items(model, items, ratings, n := 10, exclude := []) AS
+    tuskml_recommend_by_items(model, items, ratings, n := n, exclude := exclude);
+CREATE OR REPLACE TEMP MACRO recommend_by_items(model, items, ratings, n := 10, exclude := []) AS TABLE FROM
+    tuskml_recommend_by_items(model, items, ratings, n := n, exclude := exclude);
 CREATE OR REPLACE TEMP MACRO similar_items(model, to_item, n := 10, exclude := []) AS
     tuskml_similar_items(model, to_item, n := n, exclude := exclude);
 CREATE OR REPLACE TEMP MACRO similar_items(model, to_item, n := 10, exclude := []) AS TABLE FROM

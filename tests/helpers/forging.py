@@ -66,6 +66,7 @@ TABLES = (
     "model_summary({m})", "model_fit({m})", "model_terms({m})", "model_trials({m})",
     "model_card({m})", "model_path({m})", "feature_importance({m})", "tree_dump({m})",
     "model_topics({m}, 5)", "model_covariance({m})",
+    "recommend_by_items({m}, [1], [2.0], 5)",
     "recommend({m}, 1, 5)", "similar_items({m}, 1, 5)", "recommend({m}, 1, 1000000000000)",
 )  # fmt: skip
 OF_ROWS = ("explain_prediction({m}, {x})",)

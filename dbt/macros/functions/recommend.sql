@@ -15,7 +15,7 @@ from (select distinct {{ tuskml.columns_of(none, keys) }} {{ user }} from {{ use
 join {{ relation }} as m on {{ tuskml.equal_columns('u', 'm', keys) }}
 {%- if seen is not none %}
 left join (
-    select {{ tuskml.columns_of(none, keys) }} {{ user }}, array_agg(cast({{ item }} as double precision)) as items
+    select {{ tuskml.columns_of(none, keys) }} {{ user }}, array_agg({{ item }}) as items
     from {{ seen }} group by {{ tuskml.columns_of(none, keys) }} {{ user }}
 ) as s on {{ tuskml.equal_columns('u', 's', keys + [user]) }}
 {%- endif %}

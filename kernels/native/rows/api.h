@@ -215,6 +215,10 @@ typedef struct tk_known_levels {
     int32_t closed;  /* whether other levels count as *other*, or are refused by `unseen` */
 } tk_known_levels;
 
+/* Which columns are one feature, the number of a level: none; categories; or all, numbers too,
+ * which are names then. */
+enum tk_level_numbers { TK_NO_NUMBERS, TK_NUMBERS_OF_CATEGORIES, TK_NUMBERS_OF_NAMES };
+
 /* Each name in a list is terminated by 0. */
 /* Whether the values of a column are in the order of time, and the unit of a gap before later
  * ones: that of numbers, or days. */
@@ -239,7 +243,7 @@ typedef struct tk_preparing {
     int64_t n_interactions;   /* number of names, including the empty ones */
     const char *cluster;      /* a column whose values are the clusters of the rows; NULL: none */
     int32_t dense;            /* whether rows stay dense if few of their features are nonzero */
-    int32_t level_numbers;    /* whether a category is one feature, the number of its level */
+    int32_t level_numbers;    /* enum tk_level_numbers */
     const char *fold;         /* a column by whose values rows are dealt to folds; NULL: none */
     int32_t fold_in_time;     /* enum tk_time: whether these values are in the order of time */
     int32_t hashes; /* whether rows have hashes of the original ones as TUSK_FOLDS, unless `fold`

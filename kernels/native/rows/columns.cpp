@@ -235,7 +235,7 @@ int decide_one(const tk_preparing *how, Seen *seen, int64_t n, Columns *out, siz
     if (seen)
         if (int code = find_known(c, how, seen->count, &out->texts, &known, error))
             return code;
-    if (!known.closed)
+    if (!known.closed && how->level_numbers != TK_NUMBERS_OF_NAMES)
         look_at_levels(c, n);
     if (c.kind == Kind::LEVELS) {
         place_levels(c, seen->count, std::move(known), how, next);
@@ -293,6 +293,14 @@ int refuse_rounded(const char *option, std::string_view name, std::string *error
              "', which has numbers of 2^53 = 9007199254740992 or more in size, expected smaller "
              "ones, since larger whole numbers are rounded and would become the same: " +
              (time ? "make it a timestamp or divide it" : "cast it to text");
+    return TK_REFUSED;
+}
+
+int refuse_rounded_ids(std::string_view name, std::string *error) {
+    *error =
+        "column '" + std::string(name.substr(0, 200)) +
+        "' has numbers of 2^53 = 9007199254740992 or more in size, expected smaller ids, since "
+        "larger whole numbers are rounded and would become the same: cast it to text";
     return TK_REFUSED;
 }
 

@@ -254,6 +254,7 @@ inline bool is_name(double x) {
     return std::abs(x) < 9007199254740992.0; // 2^53
 }
 int refuse_rounded(const char *option, std::string_view name, std::string *error);
+int refuse_rounded_ids(std::string_view name, std::string *error);
 
 // The features' names, each terminated by 0, and the whole as JSON.
 std::string names_of(const Columns &c);

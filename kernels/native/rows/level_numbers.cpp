@@ -1,4 +1,5 @@
-// Categories as numbers of their levels, for learners that split by sets of them.
+// Categories as numbers of their levels, for learners that split by sets of them or whose features
+// are names.
 #include <algorithm>
 #include <numeric>
 
@@ -42,8 +43,9 @@ void place_levels(Column &c, const std::vector<int64_t> &count, KnownLevels know
             order.push_back(k);
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return count[a] > count[b]; });
-    order.resize(std::min(
-        {order.size(), MOST_NUMBERED, MOST_NUMBER - std::min(MOST_NUMBER, levels.size())}));
+    if (how->level_numbers == TK_NUMBERS_OF_CATEGORIES)
+        order.resize(std::min(
+            {order.size(), MOST_NUMBERED, MOST_NUMBER - std::min(MOST_NUMBER, levels.size())}));
     for (size_t k : order) {
         number[k] = (int32_t)levels.size();
         levels.push_back(c.levels[k]);

@@ -59,7 +59,8 @@ void add_date(Columns *out, const Column &date, bool has_time, const tk_preparin
 void add_column(Columns *out, const tusk_schema *schema, size_t j, const tk_preparing *how) {
     std::string_view name = schema->name[j];
     int kind = schema->kind[j];
-    bool category = is_listed(how->categories, how->n_categories, name);
+    bool category = how->level_numbers == TK_NUMBERS_OF_NAMES ||
+                    is_listed(how->categories, how->n_categories, name);
     Column c = column_of(name, j, Kind::NUMBER);
     if (kind == TUSK_CATEGORY) {
         c.kind = is_listed(how->words, how->n_words, name) ? Kind::WORDS : Kind::CATEGORY;

@@ -78,3 +78,20 @@ def test_the_best_items_are_those_of_recommend(
         told = ", ".join(f"{item} ({score:.3g})" for item, score in best)
         assert f"{user}{told}" in text
     assert "16 users, 23 items with rows" in text
+
+
+@pytest.mark.parametrize("columns", ["{'u': 'user ' || u, 'f': f}", "{'u': u, 'f': 'film ' || f}"])
+def test_users_and_items_are_called_by_their_names(
+    con: duckdb.DuckDBPyConnection, columns: str
+) -> None:
+    con.execute(
+        f"CREATE TABLE m AS SELECT train_model('matrix_factorization', 1 + f % 3, {columns}) "
+        f"AS m {ROWS}"
+    )
+    ((value,),) = con.execute("SELECT m FROM m").fetchall()
+    text = Outline(page([group_of([], value)])).text
+    user = "'user 3'" if "user" in columns else "'3'"
+    best = con.execute(
+        f"SELECT item, score FROM recommend((SELECT m FROM m), {user}, 5)"
+    ).fetchall()
+    assert ", ".join(f"{item} ({score:.3g})" for item, score in best) in text

@@ -74,6 +74,10 @@ def test_an_unknown_user_gets_what_is_best_for_all(ask: Any, kind: str, user: in
     scores = mean + items[:, 0] + items[:, 1:] @ average
     found = ask(f"SELECT item, score, basis FROM recommend({model(kind)}, {user}, 5)")
     assert [row[:2] for row in found] == best(scores, 5)
+    predicted = ask(
+        f"SELECT predict(m, ARRAY[{user}, {found[0][0]}]::double precision[]) FROM models WHERE kind = '{kind}'"
+    )
+    assert predicted[0][0] == pytest.approx(found[0][1], rel=1e-9)
     assert {row[2] for row in found} == {
         "biases of items" if kind == "ratings" else "mean of users"
     }
@@ -130,6 +134,65 @@ def test_similar_items_by_the_cosine_of_their_factors(ask: Any, kind: str) -> No
     assert ask(f"SELECT item, score FROM similar_items({model(kind)}, 47, 7)") == []
 
 
+ITEMS, RATINGS = [5, 17, 30, 17, 46], [5.0, 1.0, 4.0, 2.0, 3.0]
+"""Those of a new user, who rates one item twice."""
+
+
+def folded(ask: Any, kind: str, known: Any = ITEMS, given: Any = RATINGS) -> np.ndarray:
+    """The scores of all items for a new user, by NumPy's solution of the normal equations."""
+    mean, _, items = vectors(ask, kind)
+    q, r = items[known, 1:], np.array(given)
+    if kind == "implicit":
+        both = {i: r[np.array(known) == i].sum() for i in known}
+        q, r = items[list(both), 1:], np.array(list(both.values()))
+        every = items[:, 1:]
+        matrix = every.T @ every + (q.T * r) @ q + 10 * np.eye(4)
+        return items[:, 1:] @ np.linalg.solve(matrix, q.T @ (1 + r))
+    if kind == "no biases":
+        matrix = q.T @ q + len(r) * 0.07 * np.eye(4)
+        return items[:, 1:] @ np.linalg.solve(matrix, q.T @ (r - mean))
+    design = np.column_stack([np.ones(len(r)), q])
+    matrix = design.T @ design + len(r) * 0.07 * np.eye(5)
+    x = np.linalg.solve(matrix, design.T @ (r - mean - items[known, 0]))
+    return mean + items[:, 0] + x[0] + items[:, 1:] @ x[1:]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_new_user_is_folded_in_from_his_ratings(ask: Any, kind: str) -> None:
+    """Koren, Bell and Volinsky 2009 and Hu, Koren and Volinsky 2008, equation 4."""
+    call = (
+        f"recommend_by_items({model(kind)}, ARRAY{ITEMS}, ARRAY{RATINGS}, 12, exclude => ARRAY[0])"
+    )
+    found = ask(f"SELECT item, score, basis FROM {call}")
+    assert [row[:2] for row in found] == best(folded(ask, kind), 12, {0, *ITEMS})
+    assert {row[2] for row in found} == {"ratings"}
+
+
+def test_a_user_of_the_training_is_nearly_what_his_ratings_say(ask: Any) -> None:
+    """The last step of als solved for items: solved again from these, a user hardly moves."""
+    mine = ask("SELECT f, y FROM t WHERE u = 6")
+    items, ratings = [int(f) for f, _ in mine], [y for _, y in mine]
+    again = folded(ask, "ratings", items, ratings)
+    mean, users, vectors_of_items = vectors(ask, "ratings")
+    own = mean + users[6, 0] + vectors_of_items[:, 0] + vectors_of_items[:, 1:] @ users[6, 1:]
+    call = f"recommend_by_items({model('ratings')}, ARRAY{items}, ARRAY{ratings}, 3)"
+    assert ask(f"SELECT item, score FROM {call}") == best(again, 3, set(items))
+    assert np.abs(again - own).max() < 0.1 * own.std()
+
+
+def test_items_that_are_unknown_or_null_say_nothing(ask: Any) -> None:
+    rated = "ARRAY[5, NULL, 99999, 17]::bigint[], ARRAY[4, 5, 5, NULL]::double precision[]"
+    found = ask(f"SELECT item, score FROM recommend_by_items({model('ratings')}, {rated}, 5)")
+    assert found == best(folded(ask, "ratings", [5], [4.0]), 5, {5})
+    for known, n in (("ARRAY[99999]", 1), ("ARRAY[]::bigint[]", 0)):
+        call = f"recommend_by_items({model('ratings')}, {known}, ARRAY{[1.0] * n}::double precision[], 4)"
+        found = ask(f"SELECT item, basis FROM {call}")
+        stranger = ask(f"SELECT item, basis FROM recommend({model('ratings')}, 7, 4)")
+        assert found == stranger
+    nothing = f"recommend_by_items({model('ratings')}, NULL::bigint[], NULL::double precision[])"
+    assert ask(f"SELECT * FROM {nothing}") == []
+
+
 def test_items_without_rows_are_no_answers(ask: Any) -> None:
     """Item 1 of 0 and 2."""
     found = ask(
@@ -153,12 +216,17 @@ def test_nulls_have_no_items(ask: Any) -> None:
         ("recommend({model}, 2.5)", "recommend: user is 2.5, expected an integer id from 0 on"),
         ("recommend({model}, -1)", "recommend: user is -1, expected an integer id from 0 on"),
         ("similar_items({model}, -1)", "similar_items: item is -1, expected an integer id from 0 on"),
+        ("recommend_by_items({model}, ARRAY[1, 2], ARRAY[1.0])", "recommend_by_items: 2 items and 1 ratings, expected as many of both"),
+        ("recommend_by_items({implicit}, ARRAY[1], ARRAY[-1.0])", "recommend_by_items: a rating is -1, expected a number of 0 or more, as the feedback of the training"),
+        ("recommend_by_items({bpr}, ARRAY[1], ARRAY[1.0])", "recommend_by_items: the model has option 'loss': 'bpr'"),
         ("recommend({model}, 1, 0)", "recommend: n is 0, expected a number from 1 on"),
         ("recommend((SELECT train_model('linear', y, ARRAY[u]) FROM t), 1)", "recommend: the model has no users and items, expected one of 'matrix_factorization'"),
     ],
 )  # fmt: skip
 def test_refusals(ask: Any, call: str, sentence: str) -> None:
+    bpr = """(SELECT train_model('matrix_factorization', y, ARRAY[u, f], '{"feedback": "implicit", "loss": "bpr", "max_iter": 1}') FROM t)"""
+    given = call.format(model=model("ratings"), implicit=model("implicit"), bpr=bpr)
     with pytest.raises(Exception, match=r"recommend|similar_items") as caught:
-        ask(f"SELECT * FROM {call.format(model=model('ratings'))}")
+        ask(f"SELECT * FROM {given}")
     assert sentence in str(caught.value)
     assert getattr(caught.value, "sqlstate", "22023") in ("22023", None)

@@ -117,6 +117,7 @@ MACROS = (
     "SELECT {}perplexity(topics, ['red', 'a']), {}coherence(topics, ['red', 'a']), any_value({}predict_topics(topics, ['red'])) FROM looks",
     "SELECT {}recommend(factors, 1, n := 2) FROM looks",
     "FROM {}recommend((SELECT factors FROM looks), 1, n := 2)",
+    "FROM {}recommend_by_items((SELECT factors FROM looks), [1], [2.0], n := 2)",
     "FROM {}similar_items((SELECT factors FROM looks), 1, n := 2)",
     "FROM {}permutation_importance('points, looks', 'm', 'y', '[x, z]')",
     "FROM {}partial_dependence('points, looks', 'trees', {{'x': 'x', 'z': 'z'}}, 'x', points := 2)",

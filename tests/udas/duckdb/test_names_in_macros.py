@@ -68,6 +68,7 @@ CALLS = {
     "model_card": ("FROM model_card({0})", "fitted"),
     "model_summary": ("FROM model_summary({0})", "fitted"),
     "recommend": ("FROM recommend({0}, {1})", "factors", "1"),
+    "recommend_by_items": ("FROM recommend_by_items({0}, {1}, {2})", "factors", "[1]", "[2.0]"),
     "similar_items": ("FROM similar_items({0}, {1})", "factors", "1"),
     "model_fit": ("FROM model_fit({0})", "fitted"),
     "model_terms": ("FROM model_terms({0})", "fitted"),

@@ -88,17 +88,6 @@ static bool check_topics(const double classes[3], const tusk_weight *coef, uint6
 
 /* --- kinds --- */
 
-static bool refuse_sparse(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
-                          char *sentence) {
-    (void)s;
-    (void)row;
-    (void)f64;
-    (void)out;
-    snprintf(sentence, TUSK_SENTENCE,
-             "row has sparse features, a model of matrix_factorization expects [user, item]");
-    return false;
-}
-
 #define SMALLER_IDS "smaller ids of features, or option 'store', which keeps those that occur"
 #define OF_TERMS .has_terms = true, .explains = true, .most_classes = 2, .smaller = SMALLER_IDS
 
@@ -115,7 +104,7 @@ const tusk_model_kind TUSK_KINDS[TUSK_TASKS] = {
             .check = check_factors,
             .reads_store = true,
             .margins = tusk_factor_margins,
-            .sparse_margin = refuse_sparse,
+            .sparse_margin = tusk_factor_sparse_margin,
         },
     [TUSK_BOOSTED] =
         {

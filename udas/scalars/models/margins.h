@@ -84,7 +84,13 @@ bool tusk_best_class(tusk_scorer *s, const tusk_sparse_row *row, bool f64, doubl
  * for it; NULL with a sentence if a store fails. */
 const tusk_weight *tusk_factor_vector(tusk_scorer *s, uint64_t vector, double *room,
                                       char *sentence);
-/* For rows [user, item] and a matrix factorization (factors.c). */
+/* The mean of the vectors of the users who are in the model, valid until it is forgotten; NULL
+ * with a sentence if memory is out or the store fails. breathe: called now and then; NULL: not. */
+const double *tusk_mean_user(tusk_scorer *s, void (*breathe)(void), char *sentence);
+/* For rows [user, item] and a matrix factorization (factors.c); those that were rows with names
+ * are sparse. */
+bool tusk_factor_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
+                               char *sentence);
 bool tusk_factor_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
                          double *out, char *sentence);
 

@@ -1,5 +1,6 @@
 /* Turns a model's payload into a scorer of rows. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "../explaining/contributions.h"
 #include "interval.h"
@@ -221,4 +222,7 @@ void tusk_forget_model(tusk_scorer *s) {
     if (s->stored)
         sealed_cache_release(s->cache, s->stored);
     s->stored = NULL;
+    free(s->average);
+    s->average = NULL;
+    s->averaged = false;
 }

@@ -138,7 +138,7 @@ typedef struct tusk_band {
 } tusk_band;
 
 /* A checked model. coef points into the payload. A model in a store has no coef, and
- * tusk_forget_model must release its file. */
+ * tusk_forget_model must release its file and what predictions allocated. */
 typedef struct tusk_scorer {
     bool null; /* whether its predictions are NULL */
     enum tusk_task task;
@@ -151,6 +151,8 @@ typedef struct tusk_scorer {
     sealed_file *stored;
     sealed_cache *cache; /* the cache of its file */
     tusk_factors factors;
+    double *average; /* the mean of the users' vectors, once needed, and room for another vector */
+    bool averaged;   /* whether it is complete */
     tusk_text preparation; /* of rows with names (named/preparation.h); empty: there is none */
     const char *sqlstate;  /* of the last error; NULL: invalid parameter */
     double intercept;

@@ -163,8 +163,7 @@ static void note(tusk_entries_of *found, int32_t feature, double value) {
     found->value[found->n++] = value;
 }
 
-/* The number of a level, or n_levels. */
-static uint32_t level_of(tusk_text all, const tusk_preparation_column *c, tusk_text text) {
+uint32_t tusk_level_of(tusk_text all, const tusk_preparation_column *c, tusk_text text) {
     const tusk_u32 *table = (const tusk_u32 *)(all.data + c->table),
                    *ends = (const tusk_u32 *)(all.data + c->ends);
     uint32_t at = (uint32_t)tusk_hash_text(text.data, text.length);
@@ -193,7 +192,7 @@ static bool refuse(const expansion *e, const tusk_preparation_column *c, const c
 
 static bool put_level(expansion *e, const tusk_preparation_column *c, tusk_text text,
                       tusk_entries_of *found) {
-    uint32_t level = level_of(e->all, c, text);
+    uint32_t level = tusk_level_of(e->all, c, text);
     if (level >= c->n_levels && c->other < 0 && e->head->unseen != TUSK_UNSEEN_OTHER) {
         e->null = e->head->unseen == TUSK_UNSEEN_NULL;
         return e->null || refuse(e, c, "is '", text);

@@ -97,5 +97,7 @@ bool tusk_preparation_of(tusk_text json, tusk_text *bytes, char *sentence);
 /* Reads head and records. False if they do not fit the bytes. */
 bool tusk_preparation_open(tusk_text bytes, tusk_preparation_head *head);
 tusk_preparation_column tusk_preparation_at(tusk_text bytes, uint32_t column);
+/* The number of a level of a column, or n_levels. */
+uint32_t tusk_level_of(tusk_text all, const tusk_preparation_column *c, tusk_text text);
 
 #endif

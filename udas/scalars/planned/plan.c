@@ -41,6 +41,7 @@ static int same_answers(const tusk_scorer *s, enum tusk_answer answer) {
 static void plan_free(tusk_layouts *layouts, tusk_plan *p) {
     tusk_layout_free(layouts, p->layout);
     tusk_class_layouts_free(layouts, p->classes);
+    tusk_forget_model(&p->scorer);
     free(p->packed);
     free(p->payload);
     free(p);
