@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tuskml.learners.linear.own.tasks import register_task, unregister_task
     from tuskml.model.group_models import Models
     from tuskml.model.model import Model
+    from tuskml.own.registering import register_learner, unregister_learner
 
 __all__ = [
     "ClusterError",
@@ -66,12 +67,14 @@ __all__ = [
     "predict",
     "progress",
     "register_algorithm",
+    "register_learner",
     "register_operator",
     "register_task",
     "run_program",
     "split",
     "train",
     "unregister_algorithm",
+    "unregister_learner",
     "unregister_operator",
     "unregister_task",
 ]
@@ -105,6 +108,7 @@ _HOMES = {
     "formats.lightgbm_write": ("export_lightgbm",),
     "formats.plain_sql": ("model_to_sql",),
     "model.model": ("Model",),
+    "own.registering": ("register_learner", "unregister_learner"),
     "api.prediction": ("evaluate", "predict"),
     "cluster.shards.splitting": ("split",),
     "api.progress_bar": ("progress",),

@@ -451,7 +451,7 @@ def invalid_models(groups: Groups, request: Request[Any, Any], why: Sequence[str
     text = options_text(request.options, ("invalid",), invalid_rows=True, **own)
     return Models.built(
         groups,
-        task.name,
+        task.kept,
         n_rows=np.zeros(n, np.int64),
         n_skipped=groups["n_rows"] + groups["n_skipped"],
         n_features=np.zeros(n, np.int64),  # those of rows that came first depend on their order

@@ -271,7 +271,7 @@ def _joined_pools(parts: list[Any]) -> Any:
 
 
 INVALID, LEAK, UNLIKE = "invalid rows", "label among features", "level per row"
-ROUNDED = "rounded feature"
+ROUNDED, FAILED = "rounded feature", "fit failed"
 MEANINGS = {
     "ok": "the optimality condition holds to `epsilon` (or `epsilon` is 0); `kmeans`: no row "
     "changes its centre, or the loss falls by less than `epsilon`",
@@ -323,6 +323,8 @@ MEANINGS = {
     "no words": "`lda` only: no document has a word: topics without words",
     "fewer centres": "`kmeans` only: the group has fewer different rows than `clusters`: each of "
     "them is a centre",
+    FAILED: "a learner of the user's own raised an exception, or predicts what no model of tuskml "
+    "does: no model, predictions are NULL, and `plan` says why",
     LEAK: "in all rows of a group of at least 10, a feature equals the label, is a multiple of "
     "it plus a constant (with two features or more), or has a level for each of a few "
     "labels, and that is no chance (p < 1e-4): leave it out, as `* EXCLUDE (label)` does",

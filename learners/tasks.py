@@ -35,6 +35,11 @@ class Task:
         return tuple(other for other, name in ALIASES.items() if name == self.name)
 
     @property
+    def kept(self) -> str:
+        """The task of a model without coefficients, where trained ones are of another task."""
+        return self.name
+
+    @property
     def labels(self) -> str:
         """Describes the labels, for the manual."""
         row = TASK_TABLE.get(self.name)

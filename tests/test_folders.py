@@ -36,7 +36,7 @@ FOR_ALL = (
 FLOORS = [
     {"errors", "version", "lazy", "text", "user_folders"},
     {"model"},
-    {"formats", "export_onnx", "export_mlflow"},
+    {"formats", "export_onnx", "export_mlflow", "own"},
     {"databases"},
     {"api", "registry"},
     {"cluster"},

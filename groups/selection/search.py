@@ -150,6 +150,10 @@ def _cached_search(task: str, text: str) -> Search | None:
     return searched(specs, plain, settings)
 
 
+forget_searches = _cached_search.cache_clear
+"""Call it when a task was registered anew."""
+
+
 def tasks_in(task: str, given: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The competing tasks, `task` included, each with its own options."""
     listed = given.get("tasks")
