@@ -112,7 +112,8 @@ def test_the_unit_of_weights_does_not_matter(asked: Any, call: str, unit: float)
     """A product of two weights would be 0 or infinite, and the metric NaN."""
     b, q = KINDS["b"](), KINDS["q"]()
     found, expected = (
-        asked.one(call, list(zip(b, q, W * scale, strict=True)), "b, q, w") for scale in (unit, 1.0)
+        asked.one(call, list(zip(b, q, W * scale, strict=True)), "b, q, w")
+        for scale in (unit, 1.0)
     )
     assert found == pytest.approx(expected, rel=1e-9)
 
