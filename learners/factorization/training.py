@@ -258,11 +258,17 @@ def shape_of(rows: Pass, settings: Sized) -> Shape:
 
 
 def unit_of(rows: Pass) -> float:
-    """The standard deviation of one group's ratings; of equal ones what they are, or else 1."""
+    """The standard deviation of one group's ratings; of equal ones what they are, or else 1.
+
+    It has 24 bits: the last ones depend on the order of rows, and vectors must not.
+    """
     labels = rows.labels()[0]
     mean, variance = float(labels["mean"]), float(labels["variance"])
     unit = math.sqrt(variance) or abs(mean)
-    return unit if 0 < unit < math.inf else 1.0
+    if not 0 < unit < math.inf:
+        return 1.0
+    fraction, exponent = math.frexp(unit)
+    return math.ldexp(round(fraction * 2**24) / 2**24, exponent)
 
 
 def refuse_too_long(shape: Shape, memory: int) -> None:
