@@ -130,8 +130,10 @@ class Trials:
         known = np.isfinite(self.metric)
         count = known.sum(axis=1)
         apart = np.where(known, self.metric - self.means()[:, None, :], 0.0)
-        variance = (apart**2).sum(axis=1) / np.maximum(count - 1, 1)
-        return np.where(count > 1, np.sqrt(variance / np.maximum(count, 1)), np.nan)
+        unit = np.abs(apart).max(axis=1, initial=0.0)  # squares of its multiples stay in range
+        share = apart / np.where(unit > 0, unit, 1.0)[:, None, :]
+        variance = (share**2).sum(axis=1) / np.maximum(count - 1, 1)
+        return np.where(count > 1, unit * np.sqrt(variance / np.maximum(count, 1)), np.nan)
 
     def complete(self) -> NDArray[np.bool_]:
         """Tests which candidates were tried on as many folds and rows as any other, (C, G)."""

@@ -50,6 +50,7 @@ class Interactions:
             shape.rank,
             shape.biases,
             shape.l2,
+            shape.l2_factors,
             seed & (2**64 - 1),
             0,
             alpha,

@@ -12,6 +12,7 @@ deviation, so that one suits every scale.
 """
 
 import ctypes
+import math
 from dataclasses import dataclass
 from typing import Self
 
@@ -44,13 +45,21 @@ def rating_ids(rows: Pass) -> Ids:
 
 @dataclass(frozen=True)
 class Shape:
-    """The size of a model and its penalty; a vector has `width` numbers, its bias first."""
+    """The size of a model and its penalty; a vector has `width` numbers, its bias first.
+
+    l2_factors: the weight of the penalty of p and q; NaN: l2, as of biases.
+    """
 
     n_users: int
     n_items: int
     rank: int
     biases: bool
     l2: float
+    l2_factors: float = math.nan
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.l2_factors):
+            object.__setattr__(self, "l2_factors", self.l2)
 
     @property
     def width(self) -> int:
@@ -87,6 +96,7 @@ class Ratings:
             shape.rank,
             shape.biases,
             shape.l2,
+            shape.l2_factors,
             seed & (2**64 - 1),
             block_bytes,
         )

@@ -48,9 +48,13 @@ def explain(
 def objective(settings: Settings) -> str:
     """The objective as a formula."""
     margin = "mu + b_u + b_i + p_u.q_i" if settings.biases else "p_u.q_i"
-    squares = "|p_u|^2 + |q_i|^2" + (" + b_u^2 + b_i^2" if settings.biases else "")
+    squares, unit = "|p_u|^2 + |q_i|^2", ""
+    if settings.relative:
+        squares = f"s ({squares})"
+        unit = ", s = the deviation of y"
+    squares += " + b_u^2 + b_i^2" if settings.biases else ""
     penalty = f" + {settings.l2 / 2:g} ({squares})" if settings.l2 else ""
-    return f"mean of 1/2 (m - y)^2{penalty}, m = {margin}"
+    return f"mean of 1/2 (m - y)^2{penalty}, m = {margin}{unit}"
 
 
 def model(shape: Shape, settings: Settings) -> dict[str, Any]:

@@ -21,6 +21,8 @@ from tuskml.learners.models import FORMAT
 from tuskml.learners.options.kinds import POWERS
 from tuskml.schedule import budget
 
+L2 = 0.07
+"""The default l2: on MovieLens 100K, whose deviation is 1.13, 0.05 to 0.09 does best."""
 STORED_ALGORITHMS = ("auto", *(one.name for one in REGISTERED if one.stored))
 """Algorithms for a store, where two workers never hold the same vector."""
 ROTATING = next(one.name for one in REGISTERED if one.rotates)
@@ -54,6 +56,8 @@ class Settings:
     """True if the option `scheduler` asks for it."""
     own_step: bool = False
     """True if the options have a step."""
+    relative: bool = False
+    """True if l2 is that of ratings in units of their standard deviation."""
 
     @classmethod
     def of(cls, options: FactorizationOptions) -> "Settings":
@@ -68,7 +72,7 @@ class Settings:
             options.epsilon,
             algorithm.step if isinstance(options.step, str) else options.step,
             options.schedule,
-            options.l2,
+            L2 if isinstance(options.l2, str) else options.l2,
             budget.threads(options.threads),
             options.seed,
             options.ordered,
@@ -80,6 +84,7 @@ class Settings:
             options.algorithm != "auto" or options.scheduler == ROTATION,
             rotates=options.scheduler == ROTATION,
             own_step=not isinstance(options.step, str),
+            relative=isinstance(options.l2, str),
         )
 
     def on_gpu(self, name: str) -> "Settings":
@@ -151,7 +156,7 @@ class Settings:
             "converge": "loss",
             "step": self.step,
             "schedule": self.schedule,
-            "l2": self.l2,
+            "l2": "auto" if self.relative else self.l2,
             "threads": self.threads,
             "seed": self.seed,
             "deterministic": self.ordered,

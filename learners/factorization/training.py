@@ -74,6 +74,9 @@ class Sized(Protocol):
     def l2(self) -> float: ...
 
     @property
+    def relative(self) -> bool: ...
+
+    @property
     def stored(self) -> bool: ...
 
 
@@ -234,7 +237,11 @@ def shape_of(rows: Pass, settings: Sized) -> Shape:
     ids = rating_ids(rows)
     if ids.bad_row:
         raise RowsError(bad_id(ids, double=bool(group["kind"])))
-    shape = Shape(ids.n_users, ids.n_items, settings.rank, settings.biases, settings.l2)
+    l2 = settings.l2
+    shape = Shape(
+        *(ids.n_users, ids.n_items, settings.rank, settings.biases),
+        *(l2, l2 * unit_of(rows) if settings.relative else l2),
+    )
     n_ids = shape.n_users + shape.n_items
     if settings.stored and n_ids > MOST_IDS:
         raise DataError(
@@ -248,6 +255,20 @@ def shape_of(rows: Pass, settings: Sized) -> Shape:
             "without gaps, or give option 'store'"
         )
     return shape
+
+
+def unit_of(rows: Pass) -> float:
+    """The standard deviation of one group's ratings; of equal ones what they are, or else 1.
+
+    It has 24 bits: the last ones depend on the order of rows, and vectors must not.
+    """
+    labels = rows.labels()[0]
+    mean, variance = float(labels["mean"]), float(labels["variance"])
+    unit = math.sqrt(variance) or abs(mean)
+    if not 0 < unit < math.inf:
+        return 1.0
+    fraction, exponent = math.frexp(unit)
+    return math.ldexp(round(fraction * 2**24) / 2**24, exponent)
 
 
 def refuse_too_long(shape: Shape, memory: int) -> None:

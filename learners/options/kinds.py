@@ -218,6 +218,15 @@ def _step(value: Any) -> float | str:
     return number
 
 
+def _penalty(value: Any) -> float | str:
+    if value == "auto":
+        return "auto"
+    number = _number(value)
+    if number < 0:
+        raise ValueError
+    return number
+
+
 class ByClass(tuple[float, ...]):
     """Weights of classes that were named; classes: these, in rising order, or 0, 1, ... where the
     names are no numbers; by_name: the weights by name."""
@@ -409,6 +418,7 @@ def _size(value: Any) -> int:
 BOOLEAN = Kind("true or false", _boolean)
 TIME = Kind("a duration such as '90s', '15m' or '1h30m'", _duration)
 STEP = Kind("a number greater than 0 or 'auto'", _step)
+PENALTY = Kind("a number of at least 0 or 'auto'", _penalty)
 CLASS_WEIGHT = Kind(
     "'balanced', [weight of lower class, weight of higher class] or {class: weight} "
     "of all classes",

@@ -208,7 +208,7 @@ class DeviceFactorization:
             raise ValueError(f"lock_free is {lock_free}, these ratings lie for {self.lock_free}")
         shape, schedule, deviation = self.shape, self.ratings.schedule, self.ratings.deviation
         sums = self.device.xp.zeros(schedule.workers, np.float64)
-        keep = np.float32(1 - step * shape.l2 / deviation)
+        keep = np.float32(1 - step * shape.l2_factors / deviation)
         rule = [np.float32(step), np.float32(1 - step * shape.l2) if shape.biases else keep, keep]
         launched = 0
         for some in self.ratings.records.rounds(schedule, self.seed, number):
@@ -299,17 +299,17 @@ class DeviceFactorization:
         if not self.shape.l2 > 0:
             return 0.0
         sides = (self.ratings.users, self.ratings.items)
-        return 0.5 * self.shape.l2 * sum(map(self._squares, self.vectors_of, sides))
+        return 0.5 * sum(map(self._squares, self.vectors_of, sides))
 
     def _squares(self, vectors: Any, side: Side) -> float:
-        """Sum over ratings of |vector|^2, in the caller's units."""
-        deviation = self.ratings.deviation
+        """Sum over ratings of |vector|^2 times its penalty's weight, in the caller's units."""
+        shape, deviation = self.shape, self.ratings.deviation
         workers = max(1, min(MOST_WORKERS, side.seen))
         sums = self.device.xp.empty(workers, np.float64)
-        first = np.float64(deviation if self.shape.biases else 1.0)
+        first = np.float64(shape.l2 * deviation / shape.l2_factors if shape.biases else 1.0)
         arguments = [vectors, side.count, np.int64(side.seen), np.int64(workers), first, sums]
         self._launch("squares", self._blocks(workers), arguments)
-        return deviation * float(sums.sum())
+        return shape.l2_factors * deviation * float(sums.sum())
 
     def _blocks(self, workers: int) -> int:
         stride = source.factor_stride(self.shape.rank, self.shape.biases)

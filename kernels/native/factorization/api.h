@@ -26,8 +26,8 @@ TK_API int tk_rating_ids(const tk_pass *pass, tk_ids *out);
 typedef struct tk_factor_spec {
     int64_t n_users, n_items; /* at least the counts from tk_rating_ids */
     int32_t rank, biases;
-    double l2;
-    uint64_t seed; /* for the initial factors and all orders */
+    double l2, l2_factors; /* of biases, and of factors */
+    uint64_t seed;         /* for the initial factors and all orders */
     /* 0: vectors are in memory. Else they are in a store, and the vectors of a block of ratings
      * take about block_bytes bytes. */
     int64_t block_bytes;

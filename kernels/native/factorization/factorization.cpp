@@ -94,6 +94,7 @@ int tk_factorization_new(const tk_pass *pass, tusk_memory *memory, const tk_fact
         f->biases = spec->biases;
         f->stride = (f->width() + LINE - 1) / LINE * LINE;
         f->l2 = spec->l2;
+        f->l2_factors = spec->l2_factors;
         f->seed = spec->seed;
         f->block_bytes = spec->block_bytes;
         f->users.n_ids = spec->n_users;

@@ -12,7 +12,7 @@
 //
 // Training uses ratings in units of their standard deviation s, so that one step size suits every
 // scale of ratings: r' = (r - mu) / s, b' = b / s, p' = p / sqrt(s), and the penalties of p' and
-// q' are l2 / s.
+// q' are l2_factors / s.
 #pragma once
 
 #include <memory>
@@ -56,7 +56,7 @@ struct Side {
 // side. Block (a, b) has ratings start[a * grid + b] to start[a * grid + b + 1] - 1.
 struct Factorization {
     int32_t rank, biases, stride;
-    double l2;
+    double l2, l2_factors; // as in tk_factor_spec
     uint64_t seed;
     Side users, items;
     int64_t block_bytes = 0; // as in tk_factor_spec

@@ -137,7 +137,7 @@ void solve_line(const Half &half, float *vector, Rests rests, int64_t n, double 
                 Room &room) {
     const Factorization &f = half.f;
     const int d = std::min(LINE, f.width() - l * LINE);
-    const float penalty = (float)(f.l2 / f.deviation * mass);
+    const float penalty = (float)(f.l2_factors / f.deviation * mass);
     std::fill_n(&room.matrix[0][0], LINE * LINE, 0.0f);
     std::fill_n(room.right, LINE, 0.0f);
     for (int64_t k = 0; k < n; k += BATCH) {

@@ -236,8 +236,8 @@ private:
             if (--held.keys->left[number] || f_.l2 <= 0)
                 return;
             for (int32_t place = bundle.first; place < bundle.end; place++)
-                penalty += 0.5 * f_.l2 * (double)held.side->count[place] *
-                           square(f_, held.vectors[place - held.first], deviation_);
+                penalty += (double)held.side->count[place] *
+                           penalty_of(f_, held.vectors[place - held.first], deviation_);
         });
     }
 

@@ -23,7 +23,7 @@ struct Rule {
 };
 
 inline Rule rule_for(const Factorization &f, double step) {
-    const v16f keep = splat16((float)(1 - step * f.l2 / f.deviation));
+    const v16f keep = splat16((float)(1 - step * f.l2_factors / f.deviation));
     const v16f first = splat16((float)(1 - step * f.l2));
     return {(float)step, f.biases ? with_first(first, keep) : keep, keep};
 }
@@ -194,32 +194,30 @@ inline float start_of(const Factorization &f, uint64_t state, int32_t k) {
     return (float)std::sqrt(START / f.rank) * unit;
 }
 
-// |vector|^2 in the caller's units. `deviation`: the ratings' standard deviation.
-inline double square(const Factorization &f, const float *v, double deviation) {
+// The penalty of a vector in the caller's units. `deviation`: the ratings' standard deviation.
+inline double penalty_of(const Factorization &f, const float *v, double deviation) {
     v16f sum{};
     for (int l = 0; l < f.lines(); l++)
         sum += load16(v + l * LINE) * load16(v + l * LINE);
-    double bias = f.biases ? deviation : 1, first = (double)v[0] * v[0];
-    return deviation * (sum16(sum) - first + bias * first);
-}
-inline double square(const Factorization &f, const float *v) {
-    return square(f, v, f.deviation);
+    double bias = f.biases ? f.l2 * deviation : f.l2_factors, first = (double)v[0] * v[0];
+    return 0.5 * deviation * (f.l2_factors * (sum16(sum) - first) + bias * first);
 }
 
 inline float predicted(const Factorization &f, const float *p, const float *q) {
     return f.biases ? predicted<true>(p, q, f.lines()) : predicted<false>(p, q, f.lines());
 }
 
-// The weighted sum over ratings of |vector|^2, in the caller's units.
-inline double squares(const Factorization &f, const Side &side) {
+// The weighted sum over ratings of the vectors' penalties, in the caller's units.
+inline double penalty_of(const Factorization &f, const Side &side) {
     double total = 0;
     for (int64_t place = 0; place < side.seen(); place++)
-        total += square(f, side.vectors.data() + place * f.stride) * side.weight(place);
+        total += penalty_of(f, side.vectors.data() + place * f.stride, f.deviation) *
+                 side.weight(place);
     return total;
 }
 
 inline double penalty_of(const Factorization &f) {
-    return f.l2 > 0 ? 0.5 * f.l2 * (squares(f, f.users) + squares(f, f.items)) : 0;
+    return f.l2 > 0 ? penalty_of(f, f.users) + penalty_of(f, f.items) : 0;
 }
 
 } // namespace tusk

@@ -37,6 +37,7 @@ class ImplicitSettings:
     seed: int
     time: float | None
     stored: bool = False
+    relative: bool = False
 
     @classmethod
     def of(cls, options: FactorizationOptions) -> "ImplicitSettings":
@@ -47,7 +48,7 @@ class ImplicitSettings:
             ranks,
             options.rank,
             options.alpha,
-            options.l2 if "l2" in options.given else L2[ranks],
+            L2[ranks] if isinstance(options.l2, str) else options.l2,
             options.cg_steps,
             options.max_iter,
             options.epsilon,

@@ -54,7 +54,7 @@ def test_the_same_objective_by_either_schedule(db, standing_in):
 
 def test_each_group_has_its_model(db, standing_in):
     def models(device):
-        query = f"SELECT {call(device=device, rank=3)} FROM ratings GROUP BY g ORDER BY g"
+        query = f"SELECT {call(device=device, rank=3, l2=0.07)} FROM ratings GROUP BY g ORDER BY g"
         return [row[0] for row in db.execute(query).fetchall()]
 
     cpu, gpu = models("cpu"), models("gpu")

@@ -67,16 +67,42 @@ def test_the_model_value(db: duckdb.DuckDBPyConnection) -> None:
         "algorithm": "als",
         "rank": 3,
         "biases": True,
-        "l2": 0.07,
+        "l2": "auto",
         "schedule": "linear",
         "epsilon": 0.0,
     }
     assert wanted.items() <= options.items()
     error = predicted(model, u, f) - rating
-    squares = (np.array(model["coef"]).reshape(-1, 4) ** 2).sum(axis=1)
+    unit = [1, *[rating.std()] * 3]  # of the penalty of biases, and of factors
+    squares = (np.array(model["coef"]).reshape(-1, 4) ** 2 * unit).sum(axis=1)
     penalty = 0.07 / 2 * (squares[u.astype(int)] + squares[61 + f.astype(int)])
     assert model["loss"] == pytest.approx(np.mean(error**2 / 2 + penalty), rel=1e-5)
     assert np.sqrt(np.mean(error**2)) < rating.std() / 2
+
+
+@pytest.mark.parametrize("times", [1e-12, 1e-3, 7.3, 1e15])
+@pytest.mark.parametrize("options", [{}, {"biases": False}, {"algorithm": "sgd"}], ids=str)
+def test_a_model_follows_the_unit_of_its_ratings(
+    db: duckdb.DuckDBPyConnection, options: dict[str, Any], times: float
+) -> None:
+    """Also without biases, when it would be 0 for ratings in thousands with a penalty of 0.07."""
+    given = {"rank": 3, **options}
+    one, other = (
+        models(db, f"{call(label=f'rating * {unit!r}::DOUBLE', **given)} FROM ratings")[0]
+        for unit in (1.0, times)
+    )
+    u, f, _ = columns(db)
+    assert other["status"] == "ok"
+    expected = predicted(one, u, f)
+    found = predicted(other, u, f) / times
+    assert np.sqrt(np.mean((found - expected) ** 2)) < 0.01 * expected.std()
+
+
+def test_equal_ratings_have_a_unit(db: duckdb.DuckDBPyConnection) -> None:
+    """Their deviation is 0: the penalty is then in units of the ratings."""
+    (model,) = models(db, f"{call(label='5e-9::DOUBLE', biases=False, rank=1)} FROM ratings")
+    u, f, _ = columns(db)
+    assert predicted(model, u, f) == pytest.approx(np.full(len(u), 5e-9), rel=0.2)
 
 
 def test_resolved_options_give_the_same_model(db: duckdb.DuckDBPyConnection) -> None:
@@ -164,7 +190,7 @@ def test_stops_when_the_objective_rests(db: duckdb.DuckDBPyConnection) -> None:
 def test_als_goes_over_to_solving_where_steps_rest(db: duckdb.DuckDBPyConnection) -> None:
     """The objective is then the least one, to epsilon, long before the last epochs: half of them are
     steps at most."""
-    given = {"rank": 2, "max_iter": 400, "schedule": "1/i"}
+    given = {"rank": 2, "max_iter": 400, "schedule": "1/i", "l2": 0.07}
     (model,) = models(db, f"{call(epsilon=1e-6, algorithm='als', **given)} FROM ratings")
     (steps,) = models(db, f"{call(epsilon=1e-6, algorithm='sgd', **given)} FROM ratings")
     assert model["converged"]

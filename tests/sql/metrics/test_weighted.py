@@ -111,10 +111,8 @@ def test_weights_that_are_refused(asked: Any, call: str) -> None:
 def test_the_unit_of_weights_does_not_matter(asked: Any, call: str, unit: float) -> None:
     """A product of two weights would be 0 or infinite, and the metric NaN."""
     b, q = KINDS["b"](), KINDS["q"]()
-    found, expected = (
-        asked.one(call, list(zip(b, q, W * scale, strict=True)), "b, q, w")
-        for scale in (unit, 1.0)
-    )
+    rows = [list(zip(b, q, weights, strict=True)) for weights in (W * unit, W)]
+    found, expected = (asked.one(call, some, "b, q, w") for some in rows)
     assert found == pytest.approx(expected, rel=1e-9)
 
 

@@ -15,6 +15,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import GridSearchCV, ParameterSampler, PredefinedSplit
 
+from tuskml.groups.selection.trials import Trials
+
 sys.path.append(str(Path(__file__).parent))
 
 from test_search import Mean, folds_of
@@ -202,3 +204,13 @@ def test_metrics_are_means_over_folds(con: duckdb.DuckDBPyConnection) -> None:
             expected.append(truth(y[~kept], p))
         assert [one["metric"] for one in own["folds"]] == pytest.approx(expected, abs=1e-6)
         assert own["metric"] == pytest.approx(np.mean(expected), abs=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-200, 1e200])
+def test_standard_errors_are_in_the_unit_of_the_metric(unit: float) -> None:
+    """Squares of distances from the mean would be 0 or infinite."""
+    metric = np.array([1.0, 2.0, 4.0]).reshape(1, 3, 1)  # candidates, folds, groups
+    expected = metric.std(ddof=1) / np.sqrt(3)
+    trials = object.__new__(Trials)
+    object.__setattr__(trials, "metric", metric * unit)
+    assert trials.errors() / unit == pytest.approx(np.array([[expected]]), rel=1e-12)

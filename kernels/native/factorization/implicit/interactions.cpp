@@ -151,6 +151,7 @@ int tk_interactions_new(const tk_pass *pass, tusk_memory *memory, const tk_facto
         f->stride = (f->width() + LINE - 1) / LINE * LINE;
         f->alpha = spec->alpha;
         f->l2 = spec->l2;
+        f->l2_factors = spec->l2_factors;
         f->seed = spec->seed;
         f->users.n_ids = spec->n_users;
         f->items.n_ids = spec->n_items;

@@ -287,8 +287,8 @@ int solve_side(const Half &h, int threads, int64_t cancel_mark, double *objectiv
 double penalty(const Interactions &f, const Side &side) {
     double total = 0;
     for (int64_t place = 0; place < side.seen(); place++)
-        total += square(f, side.vectors.data() + place * f.stride);
-    return f.l2 * total;
+        total += 2 * penalty_of(f, side.vectors.data() + place * f.stride, f.deviation);
+    return total;
 }
 
 // One half of a pass, or with cg_steps -1 the objective only.
