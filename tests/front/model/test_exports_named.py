@@ -64,6 +64,7 @@ def run_onnx(model: Model, frame: pd.DataFrame) -> dict[str, Any]:
         {"categories": ["k"], "missing": "level"},
         {"missing": "level", "max_categories": 2},
         {"missing": "impute", "max_categories": 2, "l2": 0.01},
+        {"missing": "level", "levels": {"c": ["z", "b", "a"]}, "l2": 0.01},
     ],
 )
 @pytest.mark.parametrize(("task", "label"), [("linear", "y"), ("logistic", "late")])

@@ -160,6 +160,11 @@ BY_NAME: dict[str, tuple[str, str, dict[str, Any]]] = {
         },
     ),
     "reference": ("linear", "y", {"reference": {"k": "Ünï"}, "categories": ["n"]}),
+    "listed levels": (
+        "linear",
+        "y",
+        {"levels": {"k": ["z", "Ünï"]}, "categories": ["n"], "missing": "level"},
+    ),
     "NULL for new levels": (
         "linear",
         "y",
@@ -174,6 +179,7 @@ BY_NAME: dict[str, tuple[str, str, dict[str, Any]]] = {
     "path of classes": ("sparse_logistic", "late", {"path": {"length": 4}, "missing": "level"}),
     "trees": ("gbdt", "y", {"categories": ["n"]}),
     "trees of means": ("gbdt", "y", {"missing": "impute"}),
+    "trees of listed levels": ("gbdt", "y", {"levels": {"k": ["z", "Ünï"]}}),
     "trees without gaps": ("gbdt", "y", {"missing": "skip", "unseen": "null"}),
     "trees of indicators": ("gbdt", "y", {"category_encoding": "one_hot", "missing": "level"}),
     "trees of rare levels": ("gbdt", "late", {"max_categories": 2, "missing": "level"}),

@@ -59,7 +59,7 @@ def prepared(model: tuskml.Model) -> Any:
         {"features": ["colour", "word"], "max_categories": 3, "missing": "level"},
         {"features": ["word", "day"], "dates": "parts", "missing": "level"},
         {"features": ["level", "colour", "x"], "categories": ["level"], "min_count": 300},
-        {"features": ["colour", "x"], "levels": {"colour": ["v3", "none", "red", "green"]}},
+        {"features": ["colour", "x"], "levels": {"colour": ["v3", "red", "green"]}},
         {"features": ["word", "x"], "text": ["word"], "l2": 0.1},
         {
             "features": ["colour", "x", "level"],
