@@ -67,7 +67,7 @@ def db(session: tuple[str, Any]) -> Database:
 @pytest.mark.parametrize(
     ("sql", "kind"),
     [
-        ("CAST('12:00+01' AS TIMETZ)", "time with"),
+        ("CAST('12:00:00+01' AS TIMETZ)", "time with"),
         ("ARRAY[1, 2]", "integer["),
         ({"duck": "'a'::BLOB", "post": "'a'::bytea"}, "b"),
         ({"duck": "{'u': 1}", "post": "'{}'::jsonb"}, ""),
