@@ -4,7 +4,7 @@ python scripts/bench/run.py rolling --rows 1000000 --features 20 --window 250 --
 
 tuskml reads a table of DuckDB, and its models have standard errors, losses and payloads;
 polars_ols has columns in memory, and gives coefficients. Seconds are of the wall clock and, in
-brackets, of processors. The largest difference of a coefficient in the last thousand rows is shown.
+brackets, of processors. The largest difference of coefficients in the last 1,000 rows is shown.
 """
 
 from __future__ import annotations
