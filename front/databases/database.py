@@ -19,7 +19,8 @@ Row = tuple[Any, ...]
 NUMBERS = ("INT", "FLOAT", "DOUBLE", "REAL", "DECIMAL", "NUMERIC", "BIGNUM", "VARINT")
 
 CATEGORIES = ("VARCHAR", "TEXT", "CHARACTER", "BPCHAR", "CHAR", "NAME", "ENUM", "UUID")
-DATES = ("DATE", "TIMESTAMP")
+DATES = ("DATE", "TIME", "INTERVAL")
+"""Beginnings of the names of their types, and of those of times and intervals."""
 
 
 def is_row(type_name: str) -> bool:

@@ -121,6 +121,8 @@ def cells(name: str, values: Any, kind: str) -> NDArray[Any]:
     try:
         if column.dtype.kind == "M" or (column.dtype == object and any_dates(column)):
             return days(column.astype("M8[us]"))
+        if column.dtype.kind == "m" or (column.dtype == object and any_spans(column)):
+            return seconds(column)
         return column.astype(np.float64)
     except (TypeError, ValueError):
         raise DataError(
@@ -146,6 +148,31 @@ def any_dates(column: NDArray[Any]) -> bool:
 def days(column: NDArray[Any]) -> Floats:
     """Dates and timestamps as days since 1970-01-01, a missing one as NaN."""
     found = column.astype("M8[us]").astype(np.int64) / 86400e6
+    return np.asarray(np.where(np.isnat(column), np.nan, found))
+
+
+def any_spans(column: NDArray[Any]) -> bool:
+    """Returns whether objects are times of day or spans of time."""
+    known = (one for one in column.tolist() if one is not None)
+    return isinstance(next(known, None), datetime.time | datetime.timedelta)
+
+
+def seconds(column: NDArray[Any]) -> Floats:
+    """Times of day and spans of time in seconds, a missing one as NaN."""
+    if column.dtype == object:
+        spans = [
+            datetime.timedelta(
+                hours=one.hour,
+                minutes=one.minute,
+                seconds=one.second,
+                microseconds=one.microsecond,
+            )
+            if isinstance(one, datetime.time)
+            else one
+            for one in column.tolist()
+        ]
+        column = np.array(spans, "m8[us]")
+    found = column.astype("m8[us]").astype(np.int64) / 1e6
     return np.asarray(np.where(np.isnat(column), np.nan, found))
 
 

@@ -243,7 +243,7 @@ def test_predictions_that_are_refused(
     [
         (
             "{'a': 1, 'b': [1]}",
-            "train_model: column 'b' is INTEGER[], expected a number, a date, a timestamp, text, ENUM, BOOLEAN or UUID",
+            "train_model: column 'b' is INTEGER[], expected a number, a date, a timestamp, a time, an interval, text, ENUM, BOOLEAN or UUID",
         ),
         ("row(1, 2)", "train_model: the features are a row without names"),
         (

@@ -146,6 +146,26 @@ static bool days_of(duckdb_type id, const column *c, idx_t n, scratch *s, tusk_g
     return days;
 }
 
+/* Seconds of a time of day, and of an interval as EXTRACT(EPOCH ...) has them. */
+static bool seconds_of(duckdb_type id, const column *c, idx_t n, scratch *s,
+                       tusk_given_column *to) {
+    double *seconds = piece(s, n * sizeof *seconds);
+    for (idx_t i = 0; seconds && i < n; i++) {
+        if (id == DUCKDB_TYPE_TIME) {
+            seconds[i] = (double)((const int64_t *)c->data)[i] / 1e6;
+            continue;
+        }
+        const duckdb_interval *span = (const duckdb_interval *)c->data + i;
+        bool rounded = false;
+        seconds[i] = tusk_seconds_of(span->months, span->days, span->micros, &rounded);
+        if (is_valid(c, i) && rounded)
+            note_rounded(s, n, i, &to->rounded);
+    }
+    to->validity = c->validity;
+    to->numbers = seconds;
+    return seconds;
+}
+
 static bool numbers_column(duckdb_vector v, idx_t n, scratch *s, tusk_given_column *to) {
     duckdb_type id = type_of(v);
     column c = column_of(v);
@@ -153,6 +173,8 @@ static bool numbers_column(duckdb_vector v, idx_t n, scratch *s, tusk_given_colu
         to->validity = c.validity;
         return days_of(id, &c, n, s, to);
     }
+    if (id == DUCKDB_TYPE_TIME || id == DUCKDB_TYPE_INTERVAL)
+        return seconds_of(id, &c, n, s, to);
     if (!numbers_of_any(v, n, s, &c, NULL))
         return false;
     to->numbers = c.data;
@@ -210,10 +232,11 @@ static bool refuse_others(duckdb_vector v, const tusk_named_chunk *c, idx_t colu
         if (c->column[i].texts || c->column[i].numbers)
             continue;
         write_type(duckdb_struct_vector_get_child(v, i), type, sizeof type);
-        snprintf(refusal, REFUSAL_ROOM,
-                 "column '%.200s' is %s, expected a number, a date, a timestamp, text, ENUM, "
-                 "BOOLEAN or UUID",
-                 c->column[i].name, type);
+        snprintf(
+            refusal, REFUSAL_ROOM,
+            "column '%.200s' is %s, expected a number, a date, a timestamp, a time, an interval, "
+            "text, ENUM, BOOLEAN or UUID",
+            c->column[i].name, type);
         return false;
     }
     return true;

@@ -12,7 +12,15 @@
 #include "utils/typcache.h"
 
 /* How a column is read. */
-enum reading { READ_NOTHING, READ_DOUBLE, READ_NUMBER, READ_DAYS, READ_UTF8, READ_TEXT };
+enum reading {
+    READ_NOTHING,
+    READ_DOUBLE,
+    READ_NUMBER,
+    READ_DAYS,
+    READ_SECONDS,
+    READ_UTF8,
+    READ_TEXT
+};
 
 #define DAYS_TO_2000 (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)
 
@@ -85,6 +93,18 @@ static double read_days(Datum value, Oid type, uint64 *rounded) {
     return days;
 }
 
+/* Seconds of a time of day, and of an interval as EXTRACT(EPOCH ...) has them. */
+static double read_seconds(Datum value, Oid type, bool *rounded) {
+    if (type == TIMEOID)
+        return (double)DatumGetTimeADT(value) / USECS_PER_SEC;
+    const Interval *span = DatumGetIntervalP(value);
+#ifdef INTERVAL_NOT_FINITE /* from PostgreSQL 17 on */
+    if (INTERVAL_NOT_FINITE(span))
+        return INTERVAL_IS_NOBEGIN(span) ? -INFINITY : INFINITY;
+#endif
+    return tusk_seconds_of(span->month, span->day, span->time, rounded);
+}
+
 /* --- the type of a row --- */
 
 static void make_room(named_reader *r, int n) {
@@ -110,20 +130,20 @@ static bool is_category_type(Oid type) {
 static uint8 reading_of(Oid type) {
     if (type == TEXTOID || type == VARCHAROID)
         return GetDatabaseEncoding() == PG_UTF8 ? READ_UTF8 : READ_TEXT;
-    return is_category_type(type) ? READ_TEXT
-           : type == FLOAT8OID    ? READ_DOUBLE
-           : is_date_type(type)   ? READ_DAYS
-           : is_number_type(type) ? READ_NUMBER
-                                  : READ_NOTHING;
+    return is_category_type(type)                   ? READ_TEXT
+           : type == FLOAT8OID                      ? READ_DOUBLE
+           : is_date_type(type)                     ? READ_DAYS
+           : type == TIMEOID || type == INTERVALOID ? READ_SECONDS
+           : is_number_type(type)                   ? READ_NUMBER
+                                                    : READ_NOTHING;
 }
 
 static void refuse_column(const char *function, const char *name, Oid type) {
-    ereport(
-        ERROR,
-        (errcode(ERRCODE_DATATYPE_MISMATCH),
-         errmsg("%s: column '%s' is %s, expected a number, a date, a timestamp, text, an enum, "
-                "boolean or uuid",
-                function, name, format_type_be(type))));
+    ereport(ERROR,
+            (errcode(ERRCODE_DATATYPE_MISMATCH),
+             errmsg("%s: column '%s' is %s, expected a number, a date, a timestamp, a time, an "
+                    "interval, text, an enum, boolean or uuid",
+                    function, name, format_type_be(type))));
 }
 
 /* Sets column i of the schema to attribute a of the row. Models are trained on all columns;
@@ -282,6 +302,10 @@ static inline void read_column(named_reader *r, int i, Datum value, bool null) {
         break;
     case READ_DAYS:
         r->numbers[i] = read_days(value, r->base[i], r->rounded + i);
+        break;
+    case READ_SECONDS:
+        r->numbers[i] = read_seconds(value, r->base[i], &rounded);
+        r->rounded[i] = rounded;
         break;
     case READ_UTF8:
         if (read_near_text(value, r->texts + i))

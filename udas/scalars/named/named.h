@@ -21,6 +21,16 @@ static inline __int128 tusk_time_in(double days, int64_t unit) {
     return (__int128)day * unit + llrint((days - day) * (double)unit);
 }
 
+/* The seconds of an interval, with years of 365.25 days and other months of 30 days, as
+ * EXTRACT(EPOCH FROM ...) has them. *rounded: set if another interval may have the same number. */
+static inline double tusk_seconds_of(int32_t months, int32_t days, int64_t micros, bool *rounded) {
+    __int128 in_hours =
+        (__int128)(months / 12) * 8766 + (__int128)(months % 12) * 720 + (__int128)days * 24;
+    __int128 whole = in_hours * INT64_C(3600000000) + micros;
+    *rounded |= fabs((double)whole) > 0x1p53;
+    return (double)whole / 1e6;
+}
+
 /* Whether one of n rows, from `row` on, has its bit in a map; NULL: a map without any. */
 static inline bool tusk_any_bit(const uint64_t *map, uint64_t row, uint64_t n) {
     for (uint64_t i = row; map && i < row + n; i++)
