@@ -360,7 +360,7 @@ def rating(graph: Graph, model: Model) -> list[str]:
     first = int(bool(model.options.get("biases", True)))
     coef = np.array(model.weights(), np.float64).reshape(users + items, width)
     none = np.zeros((1, width))
-    stranger, seen = none, coef[:users].any(axis=1)
+    stranger, seen = none, np.asarray(coef[:users].any(axis=1))
     if not first and seen.any():
         stranger = coef[:users][seen].mean(axis=0, keepdims=True)
     known = np.where(seen[:, None], coef[:users], stranger)

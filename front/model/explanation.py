@@ -9,6 +9,7 @@ models: coefficient times value; factorization machines: that and half of each p
 from dataclasses import dataclass
 from typing import Any
 
+from tuskml.learners.tasks import weighs_features
 from tuskml.model import scoring
 from tuskml.model.fields import Fields
 from tuskml.model.scoring import Floats
@@ -52,7 +53,7 @@ def features_of(model: Fields) -> int:
     """The features that contributions are of; none of a model that is a constant."""
     if not model.coef:
         return 0
-    return model.width if scoring.weighs_features(model.task) else int(model.coef[0])
+    return model.width if weighs_features(model.task) else int(model.coef[0])
 
 
 def names_of(model: Fields, d: int) -> tuple[str, ...]:
