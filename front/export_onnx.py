@@ -129,6 +129,11 @@ def save_onnx(model: Model | Estimator, path: str | PathLike[str]) -> None:
 def outputs_of(graph: Graph, model: Model) -> list[str]:
     """Adds the nodes of a model; returns the outputs."""
     if answers(model).factorizes:
+        if model.preparation is not None:
+            raise DataError(
+                "users and items of the model are columns of rows with names, expected ids that "
+                "are numbers from 0 on"
+            )
         return rating(graph, model)
     return softmax(graph, model) if model.many_classes else linear(graph, model)
 
@@ -349,12 +354,17 @@ def predicted(graph: Graph, model: Model, number: str, found: str) -> None:
 
 
 def rating(graph: Graph, model: Model) -> list[str]:
-    """The sum of biases and the product of factors; users and items never seen have zeros."""
+    """The sum of biases and the product of factors; items never seen have zeros, and users too,
+    or without biases the mean of users."""
     users, items, width = (int(number) for number in model.classes or (0, 0, 1))
     first = int(bool(model.options.get("biases", True)))
     coef = np.array(model.weights(), np.float64).reshape(users + items, width)
     none = np.zeros((1, width))
-    graph.constant("user_table", np.vstack([coef[:users], none]))
+    stranger, seen = none, np.asarray(coef[:users].any(axis=1))
+    if not first and seen.any():
+        stranger = coef[:users][seen].mean(axis=0, keepdims=True)
+    known = np.where(seen[:, None], coef[:users], stranger)
+    graph.constant("user_table", np.vstack([known, stranger]))
     graph.constant("item_table", np.vstack([coef[users:], none]))
     graph.constant("intercept", np.array(model.intercept, np.float64))
     graph.constant("last", np.array([1], np.int64))

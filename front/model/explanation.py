@@ -3,13 +3,13 @@ calls.
 
 Boosted trees: exact path-dependent Shapley values (S. Lundberg et al., From local explanations to
 global understanding with explainable AI for trees, Nature Machine Intelligence 2, 2020). Linear
-models: coefficient times value.
+models: coefficient times value; factorization machines: that and half of each pair's term.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-from tuskml.learners.trees.learner import OF_TREES
+from tuskml.learners.tasks import weighs_features
 from tuskml.model import scoring
 from tuskml.model.fields import Fields
 from tuskml.model.scoring import Floats
@@ -53,7 +53,7 @@ def features_of(model: Fields) -> int:
     """The features that contributions are of; none of a model that is a constant."""
     if not model.coef:
         return 0
-    return int(model.coef[0]) if model.task in OF_TREES else model.width
+    return model.width if weighs_features(model.task) else int(model.coef[0])
 
 
 def names_of(model: Fields, d: int) -> tuple[str, ...]:

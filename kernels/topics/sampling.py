@@ -19,8 +19,11 @@ FEW_TOKENS, FEW_PER_COUNT = 2_000_000, 100
 BAD_COUNT, TOO_MANY_TOKENS, LARGE_COUNTS = 1, 2, 3
 REFUSED = 6
 
-Words = tuple[bytes, NDArray[np.int64]]
-"""Words in the order of their ids: concatenated UTF-8, and the offset of each, (V + 1,)."""
+Texts = tuple[bytes, NDArray[np.int64]]
+Words = Texts | tuple[bytes, NDArray[np.int64], NDArray[np.uint8] | None]
+"""Words in the order of their ids: concatenated UTF-8, the offset of each, (V + 1,), and if some
+are left out 1 for these, (V,).
+"""
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,9 @@ def addresses(words: Sequence[Words | None]) -> NDArray[np.void]:
             out[place]["n"] = -1
             continue
         at = ctypes.cast(ctypes.c_char_p(one[0]), ctypes.c_void_p).value
-        out[place] = at or 0, pointer(one[1]), len(one[1]) - 1
+        dropped = one[2] if len(one) > 2 else None
+        left_out = None if dropped is None else pointer(dropped)
+        out[place] = at or 0, pointer(one[1]), len(one[1]) - 1, left_out or 0
     return out
 
 

@@ -3,7 +3,17 @@
 from dataclasses import dataclass
 
 from tuskml.kernels.topics.sampling import MOST_TOPICS
-from tuskml.learners.options.kinds import SPARSE, WORDS, Option, choice, integer, real, with_option
+from tuskml.learners.options.kinds import (
+    NAMES,
+    SPARSE,
+    WORDS,
+    Option,
+    choice,
+    integer,
+    of_features,
+    real,
+    with_option,
+)
 from tuskml.learners.options.table import Options, OptionTable
 
 MOST = 1e9
@@ -22,6 +32,7 @@ class TopicOptions(Options):
     batch_size: int
     learning_offset: float
     learning_decay: float
+    stop_words: tuple[str, ...] | None
 
     @property
     def online(self) -> bool:
@@ -95,6 +106,27 @@ OPTIONS = OptionTable(
             0.7,
             "of `online_vb`: how fast steps get smaller; above 0.5 they converge",
             OF_ONLINE,
+        ),
+        Option(
+            "min_count",
+            integer(1, 2**53),
+            1,
+            "in how many documents a word must occur; rarer ones are left out",
+            of_features(WORDS),
+        ),
+        Option(
+            "max_categories",
+            integer(1, 2**31 - 1),
+            None,
+            "how many words stay, those of the most documents; others are left out",
+            of_features(WORDS),
+        ),
+        Option(
+            "stop_words",
+            NAMES,
+            None,
+            'words that are left out, such as ["the", "of"]',
+            of_features(WORDS),
         ),
         *("time", "threads", "seed", "format"),
     ),

@@ -42,6 +42,10 @@ def models_of(
     )
 
 
+PRUNING = ("min_count", "max_categories", "stop_words")
+"""Options that leave words out, which a model lists where they were given."""
+
+
 def plan_of(options: TopicOptions) -> str:
     """Describes the training in one line."""
     threads = options.threads or budget.threads()
@@ -62,5 +66,6 @@ def options_json(options: TopicOptions) -> str:
     """The options in force, as JSON that starts with the version of the format."""
     where = OF_ONLINE if options.online else OF_GIBBS
     only = [name for name, option in OPTIONS.by_name.items() if option.acts is where]
-    names = ("algorithm", "topics", "alpha", "beta", *only, "time", "threads", "seed")
+    given = [name for name in PRUNING if name in options.given]
+    names = ("algorithm", "topics", "alpha", "beta", *only, *given, "time", "threads", "seed")
     return options_text(options, names, max_iter=options.passes)

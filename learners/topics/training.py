@@ -5,6 +5,7 @@ Bayes, in `kernels/native/topics/online/api.h`.
 """
 
 import time
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -15,6 +16,7 @@ from tuskml.errors import DataError
 from tuskml.kernels import passes
 from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.segments import chunks
 from tuskml.kernels.topics.online import Online, Steps
 from tuskml.kernels.topics.sampling import MOST_TOKENS, Cut, Prior, Sampler, Words
 from tuskml.learners import events
@@ -118,10 +120,41 @@ def train_together(
 
 
 def words_of(groups: NDArray[np.void], request: Request[Task, TopicOptions]) -> list[Words | None]:
-    """The words that the features of groups are, in the order of their ids."""
+    """The words that the features of groups are, in the order of their ids, and which are left
+    out.
+    """
     if request.words is None:
         return []
-    return [request.words(place) for place in groups["place"].tolist()]
+    found: list[Words | None] = []
+    for group in groups:
+        words = request.words(int(group["place"]))
+        found.append(words and (*words, dropped_words(group, words, request.options)))
+    return found
+
+
+def dropped_words(
+    group: np.void, words: tuple[bytes, NDArray[np.int64]], options: TopicOptions
+) -> NDArray[np.uint8] | None:
+    """1 for the words that options leave out of a group's documents, (V,); None where all stay."""
+    if not (options.stop_words or options.max_categories) and options.min_count <= 1:
+        return None
+    text, offsets = words
+    n = len(offsets) - 1
+    dropped = np.zeros(n, np.uint8)
+    for word in options.stop_words or ():
+        wanted = word.encode()
+        place = bisect_left(range(n), wanted, key=lambda k: text[offsets[k] : offsets[k + 1]])
+        if place < n and text[offsets[place] : offsets[place + 1]] == wanted:
+            dropped[place] = 1
+    documents = np.zeros(n, np.int64)
+    for _, (_, ids, counts), _ in chunks(group):
+        documents += np.bincount(ids[counts > 0], minlength=n)
+    dropped[documents < options.min_count] = 1
+    if options.max_categories:
+        kept = np.flatnonzero(dropped == 0)
+        order = np.lexsort((kept, -documents[kept]))
+        dropped[kept[order[options.max_categories :]]] = 1
+    return dropped
 
 
 def bytes_beside(groups: NDArray[np.void]) -> int:

@@ -84,7 +84,8 @@ VALUES: Mapping[str, Any] = {
     "resume": True, "row_fraction": 0.5,
     "sampler": "sequential", "schedule": None, "scheduler": "rotation", "seed": 7,
     "sharing": "push", "sparse_embeddings": True, "speculate": {"sample": 50}, "standardize": True,
-    "starts": 1, "step": 0.013, "store": "tried", "text": ["words"], "text_bits": 6, "threads": 1,
+    "starts": 1, "step": 0.013,
+    "stop_words": ["w1"], "store": "tried", "text": ["words"], "text_bits": 6, "threads": 1,
     "time": "10m", "tol": 0.9, "top_rate": 0.5, "topics": 3, "transform": "eager", "trees": 4,
     "unpenalized": [1], "unseen": "error", "validation": 0.3,
     "warm_start": {"coef": [0.1, 0.2, 0.3], "intercept": 1.0}, "weight_decay": 0.7,
@@ -94,7 +95,7 @@ VALUES: Mapping[str, Any] = {
 BY_TASK: Mapping[str, Mapping[str, Any]] = {
     "logistic": {"link": "probit"},
     "poisson": {"link": "sqrt"},
-    "lda": {"feature_names": ["one", "two", "three", "four"]},
+    "lda": {"feature_names": ["one", "two", "three", "four"], "min_count": 20},
     "random_forest": {"feature_fraction": 0.9},
     "fm": {"patience": 20},
     "matrix_factorization": {

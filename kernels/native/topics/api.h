@@ -58,6 +58,7 @@ typedef struct tk_topic_words {
     const char *text;
     const int64_t *offsets; /* (n + 1,) */
     int64_t n;              /* below 0: features are ids */
+    const uint8_t *dropped; /* (n,): whether a word is left out of all documents; NULL: none is */
 } tk_topic_words;
 
 /* Statistics of the documents of a group. */

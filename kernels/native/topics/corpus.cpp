@@ -63,7 +63,9 @@ struct Reader {
     std::vector<std::atomic<uint32_t>> frequency; // by rank
     std::vector<int64_t> start;                   // of documents, the first token
     std::vector<uint32_t> place;                  // by the number of a document
+    const uint8_t *dropped;                       // words that are left out, by id; NULL: none
 
+    bool is_dropped(int32_t id) const { return dropped && dropped[id]; }
     uint32_t rank_of(int32_t id) const { return rank.empty() ? (uint32_t)id : rank[id]; }
 
     void list_documents() {
@@ -117,6 +119,8 @@ struct Reader {
         for (uint32_t i = 0; i < e.n; i++) {
             if (!is_count((double)e.count[i]))
                 return false;
+            if (is_dropped(e.id[i]))
+                continue;
             uint64_t n = (uint64_t)e.count[i];
             uint32_t word = rank_of(e.id[i]);
             d.tokens += (int64_t)n;
@@ -284,7 +288,7 @@ struct Reader {
         Entries<T> e = entries_of<T>(document);
         order.clear();
         for (uint32_t i = 0; i < e.n; i++)
-            if (e.count[i] > 0)
+            if (e.count[i] > 0 && !is_dropped(e.id[i]))
                 order.emplace_back(out.place[rank_of(e.id[i])], (uint32_t)e.count[i]);
         std::sort(order.begin(), order.end());
         uint32_t *begin = out.begin.data() + (int64_t)number * out.parts;
@@ -379,7 +383,16 @@ int read_corpus(const tusk_group &group, const tk_topic_words *words, const tk_p
                 Corpus &out) {
     int64_t table = words ? words->n : group.dim;
     std::vector<std::atomic<uint32_t>> frequency(table);
-    Reader r{group, pass, about, out, {}, {}, std::move(frequency), {}, {}};
+    Reader r{group,
+             pass,
+             about,
+             out,
+             {},
+             {},
+             std::move(frequency),
+             {},
+             {},
+             words ? words->dropped : nullptr};
     if (words) {
         out.sorted = sorted_ids(*words);
         r.rank.resize(words->n);

@@ -54,11 +54,11 @@ def test_predictions_are_classes(rows: Any, task: str, kind: str) -> None:
         expected = [float(one == "true") if kind == "boolean" else float(one) for one in shown]
     assert model.predict(X).tolist() == expected
     assert tuskml.predict(rows, model, source="t")["prediction"].tolist() == expected
-    explained = model.explain(X[:2]).classes if task not in ("mlp", "fm") else (names[1],)
+    explained = model.explain(X[:2]).classes if task != "mlp" else (names[1],)
     assert explained == (names[1],)
     if task in ("logistic", "svm"):
         assert f"classes     {names[0]}, {names[1]}" in str(model.summary())
-    if task not in ("mlp", "fm"):
+    if task != "mlp":
         rows.execute("CREATE TABLE f AS SELECT train_model($1, " + LABELS[kind][0] + ", [a, b], "
                      "$2) AS m FROM t", [task, str(OPTIONS[task]).replace("'", '"')])  # fmt: skip
         found = "SELECT DISTINCT class FROM f, LATERAL explain_prediction(m, [1.0, 2.0])"

@@ -131,6 +131,11 @@ def test_onnx_predicts_ratings(con, biases: bool) -> None:
     X = np.array([[u, f] for u in range(9) for f in range(7)], np.int64)
     found = run_onnx(to_onnx(model).SerializeToString(), X)
     np.testing.assert_allclose(found["prediction"], model.predict(X), rtol=1e-12)
+    named = con.execute(
+        "SELECT train_model('matrix_factorization', s, {'u': u, 'f': f}) FROM ratings"
+    )
+    with pytest.raises(DataError, match="columns of rows with names, expected ids"):
+        to_onnx(Model.of(named.fetchall()[0][0]))
 
 
 @pytest.mark.parametrize(("task", "label"), CASES)

@@ -75,8 +75,12 @@ def test_predictions_are_the_fixed_point_of_their_definition(ask: Any) -> None:
 
 def test_unknown_words_say_nothing(ask: Any) -> None:
     array = "['zzz', NULL]" if ask.db == "duck" else "ARRAY['zzz', NULL]"
-    ((theta,),) = ask(f"SELECT predict_topics(m, {array}) FROM ({MODEL}) AS f")
-    assert theta == [0.5, 0.5]
+    assert ask(f"SELECT predict_topics(m, {array}) FROM ({MODEL}) AS f") == [(None,)]
+    known, alone = (array.replace("'zzz', NULL", some) for some in ("'zzz', 'saw'", "'saw'"))
+    ((theta, of_one),) = ask(
+        f"SELECT predict_topics(m, {known}), predict_topics(m, {alone}) FROM ({MODEL}) AS f"
+    )
+    assert theta == of_one
 
 
 def test_the_words_of_topics_are_a_table(ask: Any) -> None:

@@ -222,6 +222,8 @@ OF_TOPICS = {
     "batch_size": (2.5, "a whole number from 1 to 1000000"),
     "learning_offset": (-1, "a number of at least 0 and less than 1e+09"),
     "learning_decay": (-1, "a number of at least 0 and less than 1"),
+    "max_categories": (0, "a whole number from 1 to 2147483647"),
+    "stop_words": ("the", 'a list of names, each once, such as ["age", "income"]'),
 }
 """The same of topics."""
 OF_LINEAR = {

@@ -30,6 +30,10 @@ static void answer_documents(documents *d, enum answer_kind kind, duckdb_vector 
         done = read_topics(d, row, &other) && count_row(d, row, &room, &counts);
         if (!done)
             break;
+        if (kind == PREDICTS && tusk_is_strange(&counts)) {
+            set_null(result, row);
+            continue;
+        }
         double *out = append_list(result, row, kind == PREDICTS ? d->topics.n_topics : 2);
         if (kind == PREDICTS)
             tusk_infer_topics(&d->by, &counts, out);

@@ -125,7 +125,7 @@ Datum tuskml_predict_topics(PG_FUNCTION_ARGS) {
     topic_site *s = site_of(fcinfo->flinfo);
     tusk_word_counts counts;
     if (!expect_model(s, PG_GETARG_DATUM(A_MODEL), "predict_topics") ||
-        !count_row(fcinfo, s, A_TOKENS, "predict_topics", &counts))
+        !count_row(fcinfo, s, A_TOKENS, "predict_topics", &counts) || tusk_is_strange(&counts))
         PG_RETURN_NULL();
     ArrayType *list = new_list((int)s->topics.n_topics);
     tusk_infer_topics(&s->by, &counts, (double *)ARR_DATA_PTR(list));

@@ -1,5 +1,6 @@
 /* The contributions of features to a linear margin: w_j x_j, and the intercept is the base value.
- * They are Shapley values of the game in which a missing feature is 0. */
+ * To that of a factorization machine each pair of features adds half of its term to both. They are
+ * Shapley values of the game in which a missing feature is 0. */
 #include "contributions.h"
 
 #include <stdio.h>
@@ -12,6 +13,8 @@ static uint64_t features_of(const tusk_scorer *s) {
         return 0;
     if (s->task == TUSK_BOOSTED)
         return tusk_tree_features(s);
+    if (s->task == TUSK_MACHINE)
+        return tusk_machine_features(s);
     return s->labels ? s->n_coef - 1 : s->n_coef;
 }
 
@@ -71,6 +74,10 @@ bool tusk_explain_row(const tusk_scorer *s, const tusk_sparse_row *sparse, const
         return false;
     if (s->task == TUSK_BOOSTED && s->n_coef)
         return tusk_tree_contributions(s, values, width, told, sentence);
+    if (s->task == TUSK_MACHINE && s->n_coef) {
+        tusk_machine_contributions(s, values, told);
+        return true;
+    }
     for (uint64_t k = 0; k < margins; k++, told += width + 1) {
         const tusk_weight *w = s->coef + k * s->n_coef;
         if (s->labels && s->n_coef)

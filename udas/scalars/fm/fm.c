@@ -124,3 +124,26 @@ bool tusk_machine_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool
         free(entries);
     return true;
 }
+
+uint64_t tusk_machine_features(const tusk_scorer *s) {
+    return (uint64_t)s->coef[FEATURES];
+}
+
+/* x_j (w_j + <v_j, sum of the other x_i v_i> / 2): the term of a pair is shared by its features.
+ */
+void tusk_machine_contributions(const tusk_scorer *s, const double *x, double *out) {
+    uint64_t d = (uint64_t)s->coef[FEATURES], rank = (uint64_t)s->coef[RANK];
+    double sum[MOST_RANK] = {0};
+    const tusk_weight *first = s->coef + HEAD;
+    for (uint64_t j = 0; j < d; j++)
+        for (uint64_t k = 0; x[j] != 0 && k < rank; k++)
+            sum[k] += x[j] * first[j * (rank + 1) + 1 + k];
+    out[0] = s->intercept;
+    for (uint64_t j = 0; j < d; j++) {
+        const tusk_weight *one = first + j * (rank + 1);
+        double others = 0;
+        for (uint64_t k = 0; x[j] != 0 && k < rank; k++)
+            others += one[1 + k] * (sum[k] - x[j] * one[1 + k]);
+        out[1 + j] = x[j] * (one[0] + others / 2);
+    }
+}

@@ -153,6 +153,7 @@ const tusk_model_kind TUSK_KINDS[TUSK_TASKS] = {
         {
             .either = true,
             .probabilities = true,
+            .explains = true,
             .format = TUSK_PAYLOAD_MACHINE,
             .most_classes = 2,
             .smaller = "smaller ids of features, or a smaller option 'rank'",

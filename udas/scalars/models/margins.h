@@ -62,6 +62,10 @@ bool tusk_net_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64
 bool tusk_net_sparse_shares(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
                             char *sentence);
 
+/* The number of features of a factorization machine, and for a row of them (d,) the base value and
+ * the contributions (1 + d,) to its margin. */
+uint64_t tusk_machine_features(const tusk_scorer *s);
+void tusk_machine_contributions(const tusk_scorer *s, const double *x, double *out);
 /* For rows and factorization machines (fm/fm.c). */
 bool tusk_machine_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
                           double *out, char *sentence);

@@ -145,7 +145,7 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
                                 "predict_class(model, features)");
     if (answer == TUSK_EXPLAIN_PREDICTION && (!kind->explains || v->store.data)) {
         snprintf(sentence, TUSK_SENTENCE,
-                 "model is '%.*s'%s, expected boosted trees or a linear "
+                 "model is '%.*s'%s, expected boosted trees, a factorization machine or a linear "
                  "model whose coefficients lie in no store",
                  length, name, v->store.data ? " in a store" : "");
         return false;

@@ -71,12 +71,14 @@ int64_t tusk_id_of_word(tusk_inference *by, tusk_text word) {
 tusk_word_counts tusk_count_document(tusk_inference *by, const tusk_text *words, uint64_t n,
                                      void *room) {
     tusk_word_table table = tusk_word_table_in(room, n);
+    bool any = false;
     for (uint64_t i = 0; i < n; i++) {
+        any |= words[i].data != NULL;
         int64_t id = words[i].data ? tusk_id_of_word(by, words[i]) : -1;
         if (tusk_word_occurs(by->topics, id))
             tusk_count_word(&table, (int32_t)id, 1);
     }
-    return (tusk_word_counts){table.id, table.count, (float *)table.place, table.n, table.n > 0};
+    return (tusk_word_counts){table.id, table.count, (float *)table.place, table.n, any};
 }
 
 bool tusk_count_ids(const tusk_inference *by, const tusk_sparse_row *row, bool f64, void *room,

@@ -67,8 +67,13 @@ typedef struct tusk_word_counts {
     float *count;
     float *spare; /* room for another count of each */
     uint64_t n;
-    bool any; /* whether it has a token, also an id that did not occur in the training */
+    bool any; /* whether it has a token, also one that did not occur in the training */
 } tusk_word_counts;
+
+/* Whether a document has tokens, and the training had none of them: then it has no topics. */
+static inline bool tusk_is_strange(const tusk_word_counts *d) {
+    return d->any && !d->n;
+}
 
 /* The id of a word, -1 if the dictionary lacks it. Most words of documents are repeated. */
 int64_t tusk_id_of_word(tusk_inference *by, tusk_text word);
