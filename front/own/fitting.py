@@ -76,9 +76,8 @@ def rows_of(group: np.void, memory: int) -> Rows:
     for first, features, labels in chunks(group):
         end = min(first + len(labels), n)
         x[first:end], y[first:end] = features[: end - first], labels[: end - first]
-    weights = [one for _, one in labels_of(group)]
-    weighed = weights and weights[0] is not None
-    return Rows(x, y, np.concatenate(weights)[:n] if weighed else None)
+    weights = [one for _, one in labels_of(group) if one is not None]
+    return Rows(x, y, np.concatenate(weights)[:n] if weights else None)
 
 
 @contextmanager
@@ -144,7 +143,9 @@ def fitted(
     refuse_not_finite(own)
     models = as_models(recipe, group, request, made, classes)
     model = Model.of_batch(models, 0)
-    levels = None if classes is None else np.arange(len(classes)) if recipe.encodes else classes
+    levels = classes
+    if classes is not None and recipe.encodes:
+        levels = np.arange(float(len(classes)))
     compare(model, made, rows.x, own, levels)
     loss = loss_of(model, made, rows, own, classes)
     late = not_converged(estimator)
