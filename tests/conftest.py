@@ -23,6 +23,7 @@ from hypothesis import settings
 
 import tuskml
 from tuskml.databases.connection import set_store_root
+from tuskml.learners import registry
 from tuskml.learners.factorization import stored as stored_factorization
 from tuskml.learners.linear.own import operators as own_operators
 from tuskml.learners.linear.own import tasks as own_tasks
@@ -284,7 +285,7 @@ def emptied(connection: duckdb.DuckDBPyConnection, new: list[Any]) -> bool:
 
 @pytest.fixture(autouse=True)
 def registered() -> Iterator[None]:
-    """Forgets the tasks and operators that a test registers."""
+    """Forgets the tasks, operators and learners that a test registers."""
     yield
     for name in list(own_tasks.OWN):
         own_tasks.unregister_task(name)
@@ -293,6 +294,7 @@ def registered() -> Iterator[None]:
     for kind, operators in own_operators.OPERATORS.items():
         for name in list(operators):
             own_operators.unregister_operator(kind, name)
+    registry.ADDED.clear()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,7 +10,7 @@ import numpy as np
 from tuskml.errors import DataError
 from tuskml.model.model import Model
 from tuskml.model.scoring import Floats
-from tuskml.own import boosters, sklearn_models
+from tuskml.own import boosters, sklearn_models, torch_modules
 from tuskml.own.converted import Converted
 
 EXPECTED = (
@@ -112,6 +112,7 @@ READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Converted]], ...] = 
         lambda of: isinstance(of, bytes) or type(of).__name__ == "ModelProto",
         lambda of: of_model(Model.from_onnx(of)),
     ),
+    (lambda of: isinstance(of, torch_modules.TrainedModule), torch_modules.convert),
     (searched, lambda of: convert(of.best_estimator_)),
     (
         lambda of: family(of) == "lightgbm",

@@ -2,9 +2,9 @@
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from tuskml.kernels.open_rows import error_text
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.segments import chunks, labels_of
 from tuskml.kvstore import hosting
-from tuskml.learners.classes import margin_of_one_class, named_classes
+from tuskml.learners.classes import margin_of_one_class, named_classes, refuse_no_classes
 from tuskml.learners.learner import Request
 from tuskml.learners.models import FAILED, Lists, Models, options_text
 from tuskml.learners.tasks import Task
@@ -25,6 +25,7 @@ from tuskml.model.model import Model
 from tuskml.own.conversion import convert, family, predictions
 from tuskml.own.converted import Converted
 from tuskml.own.options import OwnOptions
+from tuskml.own.torch_modules import TrainedModule
 from tuskml.schedule import budget
 
 COMPARED = 1024
@@ -44,7 +45,7 @@ class Recipe:
     fit: a function of features (n, d), labels (n,), weights (n,) or None and parameters by name,
     that returns what `conversion.convert` reads; predict: the user's function of that and of
     features; what: its name in plans; encodes: whether classes are numbered from 0 on; seeds,
-    threads: the parameters for them, None: it has none.
+    threads: the parameters for them, None: it has none; parameters: those that each fit has.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Recipe:
     encodes: bool = False
     seeds: str | None = None
     threads: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,8 @@ def rows_of(group: np.void, memory: int) -> Rows:
     for first, features, labels in chunks(group):
         end = min(first + len(labels), n)
         x[first:end], y[first:end] = features[: end - first], labels[: end - first]
-    weights = [one for _, one in labels_of(group)]
-    weighed = weights and weights[0] is not None
-    return Rows(x, y, np.concatenate(weights)[:n] if weighed else None)
+    weights = [one for _, one in labels_of(group) if one is not None]
+    return Rows(x, y, np.concatenate(weights)[:n] if weights else None)
 
 
 @contextmanager
@@ -95,13 +96,15 @@ def without_signals() -> Iterator[None]:
 def trained(
     recipe: Recipe, group: NDArray[np.void], request: Request[Task, OwnOptions], memory: int
 ) -> Models:
-    """The model of a group, `group` of shape (1,)."""
+    """The model of a group, `group` of shape (1,). Raises RowsError for labels that are no
+    classes.
+    """
     began = time.monotonic()
     rows = rows_of(group[0], memory)
     classes = np.unique(rows.y) if recipe.classifies else None
-    if classes is not None and len(classes) > MOST_CLASSES:
-        found = failed(group, request, f"the group has more than {MOST_CLASSES:,} classes")
-    elif classes is not None and len(classes) == 1:
+    if classes is not None:
+        refuse_no_classes([classes], [len(classes)], MOST_CLASSES, "a regressor")
+    if classes is not None and len(classes) == 1:
         found = of_one_class(recipe, group, request, classes)
     else:
         try:
@@ -140,7 +143,9 @@ def fitted(
     refuse_not_finite(own)
     models = as_models(recipe, group, request, made, classes)
     model = Model.of_batch(models, 0)
-    levels = None if classes is None else np.arange(len(classes)) if recipe.encodes else classes
+    levels = classes
+    if classes is not None and recipe.encodes:
+        levels = np.arange(float(len(classes)))
     compare(model, made, rows.x, own, levels)
     loss = loss_of(model, made, rows, own, classes)
     late = not_converged(estimator)
@@ -154,7 +159,7 @@ def fitted(
 
 def parameters(recipe: Recipe, options: OwnOptions, threads: int) -> dict[str, Any]:
     """The parameters of a fit: those of the call, the seed and the threads."""
-    found: dict[str, Any] = {}
+    found = dict(recipe.parameters)
     if recipe.seeds is not None:
         found[recipe.seeds] = options.seed % 2**32
     if recipe.threads is not None:
@@ -248,7 +253,9 @@ def loss_of(
 
 
 def not_converged(estimator: Any) -> bool:
-    """Returns whether an estimator took all the iterations that it may, as it then warns."""
+    """Returns whether an estimator took all its iterations, as a module always does."""
+    if isinstance(estimator, TrainedModule):
+        return True
     steps = getattr(estimator, "steps", None)
     last = steps[-1][1] if steps else estimator
     most, took = getattr(last, "max_iter", None), getattr(last, "n_iter_", None)

@@ -14,6 +14,7 @@ from tuskml.own.conversion import family, refuse_unknown
 from tuskml.own.fitting import Fit, Recipe
 from tuskml.own.learner import OwnLearner
 from tuskml.own.options import OwnOptions, parameters_in, parameters_of, table_of
+from tuskml.own.torch_modules import PARAMETERS, fitting, refuse_module, refuse_parameters
 from tuskml.udas.tasks import TASK_TABLE
 
 LABELS = ("numbers", "classes")
@@ -26,6 +27,7 @@ def register_learner(
     *,
     fit: Fit | None = None,
     predict: Callable[[Any, Any], Any] | None = None,
+    optimizer: Callable[[Any], Any] | None = None,
     labels: str | None = None,
 ) -> None:
     """Registers an estimator as a task: `train_model(name, label, features)` then trains with it.
@@ -37,7 +39,11 @@ def register_learner(
     returns a fitted estimator or booster, LightGBM's text, an ONNX graph or a `Model`.
     predict: a function of what `fit` returned and of features, whose numbers, or probabilities
     (n, classes), the model has to reproduce; by default the estimator's own.
-    labels: "numbers" or "classes"; by default as the estimator is, of `fit` "numbers".
+    optimizer: with a PyTorch module, a function of its parameters that makes an optimizer; then
+    the estimator is a function of the numbers of features and of outputs (of classes their
+    number, or 1 of two) that makes a `Sequential` of linear layers. It is trained in batches, by
+    options `epochs`, `batch_size` and `seed`.
+    labels: "numbers" or "classes"; by default as the estimator is, otherwise "numbers".
 
     A second call with the same name replaces the learner. Raises OptionError for what cannot be
     registered, DataError for an estimator that no model of tuskml predicts like.
@@ -60,7 +66,9 @@ def register_learner(
         raise OptionError(
             f"predict is {predict!r}, expected a function of a fitted estimator and features"
         )
-    if fit is not None:
+    if optimizer is not None:
+        learner = of_module(name, estimator, optimizer, labels == "classes")
+    elif fit is not None:
         learner = of_function(name, fit, predict, labels == "classes")
     else:
         learner = of_estimator(name, estimator, predict, labels)
@@ -103,6 +111,33 @@ def of_function(
     shared = shared_options(None, None, weighs and classifies)
     table = table_of(name, parameters, shared, False, lambda _: None)
     return OwnLearner(recipe, table, weighs)
+
+
+def of_module(
+    name: str, make: Any, optimizer: Callable[[Any], Any], classifies: bool
+) -> OwnLearner:
+    """The learner of a PyTorch module."""
+    if not callable(make) or not callable(optimizer):
+        raise OptionError(
+            f"learner '{name}' has an optimizer, expected a function of two numbers that makes a "
+            "module, and a function of its parameters that makes an optimizer"
+        )
+    refuse_module(name, make)
+    recipe = Recipe(
+        name,
+        "a module of PyTorch",
+        fitting(make, optimizer, classifies),
+        classifies,
+        lambda of, x: of.answers(x),
+        encodes=True,
+        seeds="seed",
+        parameters=PARAMETERS,
+    )
+    shared = shared_options("seed", None, classifies)
+    table = table_of(
+        name, PARAMETERS, shared, False, lambda options: refuse_parameters(options.parameters)
+    )
+    return OwnLearner(recipe, table, True)
 
 
 def of_estimator(

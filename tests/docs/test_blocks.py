@@ -13,7 +13,6 @@ from manual import BOTH, OWN_TESTS, RUN, Block, Runner, Shown, blocks, in_postgr
 import tuskml
 from tuskml.commands import cli
 from tuskml.databases import script
-from tuskml.learners import registry
 
 mpl.use("Agg")
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -30,7 +29,6 @@ IN_POSTGRES = [
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder, in which the page's reader is."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(registry, "ADDED", [])
     monkeypatch.setenv("COLUMNS", "100")
     return tmp_path
 

@@ -3,7 +3,6 @@
 # ruff: noqa: E501, SQL is read better on one line
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 import tuskml
-from tuskml.learners.registry import ADDED
 from tuskml.own.boosters import of_xgboost
 from tuskml.own.nodes import below, up_to
 
@@ -84,15 +82,11 @@ def frame() -> pd.DataFrame:
 
 
 @pytest.fixture
-def rows(
-    con: duckdb.DuckDBPyConnection, frame: pd.DataFrame
-) -> Iterator[duckdb.DuckDBPyConnection]:
+def rows(con: duckdb.DuckDBPyConnection, frame: pd.DataFrame) -> duckdb.DuckDBPyConnection:
     con.register("shown", frame)
     con.execute("CREATE TABLE t AS FROM shown")
     con.unregister("shown")
-    yield con
-    if any("own" in one.tasks for one in ADDED):
-        tuskml.unregister_learner("own")
+    return con
 
 
 def predicted(

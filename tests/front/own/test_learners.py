@@ -3,13 +3,14 @@
 # ruff: noqa: E501, SQL is read better on one line
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import lightgbm as lgb
 import numpy as np
+import onnx
 import psycopg
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
@@ -49,11 +50,8 @@ def register() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _registered() -> Iterator[None]:
+def _registered() -> None:
     register()
-    yield
-    for name in ("own_ridge", "own_trees", "fragile"):
-        tuskml.unregister_learner(name)
 
 
 @pytest.fixture
@@ -170,6 +168,12 @@ def test_labels_of_text_and_of_booleans_are_classes(database: Any) -> None:
         assert np.mean(right) > 0.8
 
 
+def test_many_numbers_are_no_classes(database: Any) -> None:
+    found = asked(database, f"SELECT m->status, m->plan FROM {grouped('own_trees')}")
+    assert [status for status, _ in found] == ["invalid rows"] * 3
+    assert "values of a group that are no whole numbers, expected classes" in found[0][1]
+
+
 def test_one_class(database: Any) -> None:
     found = asked(database, f"SELECT m->status, m->classes FROM {grouped('own_trees', 'g')}")
     assert sorted(found) == [("one class", [g]) for g in (0.0, 1.0, 2.0)]
@@ -217,7 +221,6 @@ def test_weights_of_classes(rows: duckdb.DuckDBPyConnection) -> None:
         "SELECT m->coef FROM (SELECT train_model('own_logit', (y > 0.5)::INT, {x}, "
         '\'{"class_weight": "balanced"}\') AS m FROM t) AS f',
     )
-    tuskml.unregister_learner("own_logit")
     np.testing.assert_allclose(found[0][0], peer.coef_[0], rtol=1e-6)
 
 
@@ -241,7 +244,6 @@ def test_nulls_reach_trees_that_keep_them(rows: duckdb.DuckDBPyConnection) -> No
     assert skipped[0][0] > 0
     kept = fit.format(', \'{"missing": "keep"}\'')
     found = rows.execute(f"SELECT predict(m, [b]) FROM gaps, ({kept})").fetchall()
-    tuskml.unregister_learner("own_gaps")
     given = rows.execute("SELECT b, y FROM gaps").fetch_df()
     peer = lgb.LGBMRegressor(n_estimators=5, num_leaves=4, verbosity=-1, random_state=0)
     peer.fit(given[["b"]].to_numpy(), given["y"])
@@ -268,8 +270,33 @@ def test_a_function_may_return_the_text_of_trees(rows: duckdb.DuckDBPyConnection
         rows,
         "SELECT m->task, m->status FROM (SELECT train_model('own_text', y, {x}) AS m FROM t) AS f",
     )
-    tuskml.unregister_learner("own_text")
     assert found == [("gbdt", "ok")]
+
+
+def test_a_function_may_return_an_onnx_graph(rows: duckdb.DuckDBPyConnection) -> None:
+    def fit(x: Any, y: Any) -> onnx.ModelProto:
+        peer = LinearRegression().fit(x, y)
+        numbers = [
+            onnx.numpy_helper.from_array(np.asarray(one), name)
+            for name, one in (("w", peer.coef_[:, None]), ("b", np.atleast_1d(peer.intercept_)))
+        ]
+        kinds = [
+            onnx.helper.make_tensor_value_info(name, onnx.TensorProto.DOUBLE, [None, width])
+            for name, width in (("x", 2), ("m", 1))
+        ]
+        node = onnx.helper.make_node("Gemm", ["x", "w", "b"], ["m"])
+        graph = onnx.helper.make_graph([node], "linear", kinds[:1], kinds[1:], numbers)
+        return onnx.helper.make_model(graph)
+
+    tuskml.register_learner("own_graph", fit=fit)
+    there = np.array(asked(rows, "SELECT a, b, y FROM t"))
+    found = asked(
+        rows,
+        "SELECT m->status, m->coef FROM (SELECT train_model('own_graph', y, {x}) AS m FROM t) AS f",
+    )
+    assert found[0][0] == "ok"
+    peer = LinearRegression().fit(there[:, :2], there[:, 2])
+    np.testing.assert_allclose(found[0][1], peer.coef_, rtol=1e-9)
 
 
 def test_predictions_of_ones_own_are_compared(rows: duckdb.DuckDBPyConnection) -> None:
@@ -285,11 +312,22 @@ def test_predictions_of_ones_own_are_compared(rows: duckdb.DuckDBPyConnection) -
         "SELECT m->status, m->plan FROM (SELECT train_model('off', y, {x}) AS m FROM t UNION ALL "
         "SELECT train_model('vast', y, {x}) AS m FROM t) AS f",
     )
-    tuskml.unregister_learner("off")
-    tuskml.unregister_learner("vast")
     assert [status for status, _ in found] == ["fit failed", "fit failed"]
     assert "so no model of tuskml predicts as it does" in found[0][1]
     assert found[1][1] == "predictions of 300 rows are no finite numbers"
+
+
+def test_arrays_count_in_the_memory_of_the_database(rows: duckdb.DuckDBPyConnection) -> None:
+    """16 GB where 500 MB are allowed: the machine might have them."""
+    tuskml.register_learner("vast", fit=lambda x, y: np.empty(1 << 31).sum())
+    rows.execute("SET memory_limit = '500MB'")
+    found = asked(
+        rows,
+        "SELECT m->status, m->plan FROM (SELECT train_model('vast', y, {x}) AS m FROM t) AS f",
+    )
+    rows.execute("RESET memory_limit")
+    assert found[0][0] == "fit failed"
+    assert "Unable to allocate 16.0 GiB" in found[0][1]
 
 
 def test_iterations_that_were_not_enough(rows: duckdb.DuckDBPyConnection) -> None:
@@ -298,7 +336,6 @@ def test_iterations_that_were_not_enough(rows: duckdb.DuckDBPyConnection) -> Non
         rows,
         "SELECT m->status, m->converged FROM (SELECT train_model('own_logit', (y > 0)::INT, {x}) AS m FROM t) AS f",
     )
-    tuskml.unregister_learner("own_logit")
     assert found == [("not converged", False)]
 
 
@@ -309,7 +346,6 @@ def test_python_trains_and_keeps_models(rows: duckdb.DuckDBPyConnection, tmp_pat
     again = tuskml.Model.load(tmp_path / "model.json")
     assert again.predict([[0.5, 1.0]]) == models.predict([[0.5, 1.0]])
     assert again.options["learner"] == "own_trees"
-    register()
 
 
 def test_explained(database: Any) -> None:
