@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tuskml.errors import OptionError, one_of
+from tuskml.kernels.factorization import Shape
 from tuskml.learners.factorization.algorithms import (
     ALGORITHMS,
     REGISTERED,
@@ -144,8 +145,11 @@ class Settings:
             return "KV-VP: the cheapest number of vectors per key"
         return "KV-VP: one vector per key" if per_key == 1 else f"KV-VP: {per_key} vectors per key"
 
-    def resolved(self, more: dict[str, Any] | None = None) -> str:
-        """The settings as JSON, starting with the version; more: members of a stored model."""
+    def resolved(self, shape: Shape, more: dict[str, Any] | None = None) -> str:
+        """The settings as JSON, starting with the version; more: members of a stored model.
+
+        A penalty that follows the unit of the ratings is there as it was for the group.
+        """
         shown: dict[str, Any] = {
             "tuskml": FORMAT,
             "algorithm": self.algorithm,
@@ -157,6 +161,7 @@ class Settings:
             "step": self.step,
             "schedule": self.schedule,
             "l2": "auto" if self.relative else self.l2,
+            **({"l2_biases": shape.l2, "l2_factors": shape.l2_factors} if self.relative else {}),
             "threads": self.threads,
             "seed": self.seed,
             "deterministic": self.ordered,

@@ -313,6 +313,6 @@ def model_of(trained: Trained, groups: NDArray[np.void], run: StoredRun, seconds
         status=trained.status,
         plan=run.settings.describe(trained.per_key),
         seconds=np.array([seconds]),
-        options=run.settings.resolved(more),
+        options=run.settings.resolved(shape, more),
         store=trained.reference,
     )

@@ -58,7 +58,7 @@ class Resolved(Protocol):
 
     def describe(self) -> str: ...
 
-    def resolved(self) -> str: ...
+    def resolved(self, shape: Shape, /) -> str: ...
 
 
 class Sized(Protocol):
@@ -334,7 +334,7 @@ def as_models(groups: NDArray[np.void], fits: list[Fit]) -> Models:
         status=Strings(STATUSES, np.array([STATUSES.index(f.status) for f in fits], np.int32)),
         plan=texts([f.settings.describe() for f in fits]),
         seconds=np.array([f.seconds for f in fits]),
-        options=texts([f.settings.resolved() for f in fits]),
+        options=texts([f.settings.resolved(f.shape) for f in fits]),
     )
 
 

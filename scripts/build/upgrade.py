@@ -86,7 +86,7 @@ def upgrade(old: str, new: str) -> str:
             continue
         elif named in had:
             out.append(re.sub(r"^CREATE", "CREATE OR REPLACE", text, flags=re.IGNORECASE))
-        elif named:
+        elif named or ((made := TYPE.fullmatch(text)) and made[1] not in types):
             out.append(text)
         elif (added := new_fields(types, text)) is not None:
             out += added[1]

@@ -134,7 +134,7 @@ def test_the_default_ends_near_the_least_objective(con, data, rank, biases):
     user, item, rating = planted(*data)
     frame = pd.DataFrame({"y": rating, "x": list(np.stack([user, item], 1).astype(float))})
     con.register("frame", frame)
-    options = json.dumps({"rank": rank, "biases": biases})
+    options = json.dumps({"rank": rank, "biases": biases, "l2": 0.07})
     sql = f"SELECT train_model('matrix_factorization', y, x, '{options}') FROM frame"
     model = con.execute(sql).fetchall()[0][0]
     assert json.loads(model["options"])["algorithm"] == "als"

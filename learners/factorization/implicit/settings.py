@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuskml.errors import OptionError, one_of
+from tuskml.kernels.factorization import Shape
 from tuskml.learners.factorization.algorithms import REGISTERED
 from tuskml.learners.factorization.options import BPR, FALLING, IMPLICIT, FactorizationOptions
 from tuskml.learners.models import FORMAT
@@ -87,7 +88,7 @@ class ImplicitSettings:
             return "Cholesky"
         return f"{self.cg_steps} {'step' if self.cg_steps == 1 else 'steps'} of conjugate gradient"
 
-    def resolved(self) -> str:
+    def resolved(self, _shape: Shape) -> str:
         """The settings as JSON, starting with the version."""
         own: dict[str, Any] = {"alpha": self.alpha, "cg_steps": self.cg_steps}
         if self.ranks:

@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501, SQL is read better on one line
 
+import json
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,17 @@ ITEMS, RATINGS = [5, 17, 30, 17, 46], [5.0, 1.0, 4.0, 2.0, 3.0]
 """Those of a new user, who rates one item twice."""
 
 
+def penalties(ask: Any, kind: str) -> tuple[float, float]:
+    """The default penalties of biases and of factors; the latter are in units of the ratings."""
+    ((text, deviation),) = ask(
+        f"SELECT (m).options, (SELECT stddev_pop(y) FROM t) FROM models WHERE kind = '{kind}'"
+    )
+    options = json.loads(text)
+    assert options["l2_biases"] == 0.07
+    assert options["l2_factors"] == pytest.approx(0.07 * deviation, rel=1e-6)
+    return options["l2_biases"], options["l2_factors"]
+
+
 def folded(ask: Any, kind: str, known: Any = ITEMS, given: Any = RATINGS) -> np.ndarray:
     """The scores of all items for a new user, by NumPy's solution of the normal equations."""
     mean, _, items = vectors(ask, kind)
@@ -148,11 +160,13 @@ def folded(ask: Any, kind: str, known: Any = ITEMS, given: Any = RATINGS) -> np.
         every = items[:, 1:]
         matrix = every.T @ every + (q.T * r) @ q + 10 * np.eye(4)
         return items[:, 1:] @ np.linalg.solve(matrix, q.T @ (1 + r))
+    of_biases, of_factors = penalties(ask, kind)
     if kind == "no biases":
-        matrix = q.T @ q + len(r) * 0.07 * np.eye(4)
+        matrix = q.T @ q + len(r) * of_factors * np.eye(4)
         return items[:, 1:] @ np.linalg.solve(matrix, q.T @ (r - mean))
     design = np.column_stack([np.ones(len(r)), q])
-    matrix = design.T @ design + len(r) * 0.07 * np.eye(5)
+    penalty = np.diag([of_biases, *[of_factors] * 4])
+    matrix = design.T @ design + len(r) * penalty
     x = np.linalg.solve(matrix, design.T @ (r - mean - items[known, 0]))
     return mean + items[:, 0] + x[0] + items[:, 1:] @ x[1:]
 

@@ -67,10 +67,6 @@ def error(session: Session, call: str, more: str = "") -> str:
             "these rows have names",
         ),
         (
-            "'lda', NULL, WORDS, '{\"min_count\": 1000}'",
-            "option 'min_count' is not available with task 'lda'",
-        ),
-        (
             "'svm', two, NUMBERS, '{\"fit\": true}'",
             "option 'fit' is not available with task 'svm', expected 'linear', 'logistic'",
         ),

@@ -150,6 +150,7 @@ CANDIDATES: tuple[object, ...] = (
 )  # fmt: skip
 
 OF_FACTORIZATION = {
+    "l2": (True, "a number of at least 0 or 'auto'"),
     "algorithm": ("newton", "'auto', 'als', 'sgd' or 'hogwild'"),
     "converge": ("weights", "'loss'"),
     "transform": ("eager", "'lazy'"),

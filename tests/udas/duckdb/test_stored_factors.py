@@ -35,6 +35,8 @@ def test_factors_as_in_numpy(root, con, users, items, width, biases: bool, dtype
     vectors = np.random.default_rng(users).standard_normal((users + items, width)).astype(dtype)
     known = np.zeros((users + 1 + items + 1, width))  # and two that were never seen
     known[:users], known[users + 1 : -1] = vectors[:users], vectors[users:]
+    if not biases:
+        known[users] = vectors[:users].astype(float).mean(axis=0)
     ids = [(u, i) for u in range(users + 1) for i in range(items + 1)]
     u, v = known[[u for u, _ in ids]], known[[users + 1 + i for _, i in ids]]
     b = int(biases)

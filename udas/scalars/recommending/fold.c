@@ -22,7 +22,7 @@ typedef struct normal {
     double *matrix, *right, *line; /* [d][d], [d], [d] */
     double *room;                  /* [d] for a vector */
     uint64_t d;
-    double l2, alpha;
+    double l2_biases, l2_factors, alpha;
     bool implicit;
 } normal;
 
@@ -59,9 +59,13 @@ static bool read_options(tusk_text json, normal *e, char *sentence) {
     if (member_is(json, "loss", "bpr"))
         return refuse(sentence, "the model has option 'loss': 'bpr', which ranks, and no "
                                 "least-squares solve gives a user's vector: expected 'squared'");
-    e->l2 = number_in(json, "l2");
+    e->l2_biases = e->l2_factors = number_in(json, "l2");
+    if (member_is(json, "l2", "auto")) { /* the penalties that followed the unit of the ratings */
+        e->l2_biases = number_in(json, "l2_biases");
+        e->l2_factors = number_in(json, "l2_factors");
+    }
     e->alpha = e->implicit ? number_in(json, "alpha") : 0;
-    return (e->l2 >= 0 && e->alpha >= 0) ||
+    return (e->l2_biases >= 0 && e->l2_factors >= 0 && e->alpha >= 0) ||
            refuse(sentence, "the field 'options' of the model has no l2, expected those of its "
                             "training");
 }
@@ -188,8 +192,10 @@ bool tusk_fold_in(tusk_scorer *s, const tusk_wanted *w, double *work, uint64_t *
     *known = n;
     if (!done)
         return false;
-    for (uint64_t k = 0; k < d; k++)
-        e.matrix[k * d + k] += e.implicit ? e.l2 : (double)n * e.l2;
+    for (uint64_t k = 0; k < d; k++) {
+        const double l2 = k < s->factors.biases ? e.l2_biases : e.l2_factors;
+        e.matrix[k * d + k] += e.implicit ? l2 : (double)n * l2;
+    }
     solve(&e, to);
     return true;
 }
