@@ -156,10 +156,11 @@ debian: | $(BIN)/python
 release: wheel
 	$(BIN)/python scripts/build/release.py dist $(if $(KEY),--key $(KEY))
 
-# Builds the archive, the wheel from it, and tries the wheel in a clean environment.
+# Builds the archive, the wheel from it, and tries the wheel in a clean environment. Objects whose sources and headers
+# are the same in the archive are not compiled again.
 smoke: $(READY)-test postgres-packages
 	rm -rf build/smoke
-	TUSKML_ISA=all $(BIN)/python -m build --quiet --outdir build/smoke .
+	TUSKML_OBJECTS=$(CURDIR)/build/native $(BIN)/python -m build --quiet --outdir build/smoke .
 	$(PYTHON) -m venv build/smoke/venv
 	build/smoke/venv/bin/pip install --quiet "$$(echo build/smoke/*.whl)[test]"
 	build/smoke/venv/bin/pytest -m smoke
@@ -251,8 +252,9 @@ $(READY)-bench: $(BUILD) $(NATIVE) | $(BIN)/python
 	@touch $@
 
 $(READY)-%: $(BUILD) $(NATIVE) | $(BIN)/python
-	@echo "Setting up $(VENV) for tuskml[$*]: compiling, then installing packages"
+	@echo "Setting up $(VENV) for tuskml[$*]: compiling, and installing packages meanwhile"
 	@$(BIN)/pip install --quiet --disable-pip-version-check cryptography 'setuptools>=77'
-	@$(BIN)/python setup.py --quiet build_ext --inplace
-	@$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[$*]'
+	@$(BIN)/python setup.py --quiet build_ext --inplace & compiling=$$!; \
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[$*]'; \
+	installed=$$?; wait $$compiling && exit $$installed
 	@touch $@

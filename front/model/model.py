@@ -22,7 +22,7 @@ from tuskml.model import file as model_file
 from tuskml.model.explanation import Explanation, explain_rows
 from tuskml.model.fields import Fields
 from tuskml.model.scoring import Floats
-from tuskml.model.summary import Summary, summarise
+from tuskml.model.summary import Summary, Term, summarise
 from tuskml.udas.model_fields import MODEL_FIELDS
 
 if TYPE_CHECKING:
@@ -260,6 +260,14 @@ class Model(Fields):
         `model_covariance`. Raises DataError for other models.
         """
         return uncertainty.covariance(self)
+
+    def contrast(self, weights: Mapping[str, float]) -> Term:
+        """A weighted sum of coefficients with its standard error, test and 95% interval, weights
+        by the names of terms, as SQL's `model_contrast`.
+
+        Raises DataError for an unknown term, and for a model without the option `intervals`.
+        """
+        return uncertainty.contrast(self, weights)
 
     def predict_interval(self, X: Any, level: float = 0.95) -> uncertainty.Intervals:
         """The predictions of rows with their intervals, X as in `decision`: the confidence

@@ -211,12 +211,18 @@ def terms(model: Fields) -> list[Term]:
     errors = model.std_err or []
     if len(errors) != len(estimates):
         return [Term(name, value) for name, value in zip(names, estimates, strict=True)]
-    known = sum(error is not None for error in errors)
-    freedom = float(model.options.get("freedom", model.n_rows - known))
-    freedom = freedom if test_of(model) == "t" else math.inf
+    freedom = freedom_of(model)
     rows = zip(names, estimates, errors, strict=True)
     ratios = has_ratios(model)
     return [tested(name, estimate, error, freedom, ratios) for name, estimate, error in rows]
+
+
+def freedom_of(model: Fields) -> float:
+    """The degrees of freedom of the tests of its terms, infinite for the normal distribution."""
+    if test_of(model) != "t":
+        return math.inf
+    known = sum(error is not None for error in model.std_err or ())
+    return float(model.options.get("freedom", model.n_rows - known))
 
 
 def tested(

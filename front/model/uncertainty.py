@@ -1,5 +1,6 @@
 """Covariances of a model's coefficients, and intervals of its predictions."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from tuskml.errors import DataError
 from tuskml.model import scoring
 from tuskml.model.fields import Fields
 from tuskml.model.scoring import Floats
+from tuskml.model.summary import Term, freedom_of, has_ratios, terms, tested
 
 ENDS = 6
 """Numbers of an interval."""
@@ -55,6 +57,24 @@ def covariance(model: Fields) -> Covariance:
     names = model.term_names if model.several else ("intercept", *model.term_names)
     terms = tuple(names[len(names) - n + place] for place in known)
     return Covariance(terms, (factor @ factor.T)[np.ix_(known, known)])
+
+
+def contrast(model: Fields, weights: Mapping[str, float]) -> Term:
+    """A weighted sum of coefficients with its test, weights by term; raises DataError for a term
+    without a standard error, and for a model that does not keep the covariance.
+    """
+    kept = covariance(model)
+    for name in weights:
+        if name not in kept.terms:
+            raise DataError(
+                f"weights has {name!r}, expected terms that have a standard error: "
+                f"{', '.join(map(repr, kept.terms[:12]))}"
+            )
+    estimates = {term.name: term.estimate or 0.0 for term in terms(model)}
+    w = np.array([weights.get(name, 0.0) for name in kept.terms])
+    estimate = float(w @ [estimates[name] for name in kept.terms])
+    error = float(np.sqrt(max(w @ kept.matrix @ w, 0.0)))
+    return tested("contrast", estimate, error, freedom_of(model), has_ratios(model))
 
 
 def intervals(model: Fields, X: Any, level: float) -> Intervals:

@@ -1,9 +1,11 @@
 """The native half of the build: kernels that Python loads with ctypes, and the DuckDB extension.
 
 None of these libraries is a Python extension module, so one build serves every Python version.
-Objects are kept under `build/native`, in a folder named after the command that made them.
+Objects are kept under `build/native` or `TUSKML_OBJECTS`, which several checkouts can share, in a
+folder named after the command that made them. They serve while what the compiler read is the same.
 """
 
+import fcntl
 import hashlib
 import os
 import runpy
@@ -11,10 +13,10 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from functools import cached_property
+from contextlib import contextmanager, suppress
+from functools import cache, cached_property
 from pathlib import Path
 
 import declarations
@@ -32,7 +34,8 @@ instruction_sets: Callable[[], list[str]]
 instruction_sets = runpy.run_path(str(INSTRUCTION_SETS))["instruction_sets"]
 BUDGET = Path(__file__).resolve().parents[2] / "schedule" / "budget.py"
 processors: Callable[[], int] = runpy.run_path(str(BUDGET))["processors"]
-OBJECTS = Path("build", "native")
+BUILD = Path("build", "native")
+OBJECTS = Path(os.environ.get("TUSKML_OBJECTS") or BUILD)
 EXTENSION = "tuskml.udas.duckdb.tuskml"
 KERNELS = "tuskml.kernels._native"
 POOL = "tuskml.schedule._native"
@@ -235,7 +238,10 @@ class Job:
     def compile(self) -> None:
         """Makes the object file."""
         self.target.parent.mkdir(parents=True, exist_ok=True)
-        run([*self.command, "-MMD", "-o", str(self.target), "-c", str(self.source)])
+        record = self.target.with_suffix(".read")
+        record.unlink(missing_ok=True)
+        run([*self.command, "-MD", "-o", str(self.target), "-c", str(self.source)])
+        record.write_text(contents_read(self.target))
 
 
 def compile_all(jobs: Iterable[Job]) -> None:
@@ -258,18 +264,40 @@ def say(line: str) -> None:
 
 
 def is_fresh(target: Path) -> bool:
-    """Returns whether an object is newer than each file that the compiler read for it."""
+    """Returns whether each file that the compiler read for an object still has that content."""
     try:
-        _, *read = target.with_suffix(".d").read_text().replace("\\\n", " ").split()
-        newest = max(Path(name).stat().st_mtime_ns for name in read)
-        return target.stat().st_mtime_ns > newest
+        return target.is_file() and target.with_suffix(".read").read_text() == contents_read(
+            target
+        )
     except FileNotFoundError:
         return False
 
 
+def contents_read(target: Path) -> str:
+    """A digest of the files that the compiler read for an object, by name and content."""
+    _, *read = target.with_suffix(".d").read_text().replace("\\\n", " ").split()
+    together = "".join(f"{name} {digest(name)}\n" for name in read)
+    return hashlib.sha256(together.encode()).hexdigest()
+
+
+@cache
+def digest(name: str) -> str:
+    """The digest of a file's content, which does not change while the build runs."""
+    return hashlib.sha256(Path(name).read_bytes()).hexdigest()
+
+
+@contextmanager
+def builds_in_turn() -> Iterator[None]:
+    """Waits while another process builds here, whose objects are fresh for this one then."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with open(BUILD / "lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def macros_header() -> Path:
     """Writes the SQL that the extension runs when it is loaded as text in C, if it has changed."""
-    target = OBJECTS / "generated" / "macros.h"
+    target = BUILD / "generated" / "macros.h"
     target.parent.mkdir(parents=True, exist_ok=True)
     macros.write(Path("sql", "duckdb"), target)
     return target
@@ -285,6 +313,10 @@ class BuildNative(build_ext):
 
     def run(self) -> None:
         """Builds, and removes the libraries of an earlier build that this one did not make."""
+        with builds_in_turn():
+            self._build()
+
+    def _build(self) -> None:
         if not has_every_set() and not all_sanitized():
             best = KERNELS + instruction_sets()[0]
             self.extensions = [

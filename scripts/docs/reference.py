@@ -94,6 +94,7 @@ SENTENCES = {
     "model_fingerprint": "A text that is equal for models that predict the same.",
     "model_summary": "One row per coefficient: estimate, standard error, p-value, interval.",
     "model_covariance": "The covariances of the coefficients, one row per pair of terms.",
+    "model_contrast": "A weighted sum of coefficients with its standard error, test and interval.",
     "predict_interval": "The prediction with intervals of the mean and of a label.",
     "model_topics": "The most probable words of each topic.",
     "explain_prediction": "What each feature of a row adds to the margin.",

@@ -227,6 +227,51 @@ FROM (SELECT _tusk_name, unnest(_tusk_names) AS _tusk_other, unnest(_tusk_row) A
                         FROM (SELECT _tusk_model(model) AS _tusk_m)))))
 WHERE _tusk_name IS NOT NULL AND _tusk_other IS NOT NULL;
 
+-- A weighted sum of the coefficients of such a model, tested as model_summary tests a coefficient: as the intercept of a model
+-- without features. With the factor L of the covariance its variance w' L L' w is a sum of squares.
+CREATE OR REPLACE TEMP MACRO _tusk_as_json(given) AS
+    CASE WHEN typeof(given) = 'VARCHAR' THEN CAST(CAST(given AS VARCHAR) AS JSON) ELSE to_json(given) END;
+CREATE OR REPLACE TEMP MACRO _tusk_contrast_weights(weights) AS
+    CASE WHEN json_type(_tusk_as_json(weights)) = 'OBJECT' THEN CAST(_tusk_as_json(weights) AS MAP(VARCHAR, JSON))
+         ELSE error('model_contrast: weights is ' || coalesce(CAST(_tusk_as_json(weights) AS VARCHAR), 'NULL')
+                    || ', expected numbers by the terms of model_summary') END;
+CREATE OR REPLACE TEMP MACRO _tusk_contrast_terms(model, size, weights) AS
+    list_filter(
+        list_transform(tuskml_model_summary(model)[-size:], lambda _tusk_t, _tusk_i: struct_pack(
+            i := _tusk_i, term := _tusk_t.term, estimate := _tusk_t.estimate, std_err := _tusk_t.std_err,
+            weight := CASE WHEN json_type(map_extract_value(weights, _tusk_t.term)) IN ('BIGINT', 'UBIGINT', 'HUGEINT', 'DOUBLE')
+                           THEN CAST(map_extract_value(weights, _tusk_t.term) AS DOUBLE) END)),
+        lambda _tusk_t: _tusk_t.std_err IS NOT NULL);
+CREATE OR REPLACE TEMP MACRO _tusk_checked_contrast(terms, wrong) AS
+    CASE WHEN wrong IS NULL THEN list_filter(terms, lambda _tusk_t: _tusk_t.weight IS NOT NULL)
+         ELSE error('model_contrast: weights has ''' || wrong || ''', expected numbers by terms that have a standard error: '''
+                    || array_to_string(list_transform(terms[1:12], lambda _tusk_t: _tusk_t.term), ''', ''') || '''') END;
+CREATE OR REPLACE TEMP MACRO tuskml_model_contrast(model, weights) AS TABLE
+WITH _tusk_rooted AS (
+    SELECT _tusk_m, _tusk_root('model_contrast', _tusk_m) AS _tusk_l, _tusk_contrast_weights(weights) AS _tusk_w
+    FROM (SELECT _tusk_model(model) AS _tusk_m)),
+_tusk_sized AS (
+    SELECT *, CAST((sqrt(8 * len(_tusk_l) + 1) - 1) / 2 AS BIGINT) AS _tusk_size FROM _tusk_rooted WHERE _tusk_l IS NOT NULL),
+_tusk_listed AS (SELECT *, _tusk_contrast_terms(_tusk_m, _tusk_size, _tusk_w) AS _tusk_all FROM _tusk_sized),
+_tusk_checked AS (
+    SELECT *, _tusk_checked_contrast(
+        _tusk_all, list_filter(map_keys(_tusk_w), lambda _tusk_k: NOT list_contains(list_transform(
+            list_filter(_tusk_all, lambda _tusk_t: _tusk_t.weight IS NOT NULL), lambda _tusk_t: _tusk_t.term), _tusk_k))[1]) AS _tusk_terms
+    FROM _tusk_listed),
+_tusk_summed AS (
+    SELECT _tusk_m, len(_tusk_all) AS _tusk_known,
+           coalesce(list_sum(list_transform(_tusk_terms, lambda _tusk_t: _tusk_t.weight * _tusk_t.estimate)), 0) AS _tusk_estimate,
+           sqrt(list_sum(list_transform(range(_tusk_size), lambda _tusk_j: pow(coalesce(list_sum(list_transform(
+               list_filter(_tusk_terms, lambda _tusk_t: _tusk_t.i > _tusk_j),
+               lambda _tusk_t: _tusk_t.weight * _tusk_l[_tusk_t.i * (_tusk_t.i - 1) // 2 + _tusk_j + 1])), 0), 2)))) AS _tusk_error
+    FROM _tusk_checked)
+SELECT _tusk_t.estimate AS estimate, _tusk_t.std_err AS std_err, _tusk_t.test AS test, _tusk_t.statistic AS statistic,
+       _tusk_t.p_value AS p_value, _tusk_t.lower AS lower, _tusk_t.upper AS upper, _tusk_t.ratio AS ratio
+FROM (SELECT unnest(tuskml_model_summary(struct_update(
+          _tusk_m, coef := CAST([] AS DOUBLE[]), intercept := _tusk_estimate, std_err := [_tusk_error], features := NULL,
+          classes := NULL, class_names := NULL, n_rows := _tusk_m.n_rows - _tusk_known + 1))) AS _tusk_t
+      FROM _tusk_summed);
+
 -- Goodness of fit of a model that was trained with {"fit": true}.
 CREATE OR REPLACE TEMP MACRO _tusk_fit_number(options, name) AS
     CASE WHEN json_extract(options, '$.deviance') IS NOT NULL THEN CAST(json_extract(options, '$.' || name) AS DOUBLE)

@@ -56,6 +56,7 @@ CREATE OR REPLACE TEMP MACRO similar_items(model, to_item, n := 10, exclude := [
     tuskml_similar_items(model, to_item, n := n, exclude := exclude);
 CREATE OR REPLACE TEMP MACRO model_fit(model) AS TABLE FROM tuskml_model_fit(model);
 CREATE OR REPLACE TEMP MACRO model_covariance(model) AS TABLE FROM tuskml_model_covariance(model);
+CREATE OR REPLACE TEMP MACRO model_contrast(model, weights) AS TABLE FROM tuskml_model_contrast(model, weights);
 CREATE OR REPLACE TEMP MACRO model_terms(model) AS TABLE FROM tuskml_model_terms(model);
 CREATE OR REPLACE TEMP MACRO model_trials(model) AS TABLE FROM tuskml_model_trials(model);
 CREATE OR REPLACE TEMP MACRO model_path(model) AS TABLE FROM tuskml_model_path(model);

@@ -1,4 +1,4 @@
-"""Intervals of predictions and covariances from dbt, in both databases."""
+"""Intervals of predictions, covariances and contrasts from dbt, in both databases."""
 
 # ruff: noqa: E501, SQL is read better on one line
 
@@ -18,6 +18,7 @@ MODELS = {
     "zi_intervals.sql": "{{ config(materialized='table') }} select r.carrier, {{ tuskml.predict('m.model', ['r.dep_delay', 'r.hour'], answer='interval', level=0.8) }} as i "
     "from {{ ref('flights') }} as r join {{ ref('zi_sure') }} as m on m.carrier = r.carrier",
     "zi_covariances.sql": "{{ config(materialized='table') }} {{ tuskml.model_covariance(ref('zi_sure'), keys='carrier') }}",
+    "zi_contrasts.sql": "{{ config(materialized='table') }} {{ tuskml.model_contrast(ref('zi_sure'), {'x1': 60, 'x2': -1}, keys='carrier') }}",
 }
 
 
@@ -46,3 +47,8 @@ def test_intervals_and_covariances_of_each_carrier(sure: Any) -> None:
     )
     assert len(terms) == 4
     assert {(n, wrong) for _, n, wrong in terms} == {(9, 0)}
+    contrasts = sure.sql(
+        f"SELECT carrier, test, estimate > 0, std_err > 0 FROM {sure.schema}.zi_contrasts"
+    )
+    assert len(contrasts) == 4
+    assert {tuple(found) for _, *found in contrasts} == {("t", True, True)}

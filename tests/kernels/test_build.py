@@ -1,5 +1,6 @@
 """The build: what takes longest is begun first, and it says how far it is."""
 
+import os
 import runpy
 import sys
 from pathlib import Path
@@ -46,3 +47,29 @@ def test_it_says_how_far_it_is_and_compiles_what_changed_only(
     assert all(job.target.is_file() for job in jobs)
     build["compile_all"](jobs)
     assert capsys.readouterr().out == ""
+
+
+def test_an_object_serves_while_what_was_read_for_it_is_the_same(
+    build, tmp_path, monkeypatch, capsys
+):
+    def compile_in(folder, header):
+        monkeypatch.chdir(folder)
+        Path("a.h").write_text(header)
+        Path("a.c").write_text('#include "a.h"\n')
+        build["digest"].cache_clear()
+        build["compile_all"]([job := build["Job"](Path("a.c"), ["cc"])])
+        return job.target, capsys.readouterr().out
+
+    monkeypatch.setitem(build["Job"].__init__.__globals__, "OBJECTS", tmp_path / "objects")
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+    target, told = compile_in(folders[0], "int a;\n")
+    assert "compiled 1 of 1" in told
+    assert compile_in(folders[1], "int a;\n") == (target, "")  # another checkout
+    for name in ("a.c", "a.h"):
+        os.utime(name)
+    assert compile_in(folders[1], "int a;\n") == (target, "")
+    assert "compiled 1 of 1" in compile_in(folders[1], "long a;\n")[1]
+    target.unlink()
+    assert "compiled 1 of 1" in compile_in(folders[1], "long a;\n")[1]

@@ -71,6 +71,56 @@ BEGIN
 END
 $$;
 
+-- A weighted sum of the coefficients of such a model, tested as model_summary tests a coefficient: as the intercept of a model
+-- without features. With the factor L of the covariance its variance w' L L' w is a sum of squares.
+CREATE FUNCTION tuskml.model_contrast(model tuskml_model, weights jsonb)
+RETURNS TABLE (estimate float8, std_err float8, test text, statistic float8, p_value float8, lower float8, upper float8, ratio float8)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    root float8[] := tuskml._tuskml_root('model_contrast', model);
+    size integer := round((sqrt(8 * cardinality(root) + 1) - 1) / 2);
+    first integer := cardinality((model).std_err) - size;
+    one @extschema@.tuskml_model := model;
+    terms text[];
+    estimates float8[];
+    rows integer[];
+    w float8[];
+    wrong text;
+BEGIN
+    IF weights IS NULL OR jsonb_typeof(weights) <> 'object' THEN
+        RAISE EXCEPTION 'model_contrast: weights is %, expected numbers by the terms of model_summary', coalesce(weights::text, 'NULL')
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF root IS NULL THEN
+        RETURN;
+    END IF;
+    SELECT array_agg(s.term ORDER BY s.at), array_agg(s.estimate ORDER BY s.at), array_agg(s.at - first ORDER BY s.at),
+           array_agg(CASE WHEN jsonb_typeof(weights->s.term) = 'number' THEN (weights->>s.term)::float8 END ORDER BY s.at)
+    INTO terms, estimates, rows, w
+    FROM (SELECT t.*, row_number() OVER () AS at FROM tuskml.model_summary(model) AS t) AS s
+    WHERE s.at > first AND s.std_err IS NOT NULL;
+    SELECT min(k) INTO wrong FROM jsonb_object_keys(weights) AS k
+    WHERE NOT EXISTS (SELECT FROM unnest(terms, w) AS t (term, weight) WHERE t.term = k AND t.weight IS NOT NULL);
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION 'model_contrast: weights has ''%'', expected numbers by terms that have a standard error: ''%''', wrong, array_to_string(terms[1:12], ''', ''')
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    one.coef := '{}';
+    one.features := NULL;
+    one.classes := NULL;
+    one.class_names := NULL;
+    one.n_rows := one.n_rows - cardinality(terms) + 1;
+    one.intercept := (SELECT coalesce(sum(t.estimate * t.weight), 0) FROM unnest(estimates, w) AS t (estimate, weight));
+    one.std_err := ARRAY[sqrt((
+        SELECT sum(power((SELECT coalesce(sum(t.weight * root[t.i * (t.i - 1) / 2 + j]), 0)
+                          FROM unnest(rows, w) AS t (i, weight) WHERE t.i >= j AND t.weight IS NOT NULL), 2))
+        FROM generate_series(1, size) AS j))];
+    RETURN QUERY SELECT s.estimate, s.std_err, s.test, s.statistic, s.p_value, s.lower, s.upper, s.ratio
+    FROM tuskml.model_summary(one) AS s;
+END
+$$;
+
 -- Goodness of fit of a model that was trained with {"fit": true}.
 CREATE FUNCTION tuskml.model_fit(model tuskml_model)
 RETURNS TABLE (n float8, parameters float8, log_likelihood float8, deviance float8, null_deviance float8, aic float8,

@@ -52,6 +52,19 @@ def test_they_are_those_of_statsmodels(con, by_name: bool) -> None:
         np.testing.assert_allclose(floats.std_err, expected[:, 1], rtol=1e-5)
 
 
+def test_contrasts_are_those_of_statsmodels(con) -> None:
+    model = tuskml.train(con, "linear", source=ROWS, label="y", features=["a", "b"], **KEPT)
+    known = peer(ROWS).t_test([1, 2, -0.5])
+    found = model.contrast({"intercept": 1, "a": 2, "b": -0.5})
+    shown = [found.estimate, found.std_err, found.statistic, found.p, found.lower, found.upper]
+    expected = [known.effect, known.sd, known.tvalue, known.pvalue, known.conf_int()]
+    np.testing.assert_allclose(shown, np.concatenate([np.ravel(x) for x in expected]), rtol=1e-6)
+    with pytest.raises(
+        DataError, match=r"weights has 'c', expected terms .* 'intercept', 'a', 'b'"
+    ):
+        model.contrast({"c": 1})
+
+
 def test_a_model_from_json_has_the_same(con) -> None:
     model = tuskml.train(con, "poisson", source=ROWS, label="g", features=["a", "b"], **KEPT)
     again = Model.from_json(model.to_json())

@@ -132,6 +132,74 @@ def test_intervals_are_those_of_statsmodels(
         assert np.isnan(found[:, 4:]).all()
 
 
+WEIGHTS = {"intercept": 0.5, "x1": 2, "x3": -1}
+ROW = np.array([0.5, 2, 0, -1])
+
+
+def contrast(client: Client, weights: Any) -> Any:
+    """The row of `model_contrast` for the model in `kept`."""
+    given = "NULL" if weights is None else f"'{json.dumps(weights)}'"
+    sql = f"SELECT c.* FROM kept, model_contrast(m, {given}) AS c"
+    return client.connection.execute(sql).fetchone()
+
+
+@pytest.mark.parametrize("task", list(LABELS))
+def test_contrasts_are_those_of_statsmodels(client: Client, task: str) -> None:
+    trained(client, task, LABELS[task], **FAMILIES[task][1])
+    peer = fitted(task).t_test(ROW)
+    estimate, error, test, statistic, p, *_ = contrast(client, WEIGHTS)
+    expected = np.concatenate([peer.effect, peer.sd.ravel(), peer.tvalue.ravel()])
+    np.testing.assert_allclose([estimate, error, statistic], expected, rtol=1e-6)
+    if test == "z":
+        assert p == pytest.approx(float(peer.pvalue), rel=1e-5)
+
+
+@pytest.mark.parametrize("name", COVARIANCES)
+def test_contrasts_of_robust_errors(client: Client, name: str) -> None:
+    kind = "nonrobust" if name == "classic" else name
+    peer = sm.OLS(LABELS["linear"], WHOLE).fit(cov_type=kind, use_t=True).t_test(ROW)
+    trained(client, "linear", LABELS["linear"], covariance=name)
+    estimate, error, test, statistic, p, lower, upper, ratio = contrast(client, WEIGHTS)
+    assert (test, ratio) == ("t", None)
+    ends = peer.conf_int()[0]
+    expected = [peer.effect[0], peer.sd.item(), peer.tvalue.item(), peer.pvalue.item(), *ends]
+    np.testing.assert_allclose([estimate, error, statistic, p, lower, upper], expected, rtol=1e-6)
+
+
+def test_a_contrast_of_one_term_is_its_row_of_the_summary(client: Client) -> None:
+    x = np.column_stack([X, X[:, 0]])  # the first and the last are not determined
+    for labels in (LABELS["logistic"], RANDOM.integers(0, 3, N)):
+        trained(client, "logistic", labels, x)
+        rows = client.connection.execute(
+            "SELECT s.term, s.estimate, s.std_err, s.test, s.statistic, s.p_value, s.lower, s.upper, s.ratio FROM kept, model_summary(m) AS s WHERE s.std_err IS NOT NULL"
+        ).fetchall()
+        assert len(rows) >= 3
+        for term, estimate, *others in rows:
+            found = contrast(client, {term: 1})
+            np.testing.assert_allclose(
+                [v for v in found if not isinstance(v, str)],
+                [v for v in (estimate, *others) if not isinstance(v, str)],
+                rtol=1e-9,
+            )
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        ({"x9": 1}, "weights has 'x9', expected numbers by terms that have a standard error"),
+        ({"x1": "1"}, "weights has 'x1', expected numbers by terms that have a standard error"),
+        ({"x1": True}, "weights has 'x1', expected numbers"),
+        ([1, 2], "weights is [1, 2], expected numbers by the terms of model_summary"),
+        (None, "weights is NULL, expected numbers by the terms of model_summary"),
+    ],
+)
+def test_weights_of_contrasts_that_are_refused(client: Client, weights: Any, said: str) -> None:
+    trained(client, "linear", LABELS["linear"])
+    with pytest.raises((duckdb.Error, psycopg.Error)) as raised:
+        contrast(client, weights)
+    assert f"model_contrast: {said}" in str(raised.value)
+
+
 def test_numbers_of_r(client: Client) -> None:
     """predict(lm(dist ~ speed, cars), ..., level = 0.9) and vcov."""
     speed = [

@@ -78,6 +78,7 @@ CALLS = {
     "feature_importance": ("FROM feature_importance({0})", "trees"),
     "predict_interval": ("predict_interval({0}, {1}, {2})", "errors", "[1, 2]", "0.9"),
     "model_covariance": ("FROM model_covariance({0})", "errors"),
+    "model_contrast": ("FROM model_contrast({0}, {1})", "errors", "{'x1': 1, 'x2': -1}"),
     "explain_prediction": ("FROM explain_prediction({0}, {1})", "two", "[1, 2]"),
 }
 """A call of each macro, and what its arguments are in the table `kept`."""
