@@ -55,7 +55,8 @@ EXPECTED = {
         "the names a list of texts, the values one of numbers, the bits 1 to 30",
     ),
     **dict.fromkeys(
-        ("auc", "average_precision", "roc_curve", "precision_recall_curve", "lift"), SCORE
+        ("auc", "ks", "psi", "average_precision", "roc_curve", "precision_recall_curve", "lift"),
+        SCORE,
     ),
     **dict.fromkeys(
         ("ndcg", "precision_at_k", "recall_at_k", "average_precision_at_k"),

@@ -105,6 +105,8 @@ SENTENCES = {
     "partitionings": "The versions that `partition_model` kept under names.",
     "log_loss": "The mean of -log of the predicted probability of the label, of any classes.",
     "auc": "The area under the ROC curve; ties count half.",
+    "ks": "The largest distance between the distributions of the scores of two labels.",
+    "psi": "The population stability index of the scores of two labels.",
     "accuracy": "The share of rows whose prediction equals the label.",
     "rmse": "The root of the mean squared error.",
     "mae": "The mean absolute error.",

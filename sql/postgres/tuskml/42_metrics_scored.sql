@@ -15,20 +15,21 @@ RETURNS {1:internal|bytea|internal}
 AS 'MODULE_PATHNAME', 'tuskml_scored_{1}' LANGUAGE C IMMUTABLE {1:|STRICT |STRICT }PARALLEL SAFE;
 
 -- The transitions: a label and a score, booleans or double precision.
-CREATE FUNCTION tuskml._tuskml_{1:auc|average_precision|roc_curve|pr_curve|lift}(internal, "any", "any"{|, float8}) RETURNS internal
-AS 'MODULE_PATHNAME', 'tuskml_{1:auc|average_precision|roc_curve|precision_recall_curve|lift}' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION tuskml._tuskml_{1:auc|ks|psi|average_precision|roc_curve|pr_curve|lift}(internal, "any", "any"{|, float8}) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_{1:auc|ks|psi|average_precision|roc_curve|precision_recall_curve|lift}' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION tuskml._tuskml_calibration(internal, "any", "any"{|, bigint|, bigint, float8}) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_calibration' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 -- An aggregate needs these rights of its owner only.
 REVOKE ALL ON FUNCTION tuskml._tuskml_{scored_number|roc_curve_rows|pr_curve_rows|calibration_rows|lift_rows|scored_serialize}(internal) FROM PUBLIC;
 REVOKE ALL ON FUNCTION tuskml._tuskml_scored_{1:combine|deserialize}({1:internal|bytea}, internal) FROM PUBLIC;
-REVOKE ALL ON FUNCTION tuskml._tuskml_{auc|average_precision|roc_curve|pr_curve|lift}(internal, "any", "any"{|, float8}) FROM PUBLIC;
+REVOKE ALL ON FUNCTION tuskml._tuskml_{auc|ks|psi|average_precision|roc_curve|pr_curve|lift}(internal, "any", "any"{|, float8}) FROM PUBLIC;
 REVOKE ALL ON FUNCTION tuskml._tuskml_calibration(internal, "any", "any"{|, bigint|, bigint, float8}) FROM PUBLIC;
 
--- The area under the ROC curve, of any two labels; ties count half.
-CREATE AGGREGATE tuskml.auc(label {float8|boolean}, score float8{|, weight float8}) (
-    SFUNC = tuskml._tuskml_auc, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_scored_number,
+-- Of any two labels: the area under the ROC curve, where ties count half; the largest distance between the distributions of the
+-- scores; and their population stability index.
+CREATE AGGREGATE tuskml.{1:auc|ks|psi}(label {float8|boolean}, score float8{|, weight float8}) (
+    SFUNC = tuskml._tuskml_{1}, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_scored_number,
     COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
     PARALLEL = SAFE);
 

@@ -12,6 +12,8 @@ BEGIN
             ('log_loss', 'p', 'metric', 'metric_give', 'log_loss', 96, NULL),
             ('brier', 'p', 'metric', 'metric_give', 'brier', 96, NULL),
             ('auc', 'score', 'scored', 'scored_number', 'auc', 1024, NULL),
+            ('ks', 'score', 'scored', 'scored_number', 'ks', 1024, NULL),
+            ('psi', 'score', 'scored', 'scored_number', 'psi', 1024, NULL),
             ('average_precision', 'score', 'scored', 'scored_number', 'average_precision', 1024, NULL),
             ('roc_curve', 'score', 'scored', 'roc_curve_rows', 'roc_curve', 1024, NULL),
             ('precision_recall_curve', 'score', 'scored', 'pr_curve_rows', 'precision_recall_curve', 1024, 'pr_curve'),

@@ -11,7 +11,7 @@ BEGIN
             FROM pg_catalog.pg_proc AS p
             WHERE p.pronamespace OPERATOR(pg_catalog.=) 'tuskml'::pg_catalog.regnamespace AND p.prokind OPERATOR(pg_catalog.=) 'a'
               AND p.proname OPERATOR(pg_catalog.=) ANY (ARRAY[
-                  'accuracy', 'precision_score', 'recall_score', 'f1_score', 'confusion', 'log_loss', 'brier', 'auc', 'average_precision',
+                  'accuracy', 'precision_score', 'recall_score', 'f1_score', 'confusion', 'log_loss', 'brier', 'auc', 'ks', 'psi', 'average_precision',
                   'roc_curve', 'precision_recall_curve', 'calibration', 'lift', 'precision_at_k', 'recall_at_k', 'average_precision_at_k'])
             ORDER BY p.oid
         LOOP

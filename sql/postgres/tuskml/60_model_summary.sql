@@ -81,12 +81,13 @@ DECLARE
     root float8[] := tuskml._tuskml_root('model_contrast', model);
     size integer := round((sqrt(8 * cardinality(root) + 1) - 1) / 2);
     first integer := cardinality((model).std_err) - size;
-    one @extschema@.tuskml_model := model;
     terms text[];
     estimates float8[];
     rows integer[];
     w float8[];
     wrong text;
+    sum_of float8;
+    error float8;
 BEGIN
     IF weights IS NULL OR jsonb_typeof(weights) <> 'object' THEN
         RAISE EXCEPTION 'model_contrast: weights is %, expected numbers by the terms of model_summary', coalesce(weights::text, 'NULL')
@@ -106,18 +107,15 @@ BEGIN
         RAISE EXCEPTION 'model_contrast: weights has ''%'', expected numbers by terms that have a standard error: ''%''', wrong, array_to_string(terms[1:12], ''', ''')
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    one.coef := '{}';
-    one.features := NULL;
-    one.classes := NULL;
-    one.class_names := NULL;
-    one.n_rows := one.n_rows - cardinality(terms) + 1;
-    one.intercept := (SELECT coalesce(sum(t.estimate * t.weight), 0) FROM unnest(estimates, w) AS t (estimate, weight));
-    one.std_err := ARRAY[sqrt((
+    sum_of := (SELECT coalesce(sum(t.estimate * t.weight), 0) FROM unnest(estimates, w) AS t (estimate, weight));
+    error := sqrt((
         SELECT sum(power((SELECT coalesce(sum(t.weight * root[t.i * (t.i - 1) / 2 + j]), 0)
                           FROM unnest(rows, w) AS t (i, weight) WHERE t.i >= j AND t.weight IS NOT NULL), 2))
-        FROM generate_series(1, size) AS j))];
+        FROM generate_series(1, size) AS j));
     RETURN QUERY SELECT s.estimate, s.std_err, s.test, s.statistic, s.p_value, s.lower, s.upper, s.ratio
-    FROM tuskml.model_summary(one) AS s;
+    FROM tuskml.model_summary(jsonb_populate_record(model, jsonb_build_object(
+        'coef', '[]'::jsonb, 'features', NULL, 'classes', NULL, 'class_names', NULL, 'intercept', sum_of,
+        'std_err', jsonb_build_array(error), 'n_rows', (model).n_rows - cardinality(terms) + 1))) AS s;
 END
 $$;
 

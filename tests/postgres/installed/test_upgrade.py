@@ -146,7 +146,8 @@ def test_an_upgraded_extension_is_a_fresh_one(
     }
     assert old.pop("type tuskml_model") != fresh["type tuskml_model"]
     other = {name.split("(")[0] for name in fresh.keys() & old.keys() if fresh[name] != old[name]}
-    of_scores = ("auc", "average_precision", "roc_curve", "precision_recall_curve", "lift")
+    curves = ("roc_curve", "precision_recall_curve", "lift")
+    of_scores = ("auc", "ks", "psi", "average_precision", *curves)
     at_k = ("ndcg", "precision_at_k", "recall_at_k", "average_precision_at_k", "calibration")
     names = ("with_payload", "decision", "accuracy", *of_scores, *at_k)
     assert other == {f"function {schema}{name}" for name in names for schema in ("", "tuskml.")}

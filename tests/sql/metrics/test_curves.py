@@ -8,6 +8,7 @@ import pytest
 import sklearn.metrics as reference
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy.stats import ks_2samp
 
 relaxed = settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -28,6 +29,37 @@ def test_numbers_are_scikit_learn_s(asked: Any) -> None:
     ):
         found = asked.one(f"{name}(y, p, w)", ROWS, "y, p, w")
         assert found == pytest.approx(truth(Y, P, sample_weight=W), rel=1e-12)
+
+
+def psi(y: Any, p: Any, w: Any) -> float:
+    """Siddiqi, Credit risk scorecards, 2006: in bins that the lower label's deciles cut."""
+    low, high = y == 0, y == 1
+    cuts = np.unique(
+        np.quantile(p[low], np.arange(1, 10) / 10, weights=w[low], method="inverted_cdf")
+    )
+    bins = np.searchsorted(cuts, p)
+    shares = [np.bincount(bins[at], w[at], len(cuts) + 1) / w[at].sum() for at in (high, low)]
+    a, b = np.maximum(shares, 1e-4)
+    return float(((a - b) * np.log(a / b)).sum())
+
+
+@pytest.mark.parametrize("decimals", [0, 1, 2, 8])
+def test_distances_of_distributions(asked: Any, decimals: int) -> None:
+    """ks as scipy has it, psi by its definition."""
+    p, weights = np.round(P * 3 + W / 9, decimals), np.floor(3 * W)
+    rows = list(zip(Y, p, weights, strict=True))
+    known = ks_2samp(p[Y == 0], p[Y == 1]).statistic
+    assert asked.one("ks(y, p)", rows, "y, p, w") == pytest.approx(known, rel=1e-12)
+    known = psi(Y, p, np.ones(N))
+    assert asked.one("psi(y, p)", rows, "y, p, w") == pytest.approx(known, rel=1e-12)
+    twice = np.repeat(np.arange(N), weights.astype(int))
+    known = ks_2samp(p[twice][Y[twice] == 0], p[twice][Y[twice] == 1]).statistic
+    assert asked.one("ks(y, p, w)", rows, "y, p, w") == pytest.approx(known, rel=1e-12)
+    known = psi(Y[twice], p[twice], np.ones(len(twice)))
+    assert asked.one("psi(y, p, w)", rows, "y, p, w") == pytest.approx(known, rel=1e-12)
+    for name in ("ks", "psi"):
+        assert asked.one(f"{name}(y, p)", [(1, 0.5, 1)], "y, p, w") is None
+        assert asked.one(f"{name}(y, p)", [(0, 1, 1), (1, 1, 1)], "y, p, w") == 0
 
 
 def test_curves_are_scikit_learn_s(asked: Any) -> None:
@@ -88,7 +120,7 @@ def test_a_weight_of_2_is_the_row_twice(
         assert np.array(found, float) == pytest.approx(
             np.array(expected, float), abs=1e-12, nan_ok=True
         )
-    for name in ("auc", "average_precision"):
+    for name in ("auc", "average_precision", "ks", "psi"):
         expected = asked.one(f"{name}(y, p)", twice, "y, p, w")
         found = asked.one(f"{name}(y, p, w)", rows, "y, p, w")
         assert found == (None if expected is None else pytest.approx(expected, abs=1e-12))
@@ -106,7 +138,9 @@ def test_what_does_not_determine_a_curve(asked: Any) -> None:
         assert asked.one("average_precision(y, p, w) IS NULL", rows, "y, p, w")
 
 
-@pytest.mark.parametrize("call", [*TABLES, "auc(y, p, w)", "average_precision(y, p, w)"])
+@pytest.mark.parametrize(
+    "call", [*TABLES, *(f"{name}(y, p, w)" for name in ("auc", "average_precision", "ks", "psi"))]
+)
 def test_weights_that_are_refused(asked: Any, call: str) -> None:
     for weight, shown in ((-1, "-1"), (np.inf, "inf")):
         query = f"SELECT {call} FROM {asked.rows([(1, 0.5, weight)], 'y, p, w')}"

@@ -22,6 +22,8 @@ CALLS = {
     "auc": "auc(y, p)",
     "auc of a class": "auc(y, p, '1')",
     "average_precision": "average_precision(y, p)",
+    "ks": "ks(y, p)",
+    "psi": "psi(y, p)",
     "roc_curve": "roc_curve(y, p)",
     "precision_recall_curve": "precision_recall_curve(y, p)",
     "calibration": "calibration(y, p)",

@@ -19,7 +19,7 @@ LABELS = {
     "bit": (TRUTH.tolist(), "1"),
     "of three": (np.where(TRUTH, "b", RANDOM.choice(["a", "c"], N)).tolist(), "b"),
 }
-RANKED = ["auc", "average_precision", "log_loss", "brier"]
+RANKED = ["auc", "average_precision", "log_loss", "brier", "ks"]
 TABLES = {
     "roc_curve": "threshold, tpr, fpr",
     "precision_recall_curve": "threshold, precision, recall",
@@ -31,6 +31,7 @@ SCORES = {
     "average_precision": reference.average_precision_score,
     "log_loss": reference.log_loss,
     "brier": reference.brier_score_loss,
+    "ks": lambda *rows, **weights: np.ptp(reference.roc_curve(*rows, **weights)[:2], axis=0).max(),
 }
 
 

@@ -1,4 +1,4 @@
-/* The metrics that rank the scores of all rows: auc, average_precision, roc_curve,
+/* The metrics that rank the scores of all rows: auc, ks, psi, average_precision, roc_curve,
  * precision_recall_curve, calibration, lift and those at k. */
 #include "../../scalars/metrics/curves.h"
 #include "metrics.h"

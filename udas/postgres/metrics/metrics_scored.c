@@ -1,4 +1,4 @@
-/* The metrics that rank the scores of all rows: auc, average_precision, roc_curve, calibration,
+/* The metrics that rank the scores of all rows: auc, ks, psi, average_precision, roc_curve, calibration,
  * lift and those at k. */
 #include "metrics.h"
 
@@ -62,6 +62,8 @@ static Datum take(FunctionCallInfo fcinfo, enum tusk_ranking_kind kind) {
 
 DEFINE_TAKE(tuskml_auc, TUSK_AUC)
 DEFINE_TAKE(tuskml_average_precision, TUSK_AVERAGE_PRECISION)
+DEFINE_TAKE(tuskml_ks, TUSK_KS)
+DEFINE_TAKE(tuskml_psi, TUSK_PSI)
 DEFINE_TAKE(tuskml_roc_curve, TUSK_ROC_CURVE)
 DEFINE_TAKE(tuskml_precision_recall_curve, TUSK_PRECISION_RECALL)
 DEFINE_TAKE(tuskml_calibration, TUSK_CALIBRATION)

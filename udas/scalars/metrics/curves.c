@@ -92,6 +92,45 @@ static double average_precision_of(const tusk_ranks *r) {
     return tusk_sum_total(&sum) / all_of(&r->positive);
 }
 
+/* The statistic of Kolmogorov and Smirnov: the largest distance between the distribution functions
+ * of the two labels' scores, which is that of the ROC curve from the diagonal. */
+static double ks_of(const tusk_ranks *r) {
+    double positives = all_of(&r->positive), negatives = all_of(&r->negative), largest = 0;
+    for (descent d = {.ranks = r}; descend(&d);)
+        largest = fmax(largest, fabs(d.p / positives - d.n / negatives));
+    return largest;
+}
+
+#define STABILITY_BINS 10
+#define LEAST_SHARE 1e-4 /* of a bin that one label does not have, whose logarithm is infinite */
+
+#define ROUNDING 1e-9    /* of sums of weights, so that a row of weight 2 is two rows */
+
+/* The bin of the scores taken last: the number of deciles of the lower label's scores below it. */
+static int64_t bin_of(const descent *d) {
+    const tusk_side *reference = &d->ranks->negative;
+    int64_t tenths = (reference->n - d->negatives) * STABILITY_BINS / reference->n;
+    if (reference->top)
+        tenths = (int64_t)((1 - d->n / all_of(reference)) * STABILITY_BINS + ROUNDING);
+    return tenths < STABILITY_BINS ? tenths : STABILITY_BINS - 1;
+}
+
+/* The population stability index: the sum over bins of (p - q) log(p / q) for the shares p and q
+ * of the two labels, Jeffreys' divergence. A score equal to a decile is in the bin below it. */
+static double psi_of(const tusk_ranks *r) {
+    double positive[STABILITY_BINS] = {0}, negative[STABILITY_BINS] = {0}, sum = 0;
+    for (descent d = {.ranks = r}, before = d; descend(&d); before = d) {
+        int64_t bin = bin_of(&d);
+        positive[bin] += (d.p - before.p) / all_of(&r->positive);
+        negative[bin] += (d.n - before.n) / all_of(&r->negative);
+    }
+    for (int b = 0; b < STABILITY_BINS; b++) {
+        double p = fmax(positive[b], LEAST_SHARE), q = fmax(negative[b], LEAST_SHARE);
+        sum += (p - q) * log(p / q);
+    }
+    return sum;
+}
+
 /* --- numbers at k --- */
 
 /* The hits among the k highest scores, and the sum of their precisions. Rows with equal scores
@@ -160,15 +199,23 @@ static double ndcg_of(const tusk_ranks *r, int64_t k, bool *null) {
 }
 
 double tusk_ranks_number(const tusk_ranks *r, enum tusk_ranking_kind kind, int64_t k, bool *null) {
-    bool auc = kind == TUSK_AUC;
     if (kind == TUSK_NDCG)
         return ndcg_of(r, k, null);
     if (tusk_ranking_of(kind)->at_k)
         return at_k(r, kind, k, null);
-    *null = !r->positive.n || (auc && !r->negative.n);
+    *null = !r->positive.n || (kind != TUSK_AVERAGE_PRECISION && !r->negative.n);
     if (*null)
         return 0;
-    return auc ? auc_of(r) : average_precision_of(r);
+    switch (kind) {
+    case TUSK_AUC:
+        return auc_of(r);
+    case TUSK_KS:
+        return ks_of(r);
+    case TUSK_PSI:
+        return psi_of(r);
+    default:
+        return average_precision_of(r);
+    }
 }
 
 /* --- roc_curve and precision_recall_curve --- */

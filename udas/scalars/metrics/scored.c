@@ -34,6 +34,8 @@ static const tusk_ranking RANKINGS[TUSK_RANKINGS] = {
     [TUSK_PRECISION_AT_K] = {"precision_at_k", .coded = true, .at_k = true},
     [TUSK_RECALL_AT_K] = {"recall_at_k", .coded = true, .at_k = true},
     [TUSK_AVERAGE_PRECISION_AT_K] = {"average_precision_at_k", .coded = true, .at_k = true},
+    [TUSK_KS] = {"ks"},
+    [TUSK_PSI] = {"psi"},
 };
 
 const tusk_ranking *tusk_ranking_of(enum tusk_ranking_kind kind) {

@@ -42,6 +42,8 @@ enum tusk_ranking_kind {
     TUSK_PRECISION_AT_K,
     TUSK_RECALL_AT_K,
     TUSK_AVERAGE_PRECISION_AT_K,
+    TUSK_KS,
+    TUSK_PSI,
     TUSK_RANKINGS
 };
 
