@@ -1,5 +1,5 @@
-/* The metrics that rank the scores of all rows: auc, ks, psi, average_precision, roc_curve, calibration,
- * lift and those at k. */
+/* The metrics that rank the scores of all rows: auc, ks, psi, average_precision, roc_curve,
+ * calibration, lift and those at k. */
 #include "metrics.h"
 
 #include "catalog/pg_type.h"

@@ -104,7 +104,7 @@ static double ks_of(const tusk_ranks *r) {
 #define STABILITY_BINS 10
 #define LEAST_SHARE 1e-4 /* of a bin that one label does not have, whose logarithm is infinite */
 
-#define ROUNDING 1e-9    /* of sums of weights, so that a row of weight 2 is two rows */
+#define ROUNDING 1e-9 /* of sums of weights, so that a row of weight 2 is two rows */
 
 /* The bin of the scores taken last: the number of deciles of the lower label's scores below it. */
 static int64_t bin_of(const descent *d) {
