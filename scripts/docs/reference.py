@@ -20,6 +20,7 @@ from catalogue import ROOT, Argument, Function, duckdb_functions, postgres_funct
 from tuskml.groups.partition import FREQUENCY_OPTIONS, PARTITION_OPTIONS
 from tuskml.kvstore.roots.numbered import MOST_ID
 from tuskml.learners.learner import Learner
+from tuskml.learners.linear.options import OF_LIKELIHOOD
 from tuskml.learners.models import HISTORY_POINTS, MEANINGS
 from tuskml.learners.options.kinds import (
     CATEGORY,
@@ -54,11 +55,20 @@ FEATURES = {
     ROW_GROUPS: "lists that are read by row group",
 }
 """Features by kind, in the words of the page of options."""
-NUMBERS = (
-    "DOUBLE[] or FLOAT[] or sparse of DOUBLE or sparse of FLOAT",
-    "anyarray or record or sparse of DOUBLE or sparse of FLOAT",
-)
-"""Types of features that most functions take, which the page calls *numbers*."""
+SHORT = {
+    "DOUBLE[] or FLOAT[] or sparse of DOUBLE or sparse of FLOAT": "*features*",
+    "anyarray or record or sparse of DOUBLE or sparse of FLOAT": "*features*",
+    "anyelement": "*features*",
+    "anyarray or sparse of DOUBLE or sparse of FLOAT": "*document*",
+    "BOOLEAN or DOUBLE": "*value*",
+    "BOOLEAN or DOUBLE or VARCHAR": "*class*",
+    "BIGINT or BOOLEAN or DECIMAL or DOUBLE or INTEGER or VARCHAR": "*class*",
+    "BIGINT or DOUBLE or VARCHAR or uuid": "*id*",
+    "BIGINT[] or DOUBLE[] or VARCHAR[] or uuid[]": "*id*[]",
+    "BIGINT[] or VARCHAR[] or uuid[]": "*id*[]",
+    "BLOB": "model",
+}
+"""Types of several overloads, and the words of the page for them."""
 KINDS = {"aggregate": "Aggregates", "scalar": "Scalar functions", "table": "Functions of rows"}
 """Titles of the kinds of functions."""
 MOST_NAMED = 4
@@ -69,6 +79,8 @@ LINEAR = next(learners()).facts.algorithms
 STOCHASTIC = {one.name for one in LINEAR if one.stochastic}
 NOT_STOCHASTIC = [one.name for one in LINEAR if not one.stochastic]
 """Algorithms of linear models."""
+GENERALIZED = "generalized linear models"
+"""The tasks of OF_LIKELIHOOD, in the words of the page of options."""
 NO_DEFAULT = ("time", "class_weight", "classes", "warm_start", "store")
 """Options without a default; for the others None means that the default is chosen."""
 
@@ -174,8 +186,10 @@ def options_table(options: Mapping[str, Option]) -> str:
 
 def shown_values(allowed: str) -> str:
     """The allowed values, with ranges in signs."""
-    text = re.sub(r"a whole number from (\S+) to 2147483647", r"whole, >= \1", allowed)
-    text = re.sub(r"a whole number from (\S+) to ", r"whole, \1 to ", text)
+    if allowed == "true or false":
+        return "boolean"
+    text = re.sub(r"a whole number from (\S+) to 2147483647", r"whole >= \1", allowed)
+    text = re.sub(r"a whole number from (\S+) to (\d+)", r"\1–\2", text)
     text = text.replace("a number of at least ", ">= ").replace("a number greater than ", "> ")
     return text.replace(" and less than ", ", < ").replace(" and at most ", ", <= ")
 
@@ -215,11 +229,20 @@ def case_in_words(one: Acts) -> str:
     if one.classes:
         parts.append("labels that are classes")
     if one.tasks:
-        parts.append(joined([f"`{name}`" for name in one.tasks]))
+        parts.append(task_names(one.tasks))
     if one.but:
-        parts.append(f"not {joined([f'`{name}`' for name in one.but])}")
-    parts += [f"with {needed(one)}" for one in one.beside]
+        left = [name for name in next(learners()).tasks if name not in one.but]
+        parts.append(joined([*(f"`{name}`" for name in left), "your own tasks"]))
+    if one.beside:
+        parts.append(f"with {and_listed([needed(beside) for beside in one.beside])}")
     return ", ".join(parts).replace(":,", ":")
+
+
+def task_names(tasks: tuple[str, ...]) -> str:
+    """The tasks, or the page's words for the generalized linear models."""
+    others = [f"`{name}`" for name in tasks if name not in OF_LIKELIHOOD]
+    every = {*OF_LIKELIHOOD} <= {*tasks}
+    return joined([GENERALIZED, *others] if every else [f"`{name}`" for name in tasks])
 
 
 def needed(beside: Beside) -> str:
@@ -227,7 +250,7 @@ def needed(beside: Beside) -> str:
     if beside.values == (None,):
         return f"no `{beside.option}`"
     if beside.values:
-        return f"`{beside.option}` {alternatives(beside.values)}"
+        return f"`{beside.option}` {alternatives(beside.values).removesuffix('.0')}"
     if beside.option == "algorithm" and not STOCHASTIC & {*beside.but}:
         left = tuple(one for one in NOT_STOCHASTIC if one not in beside.but)
         return " or ".join(
@@ -244,13 +267,14 @@ def options_page() -> str:
 
 The fourth argument of `train_model` and `explain_training`, as JSON text such as
 `'{{"l2": 0.01, "threads": 1}}'`; in DuckDB also as a struct, `{{'l2': 0.01, 'threads': 1}}`, or a
-map, in PostgreSQL also as `json` or `jsonb`. Which options there are depends on the task. A
-default that is "chosen" depends on the algorithm and on the machine; the model's `options` show
-it. Another default than that of the table stands in brackets.
+map, in PostgreSQL also as `json` or `jsonb`. The task decides which options there are. A default
+that is "chosen" depends on the algorithm and the machine; the model's `options` show it. `1–9` is
+a range of whole numbers.
 
-Brackets at the end of a meaning say on which tasks, kinds of features and values of other options
-an option acts. Elsewhere it is refused, even at its default. In a search, candidates lack options
-that change nothing with their others.
+Brackets at the end of a meaning say for which tasks, features and other options an option acts.
+Elsewhere it is refused, even at its default; in a search, candidates go without it. Brackets
+behind an option's name have its default for these tasks. *{GENERALIZED.capitalize()}* are
+{join_names(list(OF_LIKELIHOOD))}.
 
 {"".join(learner_options(learner) for learner in learners())}## Shared options
 
@@ -427,14 +451,21 @@ def functions_page() -> str:
     summary = "\n".join(parts)
     return f"""# Functions
 
-[SQL](../sql.md) explains the functions. The tables of arguments have DuckDB's names of types;
-PostgreSQL's are `double precision` for DOUBLE, `text` for VARCHAR, and `tuskml_model` for `model`,
-which is DuckDB's STRUCT. Arguments in brackets may be left out. *Numbers* are dense or sparse
-features or a row with names. What has no type is an argument of a macro,
-which the function that it calls checks; *any* is that function's result.
+[SQL](../sql.md) explains the functions.
 
 {summary}
-{function_tables(here, there)}"""
+## Arguments
+
+Arguments in brackets may be left out. Types have DuckDB's names; PostgreSQL's are `double
+precision` for DOUBLE, `text` for VARCHAR, and `tuskml_model` for `model`, a STRUCT in DuckDB.
+
+* *features*: a list, an array, `sparse(...)` or a row with names
+* *document*: a list of words, or `sparse(...)`
+* *value*: BOOLEAN or DOUBLE; *class*: also text
+* *id*: BIGINT, DOUBLE, VARCHAR or UUID
+* without a type: an argument of a macro, whose result *any* is that of the function it calls
+
+{function_table(here, there)}"""
 
 
 def kind_of(here: Function | None, there: Function | None) -> str:
@@ -468,18 +499,22 @@ def first_sentence(text: str) -> str:
     return found and found.rstrip(".") + "."
 
 
-def function_tables(here: Mapping[str, Function], there: Mapping[str, Function]) -> str:
-    """A table of signatures for each function, or for several that have the same one."""
-    by_table: dict[str, list[str]] = {}
+def function_table(here: Mapping[str, Function], there: Mapping[str, Function]) -> str:
+    """The signatures of each function, or of several that have the same ones."""
+    by_signatures: dict[tuple[tuple[str, str, str], ...], list[str]] = {}
     for name in order_functions(here, there):
-        signatures = signature_table(here.get(name), there.get(name))
-        by_table.setdefault(signatures, []).append(name)
-    parts = [f"{heading(names, ('', 'functions'))}\n{text}" for text, names in by_table.items()]
-    return "\n".join(parts)
+        found = tuple(signatures(here.get(name), there.get(name)))
+        by_signatures.setdefault(found, []).append(name)
+    rows = (
+        (", ".join(f"`{name}`" for name in names) if row is found[0] else "", *row)
+        for found, names in by_signatures.items()
+        for row in found
+    )
+    return table(("function", "database", "arguments", "returns"), rows)
 
 
-def signature_table(here: Function | None, there: Function | None) -> str:
-    """The signatures of a function, those of both databases in one row where they are the same."""
+def signatures(here: Function | None, there: Function | None) -> list[tuple[str, str, str]]:
+    """Database, arguments and result, in one row where both databases have the same."""
     if here is not None and there is not None:
         here = with_names(here, there)
         if "macro" in here.kind and len({result for *_, result in there.overloads}) == 1:
@@ -501,13 +536,12 @@ def signature_table(here: Function | None, there: Function | None) -> str:
     ]
     merged = [signature for pair in both for signature in pair]
     rows = [("both", shown_arguments(other[0]), other[1]) for _, other in both]
-    rows += [
+    return rows + [
         (database, shown_arguments(signature[0]), signature[1])
-        for database, signatures in found.items()
-        for signature in signatures
+        for database, shapes in found.items()
+        for signature in shapes
         if signature not in merged
     ]
-    return table(("database", "arguments", "returns"), rows)
 
 
 Signature = tuple[list[Argument], str]
@@ -522,8 +556,8 @@ def same_signature(one: Signature, other: Signature) -> bool:
         len(arguments) == len(others)
         and (one[1] == other[1] or (one[1] == "*any*" and other[1] != "jsonb"))
         and all(
-            (mine.name, mine.optional) == (theirs.name, theirs.optional)
-            and mine.types in ([""], theirs.types)
+            (mine.name.strip('"'), mine.optional) == (theirs.name.strip('"'), theirs.optional)
+            and shown_type(mine) in ("", shown_type(theirs))
             for mine, theirs in zip(arguments, others, strict=True)
         )
     )
@@ -557,10 +591,15 @@ def shown_arguments(arguments: list[Argument]) -> str:
     """Names with types."""
     parts = []
     for argument in arguments:
-        kinds = " or ".join(argument.types) if all(argument.types) else ""
-        text = f"`{argument.name}` {'*numbers*' if kinds in NUMBERS else kinds}".rstrip()
+        text = f"`{argument.name}` {shown_type(argument)}".rstrip()
         parts.append(f"[{text}]" if argument.optional else text)
     return ", ".join(parts) or "none"
+
+
+def shown_type(argument: Argument) -> str:
+    """The types of an argument, or the page's word for them; nothing for that of a macro."""
+    kinds = " or ".join(argument.types) if all(argument.types) else ""
+    return SHORT.get(kinds, kinds)
 
 
 def shown_results(function: Function, results: list[str]) -> str:
