@@ -418,9 +418,8 @@ def statuses_table() -> str:
 def statuses_page() -> str:
     return f"""# Statuses
 
-The values of `model.status`, from the least to the most important: a model has the last one
-that applies. A group never fails the query because it cannot be trained well; a group without
-usable rows is NULL. [How statuses are found](../algorithms/inference.md#statuses).
+The values of `model.status`. A model has the last one that applies; a group without usable rows is
+NULL. [How statuses are found](../algorithms/inference.md#statuses).
 
 {statuses_table()}"""
 
