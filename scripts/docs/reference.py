@@ -48,11 +48,11 @@ FEATURES = {
     LIST: "lists",
     SPARSE: "sparse features",
     ROW: "rows with names",
-    CATEGORY: "categories of rows with names",
-    DATE: "dates and timestamps of rows with names",
+    CATEGORY: "categories by name",
+    DATE: "dates and timestamps by name",
     WORDS: "lists of words",
     PAIRS: "pairs",
-    ROW_GROUPS: "lists that are read by row group",
+    ROW_GROUPS: "lists read by row group",
 }
 """Features by kind, in the words of the page of options."""
 SHORT = {
@@ -87,22 +87,22 @@ NO_DEFAULT = ("time", "class_weight", "classes", "warm_start", "store")
 SENTENCES = {
     "train_model": "Trains a model on the rows of a group.",
     "rolling_model": "Least squares of the rows of each frame of `OVER`, or of a group.",
-    "explain_training": "What `train_model` would run, what else it might run, and why.",
+    "explain_training": "What `train_model` would run, and why.",
     "train": "Trains a model on a table, with its label and features as text.",
     "predict": "The class in the label's own values, or the number.",
-    "predict_proba": "The probability of the higher class, or of one, for `logistic` models.",
+    "predict_proba": "The probability of the higher class, or of one.",
     "predict_class": "The class by its name.",
-    "predict_probas": "The probabilities of all classes by their names, for `logistic` models.",
+    "predict_probas": "The probabilities of all classes by their names.",
     "decision": "The margin, coef · features + intercept.",
-    "predict_with_offset": "As `predict`, of the margin plus the row's offset.",
-    "predict_proba_with_offset": "As `predict_proba`, of the margin plus the row's offset.",
-    "predict_class_with_offset": "As `predict_class`, of the margin plus the row's offset.",
+    "predict_with_offset": "As `predict`, with an offset of the row.",
+    "predict_proba_with_offset": "As `predict_proba`, with an offset of the row.",
+    "predict_class_with_offset": "As `predict_class`, with an offset of the row.",
     "predict_topics": "The proportions of topics in a document, of `lda` models.",
     "with_payload": "The model with a payload made anew of its other fields.",
     "model_payload": "The payload of a model's other fields, which predictions read.",
     "sparse": "Sparse features: ids from 0 and their values; values of repeated ids are added.",
     "hash_features": "Sparse features from names, by the hashing trick.",
-    "model_card": "One row: task, status, rows, loss and the strongest effects, for reading.",
+    "model_card": "One row: task, status, rows, loss and the strongest effects.",
     "model_fingerprint": "A text that is equal for models that predict the same.",
     "model_summary": "One row per coefficient: estimate, standard error, p-value, interval.",
     "model_covariance": "The covariances of the coefficients, one row per pair of terms.",
@@ -126,7 +126,7 @@ SENTENCES = {
     "tweedie_deviance": "The mean Tweedie deviance of a power between 1 and 2.",
     "gamma_deviance": "The mean gamma deviance.",
     "brier": "The mean squared distance of probabilities from their label.",
-    "compare": "Two predictions of the same rows: means of a metric, and their paired difference.",
+    "compare": "Two predictions of the same rows: means of a metric, and their difference.",
     "average_precision": "Precision times the step of recall, summed from the highest score down.",
     "precision_score": "The share of positive predictions that are right, or a mean over classes.",
     "recall_score": "The share of positive rows that are predicted so, or a mean over classes.",
@@ -202,7 +202,7 @@ def where_it_acts(option: Option) -> str:
     if Acts() in cases:
         return ""
     told = [one for one in cases if not any(covers(other, one) for other in cases if other != one)]
-    return "; or ".join(case_in_words(one) for one in told)
+    return "; or ".join(case_in_words(one) for one in sorted(told, key=lambda one: one.values))
 
 
 def covers(wide: Acts, narrow: Acts) -> bool:
@@ -311,11 +311,8 @@ def learner_options(learner: Learner) -> str:
         ]
         own = {name: option for name, option in own.items() if name not in same}
     wrapped = "".join(fill(text, 100, break_on_hyphens=False) + "\n\n" for text in sentences)
-    return f"""{heading(list(learner.tasks))}
-{options_table(own)}
-{wrapped}{told}
-
-"""
+    parts = [heading(list(learner.tasks)), *([options_table(own)] * bool(own))]
+    return "\n".join([*parts, f"{wrapped}{told}\n\n"])
 
 
 def differences(same: Mapping[str, Option], before: Mapping[str, Option]) -> dict[str, list[str]]:
