@@ -190,6 +190,7 @@ def shown_values(allowed: str) -> str:
         return "boolean"
     text = re.sub(r"a whole number from (\S+) to 2147483647", r"whole >= \1", allowed)
     text = re.sub(r"a whole number from (\S+) to (\d+)", r"\1–\2", text)
+    text = text.replace("a list of names, each once, such as", "names, such as")
     text = text.replace("a number of at least ", ">= ").replace("a number greater than ", "> ")
     return text.replace(" and less than ", ", < ").replace(" and at most ", ", <= ")
 
@@ -460,6 +461,7 @@ precision` for DOUBLE, `text` for VARCHAR, and `tuskml_model` for `model`, a STR
 * *value*: BOOLEAN or DOUBLE; *class*: also text
 * *id*: BIGINT, DOUBLE, VARCHAR or UUID
 * without a type: an argument of a macro, whose result *any* is that of the function it calls
+* metrics take [`positive`](../sql/metrics.md) in PostgreSQL too
 
 {function_table(here, there)}"""
 
