@@ -273,68 +273,94 @@ def _joined_pools(parts: list[Any]) -> Any:
 INVALID, LEAK, UNLIKE = "invalid rows", "label among features", "level per row"
 ROUNDED, FAILED = "rounded feature", "fit failed"
 MEANINGS = {
-    "ok": "the optimality condition holds to `epsilon` (or `epsilon` is 0); `kmeans`: no row "
-    "changes its centre, or the loss falls by less than `epsilon`",
-    "constant feature": "converged; a feature that never varies got coefficient 0 (ids that occur "
-    "in no row of a group are none of its features)",
-    "collinear features": "converged; features determine each other, so many weights fit "
-    "equally well: these are the smallest, without standard errors where "
-    "the rows do not determine them; looked for up to 512 features",
-    "rounded feature": "converged; a `FLOAT` feature has values beyond 16,777,216 and varies "
-    "by only a few of its steps: cast it to `DOUBLE`; or features or labels "
-    "are so far from 0, for what they vary by, that they or predictions "
-    "lose their digits: subtract a constant",
-    "not converged": "`max_iter` was reached, or no better weights were found, before "
-    "`epsilon` was reached; `mlp`, `fm`, `matrix_factorization`: the loss is "
-    "not below that of the best constant: a constant model",
-    "early stop": "the loss of the rows held out by `validation` stopped falling; the best "
-    "weights are kept",
-    "not compared": "a search: no candidate could be judged by rows held out (`model_trials` "
-    "says why): the model is that of the simplest candidate (fewest leaves or "
-    "units, strongest penalty, then by the alphabet); or `fold_by`, `time_by` "
-    "or `gap` left a training with `validation` no row to hold out, or none to "
-    "train on: the model is of all rows, without early stopping",
-    "worse than start": "`mlp` with `warm_start`: the training ended at a higher loss than "
-    "that of the model that it started from: that model; expected a lower "
-    "`learning_rate` or more epochs",
-    "time limit": "the limit `time` was reached, of the training or of its search",
-    "diverged": "expected a lower `learning_rate` or `step`; `gbdt`: the loss rose by more "
-    "than half of what the trees had lowered it by: the trees up to its lowest "
-    "value, or none; `mlp`, `fm`, `matrix_factorization`: weights or losses are no "
-    "numbers any more, or the loss is far above that of the best constant: a "
-    "constant model; linear models: it is far above that of the start, whose "
-    "weights the model has",
-    "too few rows": "fewer rows than weights and no penalty: many solutions fit; `mlp`, `fm`: a "
-    "single row: a constant model",
-    "separable": "ever larger weights separate rows of one class from the others, or rows "
-    "whose count is 0, so there is no optimum without a penalty; coefficients "
-    "that run away have no standard error, the others those of a fit without "
-    "these rows; a small ridge was used for what runs away where `options` have "
-    "`l2_standardized`; with option `firth` of `logistic` all coefficients are finite",
-    "no split": "trees only: no split of the rows lowers the loss: a constant model",
-    UNLIKE: "levels of a category, or classes, hardly repeat in 10 or more rows, as ids do, or "
-    "numbers that were read as text: `note` names the column; cast numbers to `DOUBLE` "
-    "and dates to `DATE`, and leave ids out",
-    "out of range": "weights or sums of squares do not fit into doubles, as with labels beyond "
-    "1e150: a constant model; `kmeans`: a feature is beyond 1e150, or all are "
-    "below 1e-140: a model without centres, whose predictions are NULL",
-    "no feedback": "`matrix_factorization` with implicit feedback: no label is above 0, or "
-    "with loss `bpr` each user has feedback on all items: all scores are 0",
-    "no words": "`lda` only: no document has a word: topics without words",
-    "fewer centres": "`kmeans` only: the group has fewer different rows than `clusters`: each of "
-    "them is a centre",
-    FAILED: "a learner of the user's own raised an exception, or predicts what no model of tuskml "
-    "does: no model, predictions are NULL, and `plan` says why",
-    LEAK: "in all rows of a group of at least 10, a feature equals the label, is a multiple of "
-    "it plus a constant (with two features or more), or has a level for each of a few "
-    "labels, and that is no chance (p < 1e-4): leave it out, as `* EXCLUDE (label)` does",
-    "one class": "all labels are the same: a constant model, whose class has the probability "
-    "1; `intercept` and `predict_proba(model, x)` are NULL where it is unknown "
-    "whether that is the higher class, which option `classes` says, and labels 0, "
-    "-1, `false` and `true` do",
-    INVALID: "a row of the group has NaN, an infinite number, a label that the task does not have "
-    "or, without option `store`, a feature id above 2147483646, or its rows differ in length: no "
-    "model, predictions are NULL, and `plan` says why; option `invalid` has `skip`",
+    "ok": (
+        "the optimality condition holds to `epsilon` (or `epsilon` is 0); `kmeans`: no row "
+        "changes its centre, or the loss falls by less than `epsilon`"
+    ),
+    "constant feature": "converged; a feature that never varies got coefficient 0",
+    "collinear features": (
+        "converged; features determine each other, and of the weights that fit equally well these"
+        " are the smallest, without standard errors where rows do not determine them; looked for "
+        "up to 512 features"
+    ),
+    "rounded feature": (
+        "converged; a `FLOAT` feature beyond 16,777,216 varies by only a few of its steps: cast "
+        "it to `DOUBLE`; or features or labels are so far from 0 that they or predictions lose "
+        "their digits: subtract a constant"
+    ),
+    "not converged": (
+        "`max_iter` was reached, or no better weights were found, before `epsilon`; `mlp`, `fm`, "
+        "`matrix_factorization`: no better than the best constant, which is the model"
+    ),
+    "early stop": (
+        "the loss of the rows held out by `validation` stopped falling; the best weights are kept"
+    ),
+    "not compared": (
+        "a search could judge no candidate (`model_trials` says why) and took the simplest; or "
+        "`fold_by`, `time_by` or `gap` left `validation` no row to hold out or to train on: the "
+        "model is of all rows, without early stopping"
+    ),
+    "worse than start": (
+        "`mlp` with `warm_start`: training raised the loss, and the model is the one it started "
+        "from; try a lower `learning_rate` or more epochs"
+    ),
+    "time limit": "the training or its search reached the limit `time`",
+    "diverged": (
+        "lower `learning_rate` or `step`; `gbdt`: the loss rose by more than half of what the "
+        "trees had lowered it by, and the trees up to its lowest value are kept; `mlp`, `fm`, "
+        "`matrix_factorization`: weights or losses overflowed, or the loss is far above that of "
+        "the best constant, which is the model; linear models: the loss is far above that of the "
+        "start, which is the model"
+    ),
+    "too few rows": (
+        "fewer rows than weights and no penalty: many solutions fit; `mlp`, `fm`: a single row: a"
+        " constant model"
+    ),
+    "separable": (
+        "ever larger weights separate rows of one class, or rows whose count is 0, from the "
+        "others, so there is no optimum without a penalty; coefficients that run away have no "
+        "standard error, the others those of a fit without these rows; `options` have "
+        "`l2_standardized` where a small ridge was used; option `firth` of `logistic` makes all "
+        "coefficients finite"
+    ),
+    "no split": "trees: no split of the rows lowers the loss: a constant model",
+    UNLIKE: (
+        "levels of a category, or classes, hardly repeat in 10 or more rows, as ids do, or "
+        "numbers that were read as text; `note` names the column: cast numbers to `DOUBLE` and "
+        "dates to `DATE`, and leave ids out"
+    ),
+    "out of range": (
+        "weights or sums of squares do not fit into doubles, as with labels beyond 1e150: a "
+        "constant model; `kmeans`: a feature is beyond 1e150, or all are below 1e-140: "
+        "predictions are NULL"
+    ),
+    "no feedback": (
+        "`matrix_factorization` with implicit feedback: no label is above 0, or with loss `bpr` "
+        "each user has feedback on all items: all scores are 0"
+    ),
+    "no words": "`lda`: no document has a word",
+    "fewer centres": (
+        "`kmeans`: the group has fewer different rows than `clusters`: each of them is a centre"
+    ),
+    FAILED: (
+        "a learner of your own raised an exception, or predicts what no model of tuskml does: "
+        "predictions are NULL, and `plan` says why"
+    ),
+    LEAK: (
+        "in a group of at least 10 rows a feature equals the label, is a multiple of it plus a "
+        "constant (with two features or more), or has a level for each of a few labels, and that "
+        "is no chance (p < 1e-4): leave it out, as `* EXCLUDE (label)` does"
+    ),
+    "one class": (
+        "all labels are the same: a constant model, whose class has the probability 1; "
+        "`intercept` and `predict_proba(model, x)` are NULL unless option `classes`, or a label "
+        "0, -1, `false` or `true`, says whether that is the higher class"
+    ),
+    INVALID: (
+        "a row has NaN, an infinite number, a label that the task does not have or, without "
+        "option `store`, a feature id above 2147483646, or rows differ in length: predictions are"
+        " NULL, and `plan` says why; option `invalid` has `skip`"
+    ),
 }
 """From the least to the most important: a model gets the last that applies."""
 

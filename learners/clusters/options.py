@@ -34,7 +34,7 @@ OPTIONS = OptionTable(
             "starts",
             integer(1, 10_000),
             10,
-            "how often centres are drawn by k-means++; the start with the lowest loss is kept",
+            "how often centres are drawn by k-means++; the start with the lowest loss stays",
             unseen="the first start may be the best one",
         ),
         Option(
@@ -72,8 +72,8 @@ OPTIONS = OptionTable(
             "standardize",
             BOOLEAN,
             False,
-            "whether features are divided by their standard deviations; centres are in the "
-            "units of the features",
+            "whether features are divided by their standard deviations; centres have the "
+            "features' units",
         ),
         *("time", "threads", "seed", "format"),
     ),

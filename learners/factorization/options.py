@@ -91,10 +91,9 @@ OPTIONS = OptionTable(
             "l2",
             PENALTY,
             "auto",
-            "half of it is the weight, for each rating, of the squares of its user's and its "
-            "item's numbers; of implicit feedback the weight of the squares of all numbers. auto: "
-            "0.07 for labels divided by their standard deviation, 10 for implicit feedback, 0.01 "
-            "for bpr",
+            "half of it is the weight, for each rating, of the squares of its user's and item's"
+            " numbers; for implicit feedback it is the weight of all squares. auto: 0.07 for "
+            "labels divided by their standard deviation, 10 for implicit feedback, 0.01 for bpr",
         ),
         *("threads", "seed", "deterministic"),
         _of_ratings("validation", Beside("store", None)),
@@ -110,21 +109,20 @@ OPTIONS = OptionTable(
             "feedback",
             choice(EXPLICIT, IMPLICIT),
             EXPLICIT,
-            "labels are ratings, or how often a user chose an item, such as plays, clicks or "
-            "purchases",
+            "labels are ratings, or how often a user chose an item",
         ),
         Option(
             "loss",
             choice(SQUARED, BPR),
             SQUARED,
-            "bpr: of implicit feedback, that a user prefers items with feedback to those without",
+            "bpr: a user prefers items with feedback to those without",
             (Acts(beside=(OF_CHOICES,)),),
         ),
         Option(
             "alpha",
             real(0, open_low=True),
             1.0,
-            "how much a unit of implicit feedback raises the confidence, which is 1 without any",
+            "how much a unit of feedback raises the confidence, which is 1 without any",
             OF_LEAST_SQUARES,
         ),
         Option(

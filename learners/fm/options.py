@@ -53,13 +53,12 @@ OPTIONS = OptionTable(
             "squared",
             "the loss that the machine lowers; logistic: labels are two classes",
         ),
-        Option("rank", integer(1, MOST_RANK), 8, "the numbers of a feature's vector"),
+        Option("rank", integer(1, MOST_RANK), 8, "the length of a feature's vector"),
         Option(
             "algorithm",
             choice(*ALGORITHMS),
             "adagrad",
-            "how each row changes the weights: by AdaGrad, or by gradient descent, whose rate "
-            "falls with the root of the epoch",
+            "AdaGrad, or gradient descent whose rate falls with the root of the epoch",
         ),
         Option("max_iter", integer(1, 1_000_000), 10, "the epochs"),
         Option(
@@ -82,7 +81,7 @@ OPTIONS = OptionTable(
             "patience",
             integer(1, 1_000_000),
             1,
-            "with `validation`, the epochs without a lower loss after which training ends",
+            "the epochs without a lower held-out loss after which training ends",
             with_option("validation"),
         ),
         *("time", "class_weight", "threads", "seed", "deterministic", "validation", "classes"),

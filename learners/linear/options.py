@@ -197,8 +197,8 @@ OPTIONS = OptionTable(
             "converge",
             OpenChoice("converge", ("gradient", "weights", "loss")),
             "gradient",
-            "what must fall to epsilon: the violation of the optimality condition, the change "
-            "of a weight, or that of the objective",
+            "what must fall to epsilon: the violation of the optimality condition, or the "
+            "change of a weight or of the objective",
             unseen=ENDING,
         ),
         Option(
@@ -226,8 +226,8 @@ OPTIONS = OptionTable(
             "sampler",
             OpenChoice("sampler", (*IN_TURN, *DRAWN)),
             None,
-            "which rows a step takes: of shuffled partitions, as the database delivers them, "
-            "of a partition drawn for each row, or by chance",
+            "which rows a step takes: of shuffled partitions, in order, of a random partition "
+            "for each row, or each by chance",
             SAMPLING,
             "rows may be of one partition",
         ),
@@ -236,15 +236,15 @@ OPTIONS = OptionTable(
             OpenChoice("transform", ("lazy", "eager")),
             "lazy",
             "where a training reads by row group: features are packed when their rows are "
-            "sampled, or all before it begins",
+            "sampled, or all before",
             unseen="rows that an aggregate was given are there already",
         ),
         Option(
             "speculate",
             SPECULATE,
             None,
-            "how auto tries its candidates: the rows of the sample, the most time, and the "
-            "tolerance from which on errors are extrapolated",
+            "how auto tries candidates: the rows of the sample, the most time, and the "
+            "tolerance from which errors are extrapolated",
             (Acts(beside=(Beside("algorithm", "auto"),), where=ALONE),),
         ),
         Option("l1", real(0), 0.0, "the weight of the sum of |coefficients|"),
@@ -260,9 +260,8 @@ OPTIONS = OptionTable(
             "reference",
             REFERENCE,
             None,
-            "the level of each category that has no coefficient, with which the others are "
-            "compared, where there is no penalty: `most frequent`, or levels by column; the first "
-            "one in order if not given",
+            "the level of each category without a coefficient, for models without a penalty: "
+            "the most frequent, levels by column, or the first if not given",
             (
                 Acts(
                     frozenset((CATEGORY,)),
@@ -275,15 +274,15 @@ OPTIONS = OptionTable(
             "quantile",
             real(0, 1, open_low=True),
             0.5,
-            "the share of the labels that lie below the prediction",
+            "the share of labels below the prediction",
             (Acts(tasks=("quantile",)),),
         ),
         Option(
             "delta",
             real(0, open_low=True),
             None,
-            "the residual from which on the loss is linear; default: 1.345 times a robust "
-            "scale of the residuals",
+            "the residual from which the loss is linear; default: 1.345 times a robust scale of"
+            " the residuals",
             (Acts(tasks=("huber",)),),
         ),
         Option(
@@ -297,23 +296,22 @@ OPTIONS = OptionTable(
             "power",
             real(1, 2, open_low=True),
             1.5,
-            "p in the variance mu^p, between 1, `poisson`, and 2, `gamma`",
+            "p in the variance mu^p, between 1 (`poisson`) and 2 (`gamma`)",
             (Acts(tasks=("tweedie",)),),
         ),
         Option(
             "link",
             choice(*dict.fromkeys(link for links in LINKS.values() for link in links)),
             None,
-            "the function of the mean, or of a class's probability, that is the margin; default: "
-            "`logit` of `logistic`, `identity` of `linear`, else `log`",
+            "the function of the mean or probability that is the margin; default: `logit` for "
+            "`logistic`, `identity` for `linear`, else `log`",
             (Acts(tasks=tuple(LINKS), where=frozenset((ONE_PLACE, PARTS))),),
         ),
         Option(
             "proportions",
             BOOLEAN,
             False,
-            "whether labels are the shares of the higher class among as many trials as the row's "
-            "weight says, between 0 and 1",
+            "whether labels are shares of the higher class, and weights the numbers of trials",
             (Acts(tasks=("logistic",), where=frozenset((ONE_PLACE,))),),
             "all labels may be 0 or 1",
         ),
@@ -321,26 +319,23 @@ OPTIONS = OptionTable(
             "firth",
             BOOLEAN,
             False,
-            "whether half the logarithm of the determinant of the information is added to the "
-            "likelihood, so that coefficients of separable rows are finite",
+            "whether Firth's penalty keeps coefficients of separable rows finite",
             (Acts(tasks=("logistic",), where=frozenset((ONE_PLACE,))),),
         ),
         Option(
             "covariance",
             choice(*COVARIANCES),
             CLASSIC,
-            "standard errors: by the likelihood, or robust ones, with or without a correction for "
-            "few rows",
+            "standard errors by the likelihood, or robust ones, with or without a correction "
+            "for few rows",
             (Acts(tasks=OF_LIKELIHOOD, where=frozenset((ONE_PLACE, PARTS))),),
         ),
         Option(
             "weight_kind",
             choice(*WEIGHT_KINDS),
             FREQUENCY,
-            "what the row's weight is: how often the row is there; its precision, the inverse "
-            "of its variance, as in R's `lm` and `glm`; or the rows of a population that it "
-            "stands for, with robust standard errors, as in R's survey; Stata's fweight, aweight "
-            "and pweight",
+            "what a weight is: how often the row is there, its precision, or how many rows of a"
+            " population it stands for",
             (Acts(tasks=OF_LIKELIHOOD, where=frozenset((ONE_PLACE,))),),
         ),
         Option(
@@ -355,8 +350,8 @@ OPTIONS = OptionTable(
             "likelihood_ratio",
             BOOLEAN,
             False,
-            "whether `model_terms` shows likelihood-ratio tests too, each of which trains a "
-            "model without the term",
+            "whether `model_terms` has likelihood-ratio tests too, each of which trains a model"
+            " without the term",
             (Acts(tasks=OF_LIKELIHOOD, beside=(Beside("fit"),), where=TESTED),),
             OF_TEXT,
         ),
@@ -364,8 +359,8 @@ OPTIONS = OptionTable(
             "intervals",
             choice("covariance"),
             None,
-            "what the model keeps for `predict_interval`: the covariance of its coefficients, "
-            "which `model_covariance` shows too",
+            "keeps the covariance of the coefficients for `predict_interval` and "
+            "`model_covariance`",
             (Acts(tasks=WITH_ERRORS, beside=UNPENALISED, where=TESTED),),
         ),
         replace(

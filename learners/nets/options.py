@@ -82,14 +82,14 @@ OPTIONS = OptionTable(
             "activation",
             choice(*ACTIVATIONS),
             "relu",
-            "what hidden units make of their sums z: max(0, z), tanh z, or z times the normal "
+            "a hidden unit's output for its sum z: max(0, z), tanh z, or z times the normal "
             "distribution at z",
         ),
         Option(
             "algorithm",
             choice(*ALGORITHMS),
             "adam",
-            "how the weights step: by Adam, or by gradient descent with `momentum`",
+            "Adam, or gradient descent with `momentum`",
         ),
         Option("max_iter", integer(1, 1_000_000), 100, "the epochs"),
         Option("batch_size", integer(1, 65_536), 32, "the rows of a step"),
@@ -103,49 +103,50 @@ OPTIONS = OptionTable(
             "schedule",
             choice(*SCHEDULES),
             "constant",
-            "how the learning rate changes: not, along half a cosine wave towards 0, or by the "
+            "the learning rate stays, falls along half a cosine wave towards 0, or by the "
             "factor `decay` after each `decay_epochs`",
         ),
         Option(
             "decay",
             real(0, open_low=True),
             0.1,
-            "the factor of the schedule `step`",
+            "the factor of the schedule",
             with_option("schedule", "step"),
         ),
         Option(
             "decay_epochs",
             integer(1, 1_000_000),
             30,
-            "the epochs of the schedule `step`",
+            "the epochs of the schedule",
             with_option("schedule", "step"),
         ),
         Option(
             "momentum",
             real(0, 1),
             0.9,
-            "with `sgd`, the share of the last step in the next one",
+            "the share of the last step in the next one",
             with_option("algorithm", "sgd"),
         ),
         Option(
             "weight_decay",
             real(0),
             0.0,
-            "how much of each weight, times the learning rate, a step takes away; not of biases",
+            "the share of each weight, times the learning rate, that a step takes away; not of "
+            "biases",
         ),
         Option("dropout", real(0, 1), 0.0, "the probability that a step leaves a hidden unit out"),
         Option(
             "patience",
             integer(1, 1_000_000),
             10,
-            "with `validation`, the epochs without a lower loss after which training ends",
+            "the epochs without a lower held-out loss after which training ends",
             with_option("validation"),
         ),
         Option(
             "embedding",
             integer(0, 1024),
             None,
-            "the length of the vector of a level; 0: each level is an input; default: min(50, "
+            "the length of a level's vector; 0: each level is an input; default: min(50, "
             "round(1.6 n^0.56)) for n levels",
             of_features(CATEGORY),
         ),
@@ -153,8 +154,8 @@ OPTIONS = OptionTable(
             "sparse_embeddings",
             BOOLEAN,
             None,
-            "whether a step changes the vectors of the levels of its batch alone; default: "
-            "true from 1,000,000 numbers of vectors on",
+            "whether a step changes the vectors of its batch's levels alone; default: true from"
+            " 1,000,000 numbers of vectors on",
             (Acts(frozenset((CATEGORY,)), (Beside("embedding", but=(0,)),)),),
         ),
         *("time", "class_weight", "threads", "seed", "validation", "classes", "warm_start"),

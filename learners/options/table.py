@@ -82,7 +82,7 @@ SHARED = {
             "class_weight",
             CLASS_WEIGHT,
             None,
-            "the weights of the losses of the classes",
+            "the weights of the classes",
             OF_CLASSES,
         ),
         Option(
@@ -96,7 +96,7 @@ SHARED = {
             "seed",
             integer(0, 2**53),
             0,
-            "the seed of the random order of rows",
+            "the seed of all that is drawn",
             unseen="nothing may be drawn by chance",
         ),
         Option(
@@ -106,19 +106,17 @@ SHARED = {
             "the same bits whatever the order of the rows",
             unseen=OF_BITS,
         ),
-        Option(
-            "validation", real(0, 1), 0.0, "the fraction of rows to hold out for early stopping"
-        ),
+        Option("validation", real(0, 1), 0.0, "the fraction of rows held out for early stopping"),
         Option(
             "classes",
             CLASSES,
             None,
-            "the two labels, the positive one last, for groups that have only one of them",
+            "the two labels, the positive one last, for groups that have only one",
             OF_CLASSES,
             unseen="a group may have both",
         ),
         Option("warm_start", WARM_START, None, "the model to start from"),
-        Option("store", STORE, None, "the name under which the weights are stored on disk"),
+        Option("store", STORE, None, "the name of the stored model"),
         Option(
             "cache",
             CACHE,
@@ -131,8 +129,7 @@ SHARED = {
             "partition",
             PARTITION,
             1000,
-            "how many frequent features share keys (0: one key per feature), or the name of a "
-            "kept partitioning",
+            "how many frequent features share keys (0: none), or a kept partitioning",
             with_option("store"),
             OF_SPEED,
         ),
@@ -148,7 +145,7 @@ SHARED = {
             "sharing",
             choice("cache", "push"),
             "cache",
-            "whether weights that a thread reads are also handed to threads that need them next",
+            "push: weights that a thread reads are handed to the threads that need them next",
             with_option("store"),
             OF_SPEED,
         ),
@@ -156,7 +153,7 @@ SHARED = {
             "resume",
             BOOLEAN,
             False,
-            "whether to continue an interrupted training of this store",
+            "whether to continue an interrupted training",
             with_option("store"),
         ),
         Option(
@@ -171,7 +168,7 @@ SHARED = {
             "explain",
             BOOLEAN,
             False,
-            "whether the model's `plan` is the whole explanation, with the actual figures",
+            "whether the model's `plan` is the whole explanation, with actual figures",
             unseen=OF_TEXT,
         ),
         Option(
@@ -185,54 +182,52 @@ SHARED = {
             "feature_names",
             NAMES,
             None,
-            "names of the features, which the model's field `features` keeps",
+            "names of the features, kept in the model's field `features`",
             of_features(LIST, SPARSE, PAIRS),
         ),
         Option(
             "missing",
             choice(*MISSING[:-1]),
             "skip",
-            "a NULL in rows by name: `skip` leaves the row out; `impute` puts the group's mean "
-            "or most frequent value in its place; `level` makes it a category of its own",
+            "a NULL in a row by name: `skip` leaves the row out, `impute` takes the group's "
+            "mean or most frequent value, `level` makes it a level",
             acts_on_missing("skip"),
         ),
         Option(
             "invalid",
             choice("group", "skip", "error"),
             "group",
-            "rows that no model can be trained on, such as those with NaN: `group` gives their "
-            "group a model that predicts NULL, whose `plan` names the row; `skip` leaves the "
-            "rows out and treats NaN among the features as NULL; `error` ends the statement",
+            "rows such as those with NaN: `group` gives their group a model that predicts NULL,"
+            " whose `plan` names the row; `skip` leaves them out and takes NaN among the "
+            "features for NULL; `error` ends the statement",
         ),
         Option(
             "max_categories",
             integer(1, 100_000),
             None,
-            "how many values of a category have a feature; rarer ones share the level *other*",
+            "how many levels of a category have a feature; rarer ones are *other*",
             of_features(CATEGORY),
         ),
         Option(
             "min_count",
             integer(1, 2**53),
             1,
-            "in how many rows a value of a category must occur to have a feature",
+            "in how many rows a level must occur to have a feature",
             of_features(CATEGORY),
         ),
         Option(
             "unseen",
             choice(*UNSEEN),
             "other",
-            "a value of a category that was not trained on: it counts as *other*; where there is "
-            "none, it weighs 0 (`other`), is an error (`error`), or makes the prediction NULL "
-            "(`null`)",
+            "a level that was not trained on is *other*; without *other* it weighs 0 (`other`),"
+            " is an error, or makes the prediction NULL",
             of_features(CATEGORY),
         ),
         Option(
             "levels",
             LEVELS,
             None,
-            "the levels of some categories in order, the same in all groups; rows with others are "
-            "as `unseen` says, and without *other* their group has `invalid rows`",
+            "the levels of some categories, in the same order in all groups",
             of_features(CATEGORY),
         ),
         Option(
@@ -246,16 +241,16 @@ SHARED = {
             "dates",
             choice(*DATES),
             "days",
-            "what dates and timestamps become: `days` since 1970-01-01; `parts`: the year, and "
-            "month, weekday and hour as categories; `cycles`: the year, and sine and cosine of "
-            "the others",
+            "dates and timestamps become `days` since 1970-01-01; `parts`: the year, and month,"
+            " weekday and hour as categories; `cycles`: the year, and sine and cosine of the "
+            "others",
             (Acts(OF_ROW, values=("days",)), Acts(frozenset((DATE,)))),
         ),
         Option(
             "interactions",
             INTERACTIONS,
             None,
-            "columns whose combinations are features of their own, besides those of each column",
+            "columns whose combinations are features too",
             of_features(ROW),
         ),
         Option(
@@ -269,8 +264,7 @@ SHARED = {
             "cluster",
             NAME,
             None,
-            "the column whose equal values make a cluster: it is no feature, and standard "
-            "errors hold where rows of one cluster depend on each other",
+            "the column of clusters, for cluster-robust standard errors; it is no feature",
             of_features(ROW),
         ),
         Option(

@@ -202,8 +202,8 @@ OWN = (
         "tol",
         real(0, open_low=True),
         1e-6,
-        "the duality gap at which a fit ends, as a share of the objective without penalised "
-        "features",
+        "the duality gap at which a fit ends, as a share of the objective without penalised"
+        " features",
         unseen="a fit may be exact at once",
     ),
     Option(
@@ -218,20 +218,20 @@ OWN = (
         "standardize",
         BOOLEAN,
         False,
-        "whether the penalty is on the weights of features divided by their standard deviations",
+        "whether the penalty is on the weights of standardised features",
     ),
     Option(
         "unpenalized",
         UNPENALIZED,
         None,
-        "the features without a penalty, by place or by name",
+        "the features without a penalty",
     ),
     Option(
         "groups",
         GROUPS,
         None,
-        "features that enter the model together (group lasso): the levels of each category, or "
-        "lists of features, where a category's name stands for its levels",
+        "features that enter together (group lasso): the levels of each category, or lists "
+        "of features, where a category's name stands for its levels",
     ),
     Option("fit_intercept", BOOLEAN, True, "whether the model has an intercept"),
 )

@@ -164,7 +164,7 @@ OPTIONS = OptionTable(
         Option("trees", integer(1, 100_000), 100, "the trees, one per iteration"),
         Option("num_leaves", integer(2, 65_536), 31, "the most leaves of a tree"),
         Option("max_depth", integer(0, 65_535), 0, "the most splits above a leaf; 0: any number"),
-        Option("learning_rate", real(0, open_low=True), 0.1, "the factor of what each leaf says"),
+        Option("learning_rate", real(0, open_low=True), 0.1, "the factor of each leaf's value"),
         Option(
             "min_child_rows",
             integer(1, 2**31 - 1),
@@ -176,12 +176,12 @@ OPTIONS = OptionTable(
             real(0),
             None,
             "the least sum of second derivatives of a leaf; default: 0.001 of a row's mean "
-            "weight, times the mean count of `poisson` where that is below 1, and the mean amount "
-            "of `tweedie` to the power 2 - `power`",
+            "weight, times the mean count of `poisson` if below 1, or the mean amount of "
+            "`tweedie` to the power 2 - `power`",
         ),
-        Option("min_gain", real(0), 0.0, "what a split must gain more than"),
-        Option("l1", real(0), 0.0, "how far the sum of gradients of a leaf is shrunk towards 0"),
-        Option("l2", real(0), 0.0, "what is added to the sum of second derivatives of a leaf"),
+        Option("min_gain", real(0), 0.0, "the gain that a split must exceed"),
+        Option("l1", real(0), 0.0, "how far a leaf's sum of gradients is shrunk towards 0"),
+        Option("l2", real(0), 0.0, "what is added to a leaf's sum of second derivatives"),
         Option(
             "feature_fraction",
             real(0, open_low=True),
@@ -192,88 +192,87 @@ OPTIONS = OptionTable(
             "row_fraction",
             real(0, open_low=True),
             1.0,
-            "the fraction of the rows that each tree grows on; 1 or more: all of them",
+            "the fraction of the rows that each tree grows on; 1 or more: all",
         ),
         Option(
             "goss",
             BOOLEAN,
             False,
-            "whether each tree grows on the rows with the largest gradients and on a few "
-            "others, which count more; the first 1 / learning_rate trees grow on all rows",
+            "whether trees grow on the rows with the largest gradients and a few others, which "
+            "count more; the first 1 / learning_rate trees grow on all",
             BY_GRADIENTS,
         ),
         Option(
             "top_rate",
             real(0, 1, open_low=True),
             0.2,
-            "the fraction of the rows that are drawn for their large gradients",
+            "the fraction of rows drawn for their large gradients",
             with_option("goss"),
         ),
         Option(
             "other_rate",
             real(0, 1, open_low=True),
             0.1,
-            "the others that are drawn, as a fraction of all rows",
+            "the others drawn, as a fraction of all rows",
             with_option("goss"),
         ),
         Option(
             "quantile",
             real(0, 1, open_low=True),
             0.5,
-            "the share of the labels that lie below the prediction",
+            "the share of labels below the prediction",
             with_option("objective", "quantile"),
         ),
         Option(
             "power",
             real(1, 2, open_low=True),
             1.5,
-            "p in the variance mu^p, between 1, `poisson`, and 2, `gamma`",
+            "p in the variance mu^p, between 1 (`poisson`) and 2 (`gamma`)",
             with_option("objective", "tweedie"),
         ),
         Option(
             "delta",
             real(0, open_low=True),
             None,
-            "the residual from which on the loss is linear; default: 1.345 times a robust "
-            "scale of the residuals before each tree",
+            "the residual from which the loss is linear; default: 1.345 times a robust scale of"
+            " the residuals before each tree",
             with_option("objective", "huber"),
         ),
         Option(
             "monotone",
             SIGNS,
             None,
-            "whether predictions may only rise with a feature (1), only fall (-1), or either "
-            "(0, also for names left out)",
+            "whether predictions may only rise with a feature (1), only fall (-1), or both (0, "
+            "or left out by name)",
             BY_GRADIENTS,
         ),
         Option(
             "interaction_constraints",
             SETS,
             None,
-            "sets of features: splits on the way to a leaf use features of one set, and a feature "
-            "that is in no set alone",
+            "sets of features: splits on the way to a leaf use one set, and a feature in no set"
+            " is used alone",
         ),
         Option(
             "categorical",
             PLACES,
             None,
-            "which features are categories, with levels from 0 to 65,535; splits send sets of "
-            "levels to either side",
+            "features that are categories, with levels from 0 to 65,535",
             OF_LISTS,
         ),
         Option(
             "category_encoding",
             choice("native", "one_hot"),
             "native",
-            "`native` splits a category by sets of its levels; `one_hot` makes a feature of "
-            "each level, as always with `interactions`",
+            "`native` splits by sets of levels; `one_hot` makes a feature of each level, as "
+            "`interactions` always does",
             ENCODING,
         ),
         Option(
             "max_cat_threshold",
             integer(1, MOST_BINS),
             32,
-            "the most levels of a category on the left of a split",
+            "the most levels on the left of a split",
             OF_LEVELS,
         ),
         Option(
@@ -295,7 +294,7 @@ OPTIONS = OptionTable(
             real(0),
             10.0,
             "the rows that a level needs to be in a set, also added to the second derivatives "
-            "by which levels are sorted",
+            "that sort levels",
             OF_LEVELS,
         ),
         Option(
@@ -310,37 +309,36 @@ OPTIONS = OptionTable(
             "min_bin_rows",
             integer(1, 2**31 - 1),
             None,
-            "the least rows of a bin; default: 1 for groups of fewer than 256 rows and up to 4 "
-            "for larger ones, no more than `min_child_rows`",
+            "the least rows of a bin; default: 1 for groups below 256 rows, up to 4 for larger "
+            "ones, and at most `min_child_rows`",
         ),
         Option(
             "bounds",
             BOUNDS,
             None,
-            "bounds between the bins of features, which all groups share; null, or left out by "
-            "name: each group finds its own",
+            "bounds between the bins of features for all groups; null, or left out by name: "
+            "each group finds its own",
         ),
         Option(
             "patience",
             integer(1, 100_000),
             10,
-            "with `validation`, the trees without a lower loss after which training ends",
+            "the trees without a lower held-out loss after which training ends",
             with_option("validation"),
         ),
         Option(
             "missing",
             choice(*MISSING),
             "keep",
-            "a row with a NULL: `keep` trains on it, splits learn a side for the NULLs of a "
-            "number, those of a category are a level; `skip` leaves it out; the others are as "
-            "with other tasks",
+            "a row with a NULL: `keep` trains on it, with a side of splits for the NULLs of a "
+            "number, and a level for those of a category; the others are as with other tasks",
             acts_on_missing("skip", "keep"),
         ),
         Option(
             "warm_start",
             TREES_BEFORE,
             None,
-            "the model whose trees stay: `trees` more are grown from its margins",
+            "the model that is continued with `trees` more trees",
         ),
         CLASS_WEIGHT,
         *("threads", "seed", "validation", "classes", "format"),

@@ -70,9 +70,10 @@ def run_of(run: dict[str, Any]) -> Run:
 
 
 def letters_of(found: Iterable[dict[str, Any]]) -> dict[Run, str]:
-    """A letter for each day and machine, in their order."""
+    """A letter for each day and machine of a table, in their order."""
+    shown = [family for family in found if not family.get("simulated", False)]
     runs = sorted(
-        {run_of(run) for family in found for run in family["runs"] if run["comparisons"]}
+        {run_of(run) for family in shown for run in family["runs"] if run["comparisons"]}
     )
     return dict(zip(runs, ascii_uppercase, strict=False))
 
@@ -88,13 +89,14 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 def section(family: dict[str, Any], letters: dict[Run, str]) -> str:
     """A heading, sentences, and the comparisons of a family."""
-    compared = []
+    compared: list[list[str]] = []
+    simulated = family.get("simulated", False)
     newest = {
         (one["what"], one["peer"]): run["date"]
         for run in sorted(family["runs"], key=lambda run: run["date"])
         for one in run["comparisons"]
     }
-    for run in family["runs"]:
+    for run in [] if simulated else family["runs"]:
         compared += [
             [
                 one["what"],
@@ -108,7 +110,6 @@ def section(family: dict[str, Any], letters: dict[Run, str]) -> str:
     pictures = [f"[{name}](images/{file})" for name, file in family["pictures"]]
     for row, before in reversed(list(zip(compared[1:], compared, strict=False))):
         row[0] = "" if row[0] == before[0] else row[0]
-    simulated = family.get("simulated", False)
     kinds = ("figures", "comparisons") if simulated else ("figures",)
     goals = [
         one["goal"] for run in family["runs"] for kind in kinds for one in run[kind] if one["goal"]
@@ -116,7 +117,7 @@ def section(family: dict[str, Any], letters: dict[Run, str]) -> str:
     parts = [
         f"## {family['title']}",
         family["about"],
-        "" if simulated else table(["what", "peer", "ratio", "run"], compared),
+        table(["what", "peer", "ratio", "run"], compared),
         reached(goals, "In all" if simulated else "Without a peer"),
         "Pictures: " + ", ".join(pictures) + "." if pictures else "",
     ]
@@ -145,9 +146,11 @@ def weaker(run: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def reached(goals: list[str], which: str) -> str:
-    """A sentence on goals. which: the figures that have them."""
+    """A sentence on goals of which some were missed. which: the figures that have them."""
     n_reached = sum("missed" not in goal for goal in goals)
-    return f"{which}: {n_reached} of {len(goals)} goals reached." if goals else ""
+    if n_reached == len(goals):
+        return ""
+    return f"{which}: {n_reached} of {len(goals)} goals reached."
 
 
 def wrapped(text: str) -> str:

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MODEL = "tuskml_model"
 CREATE = re.compile(
     r"CREATE (?P<kind>FUNCTION|AGGREGATE) tuskml\.(?P<name>[a-z]\w*)\s*"
-    r"\((?P<arguments>(?:[^()]|\(\))*)\)\s*(?P<rest>.*?);\s*$",
+    r"\((?P<arguments>(?:[^()]|\([^()]*\))*)\)\s*(?P<rest>.*?);\s*$",
     re.MULTILINE | re.DOTALL,
 )
 RESULT = re.compile(r"RETURNS (TABLE \([^)]*\)|[\w ]+?(?:\[\])?)(?=\s+(?:AS|LANGUAGE)\b|\s*$)")

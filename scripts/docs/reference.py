@@ -20,6 +20,7 @@ from catalogue import ROOT, Argument, Function, duckdb_functions, postgres_funct
 from tuskml.groups.partition import FREQUENCY_OPTIONS, PARTITION_OPTIONS
 from tuskml.kvstore.roots.numbered import MOST_ID
 from tuskml.learners.learner import Learner
+from tuskml.learners.linear.options import OF_LIKELIHOOD
 from tuskml.learners.models import HISTORY_POINTS, MEANINGS
 from tuskml.learners.options.kinds import (
     CATEGORY,
@@ -47,18 +48,27 @@ FEATURES = {
     LIST: "lists",
     SPARSE: "sparse features",
     ROW: "rows with names",
-    CATEGORY: "categories of rows with names",
-    DATE: "dates and timestamps of rows with names",
+    CATEGORY: "categories by name",
+    DATE: "dates and timestamps by name",
     WORDS: "lists of words",
     PAIRS: "pairs",
-    ROW_GROUPS: "lists that are read by row group",
+    ROW_GROUPS: "lists read by row group",
 }
 """Features by kind, in the words of the page of options."""
-NUMBERS = (
-    "DOUBLE[] or FLOAT[] or sparse of DOUBLE or sparse of FLOAT",
-    "anyarray or record or sparse of DOUBLE or sparse of FLOAT",
-)
-"""Types of features that most functions take, which the page calls *numbers*."""
+SHORT = {
+    "DOUBLE[] or FLOAT[] or sparse of DOUBLE or sparse of FLOAT": "*features*",
+    "anyarray or record or sparse of DOUBLE or sparse of FLOAT": "*features*",
+    "anyelement": "*features*",
+    "anyarray or sparse of DOUBLE or sparse of FLOAT": "*document*",
+    "BOOLEAN or DOUBLE": "*value*",
+    "BOOLEAN or DOUBLE or VARCHAR": "*class*",
+    "BIGINT or BOOLEAN or DECIMAL or DOUBLE or INTEGER or VARCHAR": "*class*",
+    "BIGINT or DOUBLE or VARCHAR or uuid": "*id*",
+    "BIGINT[] or DOUBLE[] or VARCHAR[] or uuid[]": "*id*[]",
+    "BIGINT[] or VARCHAR[] or uuid[]": "*id*[]",
+    "BLOB": "model",
+}
+"""Types of several overloads, and the words of the page for them."""
 KINDS = {"aggregate": "Aggregates", "scalar": "Scalar functions", "table": "Functions of rows"}
 """Titles of the kinds of functions."""
 MOST_NAMED = 4
@@ -69,28 +79,30 @@ LINEAR = next(learners()).facts.algorithms
 STOCHASTIC = {one.name for one in LINEAR if one.stochastic}
 NOT_STOCHASTIC = [one.name for one in LINEAR if not one.stochastic]
 """Algorithms of linear models."""
+GENERALIZED = "generalized linear models"
+"""The tasks of OF_LIKELIHOOD, in the words of the page of options."""
 NO_DEFAULT = ("time", "class_weight", "classes", "warm_start", "store")
 """Options without a default; for the others None means that the default is chosen."""
 
 SENTENCES = {
     "train_model": "Trains a model on the rows of a group.",
     "rolling_model": "Least squares of the rows of each frame of `OVER`, or of a group.",
-    "explain_training": "What `train_model` would run, what else it might run, and why.",
+    "explain_training": "What `train_model` would run, and why.",
     "train": "Trains a model on a table, with its label and features as text.",
     "predict": "The class in the label's own values, or the number.",
-    "predict_proba": "The probability of the higher class, or of one, for `logistic` models.",
+    "predict_proba": "The probability of the higher class, or of one.",
     "predict_class": "The class by its name.",
-    "predict_probas": "The probabilities of all classes by their names, for `logistic` models.",
+    "predict_probas": "The probabilities of all classes by their names.",
     "decision": "The margin, coef · features + intercept.",
-    "predict_with_offset": "As `predict`, of the margin plus the row's offset.",
-    "predict_proba_with_offset": "As `predict_proba`, of the margin plus the row's offset.",
-    "predict_class_with_offset": "As `predict_class`, of the margin plus the row's offset.",
+    "predict_with_offset": "As `predict`, with an offset of the row.",
+    "predict_proba_with_offset": "As `predict_proba`, with an offset of the row.",
+    "predict_class_with_offset": "As `predict_class`, with an offset of the row.",
     "predict_topics": "The proportions of topics in a document, of `lda` models.",
     "with_payload": "The model with a payload made anew of its other fields.",
     "model_payload": "The payload of a model's other fields, which predictions read.",
     "sparse": "Sparse features: ids from 0 and their values; values of repeated ids are added.",
     "hash_features": "Sparse features from names, by the hashing trick.",
-    "model_card": "One row: task, status, rows, loss and the strongest effects, for reading.",
+    "model_card": "One row: task, status, rows, loss and the strongest effects.",
     "model_fingerprint": "A text that is equal for models that predict the same.",
     "model_summary": "One row per coefficient: estimate, standard error, p-value, interval.",
     "model_covariance": "The covariances of the coefficients, one row per pair of terms.",
@@ -117,7 +129,7 @@ SENTENCES = {
     "tweedie_deviance": "The mean Tweedie deviance of a power between 1 and 2.",
     "gamma_deviance": "The mean gamma deviance.",
     "brier": "The mean squared distance of probabilities from their label.",
-    "compare": "Two predictions of the same rows: means of a metric, and their paired difference.",
+    "compare": "Two predictions of the same rows: means of a metric, and their difference.",
     "average_precision": "Precision times the step of recall, summed from the highest score down.",
     "precision_score": "The share of positive predictions that are right, or a mean over classes.",
     "recall_score": "The share of positive rows that are predicted so, or a mean over classes.",
@@ -177,8 +189,11 @@ def options_table(options: Mapping[str, Option]) -> str:
 
 def shown_values(allowed: str) -> str:
     """The allowed values, with ranges in signs."""
-    text = re.sub(r"a whole number from (\S+) to 2147483647", r"whole, >= \1", allowed)
-    text = re.sub(r"a whole number from (\S+) to ", r"whole, \1 to ", text)
+    if allowed == "true or false":
+        return "boolean"
+    text = re.sub(r"a whole number from (\S+) to 2147483647", r"whole >= \1", allowed)
+    text = re.sub(r"a whole number from (\S+) to (\d+)", r"\1–\2", text)
+    text = text.replace("a list of names, each once, such as", "names, such as")
     text = text.replace("a number of at least ", ">= ").replace("a number greater than ", "> ")
     return text.replace(" and less than ", ", < ").replace(" and at most ", ", <= ")
 
@@ -191,7 +206,7 @@ def where_it_acts(option: Option) -> str:
     if Acts() in cases:
         return ""
     told = [one for one in cases if not any(covers(other, one) for other in cases if other != one)]
-    return "; or ".join(case_in_words(one) for one in told)
+    return "; or ".join(case_in_words(one) for one in sorted(told, key=lambda one: one.values))
 
 
 def covers(wide: Acts, narrow: Acts) -> bool:
@@ -218,11 +233,20 @@ def case_in_words(one: Acts) -> str:
     if one.classes:
         parts.append("labels that are classes")
     if one.tasks:
-        parts.append(joined([f"`{name}`" for name in one.tasks]))
+        parts.append(task_names(one.tasks))
     if one.but:
-        parts.append(f"not {joined([f'`{name}`' for name in one.but])}")
-    parts += [f"with {needed(one)}" for one in one.beside]
+        left = [name for name in next(learners()).tasks if name not in one.but]
+        parts.append(joined([*(f"`{name}`" for name in left), "your own tasks"]))
+    if one.beside:
+        parts.append(f"with {and_listed([needed(beside) for beside in one.beside])}")
     return ", ".join(parts).replace(":,", ":")
+
+
+def task_names(tasks: tuple[str, ...]) -> str:
+    """The tasks, or the page's words for the generalized linear models."""
+    others = [f"`{name}`" for name in tasks if name not in OF_LIKELIHOOD]
+    every = {*OF_LIKELIHOOD} <= {*tasks}
+    return joined([GENERALIZED, *others] if every else [f"`{name}`" for name in tasks])
 
 
 def needed(beside: Beside) -> str:
@@ -230,7 +254,7 @@ def needed(beside: Beside) -> str:
     if beside.values == (None,):
         return f"no `{beside.option}`"
     if beside.values:
-        return f"`{beside.option}` {alternatives(beside.values)}"
+        return f"`{beside.option}` {alternatives(beside.values).removesuffix('.0')}"
     if beside.option == "algorithm" and not STOCHASTIC & {*beside.but}:
         left = tuple(one for one in NOT_STOCHASTIC if one not in beside.but)
         return " or ".join(
@@ -247,13 +271,14 @@ def options_page() -> str:
 
 The fourth argument of `train_model` and `explain_training`, as JSON text such as
 `'{{"l2": 0.01, "threads": 1}}'`; in DuckDB also as a struct, `{{'l2': 0.01, 'threads': 1}}`, or a
-map, in PostgreSQL also as `json` or `jsonb`. Which options there are depends on the task. A
-default that is "chosen" depends on the algorithm and on the machine; the model's `options` show
-it. Another default than that of the table stands in brackets.
+map, in PostgreSQL also as `json` or `jsonb`. The task decides which options there are. A default
+that is "chosen" depends on the algorithm and the machine; the model's `options` show it. `1–9` is
+a range of whole numbers.
 
-Brackets at the end of a meaning say on which tasks, kinds of features and values of other options
-an option acts. Elsewhere it is refused, even at its default. In a search, candidates lack options
-that change nothing with their others.
+Brackets at the end of a meaning say for which tasks, features and other options an option acts.
+Elsewhere it is refused, even at its default; in a search, candidates go without it. Brackets
+behind an option's name have its default for these tasks. *{GENERALIZED.capitalize()}* are
+{join_names(list(OF_LIKELIHOOD))}.
 
 {"".join(learner_options(learner) for learner in learners())}## Shared options
 
@@ -290,11 +315,8 @@ def learner_options(learner: Learner) -> str:
         ]
         own = {name: option for name, option in own.items() if name not in same}
     wrapped = "".join(fill(text, 100, break_on_hyphens=False) + "\n\n" for text in sentences)
-    return f"""{heading(list(learner.tasks))}
-{options_table(own)}
-{wrapped}{told}
-
-"""
+    parts = [heading(list(learner.tasks)), *([options_table(own)] * bool(own))]
+    return "\n".join([*parts, f"{wrapped}{told}\n\n"])
 
 
 def differences(same: Mapping[str, Option], before: Mapping[str, Option]) -> dict[str, list[str]]:
@@ -397,9 +419,8 @@ def statuses_table() -> str:
 def statuses_page() -> str:
     return f"""# Statuses
 
-The values of `model.status`, from the least to the most important: a model has the last one
-that applies. A group never fails the query because it cannot be trained well; a group without
-usable rows is NULL. [How statuses are found](../algorithms/inference.md#statuses).
+The values of `model.status`. A model has the last one that applies; a group without usable rows is
+NULL. [How statuses are found](../algorithms/inference.md#statuses).
 
 {statuses_table()}"""
 
@@ -430,14 +451,22 @@ def functions_page() -> str:
     summary = "\n".join(parts)
     return f"""# Functions
 
-[SQL](../sql.md) explains the functions. The tables of arguments have DuckDB's names of types;
-PostgreSQL's are `double precision` for DOUBLE, `text` for VARCHAR, and `tuskml_model` for `model`,
-which is DuckDB's STRUCT. Arguments in brackets may be left out. *Numbers* are dense or sparse
-features or a row with names. What has no type is an argument of a macro,
-which the function that it calls checks; *any* is that function's result.
+[SQL](../sql.md) explains the functions.
 
 {summary}
-{function_tables(here, there)}"""
+## Arguments
+
+Arguments in brackets may be left out. Types have DuckDB's names; PostgreSQL's are `double
+precision` for DOUBLE, `text` for VARCHAR, and `tuskml_model` for `model`, a STRUCT in DuckDB.
+
+* *features*: a list, an array, `sparse(...)` or a row with names
+* *document*: a list of words, or `sparse(...)`
+* *value*: BOOLEAN or DOUBLE; *class*: also text
+* *id*: BIGINT, DOUBLE, VARCHAR or UUID
+* without a type: an argument of a macro, whose result *any* is that of the function it calls
+* metrics take [`positive`](../sql/metrics.md) in PostgreSQL too
+
+{function_table(here, there)}"""
 
 
 def kind_of(here: Function | None, there: Function | None) -> str:
@@ -471,18 +500,22 @@ def first_sentence(text: str) -> str:
     return found and found.rstrip(".") + "."
 
 
-def function_tables(here: Mapping[str, Function], there: Mapping[str, Function]) -> str:
-    """A table of signatures for each function, or for several that have the same one."""
-    by_table: dict[str, list[str]] = {}
+def function_table(here: Mapping[str, Function], there: Mapping[str, Function]) -> str:
+    """The signatures of each function, or of several that have the same ones."""
+    by_signatures: dict[tuple[tuple[str, str, str], ...], list[str]] = {}
     for name in order_functions(here, there):
-        signatures = signature_table(here.get(name), there.get(name))
-        by_table.setdefault(signatures, []).append(name)
-    parts = [f"{heading(names, ('', 'functions'))}\n{text}" for text, names in by_table.items()]
-    return "\n".join(parts)
+        found = tuple(signatures(here.get(name), there.get(name)))
+        by_signatures.setdefault(found, []).append(name)
+    rows = (
+        (", ".join(f"`{name}`" for name in names) if row is found[0] else "", *row)
+        for found, names in by_signatures.items()
+        for row in found
+    )
+    return table(("function", "database", "arguments", "returns"), rows)
 
 
-def signature_table(here: Function | None, there: Function | None) -> str:
-    """The signatures of a function, those of both databases in one row where they are the same."""
+def signatures(here: Function | None, there: Function | None) -> list[tuple[str, str, str]]:
+    """Database, arguments and result, in one row where both databases have the same."""
     if here is not None and there is not None:
         here = with_names(here, there)
         if "macro" in here.kind and len({result for *_, result in there.overloads}) == 1:
@@ -504,13 +537,12 @@ def signature_table(here: Function | None, there: Function | None) -> str:
     ]
     merged = [signature for pair in both for signature in pair]
     rows = [("both", shown_arguments(other[0]), other[1]) for _, other in both]
-    rows += [
+    return rows + [
         (database, shown_arguments(signature[0]), signature[1])
-        for database, signatures in found.items()
-        for signature in signatures
+        for database, shapes in found.items()
+        for signature in shapes
         if signature not in merged
     ]
-    return table(("database", "arguments", "returns"), rows)
 
 
 Signature = tuple[list[Argument], str]
@@ -525,8 +557,8 @@ def same_signature(one: Signature, other: Signature) -> bool:
         len(arguments) == len(others)
         and (one[1] == other[1] or (one[1] == "*any*" and other[1] != "jsonb"))
         and all(
-            (mine.name, mine.optional) == (theirs.name, theirs.optional)
-            and mine.types in ([""], theirs.types)
+            (mine.name.strip('"'), mine.optional) == (theirs.name.strip('"'), theirs.optional)
+            and shown_type(mine) in ("", shown_type(theirs))
             for mine, theirs in zip(arguments, others, strict=True)
         )
     )
@@ -560,10 +592,15 @@ def shown_arguments(arguments: list[Argument]) -> str:
     """Names with types."""
     parts = []
     for argument in arguments:
-        kinds = " or ".join(argument.types) if all(argument.types) else ""
-        text = f"`{argument.name}` {'*numbers*' if kinds in NUMBERS else kinds}".rstrip()
+        text = f"`{argument.name}` {shown_type(argument)}".rstrip()
         parts.append(f"[{text}]" if argument.optional else text)
     return ", ".join(parts) or "none"
+
+
+def shown_type(argument: Argument) -> str:
+    """The types of an argument, or the page's word for them; nothing for that of a macro."""
+    kinds = " or ".join(argument.types) if all(argument.types) else ""
+    return SHORT.get(kinds, kinds)
 
 
 def shown_results(function: Function, results: list[str]) -> str:
