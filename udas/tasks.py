@@ -187,7 +187,7 @@ TASK_TABLE = {
         response="identity",
         labels="documents",
         test=None,
-        metric=None,
+        metric="perplexity",
         formula="-log p(words, topics) of a token",
     ),
     "kmeans": TaskRow(

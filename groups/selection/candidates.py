@@ -131,12 +131,26 @@ def refuse_other_rows(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, An
 
 
 def refuse_unlabelled(specs: Sequence[Mapping[str, Any]]) -> None:
-    """Raises OptionError for tasks without labels, whose candidates no metric could judge."""
+    """Raises OptionError for tasks without labels whose candidates no metric could judge."""
     for spec in specs:
-        if not task_named(spec["task"]).has_labels:
+        task = task_named(spec["task"])
+        if not task.has_labels and task.metric is None:
             raise OptionError(
                 f"task '{spec['task']}' has no labels by which a search could judge models: "
                 "expected one value of each option, and no option of a search"
+            )
+
+
+def refuse_other_words(candidates: Sequence[Candidate]) -> None:
+    """Raises OptionError for candidates of topics that leave out different words, since their
+    perplexity is of different tokens.
+    """
+    topics = [one.options for one in candidates if not one.task.has_labels]
+    for name in ("min_count", "max_categories", "stop_words"):
+        if len({getattr(options, name) for options in topics}) > 1:
+            raise OptionError(
+                f"option '{name}' has several values, by which candidates have different words, "
+                "whose perplexity cannot be compared: expected one value"
             )
 
 

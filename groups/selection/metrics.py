@@ -36,9 +36,10 @@ METRICS = {
     "poisson_deviance": False,
     "gamma_deviance": False,
     "tweedie_deviance": False,
+    "perplexity": False,
 }
 """Metrics by name, with whether more is better. `udas/scalars/judging` computes them; of more
-than two classes precision, recall and F1 are the means over the classes.
+than two classes precision, recall and F1 are the means over the classes. Perplexity is of topics.
 """
 
 
@@ -81,6 +82,10 @@ def lacks(candidate: Candidate, metric: str) -> str | None:
     """
     request: Request[Any, Any] = Request(candidate.task, candidate.options)
     classifies = learner_of(candidate.task).classifies(request)
+    if not candidate.task.has_labels and metric != "perplexity":
+        return f"of labels, and task '{candidate.task.name}' has none"
+    if candidate.task.has_labels and metric == "perplexity":
+        return f"of documents, and task '{candidate.task.name}' predicts labels"
     if metric in OF_CLASSES and not classifies:
         return f"of classes, and task '{candidate.task.name}' predicts numbers"
     if metric not in OF_CLASSES and classifies:

@@ -22,6 +22,7 @@ from tuskml.groups.selection.candidates import (
     option_of,
     refuse_options,
     refuse_other_rows,
+    refuse_other_words,
     refuse_unknown,
     refuse_unlabelled,
     values_of,
@@ -215,6 +216,7 @@ def searched(
     random = np.random.default_rng(seed if isinstance(seed, int) and seed >= 0 else 0)
     trials = trials_of(strategy, how)
     candidates = candidates_of(specs, plain, strategy, trials, random)
+    refuse_other_words(candidates)
     if strategy == "tpe":
         candidates = in_turn(candidates)
     metric, parameter = metric_for(candidates, judged_by(settings, "metric"))

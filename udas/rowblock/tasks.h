@@ -43,7 +43,8 @@
     TASK(lasso, paths, LINEAR, IDENTITY, NUMBERS, UNTESTED, "", "1/2 (m - y)^2") \
     TASK(elastic_net, paths, LINEAR, IDENTITY, NUMBERS, UNTESTED, "", "1/2 (m - y)^2") \
     TASK(sparse_logistic, paths, LOGISTIC, IDENTITY, TWO, UNTESTED, "", "log(1 + exp(-y m))") \
-    TASK(lda, topics, TOPICS, IDENTITY, DOCUMENTS, UNTESTED, "", "-log p(words, topics) of a token") \
+    TASK(lda, topics, TOPICS, IDENTITY, DOCUMENTS, UNTESTED, "perplexity", \
+         "-log p(words, topics) of a token") \
     TASK(kmeans, clusters, CENTRES, IDENTITY, NONE, UNTESTED, "", "min_j |x - c_j|^2") \
     TASK(fm, fm, MACHINE, IDENTITY, EITHER_TWO, UNTESTED, "", \
          "`1/2 (m - y)^2`, or `log(1 + exp(-y m))` by option `objective`")

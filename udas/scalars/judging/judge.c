@@ -13,12 +13,15 @@
 #include "../metrics/metric.h"
 #include "../metrics/scored.h"
 #include "../models/payload.h"
+#include "../named/words.h"
+#include "../topics/topics.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* The selected one of the three kinds of metrics; the others are -1. */
+/* The selected one of the kinds of metrics; the other numbers are -1. */
 typedef struct which_metric {
     int sum, ranking, classes;
+    bool perplexity;
 } which_metric;
 
 /* A metric of one group while its rows are read. */
@@ -50,7 +53,7 @@ static bool stops(judged *j, uint32_t i) {
 }
 
 static which_metric named(const char *name) {
-    which_metric w = {-1, -1, -1};
+    which_metric w = {-1, -1, -1, !strcmp(name, "perplexity")};
     for (int k = 0; k < TUSK_METRICS; k++)
         if (!strcmp(name, tusk_metric_of((enum tusk_metric_kind)k)->name))
             w.sum = k;
@@ -65,7 +68,7 @@ static which_metric named(const char *name) {
 
 EXPORTED int tusk_judges_by(const char *metric) {
     which_metric w = named(metric);
-    return w.sum >= 0 || w.ranking >= 0 || w.classes >= 0;
+    return w.sum >= 0 || w.ranking >= 0 || w.classes >= 0 || w.perplexity;
 }
 
 /* --- one row --- */
@@ -317,11 +320,75 @@ static bool judge_rows(judged *j, const tusk_group *group) {
     return true;
 }
 
+/* --- documents --- */
+
+/* The longest row of a group, in entries. */
+static uint64_t longest_row(const tusk_group *group) {
+    uint64_t longest = 0;
+    int64_t left = group->n_rows;
+    for (const tusk_segment *s = group->head; s && left > 0; left -= s->n_rows, s = s->next)
+        for (uint32_t i = 0; i < s->n_rows; i++) {
+            uint64_t n = tusk_row_starts(s)[i + 1] - tusk_row_starts(s)[i];
+            longest = n > longest ? n : longest;
+        }
+    return longest;
+}
+
+/* Adds the log probability of half of the tokens of each document, and how many these are. */
+static bool complete_documents(judged *j, const tusk_group *group, tusk_inference *by, void *room,
+                               double *log_likelihood, double *tokens) {
+    tusk_shape shape = tusk_shape_of(group);
+    size_t size = tusk_value_size(shape.kind);
+    int64_t left = group->n_rows;
+    for (const tusk_segment *s = group->head; s && left > 0; left -= s->n_rows, s = s->next) {
+        const double *weight = tusk_extra(s, shape, TUSK_WEIGHTS);
+        for (uint32_t i = 0; i < s->n_rows; i++) {
+            uint32_t at = tusk_row_starts(s)[i], n = tusk_row_starts(s)[i + 1] - at;
+            tusk_sparse_row row = sparse_row(s, at, n, size);
+            tusk_word_counts document;
+            double found, several, times = weight ? weight[i] : 1;
+            if (stops(j, i) ||
+                !tusk_count_ids(by, &row, size == sizeof(double), room, &document, j->sentence))
+                return false;
+            tusk_complete_document(by, &document, &found, &several);
+            *log_likelihood += times * found;
+            *tokens += times * several;
+        }
+    }
+    return true;
+}
+
+/* The perplexity of documents, as SQL's perplexity has it. Ids are those of the training. */
+static bool judge_documents(judged *j, tusk_text payload, const tusk_group *group, double *out) {
+    tusk_topics topics;
+    const char *sqlstate;
+    double log_likelihood = 0, tokens = 0;
+    if (!tusk_topics_of(payload, &topics, j->sentence, &sqlstate))
+        return false;
+    void *own = malloc(tusk_inference_room(&topics)),
+         *room = malloc(tusk_words_room(longest_row(group)));
+    bool done = own && room;
+    if (done) {
+        tusk_inference by = tusk_inference_in(own, &topics);
+        done = complete_documents(j, group, &by, room, &log_likelihood, &tokens);
+        *out = tokens > 0 ? exp(-log_likelihood / tokens) : NAN;
+    } else {
+        snprintf(j->sentence, TUSK_SENTENCE, "out of memory");
+    }
+    free(own);
+    free(room);
+    return done;
+}
+
+/* --- models --- */
+
 static bool judge_payload(const char *bytes, size_t size, const tusk_group *group, judged *j,
                           double *out) {
     tusk_payload_head head;
     tusk_stores none = {0};
     memcpy(&head, bytes, sizeof head);
+    if (j->which.perplexity)
+        return judge_documents(j, (tusk_text){bytes, size}, group, out);
     if (j->which.ranking >= 0 && tusk_labels_in(&head) > 0) {
         snprintf(j->sentence, TUSK_SENTENCE,
                  "a group has more than two classes, expected log_loss, brier, accuracy, "
