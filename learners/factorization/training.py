@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +27,7 @@ from tuskml.kernels.structures import WEIGHTS
 from tuskml.learners import events
 from tuskml.learners.factorization.epochs import Factors, Run
 from tuskml.learners.factorization.options import Request
-from tuskml.learners.factorization.settings import Settings
+from tuskml.learners.factorization.settings import AnySettings, Settings
 from tuskml.learners.list_size import bytes_of_lists
 from tuskml.learners.models import Lists, Models, Strings, thinned
 from tuskml.learners.validation import apart
@@ -53,38 +52,11 @@ STATUSES = (
 )
 
 
-class Resolved(Protocol):
-    """The part of `Settings` that a model records."""
-
-    def describe(self) -> str: ...
-
-    def resolved(self, shape: Shape, /) -> str: ...
-
-
-class Sized(Protocol):
-    """The part of `Settings` that determines the size of a model."""
-
-    @property
-    def rank(self) -> int: ...
-
-    @property
-    def biases(self) -> bool: ...
-
-    @property
-    def l2(self) -> float: ...
-
-    @property
-    def relative(self) -> bool: ...
-
-    @property
-    def stored(self) -> bool: ...
-
-
 @dataclass
 class Fit:
     """The result of one group's training."""
 
-    settings: Resolved
+    settings: AnySettings
     shape: Shape
     mean: float
     coef: Floats
@@ -222,7 +194,7 @@ def counts_any(rows: Pass | None) -> bool:
     return rows is not None and bool(rows.groups["n_rows"][0])
 
 
-def shape_of(rows: Pass, settings: Sized) -> Shape:
+def shape_of(rows: Pass, settings: AnySettings) -> Shape:
     """The size of a group's model; errors where its rows are not [user, item]."""
     group = rows.groups[0]
     if group["kind"] >= 2:
