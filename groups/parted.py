@@ -16,7 +16,6 @@ from tuskml.groups.preparation import (
     with_preparation,
 )
 from tuskml.kernels.parts.sharded import Parts, ShardedPass
-from tuskml.kernels.passes import SQUARED
 from tuskml.learners.learner import Request
 from tuskml.learners.models import (
     LEAK,
@@ -43,7 +42,7 @@ def trained_by_parts(parts: Parts, request: Request[Any, Any]) -> Models | None:
     if models is None or parts.found is None:
         return None
     refuse_weights(parts.found, request)
-    rows = ShardedPass(parts.found, SQUARED, None, None, True, 1, parts=parts)
+    rows = ShardedPass(parts.found, parts=parts)
     models = with_held_out(models, parts.found, request)
     models = with_status(models, LEAK, np.full(len(models.group), rows.leaks(LEAST_ROWS)))
     remarks = Remarks()

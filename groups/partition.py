@@ -215,7 +215,9 @@ class Rows:
     def __enter__(self) -> "Rows":
         with ExitStack() as stack:
             stack.enter_context(passes.watching_sigint())
-            rows = Pass(self._groups, 0, None, None, False, self.threads, cancel_mark=self.mark)
+            rows = Pass(
+                self._groups, fit_intercept=False, threads=self.threads, cancel_mark=self.mark
+            )
             nothing = np.zeros(len(self._groups), np.int64)
             kept, held = rows.shuffled(self._call.memory, self._seed, nothing)
             stack.enter_context(held)

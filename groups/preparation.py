@@ -21,7 +21,7 @@ from tuskml.errors import DataError, OptionError, RowsError
 from tuskml.groups.execution.choosing import is_place
 from tuskml.groups.terms import widths_of, with_terms
 from tuskml.kernels import passes
-from tuskml.kernels.passes import SQUARED, Floats, Pass, chosen_rows
+from tuskml.kernels.passes import Floats, Pass, chosen_rows
 from tuskml.kernels.rows import prepare, words
 from tuskml.kernels.rows.prepare import KnownLevels, Texts
 from tuskml.kernels.rows.structures import Preparing
@@ -572,7 +572,7 @@ def usable_by_all(stack: ExitStack, forms: Sequence[Form], memory: int) -> list[
 def refuse_labels(groups: Groups, allowed: Allowed) -> None:
     """Raises RowsError for labels that are not allowed."""
     mark, threads = passes.cancel_mark(), budget.threads()
-    labels = Pass(groups, SQUARED, None, None, True, threads, cancel_mark=mark).labels()
+    labels = Pass(groups, threads=threads, cancel_mark=mark).labels()
     bad = ~(allowed.holds(labels["low"]) & allowed.holds(labels["high"]))
     if allowed.values is not None:  # others may lie between
         bad |= np.array([not allowed.holds(labels_in(group)).all() for group in groups])

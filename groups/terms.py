@@ -30,7 +30,7 @@ def with_terms(models: Models) -> Models:
     texts = [_with_tests(models, place) for place in range(len(models.group))]
     pool = {text: place for place, text in enumerate(dict.fromkeys(texts))}
     options = Strings(tuple(pool), np.array([pool[text] for text in texts], np.int32))
-    none = Lists(np.empty(0), np.zeros(len(texts) + 1, np.int64))
+    none = Lists.none(len(texts))
     return replace(models, options=options, covariance=none, ratios=none)
 
 

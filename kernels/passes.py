@@ -142,11 +142,11 @@ class Pass:
     """
 
     groups: NDArray[np.void]
-    loss: int
-    positive: Floats | None
-    class_weight: Floats | None
-    fit_intercept: bool
-    threads: int
+    loss: int = 0
+    positive: Floats | None = None
+    class_weight: Floats | None = None
+    fit_intercept: bool = True
+    threads: int = 1
     smoothing: float = 0.0
     loss_only: bool = False
     stride: int = 1
@@ -635,13 +635,13 @@ def row_bytes(groups: NDArray[np.void]) -> int:
     rows, kind = int(groups["n_rows"].sum()), int(groups["kind"][0])
     if kind < 2:
         return dense_bytes(groups)
-    entries = Pass(groups, SQUARED, None, None, True, 1).nonzeros()
+    entries = Pass(groups).nonzeros()
     return rows * 12 + entries * (4 + value_size(kind))
 
 
 def first_labels(groups: NDArray[np.void]) -> Floats:
     """Least label of each group, (G,): the label of a group of one row."""
-    least = Pass(groups, SQUARED, None, None, True, 1).labels()["low"]
+    least = Pass(groups).labels()["low"]
     return np.ascontiguousarray(least)
 
 
@@ -651,7 +651,7 @@ def leaks(groups: NDArray[np.void], least: int) -> NDArray[np.int32]:
     The feature is the label in all rows, or a linear function of it; 0 if there is none, or there
     are fewer than `least` rows.
     """
-    rows = Pass(groups, SQUARED, None, None, True, budget.threads(), cancel_mark=cancel_mark())
+    rows = Pass(groups, threads=budget.threads(), cancel_mark=cancel_mark())
     codes = np.zeros(len(groups), np.int32)
     check_code(library().tk_leaks(rows.struct, least, pointer(codes)))
     return codes
@@ -659,7 +659,7 @@ def leaks(groups: NDArray[np.void], least: int) -> NDArray[np.int32]:
 
 def label_ranges(groups: NDArray[np.void]) -> NDArray[np.void]:
     """LABELS of shape (G,) of groups of any widths with numeric labels."""
-    return Pass(groups, SQUARED, None, None, True, budget.threads()).labels()
+    return Pass(groups, threads=budget.threads()).labels()
 
 
 def weighed(
@@ -684,7 +684,7 @@ def chosen_rows(
     memory: address of the account that the copies are charged to. If a row is copied twice, all
     copies have weights, of 1 where the rows have none.
     """
-    rows = Pass(groups, SQUARED, None, None, True, budget.threads(), cancel_mark=cancel_mark())
+    rows = Pass(groups, threads=budget.threads(), cancel_mark=cancel_mark())
     taken = np.ascontiguousarray(np.concatenate(chosen), np.uint8)
     copies = np.zeros(len(groups), GROUP)
     check_code(library().tk_choose(rows.struct, memory, pointer(taken), pointer(copies)))

@@ -87,48 +87,35 @@ __all__ = [
 
 # A name is imported when it is first used: most trainings need no store.
 _HOMES = {
-    "roots.garbage": (
-        "Removed",
-        "Rules",
-        "collect",
-    ),
-    "roots.inspection": (
-        "list_stores",
-        "verify_stores",
-    ),
-    "roots.names": ("Reference",),
-    "roots.partitionings": (
-        "keep_partitioning",
-        "list_partitionings",
-        "read_partitioning",
-    ),
-    "roots.root": ("StoreRoot",),
-    "roots.transfer": (
-        "export_model",
-        "import_model",
-    ),
-    "roots.versions": ("Version",),
-    "sealed.sealed": ("SealedModel",),
-    "working.checkpoints": ("Checkpoint",),
-    "working.database": (
-        "LEAST_MEMORY",
-        "Counters",
-        "buffers_of",
-    ),
-    "working.frames": (
-        "LEAST_FRAME_MEMORY",
-        "FrameCounters",
-        "Frames",
-    ),
-    "working.probe": ("measure_store",),
-    "working.working": ("ModelStore",),
+    "Removed": "roots.garbage",
+    "Rules": "roots.garbage",
+    "collect": "roots.garbage",
+    "list_stores": "roots.inspection",
+    "verify_stores": "roots.inspection",
+    "Reference": "roots.names",
+    "keep_partitioning": "roots.partitionings",
+    "list_partitionings": "roots.partitionings",
+    "read_partitioning": "roots.partitionings",
+    "StoreRoot": "roots.root",
+    "export_model": "roots.transfer",
+    "import_model": "roots.transfer",
+    "Version": "roots.versions",
+    "SealedModel": "sealed.sealed",
+    "Checkpoint": "working.checkpoints",
+    "LEAST_MEMORY": "working.database",
+    "Counters": "working.database",
+    "buffers_of": "working.database",
+    "LEAST_FRAME_MEMORY": "working.frames",
+    "FrameCounters": "working.frames",
+    "Frames": "working.frames",
+    "measure_store": "working.probe",
+    "ModelStore": "working.working",
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _HOMES:
         raise AttributeError(f"module 'tuskml.kvstore' has no attribute {name!r}")
-    value = getattr(import_module(f"tuskml.kvstore.{_HOME[name]}"), name)
+    value = getattr(import_module(f"tuskml.kvstore.{_HOMES[name]}"), name)
     globals()[name] = value
     return value

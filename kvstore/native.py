@@ -27,7 +27,6 @@ Array = NDArray[Any]
 ENTRY = np.dtype(
     [("block", "<u8"), ("offset", "<u8"), ("count", "<u4"), ("crc", "<u4")],
 )
-DENSE = 0xFFFFFFFF
 ERROR_BYTES = STORE.constant("TUSK_STORE_ERROR")
 OK, FAILED, CORRUPT, NO_MEMORY = STORE.constants("KS_", "OK FAILED CORRUPT NO_MEMORY")
 CHUNK_TOO_LARGE, CANCELLED = STORE.constants("TUSK_", "CHUNK_TOO_LARGE ACQUIRE_CANCELLED")

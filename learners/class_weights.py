@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError, RowsError
-from tuskml.kernels.passes import SQUARED, Floats, Pass, cancel_mark, weighed
+from tuskml.kernels.passes import Floats, Pass, cancel_mark, weighed
 from tuskml.kernels.softmax import classes_of
 from tuskml.learners.learner import Groups, Learner, Request
 from tuskml.learners.models import Models
@@ -73,7 +73,7 @@ def train_weighted(
         yield from learner.train(groups, request, memory)
         return
     with ExitStack() as stack:
-        rows = Pass(groups, SQUARED, None, None, True, budget.threads())
+        rows = Pass(groups, threads=budget.threads())
         rows = replace(rows, cancel_mark=cancel_mark())
         factors = factors_of(rows, request.options)
         own = stack.enter_context(weighed(rows, *factors.listed(np.arange(len(groups))), memory))
@@ -123,7 +123,7 @@ def parted(
     closed; rows: GROUP by the groups' field `place`.
     """
     places, out = groups["place"], rows.copy()
-    some = Pass(rows[places], SQUARED, None, None, True, 1, cancel_mark=cancel_mark())
+    some = Pass(rows[places], cancel_mark=cancel_mark())
     listed = factors.listed(np.arange(len(groups)))
     out[places] = stack.enter_context(weighed(some, *listed, memory))
     return out

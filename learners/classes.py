@@ -146,6 +146,13 @@ def classes_in(labels: NDArray[np.void], options: Options, many: Floats | None) 
     return Lists.of_rows(pairs, np.where(labels["low"] == labels["high"], 1, 2))
 
 
+def positive_class(options: Options, labels: NDArray[np.void]) -> Floats:
+    """The positive class of each group, (G,)."""
+    given = options.classes
+    high = np.full(len(labels), given[1]) if given else labels["high"]
+    return np.ascontiguousarray(high, np.float64)
+
+
 def refuse_large(task: Task, labels: NDArray[np.void]) -> None:
     """Two whole numbers beyond 2^53 may be one double, and so one class."""
     ends = np.concatenate([labels["low"], labels["high"]])

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tuskml.schedule import devices, shares
 
 
@@ -42,6 +45,11 @@ def tell(event: Event) -> None:
     """Hands the event to all listeners."""
     for listener in tuple(_listeners):
         listener(event)
+
+
+def tell_trained(groups: NDArray[np.void], iteration: int = 0) -> None:
+    """Tells all listeners that groups (GROUP) are trained."""
+    tell(Event(len(groups), int(groups["n_rows"].sum()), iteration, math.nan))
 
 
 FIRST, EVERY = 0.02, 0.05

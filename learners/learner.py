@@ -95,16 +95,13 @@ class Rounds(Protocol):
     @property
     def rounds(self) -> Sequence[Sequence[Piece]]:
         """The row groups of each round."""
-        ...
 
     @property
     def models(self) -> Models | None:
         """The model, after a round that said DONE."""
-        ...
 
     def take(self, number: int, groups: Groups, memory: int) -> str:
         """Trains on the rows of a round: says MORE, DONE, or ALL where all rows are to train."""
-        ...
 
 
 MORE, DONE, ALL = "more", "done", "all"

@@ -10,6 +10,10 @@ from tuskml.kernels.rows.renumber import Renumbered
 from tuskml.learners.models import Models
 
 STORED = ", or option 'store', which keeps those that occur"
+MOST = 1 << 25
+"""Numbers of a model, which SQL keeps twice in one value."""
+MOST_TOGETHER = 1 << 24
+"""Numbers of the groups that train in one call, histories too, unless one of them has more."""
 COPIES = 3
 """Copies of a list of coefficients, ours and the database's, which doubles its memory as it grows.
 """
@@ -36,6 +40,16 @@ def refuse_too_long(
             f"and its copies, they take {size / 1e6:.0f} MB, and memory_limit is "
             f"{limit / 1e6:.0f} MB; expected smaller ids{instead}"
         )
+
+
+def together(groups: NDArray[np.void], numbers: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
+    """Places of the groups that train in one call: of one kind, in parts that fit into memory
+    side by side. numbers: of the model and the history of each, (G,).
+    """
+    for kind in np.unique(groups["kind"]):
+        places = np.flatnonzero(groups["kind"] == kind)
+        call = np.cumsum(numbers[places]) // MOST_TOGETHER
+        yield from np.split(places, np.flatnonzero(np.diff(call)) + 1)
 
 
 def restored(

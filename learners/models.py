@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import json
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats, Pass, address_of, label_ranges, leaks
+from tuskml.schedule import budget
 from tuskml.udas.model_fields import MODEL_FIELDS
 
 FORMAT = 1
@@ -30,6 +32,12 @@ def options_text(options: object, names: Iterable[str], **more: Any) -> str:
     return json.dumps({"tuskml": FORMAT} | chosen, separators=(",", ":"))
 
 
+def threads_text(options: Any) -> str:
+    """The number of threads of a training, for its plan."""
+    threads = budget.threads(options.threads)
+    return f"{threads} thread{'s' if threads > 1 else ''}"
+
+
 def with_members(text: str, more: str) -> str:
     """The JSON text of an object, and behind its members those of another one; both have some."""
     return f"{text[:-1]},{more[1:]}"
@@ -41,6 +49,11 @@ class Lists:
 
     values: Floats
     offsets: Ints
+
+    @classmethod
+    def none(cls, n: int) -> "Lists":
+        """Makes n empty lists."""
+        return cls(np.empty(0), np.zeros(n + 1, np.int64))
 
     @classmethod
     def of_rows(cls, rows: Floats, lengths: Ints) -> "Lists":
@@ -87,6 +100,11 @@ class Strings:
 
     pool: tuple[str, ...]
     code: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, texts: Iterable[str], pool: tuple[str, ...]) -> "Strings":
+        """Encodes texts, all of which are in the pool."""
+        return cls(pool, np.array([pool.index(one) for one in texts], np.int32))
 
     @classmethod
     def same(cls, text: str | None, n: int) -> "Strings":
@@ -143,9 +161,9 @@ class Models:
     trials: Strings = field(default_factory=lambda: Strings.same(None, 0))
     class_names: Names = field(default_factory=lambda: Names.same(None, 0))
     note: Strings = field(default_factory=lambda: Strings.same(None, 0))
-    covariance: Lists = field(default_factory=lambda: Lists(np.empty(0), np.zeros(1, np.int64)))
-    ratios: Lists = field(default_factory=lambda: Lists(np.empty(0), np.zeros(1, np.int64)))
-    spread: Lists = field(default_factory=lambda: Lists(np.empty(0), np.zeros(1, np.int64)))
+    covariance: Lists = field(default_factory=lambda: Lists.none(0))
+    ratios: Lists = field(default_factory=lambda: Lists.none(0))
+    spread: Lists = field(default_factory=lambda: Lists.none(0))
 
     def __post_init__(self) -> None:
         n = len(self.group)
@@ -154,8 +172,7 @@ class Models:
                 object.__setattr__(self, name, Strings.same(None, n))
         for name in ("covariance", "ratios", "spread"):
             if len(getattr(self, name).offsets) != n + 1:
-                none = Lists(np.empty(0), np.zeros(n + 1, np.int64))
-                object.__setattr__(self, name, none)
+                object.__setattr__(self, name, Lists.none(n))
         for name in ("features", "class_names"):
             if not len(getattr(self, name).code):
                 object.__setattr__(self, name, Names.same(None, n))
@@ -168,7 +185,7 @@ class Models:
         rows and features are the groups', other numbers 0.
         """
         n = len(groups)
-        none = Lists(np.empty(0), np.zeros(n + 1, np.int64))
+        none = Lists.none(n)
         plain: dict[str, Any] = {
             "group": np.arange(n),
             "task": task,
@@ -205,12 +222,18 @@ class Models:
         return Models(**{f.name: some(getattr(self, f.name)) for f in fields(Models) if f.init})
 
 
+def seconds_by_group(groups: NDArray[np.void], began: float) -> Floats:
+    """The seconds since `began`, divided between groups (GROUP) by their rows, (G,)."""
+    n_rows = groups["n_rows"]
+    return (time.monotonic() - began) * n_rows / max(int(n_rows.sum()), 1)
+
+
 def thinned(history: list[Floats], n: int) -> Lists:
     """Each group's objectives without the iterations in which it was inactive, at most 200 of
     them.
     """
     if not history:
-        return Lists(np.empty(0), np.zeros(n + 1, np.int64))
+        return Lists.none(n)
     table = np.array(history).T
     ran = ~np.isnan(table)
     counts = ran.sum(axis=1)

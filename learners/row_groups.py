@@ -90,16 +90,13 @@ class RowGroups(Protocol):
     @property
     def sizes(self) -> Sequence[int]:
         """Rows in each row group."""
-        ...
 
     @property
     def storage(self) -> Storage:
         """The storage of the rows."""
-        ...
 
     def read(self, pieces: Sequence[Piece], receiver: Receiver) -> None:
         """Packs the pieces' rows as one group, and hands it to the receiver if any is usable."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Early stopping, as all learners have it: which rows are held out, and for how long."""
+"""When trainings end, as all learners have it: by time, or by rows that are held out."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -15,6 +15,7 @@ from tuskml.learners.held_out import HeldOut, held_out_counts
 from tuskml.learners.learner import Request
 from tuskml.learners.options.table import Options
 from tuskml.learners.tasks import Task
+from tuskml.schedule import budget
 
 TaskT = TypeVar("TaskT", bound=Task)
 OptionsT = TypeVar("OptionsT", bound=Options)
@@ -41,6 +42,35 @@ def shuffled(rows: Pass, request: Request[Any, Any], memory: int) -> tuple[Rows,
             rows = replace(rows, groups=unmarked(rows.groups))  # they are no hashes
         return rows.shuffled(memory, options.seed, counts)
     return by_column(rows, replace(how, share=options.validation), options.seed, memory)
+
+
+@contextmanager
+def apart(
+    rows: Pass, request: Request[Any, Any], memory: int
+) -> Iterator[tuple[Pass, Pass | None]]:
+    """The passes over the parts of `shuffled`, until the context ends; None: none is held out."""
+    made, out = shuffled(rows, request, memory)
+    with made as kept, out as held:
+        yield (
+            replace(rows, groups=kept),
+            replace(rows, groups=held) if request.options.validation else None,
+        )
+
+
+def deadline_of(options: Any, began: float) -> float | None:
+    """The end of a training that began then, by the option `time`."""
+    return None if options.time is None else began + options.time
+
+
+def pass_until(groups: NDArray[np.void], loss: int, options: Any, began: float) -> Pass:
+    """The pass over groups (GROUP), with the threads of the options and their deadline."""
+    return Pass(
+        groups,
+        loss,
+        threads=budget.threads(options.threads),
+        cancel_mark=cancel_mark(),
+        deadline=deadline_of(options, began),
+    )
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """Sparse rows without values: the features that each row accesses."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,15 +104,6 @@ def as_features(ids: ArrayLike) -> Ids:
     integers = _integers(ids, "ids")
     check_ids(np.minimum(integers, LARGEST_ID))
     return integers
-
-
-def concatenate(parts: Iterable[SparseRows]) -> SparseRows:
-    """The rows of all parts, in order."""
-    every = list(parts)
-    if not every:
-        return SparseRows(np.zeros(1, np.int64), np.zeros(0, np.int64))
-    lengths = np.concatenate([np.diff(part.starts) for part in every])
-    return SparseRows(starts_of(lengths), np.concatenate([part.ids for part in every]))
 
 
 def starts_of(lengths: NDArray[np.int64]) -> Ids:

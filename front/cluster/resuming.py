@@ -29,11 +29,9 @@ class Led(Protocol):
     @property
     def keys(self) -> Sequence[str]:
         """All keys."""
-        ...
 
     def leaders(self, keys: Sequence[str]) -> AbstractContextManager[Leaders]:
         """The leaders of some."""
-        ...
 
 
 class Finished:

@@ -74,7 +74,7 @@ def train_clustered(
         )
     with local_rows(database, training) as (here, copy), in_files(here, copy) as readable:
         if readable is None:
-            return train_in_database(database, training, into, replace)
+            return run_training(database, training, ExecutorChoice(), into, replace)
         train = partial(train_in_files, readable, where, executor, placed)
         if isinstance(database, Postgres):
             return in_postgres(database, training, train, into, replace)
@@ -232,13 +232,6 @@ def choose_placement(
     remote = where.executor != "threads"
     estimated = execution(Units(database, training, found), workers, remote)
     return BY_NAME[APPROACHES[estimated.chosen]], estimated
-
-
-def train_in_database(
-    database: Database, training: Training, into: Into | None, replace: bool
-) -> Model | Models | int:
-    """Runs a training in the database and returns its result, if workers have nothing to do."""
-    return run_training(database, training, ExecutorChoice(), into, replace)
 
 
 def wants_estimates(training: Training) -> bool:

@@ -73,7 +73,7 @@ def show_script(args: argparse.Namespace) -> None:
     text, name = (args.statements, "command") if args.statements is not None else script(file)
     with session(database, args.cluster) as execute:
         for place, result in enumerate(execute(text, name)):
-            print(result.as_json() if args.json else as_text(result, place))
+            print(result.as_json() if args.json else ("\n" if place else "") + result.as_table())
 
 
 def is_database(file: str) -> bool:
@@ -122,8 +122,3 @@ def script(file: str | None) -> tuple[str, str]:
         raise DataError(
             f"{file} is not text in UTF-8 from byte {error.start + 1} on, expected a script"
         ) from error
-
-
-def as_text(result: Result, place: int) -> str:
-    """A result for a person, apart from the one before."""
-    return ("\n" if place else "") + result.as_table()

@@ -110,7 +110,7 @@ def show_stores(args: argparse.Namespace) -> None:
         )
     root = StoreRoot(place)
     found = _collect(root, args) if args.action == "gc" else _run(root, args)
-    lines = [_json(facts) for facts in found]
+    lines = [json.dumps(facts, default=str) for facts in found]
     if args.json:
         print("[" + ",\n ".join(lines) + "]")
     else:
@@ -191,10 +191,6 @@ def ask_terminal(question: str) -> str:
         )
     print(question, end="", file=sys.stderr, flush=True)
     return sys.stdin.readline()
-
-
-def _json(facts: Facts) -> str:
-    return json.dumps(facts, default=str)
 
 
 def _line(facts: Facts) -> str:

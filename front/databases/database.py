@@ -56,51 +56,39 @@ class Database(Protocol):
 
     def fetch(self, query: str) -> list[Row]:
         """The rows of a query. TuskError, one sentence, where it fails."""
-        ...
 
     def columns(self, query: str) -> Columns:
         """Names and types of a query's columns. Raises TuskError if it is wrong."""
-        ...
 
     def relation(self, names: Sequence[str]) -> str | None:
         """The table or view of these names (schema first) as SQL; None if there is none."""
-        ...
 
     def tables(self) -> list[str]:
         """The names of the tables and views that there are."""
-        ...
 
     def as_double(self, expression: str, type_name: str) -> str:
         """A number or boolean as a feature."""
-        ...
 
     def array(self, items: Sequence[str]) -> str:
         """An array of expressions."""
-        ...
 
     def row(self, items: Mapping[str, str]) -> str:
         """A row with names, of expressions by name."""
-        ...
 
     def text(self, value: str) -> str:
         """A literal."""
-        ...
 
     def function(self, name: str) -> str:
         """A function of tuskml, wherever it lies."""
-        ...
 
     def model(self, model: Model | None) -> str:
         """A model value, as far as predictions need it."""
-        ...
 
     def models(self, query: str) -> Iterator[tuple[Row, dict[str, Any] | None]]:
         """Keys and model value of each row; the query's last column is the model."""
-        ...
 
     def create(self, name: str, query: str) -> int:
         """Makes a table of a query; returns its number of rows."""
-        ...
 
 
 def failure(error: Exception, message: str) -> TuskError:

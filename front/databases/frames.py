@@ -29,7 +29,6 @@ class Frame(Protocol):
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """A capsule with a stream of record batches."""
-        ...
 
 
 @runtime_checkable
@@ -38,11 +37,9 @@ class LazyFrame(Protocol):
 
     def collect(self) -> Frame:
         """Returns its rows."""
-        ...
 
     def collect_schema(self) -> Any:
         """Names and types of its columns."""
-        ...
 
 
 def kind_of_frame(frame: object) -> str:

@@ -272,7 +272,7 @@ def of_one_class(
     classes: Floats,
 ) -> Models:
     """The constant model of a group with a single class."""
-    labels = Pass(group, 0, None, None, True, 1).labels()
+    labels = Pass(group).labels()
     return Models.built(
         group,
         request.task.kept,

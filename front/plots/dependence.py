@@ -20,7 +20,6 @@ MOST_NAMED = 10
 
 Floats = NDArray[np.float64]
 Row = Mapping[str, Any]
-Curves = Mapping[str, tuple[Sequence[Any], Floats]]
 
 
 def plot_importance(

@@ -38,7 +38,6 @@ class Executor(Protocol):
         an outcome; ClusterError is raised if nothing can run, and Interrupted after
         `tuskml.cancel()`.
         """
-        ...
 
 
 def executor_of(given: object, worker_timeout: object = None) -> Executor:

@@ -124,7 +124,7 @@ def deal(parts: Parts, search: Search) -> None:
         learner_of(one.task).classifies(Request(one.task, one.options))
         for one in search.candidates
     )
-    rows = ShardedPass(groups, 0, None, None, True, 1, parts=parts)
+    rows = ShardedPass(groups, parts=parts)
     dealt = search.dealt
     held = held_out_counts(groups["n_rows"], dealt.share) if dealt.share else None
     if held is None:
@@ -259,5 +259,5 @@ def judgement(library: ctypes.CDLL, rows: PartRows, message: bytes) -> bytes:
     found, why = judge(library, models, held, asked, header["threads"])
     if why:
         return packed({"why": why[0]})
-    weight = Pass(held, 0, None, None, True, 1).labels()["weight"]
+    weight = Pass(held).labels()["weight"]
     return packed({}, [np.array([found[0], weight[0]])])

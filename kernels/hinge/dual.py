@@ -13,7 +13,6 @@ from tuskml.kernels.structures import DUAL_GROUP
 
 KINDS = (np.float64, np.float64, np.float64, np.int32, np.int8)
 """Types of the state of a row: alpha, norm, margin, order, sign."""
-ROW_BYTES = sum(np.dtype(kind).itemsize for kind in KINDS)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from tuskml.kernels.structures import INTERIOR_GROUP
 
 KINDS = (*[np.float64] * 7, np.int8)
 """Types of the state of a row: alpha, slack, excess, affine, move, slope, curvature, sign."""
-ROW_BYTES = sum(np.dtype(kind).itemsize for kind in KINDS)
 AFFINE, CORRECTED, DUAL_LOW, DUAL_HIGH = range(4)
 """`tk_interior_mode` of `native/hinge/api.h`."""
 

@@ -63,11 +63,9 @@ class Hops(Protocol):
 
     def labels(self) -> NDArray[np.void]:
         """Statistics of the labels of all parts, LABELS (1,)."""
-        ...
 
     def asked_of(self, place: int, method: str, *arrays: Array | None, **given: Any) -> list[Any]:
         """Reply of one part."""
-        ...
 
 
 def hopped(

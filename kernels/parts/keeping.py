@@ -18,7 +18,6 @@ class Closing(Protocol):
 
     def close(self) -> None:
         """Frees the resource."""
-        ...
 
 
 @dataclass

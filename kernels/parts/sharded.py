@@ -41,7 +41,6 @@ class Crew(Protocol):
         """Replies of the workers (`Crew.train`); their number is a power of two, at most
         `most`.
         """
-        ...
 
 
 class Parts(Protocol):
@@ -63,34 +62,27 @@ class Parts(Protocol):
 
     def of(self, folds: tuple[int, ...] | None) -> "Parts":
         """The same parts with their rows of some folds, not yet described."""
-        ...
 
     def together(self, n: int) -> Iterable[AbstractContextManager["Parts"]]:
         """The same parts for n trainings at a time, each until its context ends."""
-        ...
 
     def ask_one(self, place: int, message: bytes) -> bytes:
         """Reply of one part."""
-        ...
 
     def ask_some(self, messages: Mapping[int, bytes]) -> Sequence[bytes]:
         """Replies of some parts, in the order of `messages`."""
-        ...
 
     def ask(self, message: bytes) -> Sequence[bytes]:
         """Reply of each part (`answering.answered`), in order."""
-        ...
 
     def keep(self, places: Sequence[int]) -> None:
         """Restricts to these parts: the others have no usable row."""
-        ...
 
     def deal(self, told: Sequence[bytes]) -> None:
         """Deals rows to folds (`dealing.py`), for `of`.
 
         told: message for each part.
         """
-        ...
 
 
 class Kept(OwnedRows):

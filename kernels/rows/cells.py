@@ -185,7 +185,7 @@ def deal(
     contiguous = [np.ascontiguousarray(form) for form in forms]
     how = _Dealing(contiguous, folds, seed, given)
     cells = np.zeros((len(contiguous[0]), how.stretches * how.struct.slices), GROUP)
-    rows = Pass(contiguous[0], 0, None, None, True, threads, cancel_mark=cancel_mark())
+    rows = Pass(contiguous[0], threads=threads, cancel_mark=cancel_mark())
     check_code(
         library().tk_deal(rows.struct, how.struct, memory, pointer(cells)), "a copy of the rows"
     )
@@ -198,6 +198,6 @@ def stretches_of(
     """Stretch to which `deal` deals each row, groups concatenated, in order."""
     how = _Dealing([np.ascontiguousarray(groups)], folds, seed, given)
     out = np.empty(int(groups["n_rows"].sum()), np.int32)
-    rows = Pass(how.forms[0], 0, None, None, True, threads, cancel_mark=cancel_mark())
+    rows = Pass(how.forms[0], threads=threads, cancel_mark=cancel_mark())
     check_code(library().tk_stretches(rows.struct, how.struct, pointer(out)))
     return out

@@ -27,21 +27,17 @@ class Texts(Protocol):
 
     def text(self, which: int, group: int) -> str:
         """A text of a group, "" if it has none; names end with a character of code 0 each."""
-        ...
 
     def texts(self, which: int, group: int) -> tuple[str, ...]:
         """Splits a text into names."""
-        ...
 
     def levels(self) -> tuple[bytes, ...] | None:
         """For each group a byte per feature, 1 if values are numbers of levels; None if no group
         has any.
         """
-        ...
 
     def categories(self, group: int) -> tuple[tuple[int, int], ...]:
         """First feature of each category of a group, and its number of features."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -107,8 +107,6 @@ SHIFT = 12
 """log2 of features per block; 4,096 as float32 are 16 KiB, a page fault or a few."""
 HEADER = struct.Struct("<8s5I")
 FOOTER = struct.Struct("<8s8Q4I")  # followed by SHA-256 (32 bytes), 0 (4 bytes), CRC of the footer
-FOOTER_SIZE = FOOTER.size + 32 + 8
-HEADER_SIZE = HEADER.size + 4
 SUFFIX = ".tusk"
 CHUNK = 1 << 18
 Pairs = Iterable[tuple[Ids, Weights]]

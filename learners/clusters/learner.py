@@ -1,6 +1,6 @@
 """Centres of clusters as a learner."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -9,8 +9,8 @@ from tuskml.learners.clusters import outcome, training
 from tuskml.learners.clusters.options import OPTIONS, ClusterOptions
 from tuskml.learners.explaining.text import format_explanation
 from tuskml.learners.learner import Facts, Groups, Learner, Request, refuse_offsets
+from tuskml.learners.list_size import MOST
 from tuskml.learners.models import Models
-from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import Task, built_in, in_table
 
 TASKS = built_in(Task(**in_table("kmeans")))
@@ -19,22 +19,16 @@ TASKS = built_in(Task(**in_table("kmeans")))
 class Clusters(Learner):
     """Centres of clusters, to which the squared distances of rows are least."""
 
+    tasks = TASKS
+    options = OPTIONS
     facts = Facts(
         weighs=True,
         orders=True,
         sizes=(
             ("`clusters` of `kmeans`", f"{MOST_CLUSTERS:,}"),
-            ("numbers of a model of `kmeans`, features times `clusters`", f"{training.MOST:,}"),
+            ("numbers of a model of `kmeans`, features times `clusters`", f"{MOST:,}"),
         ),
     )
-
-    @property
-    def tasks(self) -> Mapping[str, Task]:
-        return TASKS
-
-    @property
-    def options(self) -> OptionTable[ClusterOptions]:
-        return OPTIONS
 
     def train(
         self, groups: Groups, request: Request[Task, ClusterOptions], memory: int

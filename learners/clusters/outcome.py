@@ -20,9 +20,8 @@ from tuskml.kernels.passes import Floats
 from tuskml.learners.clusters.options import OPTIONS, ClusterOptions
 from tuskml.learners.explaining.explanation import Document, document
 from tuskml.learners.learner import Request
-from tuskml.learners.models import Lists, Models, Strings, options_text, thinned
+from tuskml.learners.models import Lists, Models, Strings, options_text, thinned, threads_text
 from tuskml.learners.tasks import Task
-from tuskml.schedule import budget
 
 HEAD = 3
 """Numbers before those of features and centres."""
@@ -74,7 +73,7 @@ def models_of(
         history=thinned(list(found.history.T), n),
         iterations=about["iterations"].copy(),
         converged=np.array([one in ("ok", "fewer centres") for one in status], np.uint8),
-        status=Strings(STATUSES, np.array([STATUSES.index(one) for one in status], np.int32)),
+        status=Strings.of(status, STATUSES),
         plan=plans_of(about, options),
         options=options_json(options),
     )
@@ -91,7 +90,6 @@ def plans_of(about: NDArray[np.void], options: ClusterOptions) -> Strings:
 
 def plan_of(options: ClusterOptions, algorithm: str, centres: int) -> str:
     """Describes the training in one line."""
-    threads = options.threads or budget.threads()
     how = {
         "auto": "Lloyd's iterations, in large groups after mini-batches",
         "lloyd": "Lloyd's iterations",
@@ -101,7 +99,7 @@ def plan_of(options: ClusterOptions, algorithm: str, centres: int) -> str:
     return (
         f"{algorithm}, {how}, {centres} centre{'s' if centres != 1 else ''}, the best of "
         f"{options.starts} start{'s' if options.starts > 1 else ''} by k-means++{units}, "
-        f"{threads} thread{'s' if threads > 1 else ''}"
+        f"{threads_text(options)}"
     )
 
 

@@ -15,23 +15,18 @@ from tuskml.errors import DataError
 from tuskml.kernels import passes
 from tuskml.kernels.charged import Charges
 from tuskml.kernels.clusters.training import ALGORITHMS, POINTS, Rules, train_centres
-from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.renumber import Renumbered, renumbered
 from tuskml.learners import events
 from tuskml.learners.clusters.options import ClusterOptions
 from tuskml.learners.clusters.outcome import centres_in, head_of, models_of
 from tuskml.learners.learner import Request, refuse_offsets
-from tuskml.learners.list_size import refuse_too_long, restored
-from tuskml.learners.models import Lists, Models
+from tuskml.learners.list_size import MOST, refuse_too_long, restored, together
+from tuskml.learners.models import Lists, Models, seconds_by_group
 from tuskml.learners.tasks import Task
-from tuskml.schedule import budget
+from tuskml.learners.validation import pass_until
 from tuskml.schedule.budget import look_at_limits
 
-MOST = 1 << 25
-"""Numbers of a model, which SQL keeps twice in one value."""
 FEWER = ", or fewer 'clusters'"
-MOST_TOGETHER = 1 << 24
-"""Numbers of the groups that train in one call, histories too, unless one of them has more."""
 
 
 def train(
@@ -47,7 +42,8 @@ def train(
     with renumbered(groups, memory, mark) as seen, passes.watching_sigint():
         refuse_long(groups, rules, seen, memory)
         refuse_wide(groups, rules)
-        for places in together(seen.groups, rules):
+        numbers = rules.numbers(seen.groups["dim"].astype(np.int64)) + POINTS
+        for places in together(seen.groups, numbers):
             models = train_together(seen.groups[places], request, rules, memory)
             models = models.numbered(places[models.group])
             yield from restored(models, seen, groups, memory, wider)
@@ -95,39 +91,16 @@ def rules_of(options: ClusterOptions) -> Rules:
     )
 
 
-def together(groups: NDArray[np.void], rules: Rules) -> Iterator[NDArray[np.intp]]:
-    """Places of the groups that train in one call: of one kind, in parts that fit into memory
-    side by side."""
-    for kind in np.unique(groups["kind"]):
-        places = np.flatnonzero(groups["kind"] == kind)
-        numbers = np.cumsum(rules.numbers(groups["dim"][places].astype(np.int64)) + POINTS)
-        yield from np.split(places, np.flatnonzero(np.diff(numbers // MOST_TOGETHER)) + 1)
-
-
 def train_together(
     groups: NDArray[np.void], request: Request[Task, ClusterOptions], rules: Rules, memory: int
 ) -> Models:
     """Trains groups of one kind of rows."""
     began = time.monotonic()
-    options = request.options
     look_at_limits(memory)
-    rows = Pass(
-        groups,
-        0,
-        None,
-        None,
-        True,
-        options.threads or budget.threads(),
-        cancel_mark=passes.cancel_mark(),
-        deadline=None if options.time is None else began + options.time,
-    )
-    found = train_centres(rows, rules, memory)
+    found = train_centres(pass_until(groups, 0, request.options, began), rules, memory)
     models = models_of(groups, found, request)
-    n_rows = groups["n_rows"]
-    iterations = int(found.about["iterations"].max())
-    events.tell(events.Event(len(groups), int(n_rows.sum()), iterations, float("nan")))
-    seconds = (time.monotonic() - began) * n_rows / max(int(n_rows.sum()), 1)
-    return replace(models, seconds=seconds)
+    events.tell_trained(groups, int(found.about["iterations"].max()))
+    return replace(models, seconds=seconds_by_group(groups, began))
 
 
 def wider(model: Models, seen: Renumbered, width: int, memory: int) -> Models:

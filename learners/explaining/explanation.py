@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import KINDS, row_bytes
+from tuskml.learners.options.table import Options
 
 VERSION = 1
 Document = dict[str, Any]
@@ -36,6 +37,29 @@ def sole_candidate(
         "store_bytes": 0,
         "tried": None,
     }
+
+
+def plan_document(
+    options: Any, description: str, because: str, order: str, max_iter: int, **more: Any
+) -> Document:
+    """The plan of a learner that does not choose, by its options; more: members that differ."""
+    return {
+        "algorithm": options.algorithm,
+        "description": description,
+        "because": because,
+        "order": order,
+        "threads": options.threads,
+        "max_iter": max_iter,
+        "epsilon": 0.0,
+        "converge": "loss",
+        "time": options.time,
+    } | more
+
+
+def reason_for_algorithm(options: Options) -> str:
+    """The reason why an algorithm that has a default is taken."""
+    asked = "algorithm" in options.given
+    return "asked for" if asked else "the default of the option `algorithm`"
 
 
 def document(

@@ -9,7 +9,7 @@ import numpy as np
 from tuskml.kernels.factorization import Factorization
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners import events
-from tuskml.learners.factorization.settings import Settings
+from tuskml.learners.factorization.settings import AnySettings, Settings
 from tuskml.learners.validation import PATIENCE
 
 ATTEMPTS = 12
@@ -40,21 +40,6 @@ class Factors(Protocol):
     def vectors(self) -> tuple[float, Floats]: ...
 
 
-class Limits(Protocol):
-    """The part of `Settings` that says when epochs end and how long their steps are."""
-
-    @property
-    def max_iter(self) -> int: ...
-
-    @property
-    def epsilon(self) -> float: ...
-
-    @property
-    def time(self) -> float | None: ...
-
-    def step_of(self, epoch: int, first: float) -> float: ...
-
-
 class Epochs:
     """Runs descents, one after another, for vectors in memory, in a store or on a GPU.
 
@@ -62,7 +47,7 @@ class Epochs:
     """
 
     def __init__(
-        self, visit: Callable[[int, float], float], settings: Limits, began: float
+        self, visit: Callable[[int, float], float], settings: AnySettings, began: float
     ) -> None:
         self.visit = visit
         self.settings = settings

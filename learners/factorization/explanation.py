@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.factorization import Shape
 from tuskml.kernels.passes import Pass
-from tuskml.learners.explaining.explanation import Document, document
+from tuskml.learners.explaining.explanation import Document, document, plan_document
 from tuskml.learners.factorization.options import FactorizationOptions
 from tuskml.learners.factorization.settings import Settings
 from tuskml.learners.factorization.training import settings_and_refusal, shape_of
@@ -18,7 +18,7 @@ def explain(
 ) -> Document:
     """Explains the training of one group."""
     settings = Settings.of(options)
-    rows = Pass(group, 0, None, None, settings.biases, settings.threads)
+    rows = Pass(group, fit_intercept=settings.biases, threads=settings.threads)
     shape = shape_of(rows, settings)
     settings, device = settings_and_refusal(group, settings, shape)
     asked = "algorithm" in options.given and options.algorithm != "auto"
@@ -27,20 +27,15 @@ def explain(
         "matrix_factorization",
         objective(settings),
         reading,
-        model=model(shape, settings),
-        plan={
-            "algorithm": settings.algorithm,
-            "description": settings.describe(),
-            "because": "asked for" if asked else settings.method.reason,
-            "order": "blocks as threads come to them"
-            if settings.lock_free
-            else "by a hash of each rating",
-            "threads": settings.threads,
-            "max_iter": settings.max_iter,
-            "epsilon": settings.epsilon,
-            "converge": "loss",
-            "time": settings.time,
-        },
+        model=model(shape, settings.store, settings.layout() if settings.stored else None),
+        plan=plan_document(
+            settings,
+            settings.describe(),
+            "asked for" if asked else settings.method.reason,
+            "blocks as threads come to them" if settings.lock_free else "by a hash of each rating",
+            settings.max_iter,
+            epsilon=settings.epsilon,
+        ),
         device=device,
     )
 
@@ -57,15 +52,15 @@ def objective(settings: Settings) -> str:
     return f"mean of 1/2 (m - y)^2{penalty}, m = {margin}{unit}"
 
 
-def model(shape: Shape, settings: Settings) -> dict[str, Any]:
+def model(shape: Shape, store: str | None = None, layout: str | None = None) -> dict[str, Any]:
     """The size of the model and its storage."""
     return {
         "users": shape.n_users,
         "items": shape.n_items,
         "width": shape.width,
         "numbers": shape.numbers,
-        "store": settings.store,
-        "layout": settings.layout() if settings.stored else None,
+        "store": store,
+        "layout": layout,
     }
 
 

@@ -1,6 +1,6 @@
 """Matrix factorization as a learner."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,6 @@ from tuskml.learners.learner import (
     refuse_offsets,
 )
 from tuskml.learners.models import Models
-from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import PAIRS, Task, built_in, in_table
 
 if TYPE_CHECKING:
@@ -54,6 +53,8 @@ class StoredFactorization(Stored):
 class Factorization(Learner):
     """Ratings by users and items as products of their vectors."""
 
+    tasks = TASKS
+    options = OPTIONS
     facts = Facts(
         weighs=True,
         algorithms=REGISTERED,
@@ -64,14 +65,6 @@ class Factorization(Learner):
     )
     encoding = IdsAsNumbers()
     stored = StoredFactorization()
-
-    @property
-    def tasks(self) -> Mapping[str, Task]:
-        return TASKS
-
-    @property
-    def options(self) -> OptionTable[FactorizationOptions]:
-        return OPTIONS
 
     def allowed(self, request: Request) -> Allowed | None:
         options = request.options

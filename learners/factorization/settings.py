@@ -1,6 +1,7 @@
 """The options of the task `matrix_factorization`, with its defaults."""
 
 import json
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,11 +31,10 @@ ROTATING = next(one.name for one in REGISTERED if one.rotates)
 """The algorithm whose blocks share no vector."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The options with this task's defaults."""
+@dataclass(frozen=True, kw_only=True)
+class AnySettings(ABC):
+    """The settings of explicit and of implicit feedback."""
 
-    algorithm: str
     rank: int
     biases: bool
     max_iter: int
@@ -44,9 +44,43 @@ class Settings:
     l2: float
     threads: int
     seed: int
+    time: float | None
+    relative: bool = False
+    """True if l2 is that of ratings in units of their standard deviation."""
+
+    @property
+    def stored(self) -> bool:
+        return False
+
+    def step_of(self, epoch: int, first: float) -> float:
+        """The step of an epoch, counted from 0."""
+        if self.schedule == FALLING:
+            return first * (1 - epoch / self.max_iter)
+        return float(first / (epoch + 1) ** POWERS[self.schedule])
+
+    @abstractmethod
+    def describe(self) -> str:
+        """One line for the model's `plan`."""
+
+    @abstractmethod
+    def resolved(self, shape: Shape) -> str:
+        """The settings as JSON, starting with the version."""
+
+
+def given_by(options: FactorizationOptions) -> dict[str, Any]:
+    """The settings that are options, without a default of the algorithm."""
+    names = ("rank", "max_iter", "epsilon", "schedule", "seed", "time")
+    threads = budget.threads(options.threads)
+    return {name: getattr(options, name) for name in names} | {"threads": threads}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(AnySettings):
+    """The options with this task's defaults."""
+
+    algorithm: str
     ordered: bool
     validation: float
-    time: float | None
     store: str | None = None
     key_a_weight: bool = False
     device: str = "cpu"
@@ -57,8 +91,6 @@ class Settings:
     """True if the option `scheduler` asks for it."""
     own_step: bool = False
     """True if the options have a step."""
-    relative: bool = False
-    """True if l2 is that of ratings in units of their standard deviation."""
 
     @classmethod
     def of(cls, options: FactorizationOptions) -> "Settings":
@@ -66,23 +98,17 @@ class Settings:
         refuse_options(options)
         algorithm = choose_algorithm(options)
         return cls(
-            algorithm.name,
-            options.rank,
-            options.biases,
-            options.max_iter,
-            options.epsilon,
-            algorithm.step if isinstance(options.step, str) else options.step,
-            options.schedule,
-            L2 if isinstance(options.l2, str) else options.l2,
-            budget.threads(options.threads),
-            options.seed,
-            options.ordered,
-            options.validation,
-            options.time,
-            options.store,
-            options.partition == 0,
-            options.device,
-            options.algorithm != "auto" or options.scheduler == ROTATION,
+            **given_by(options),
+            algorithm=algorithm.name,
+            biases=options.biases,
+            step=algorithm.step if isinstance(options.step, str) else options.step,
+            l2=L2 if isinstance(options.l2, str) else options.l2,
+            ordered=options.ordered,
+            validation=options.validation,
+            store=options.store,
+            key_a_weight=options.partition == 0,
+            device=options.device,
+            asked=options.algorithm != "auto" or options.scheduler == ROTATION,
             rotates=options.scheduler == ROTATION,
             own_step=not isinstance(options.step, str),
             relative=isinstance(options.l2, str),
@@ -119,12 +145,6 @@ class Settings:
     def relax(self, epoch: int) -> float:
         """The over-relaxation of a solved epoch: 1 goes to the least objective."""
         return self.method.relax(epoch, self.max_iter)
-
-    def step_of(self, epoch: int, first: float) -> float:
-        """The step of an epoch, counted from 0."""
-        if self.schedule == FALLING:
-            return first * (1 - epoch / self.max_iter)
-        return float(first / (epoch + 1) ** POWERS[self.schedule])
 
     def describe(self, per_key: int | None = None) -> str:
         """One line for the model's `plan`; per_key: vectors in a key of the store, once known."""

@@ -90,12 +90,12 @@ def train(groups: NDArray[np.void], request: Request, memory: int, root: StoreRo
     options, settings = request.options, Settings.of(request.options)
     began = time.monotonic()
     mark = passes.cancel_mark()
-    rows = Pass(groups, 0, None, None, settings.biases, settings.threads, cancel_mark=mark)
+    rows = Pass(groups, fit_intercept=settings.biases, threads=settings.threads, cancel_mark=mark)
     shape = shape_of(rows, settings)
     run = StoredRun(rows, memory, shape, settings, options, root, began)
     with passes.watching_sigint():
         trained = run()
-    events.tell(events.Event(1, int(groups["n_rows"][0]), 0, float("nan")))
+    events.tell_trained(groups)
     return model_of(trained, groups, run, time.monotonic() - began)
 
 

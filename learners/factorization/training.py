@@ -9,8 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +27,10 @@ from tuskml.kernels.structures import WEIGHTS
 from tuskml.learners import events
 from tuskml.learners.factorization.epochs import Factors, Run
 from tuskml.learners.factorization.options import Request
-from tuskml.learners.factorization.settings import Settings
+from tuskml.learners.factorization.settings import AnySettings, Settings
 from tuskml.learners.list_size import bytes_of_lists
 from tuskml.learners.models import Lists, Models, Strings, thinned
-from tuskml.learners.validation import shuffled
+from tuskml.learners.validation import apart
 from tuskml.schedule.budget import look_at_limits
 from tuskml.schedule.devices import gpu_in_turn
 
@@ -53,38 +52,11 @@ STATUSES = (
 )
 
 
-class Resolved(Protocol):
-    """The part of `Settings` that a model records."""
-
-    def describe(self) -> str: ...
-
-    def resolved(self, shape: Shape, /) -> str: ...
-
-
-class Sized(Protocol):
-    """The part of `Settings` that determines the size of a model."""
-
-    @property
-    def rank(self) -> int: ...
-
-    @property
-    def biases(self) -> bool: ...
-
-    @property
-    def l2(self) -> float: ...
-
-    @property
-    def relative(self) -> bool: ...
-
-    @property
-    def stored(self) -> bool: ...
-
-
 @dataclass
 class Fit:
     """The result of one group's training."""
 
-    settings: Resolved
+    settings: AnySettings
     shape: Shape
     mean: float
     coef: Floats
@@ -117,7 +89,7 @@ def each(groups: NDArray[np.void], fit_one: Callable[[NDArray[np.void]], Fit]) -
 def fit(group: NDArray[np.void], request: Request, memory: int) -> Fit:
     """Trains one group."""
     began, settings, mark = time.monotonic(), Settings.of(request.options), passes.cancel_mark()
-    rows = Pass(group, 0, None, None, settings.biases, settings.threads, cancel_mark=mark)
+    rows = Pass(group, fit_intercept=settings.biases, threads=settings.threads, cancel_mark=mark)
     shape = shape_of(rows, settings)
     refuse_too_long(shape, memory)
     here = settings
@@ -145,12 +117,9 @@ def fit_placed(asked: Asked, shape: Shape, memory: int, began: float) -> Fit:
     rows, settings = asked.rows, asked.settings
     group = rows.groups
     with ExitStack() as stack:
-        held = None
-        kept = rows
+        kept, held = rows, None
         if settings.validation:
-            made, out = shuffled(rows, asked.request, memory)
-            held = replace(rows, groups=stack.enter_context(out))
-            kept = replace(rows, groups=stack.enter_context(made))
+            kept, held = stack.enter_context(apart(rows, asked.request, memory))
         if settings.gpu is not None:
             stack.enter_context(gpu_in_turn(rows.cancel_mark))
             stack.enter_context(failures())
@@ -161,7 +130,7 @@ def fit_placed(asked: Asked, shape: Shape, memory: int, began: float) -> Fit:
         mean, coef = model.vectors()
         loss = model.objective()
         constant = Constant.of(kept, settings.biases)
-    events.tell(events.Event(1, int(group["n_rows"][0]), 0, float("nan")))
+    events.tell_trained(group)
     seconds = time.monotonic() - began
     nothing = np.zeros_like(coef)
     if not (math.isfinite(mean + constant.loss) and np.isfinite(coef).all()):
@@ -225,7 +194,7 @@ def counts_any(rows: Pass | None) -> bool:
     return rows is not None and bool(rows.groups["n_rows"][0])
 
 
-def shape_of(rows: Pass, settings: Sized) -> Shape:
+def shape_of(rows: Pass, settings: AnySettings) -> Shape:
     """The size of a group's model; errors where its rows are not [user, item]."""
     group = rows.groups[0]
     if group["kind"] >= 2:
@@ -331,7 +300,7 @@ def as_models(groups: NDArray[np.void], fits: list[Fit]) -> Models:
         history=thinned(history, n),
         iterations=np.array([len(f.history) for f in fits]),
         converged=np.array([f.converged for f in fits], np.uint8),
-        status=Strings(STATUSES, np.array([STATUSES.index(f.status) for f in fits], np.int32)),
+        status=Strings.of((fit.status for fit in fits), STATUSES),
         plan=texts([f.settings.describe() for f in fits]),
         seconds=np.array([f.seconds for f in fits]),
         options=texts([f.settings.resolved(f.shape) for f in fits]),

@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass, row_bytes
-from tuskml.learners.explaining.explanation import Document, document, sole_candidate
+from tuskml.learners.explaining.explanation import (
+    Document,
+    document,
+    plan_document,
+    reason_for_algorithm,
+    sole_candidate,
+)
 from tuskml.learners.fm.options import MachineOptions
 from tuskml.learners.fm.outcome import plan_of
 from tuskml.learners.fm.training import fit, rules_of
@@ -27,23 +33,18 @@ def explain(
 ) -> Document:
     """Explains the training of one group, with its expected seconds and memory."""
     options = request.options
-    asked = "algorithm" in options.given
     return document(
         group,
         request.task.name,
         f"mean {FORMULAS[options.objective]}, m = b + sum_i w_i x_i + sum_i<j <v_i, v_j> x_i x_j",
         request.reading,
-        plan={
-            "algorithm": options.algorithm,
-            "description": plan_of(options),
-            "because": "asked for" if asked else "the default of the option `algorithm`",
-            "order": "by a seeded hash of the rows' content, in pieces shuffled for each epoch",
-            "threads": options.threads,
-            "max_iter": options.epochs,
-            "epsilon": 0.0,
-            "converge": "loss",
-            "time": options.time,
-        },
+        plan=plan_document(
+            options,
+            plan_of(options),
+            reason_for_algorithm(options),
+            "by a seeded hash of the rows' content, in pieces shuffled for each epoch",
+            options.epochs,
+        ),
         candidates=[candidate(group, request, memory)],
     )
 
@@ -67,8 +68,7 @@ def measure_epoch(
     A training of three epochs takes longer than one of a single epoch by two epochs.
     """
     options, mark = request.options, passes.cancel_mark()
-    threads = options.threads or budget.threads()
-    rows = Pass(group, 0, None, None, True, threads, cancel_mark=mark)
+    rows = Pass(group, threads=budget.threads(options.threads), cancel_mark=mark)
     labels, n = rows.labels(), int(group["n_rows"][0])
     taken, none = min(n, SAMPLE), np.zeros(1, np.bool_)
     times = []

@@ -1,6 +1,6 @@
 """Factorization machines as a learner."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -8,8 +8,8 @@ from tuskml.learners.explaining.text import format_explanation
 from tuskml.learners.fm import explanation, training
 from tuskml.learners.fm.options import MOST_RANK, OPTIONS, MachineOptions
 from tuskml.learners.learner import Facts, Groups, Learner, Request, Trials
+from tuskml.learners.list_size import MOST
 from tuskml.learners.models import Models
-from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import Task, built_in, in_table
 
 TASKS = built_in(Task(**in_table("fm")))
@@ -27,25 +27,19 @@ class MachineTrials(Trials):
 class Machines(Learner):
     """Factorization machines, trained by a step per row."""
 
+    tasks = TASKS
+    options = OPTIONS
     facts = Facts(
         weighs=True,
         weighs_classes=True,
         orders=True,
         classifying={"objective": "logistic"},
         sizes=(
-            ("numbers of a model of `fm`, features times (1 + `rank`)", f"{training.MOST:,}"),
+            ("numbers of a model of `fm`, features times (1 + `rank`)", f"{MOST:,}"),
             ("`rank` of `fm`", f"{MOST_RANK}"),
         ),
     )
     trials = MachineTrials()
-
-    @property
-    def tasks(self) -> Mapping[str, Task]:
-        return TASKS
-
-    @property
-    def options(self) -> OptionTable[MachineOptions]:
-        return OPTIONS
 
     def classifies(self, request: Request[Task, MachineOptions]) -> bool:
         return request.options.classifies

@@ -14,9 +14,16 @@ from tuskml.learners.classes import (
 from tuskml.learners.fm.layout import HEAD, write_head
 from tuskml.learners.fm.options import OPTIONS, MachineOptions
 from tuskml.learners.learner import Request
-from tuskml.learners.models import Lists, Models, Strings, far_from_zero, options_text, thinned
+from tuskml.learners.models import (
+    Lists,
+    Models,
+    Strings,
+    far_from_zero,
+    options_text,
+    thinned,
+    threads_text,
+)
 from tuskml.learners.tasks import Task
-from tuskml.schedule import budget
 
 STATUSES = (
     "ok",
@@ -66,12 +73,12 @@ def models_of(
         request.task.name,
         coef=Lists.of_parts(coef),
         intercept=np.where(flat, margin, found.about["intercept"]),
-        **named_classes(classes(labels, options)),
+        **(named_classes(classes_in(labels, options, None)) if options.classifies else {}),
         loss=np.where(np.isfinite(loss), loss, np.nan),
         history=thinned(list(history.T), n),
         iterations=np.where(flat, 0, found.about["kept"]),
         converged=np.asarray(~flat, np.uint8),
-        status=Strings(STATUSES, np.array([STATUSES.index(one) for one in status], np.int32)),
+        status=Strings.of(status, STATUSES),
         plan=plan_of(options),
         options=options_json(options),
     )
@@ -127,21 +134,13 @@ def constants(labels: NDArray[np.void], options: MachineOptions) -> tuple[Floats
     return margin, np.where(lone, 0.0, entropy)
 
 
-def classes(labels: NDArray[np.void], options: MachineOptions) -> Lists:
-    """The classes of each group, rising; none where labels are numbers."""
-    if not options.classifies:
-        return Lists(np.empty(0), np.zeros(len(labels) + 1, np.int64))
-    return classes_in(labels, options, None)
-
-
 def plan_of(options: MachineOptions) -> str:
     """Describes the training in one line."""
-    threads = options.threads or budget.threads()
     how = "in order" if options.ordered else "sharing the weights of large sparse groups"
     return (
         f"{options.algorithm}, {options.objective} loss, vectors of {options.rank}, "
         f"{options.epochs} epoch{'s' if options.epochs > 1 else ''}, "
-        f"{threads} thread{'s' if threads > 1 else ''} {how}"
+        f"{threads_text(options)} {how}"
     )
 
 

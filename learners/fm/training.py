@@ -6,7 +6,6 @@ The objective and its sources are in `kernels/native/fm/api.h`, the layout of a 
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -25,23 +24,17 @@ from tuskml.kernels.fm.training import (
 )
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.renumber import Renumbered, renumbered
-from tuskml.learners import events
-from tuskml.learners.classes import check_classes
+from tuskml.learners import events, list_size
+from tuskml.learners.classes import check_classes, positive_class
 from tuskml.learners.fm.layout import HEAD, write_head
 from tuskml.learners.fm.options import USUAL_ENTRIES, MachineOptions
 from tuskml.learners.fm.outcome import models_of
 from tuskml.learners.learner import Request, refuse_offsets
-from tuskml.learners.list_size import refuse_too_long, restored
-from tuskml.learners.models import Lists, Models
+from tuskml.learners.list_size import MOST, refuse_too_long, restored
+from tuskml.learners.models import Lists, Models, seconds_by_group
 from tuskml.learners.tasks import Task
-from tuskml.learners.validation import parted_alike, shuffled
-from tuskml.schedule import budget
+from tuskml.learners.validation import apart, parted_alike, pass_until
 from tuskml.schedule.budget import look_at_limits
-
-MOST = 1 << 25
-"""Numbers of a model, which SQL keeps twice in one value."""
-MOST_TOGETHER = 1 << 24
-"""Numbers of the groups that train in one call, histories too, unless one of them has more."""
 
 
 def train(
@@ -92,13 +85,9 @@ def refuse_rows(groups: NDArray[np.void], request: Request[Task, MachineOptions]
 
 
 def together(groups: NDArray[np.void], options: MachineOptions) -> Iterator[NDArray[np.intp]]:
-    """Places of the groups that train in one call: of one kind, in parts that fit into memory
-    side by side."""
-    for kind in np.unique(groups["kind"]):
-        places = np.flatnonzero(groups["kind"] == kind)
-        each = groups["dim"][places].astype(np.int64) * (options.rank + 1) + options.epochs
-        numbers = np.cumsum(each)
-        yield from np.split(places, np.flatnonzero(np.diff(numbers // MOST_TOGETHER)) + 1)
+    """Places of the groups that train in one call."""
+    numbers = groups["dim"].astype(np.int64) * (options.rank + 1) + options.epochs
+    return list_size.together(groups, numbers)
 
 
 def train_together(
@@ -108,26 +97,14 @@ def train_together(
     began = time.monotonic()
     options = request.options
     look_at_limits(memory)
-    rows = Pass(
-        groups,
-        LOGISTIC if options.classifies else SQUARED,
-        None,
-        None,
-        True,
-        options.threads or budget.threads(),
-        cancel_mark=passes.cancel_mark(),
-        deadline=None if options.time is None else began + options.time,
-    )
+    rows = pass_until(groups, LOGISTIC if options.classifies else SQUARED, options, began)
     labels = rows.labels()
     check_classes(replace(request.task, classifies=options.classifies), options, labels)
     left_out = constant(rows, labels, options)
     found = fit(rows, labels, left_out, request, memory)
     models = models_of(rows, labels, left_out, found, request)
-    n_rows = groups["n_rows"]
-    epochs = int(found.about["epochs"].max())
-    events.tell(events.Event(len(groups), int(n_rows.sum()), epochs, float("nan")))
-    seconds = (time.monotonic() - began) * n_rows / max(int(n_rows.sum()), 1)
-    return replace(models, seconds=seconds)
+    events.tell_trained(groups, int(found.about["epochs"].max()))
+    return replace(models, seconds=seconds_by_group(groups, began))
 
 
 def constant(rows: Pass, labels: NDArray[np.void], options: MachineOptions) -> NDArray[np.bool_]:
@@ -146,17 +123,12 @@ def fit(
     """The machines of groups, from copies of rows in an order that depends on their content
     alone."""
     options = request.options
-    positive = labels["high"] if options.classes is None else options.classes[1]
-    positive = np.ascontiguousarray(np.broadcast_to(positive, len(labels)), np.float64)
-    with ExitStack() as stack:
-        made, out = shuffled(rows, request, memory)
-        kept = replace(rows, groups=stack.enter_context(made), positive=positive)
-        held = replace(rows, groups=stack.enter_context(out))
+    with apart(rows, request, memory) as (kept, held):
         return train_machines(
-            kept,
+            replace(kept, positive=positive_class(options, labels)),
             rules_of(options),
             memory,
-            held if options.validation else None,
+            held,
             np.ascontiguousarray(left_out, np.uint8),
             HEAD,
         )

@@ -52,18 +52,15 @@ class Watch(Protocol):
     @property
     def meter(self) -> Meter:
         """The counter of the plan's passes."""
-        ...
 
     @property
     def given_up(self) -> bool:
         """Returns whether another plan takes over."""
-        ...
 
     def watching(self, operators: Operators, on_sample: bool, last: bool) -> Operators:
         """Returns the operators with the watch added; last: whether the stage ends at the
         tolerance.
         """
-        ...
 
 
 @dataclass(frozen=True)

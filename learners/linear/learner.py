@@ -35,7 +35,6 @@ from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.stored.outgrown import groups_beyond_memory
 from tuskml.learners.linear.tasks import LINEAR, OWN, LinearTask
 from tuskml.learners.models import Models
-from tuskml.learners.options.table import OptionTable
 from tuskml.learners.row_groups import RowGroups, SeveralClasses, Storage
 
 if TYPE_CHECKING:
@@ -169,6 +168,7 @@ class LinearStreamed(Streamed):
 class Linear(Learner):
     """Models whose prediction is a function of w.x + b, custom tasks included."""
 
+    options = OPTIONS
     facts = Facts(
         weighs=True,
         algorithms=REGISTERED,
@@ -191,10 +191,6 @@ class Linear(Learner):
     @property
     def tasks(self) -> Mapping[str, LinearTask]:
         return LINEAR | OWN
-
-    @property
-    def options(self) -> OptionTable[LinearOptions]:
-        return OPTIONS
 
     def classifies(self, request: Request) -> bool:
         """Labels that are shares are numbers."""

@@ -12,7 +12,7 @@ so the result of a group is always a point whose optimality was measured.
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,46 +97,20 @@ class State:
         return self.running.nonzero()[0]
 
 
-class Transform(Protocol):
-    """Puts a batch into the coordinates that the algorithm works in."""
-
-    def __call__(self, problem: Problem) -> Problem: ...
-
-
-class Stage(Protocol):
-    """The starting point and whatever the first iteration requires."""
-
-    def __call__(self, problem: Problem) -> State: ...
-
-
-class Sample(Protocol):
-    """The rows of the active groups that this iteration reads."""
-
-    def __call__(self, problem: Problem, state: State) -> Problem: ...
-
-
-class Compute(Protocol):
-    """The rows' sums at the current weights; None when an iteration does not need them."""
-
-    def __call__(self, part: Problem, state: State) -> Found | None: ...
-
-
-class Update(Protocol):
-    """Moves the weights of the active groups; found has their results alone, in their order."""
-
-    def __call__(self, part: Problem, state: State, found: Found | None) -> None: ...
-
-
-class Converge(Protocol):
-    """Tests which of the active groups are done."""
-
-    def __call__(self, state: State, active: Index, found: Found | None) -> NDArray[np.bool_]: ...
-
-
-class Loop(Protocol):
-    """Decides whether to continue."""
-
-    def __call__(self, state: State) -> bool: ...
+Transform = Callable[[Problem], Problem]
+"""Puts a batch into the coordinates that the algorithm works in."""
+Stage = Callable[[Problem], State]
+"""The starting point and whatever the first iteration requires."""
+Sample = Callable[[Problem, State], Problem]
+"""The rows of the active groups that this iteration reads."""
+Compute = Callable[[Problem, State], Found | None]
+"""The rows' sums at the current weights; None when an iteration does not need them."""
+Update = Callable[[Problem, State, Found | None], None]
+"""Moves the weights of the active groups; found has their results alone, in their order."""
+Converge = Callable[[State, Index, Found | None], NDArray[np.bool_]]
+"""Tests which of the active groups are done."""
+Loop = Callable[[State], bool]
+"""Decides whether to continue."""
 
 
 @dataclass(frozen=True)
@@ -317,3 +291,27 @@ class Budget:
             state.out_of_time = True
             return False
         return True
+
+
+def on_all_rows(
+    problem: Problem,
+    plan: Plan,
+    deadline: float | None,
+    stage: Stage,
+    compute: Compute,
+    update: Update,
+    converge: Converge | None = None,
+) -> Operators:
+    """The operators of an algorithm that reads every row, by default to the plan's tolerance.
+
+    deadline: of `time.monotonic()`.
+    """
+    return Operators(
+        as_given,
+        stage,
+        all_rows,
+        compute,
+        update,
+        converge or Tolerance.of(problem, plan),
+        Budget(plan.max_iter, deadline),
+    )

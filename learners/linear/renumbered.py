@@ -127,7 +127,7 @@ def _long(models: Models, seen: Renumbered, groups: NDArray[np.void], charges: C
         blocks = coef[ends[place] : ends[place + 1]].reshape(k, -1)
         blocks[:, :begin] = known[:, :begin]
         blocks[:, begin + ids] = known[:, begin : begin + len(ids)]
-    none = Lists(np.empty(0), np.zeros(n + 1, np.int64))
+    none = Lists.none(n)
     return replace(
         models,
         coef=Lists(coef, ends),

@@ -120,7 +120,7 @@ def classes_of(task: LinearTask, labels: NDArray[np.void]) -> Lists:
     """The two labels in rising order; none for numbers."""
     n = len(labels)
     if not task.classifies:
-        return Lists(np.empty(0), np.zeros(n + 1, np.int64))
+        return Lists.none(n)
     pairs = np.stack([labels["low"], labels["high"]], axis=1)
     return Lists.of_rows(pairs, np.full(n, 2, np.int64))
 

@@ -210,10 +210,8 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
     rows = Pass(
         groups,
         request.task.loss,
-        None,
-        None,
-        request.options.fit_intercept,
-        plan.threads,
+        fit_intercept=request.options.fit_intercept,
+        threads=plan.threads,
         cancel_mark=passes.cancel_mark(),
         common=request.common,
     )
@@ -225,7 +223,7 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
     terms = term_widths(request, widths) if request.options.likelihood_ratio else None
     given = Inputs(rows, labels, None, widths, terms)
     parts = by_classes(given, plan, request, memory, began, question)
-    events.tell(events.Event(len(groups), int(groups["n_rows"].sum()), 0, float("nan")))
+    events.tell_trained(groups)
     return parts[0] if len(parts) == 1 else joined(parts)
 
 

@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass, row_bytes
-from tuskml.learners.explaining.explanation import Document, document, sole_candidate
+from tuskml.learners.explaining.explanation import (
+    Document,
+    document,
+    plan_document,
+    reason_for_algorithm,
+    sole_candidate,
+)
 from tuskml.learners.learner import Request
 from tuskml.learners.nets.options import NetOptions
 from tuskml.learners.nets.outcome import plan_of
@@ -36,25 +42,15 @@ def explain(
         request.task.name,
         f"mean {FORMULAS[options.objective]}, m the output of the net",
         request.reading,
-        plan=plan(options),
+        plan=plan_document(
+            options,
+            plan_of(options),
+            reason_for_algorithm(options),
+            "a seeded shuffle of each epoch, which the rows' order does not change",
+            options.epochs,
+        ),
         candidates=[candidate(group, request, memory, tables)],
     )
-
-
-def plan(options: NetOptions) -> dict[str, object]:
-    """Describes the training of the nets."""
-    asked = "algorithm" in options.given
-    return {
-        "algorithm": options.algorithm,
-        "description": plan_of(options),
-        "because": "asked for" if asked else "the default of the option `algorithm`",
-        "order": "a seeded shuffle of each epoch, which the rows' order does not change",
-        "threads": options.threads,
-        "max_iter": options.epochs,
-        "epsilon": 0.0,
-        "converge": "loss",
-        "time": options.time,
-    }
 
 
 def candidate(
@@ -75,9 +71,8 @@ def measure_epoch(
 ) -> float:
     """Seconds of an epoch of one group: those of a sample, times the rows beyond it."""
     options = request.options
-    threads = options.threads or budget.threads()
-    mark = passes.cancel_mark()
-    rows = Pass(group, int(classifies(options)), None, None, True, threads, cancel_mark=mark)
+    threads, mark = budget.threads(options.threads), passes.cancel_mark()
+    rows = Pass(group, int(classifies(options)), threads=threads, cancel_mark=mark)
     labels = rows.labels()
     alike = replace(next(kinds_of(rows, labels, request)), tables=tables)
     outputs = 1 if alike.classes is None else alike.classes.shape[1]

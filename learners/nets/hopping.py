@@ -34,6 +34,7 @@ from tuskml.kernels.parts.hopping import order_of
 from tuskml.kernels.parts.merging import merged_moments
 from tuskml.kernels.parts.sharded import ShardedPass, added
 from tuskml.kernels.passes import Floats, once
+from tuskml.learners.classes import positive_class
 from tuskml.learners.nets.options import NetOptions
 from tuskml.learners.nets.outcome import Alike, head_of_net
 from tuskml.learners.nets.training import (
@@ -73,8 +74,7 @@ class Hopping:
     @once
     def training(self) -> ShardedPass:
         """The rows that are trained on."""
-        positive = self.labels["high"] if self.options.classes is None else self.options.classes[1]
-        positive = np.ascontiguousarray(np.broadcast_to(positive, 1), np.float64)
+        positive = positive_class(self.options, self.labels)
         folds = TRAINING if self.options.validation else None
         return replace(self.rows, positive=positive, folds=folds)
 

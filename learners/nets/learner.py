@@ -1,6 +1,6 @@
 """Small neural nets as a learner."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from tuskml.learners.nets import explanation, parted, training
 from tuskml.learners.nets.exchange import worker
 from tuskml.learners.nets.options import OPTIONS, NetOptions
 from tuskml.learners.nets.tables import embeds, tables_of
-from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import Task, built_in, in_table
 from tuskml.schedule.exchange.workers.crew import Member
 
@@ -65,6 +64,8 @@ class NetCrew(Crew):
 class Nets(Learner):
     """Dense neural nets, trained by steps over batches."""
 
+    tasks = TASKS
+    options = OPTIONS
     facts = Facts(
         weighs=True,
         takes_sparse=False,
@@ -80,14 +81,6 @@ class Nets(Learner):
     trials = NetTrials()
     by_parts = NetsByParts()
     crew = NetCrew()
-
-    @property
-    def tasks(self) -> Mapping[str, Task]:
-        return TASKS
-
-    @property
-    def options(self) -> OptionTable[NetOptions]:
-        return OPTIONS
 
     def classifies(self, request: Request[Task, NetOptions]) -> bool:
         return training.classifies(request.options)

@@ -25,13 +25,20 @@ from tuskml.learners.classes import (
     within_doubles,
 )
 from tuskml.learners.learner import Request
-from tuskml.learners.models import Lists, Models, Strings, far_from_zero, options_text, thinned
+from tuskml.learners.models import (
+    Lists,
+    Models,
+    Strings,
+    far_from_zero,
+    options_text,
+    thinned,
+    threads_text,
+)
 from tuskml.learners.nets.layers import head_of
 from tuskml.learners.nets.options import OPTIONS, NetOptions
 from tuskml.learners.nets.tables import Tables
 from tuskml.learners.nets.weights import class_weights, log_odds_of
 from tuskml.learners.tasks import Task
-from tuskml.schedule import budget
 
 STATUSES = (
     "ok",
@@ -99,12 +106,16 @@ def models_of(
         request.task.name,
         coef=numbers_of(rows, options, found, constant, alike),
         intercept=np.where(constant | (alike.loss == SOFTMAX), margin, 0.0),
-        **named_classes(classes_of(labels, options, alike)),
+        **(
+            named_classes(classes_in(labels, options, alike.classes))
+            if alike.loss != SQUARED
+            else {}
+        ),
         loss=np.where(np.isfinite(loss), loss, np.nan),
         history=thinned(list(history.T), n),
         iterations=np.where(constant, 0, found.about["kept"]),
         converged=np.asarray(~constant & (status != "worse than start"), np.uint8),
-        status=Strings(STATUSES, np.array([STATUSES.index(one) for one in status], np.int32)),
+        status=Strings.of(status, STATUSES),
         plan=plan_of(options),
         options=options_json(options),
     )
@@ -203,21 +214,13 @@ def shares_of(inputs: int, share: Floats) -> Floats:
     return np.concatenate([head_of(inputs, (len(share),), 0), table.ravel()])
 
 
-def classes_of(labels: NDArray[np.void], options: NetOptions, alike: Alike) -> Lists:
-    """The classes of each group, rising; none where labels are numbers."""
-    if alike.loss == SQUARED:
-        return Lists(np.empty(0), np.zeros(len(labels) + 1, np.int64))
-    return classes_in(labels, options, alike.classes)
-
-
 def plan_of(options: NetOptions) -> str:
     """Describes the training in one line."""
-    threads = options.threads or budget.threads()
     layers = "-".join(map(str, options.layers))
     return (
         f"{options.algorithm}, {options.objective} loss, hidden layers {layers} of "
         f"{options.activation}, {options.epochs} epochs of batches of {options.batch_size}, "
-        f"{threads} thread{'s' if threads > 1 else ''}"
+        f"{threads_text(options)}"
     )
 
 

@@ -17,11 +17,7 @@ from tuskml.learners.nets.hopping import Hopping
 from tuskml.learners.nets.options import OPTIONS, NetOptions
 from tuskml.learners.nets.outcome import models_of
 from tuskml.learners.nets.tables import tables_of
-from tuskml.learners.nets.training import (
-    SPARSE,
-    classifies,
-    kinds_of,
-)
+from tuskml.learners.nets.training import SPARSE, classifies, kinds_of
 from tuskml.learners.options.table import needs_one_place
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
@@ -42,15 +38,11 @@ def train_by_parts(parts: Parts, request: Request[Task, NetOptions]) -> Models |
     refuse_offsets(groups, request.task.name)
     if request.categories is None and (groups["kind"] >= SPARSE).any():
         raise DataError("features of 'mlp' are a list, got sparse(...)")
-    mark, threads = passes.cancel_mark(), options.threads or budget.threads()
     rows = ShardedPass(
         groups,
         int(classifies(options)),
-        None,
-        None,
-        True,
-        threads,
-        cancel_mark=mark,
+        threads=budget.threads(options.threads),
+        cancel_mark=passes.cancel_mark(),
         parts=parts,
         classifies=classifies(options),
     )
@@ -62,11 +54,7 @@ def train_by_parts(parts: Parts, request: Request[Task, NetOptions]) -> Models |
     (kind,) = kinds_of(rows, labels, request)
     alike = replace(kind, tables=tables_of(request, 0))
     with np.errstate(all="ignore"):  # values that are not finite are found at the end
-        found = leading_of(parts)(rows, labels, alike, options).trained(began)
+        training = Hopping if parts.crew is None else Exchanging
+        found = training(rows, labels, alike, options).trained(began)
     models = models_of(rows, labels, alike, found, request)
     return replace(models, seconds=np.array([time.monotonic() - began]))
-
-
-def leading_of(parts: Parts) -> type[Hopping]:
-    """The class that trains the group."""
-    return Hopping if parts.crew is None else Exchanging

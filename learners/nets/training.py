@@ -6,7 +6,6 @@ in `layers.py`. A model's `intercept` is 0, or the margin of a constant model, w
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -28,7 +27,7 @@ from tuskml.kernels.nets.training import (
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.softmax import classes_of
 from tuskml.learners import events
-from tuskml.learners.classes import check_classes, refuse_large, refuse_no_classes
+from tuskml.learners.classes import check_classes, positive_class, refuse_large, refuse_no_classes
 from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.models import Models
 from tuskml.learners.nets.devices import trained_somewhere
@@ -37,7 +36,7 @@ from tuskml.learners.nets.outcome import Alike, head_of_net, models_of
 from tuskml.learners.nets.tables import Tables, by_shape, sparse_steps
 from tuskml.learners.nets.weights import class_weights, warm_start
 from tuskml.learners.tasks import Task
-from tuskml.learners.validation import shuffled
+from tuskml.learners.validation import apart
 from tuskml.schedule import budget
 
 MOST_ROWS = 2**32 - 1
@@ -95,26 +94,18 @@ def train_together(
     """Trains groups of one width, kind and tables."""
     began = time.monotonic()
     options = request.options
-    classes = classifies(options)
-    threads = options.threads or budget.threads()
-    mark = passes.cancel_mark()
-    rows = Pass(groups, int(classes), None, None, True, threads, cancel_mark=mark)
+    threads, mark = budget.threads(options.threads), passes.cancel_mark()
+    rows = Pass(groups, int(classifies(options)), threads=threads, cancel_mark=mark)
     labels = rows.labels()
     for kind in kinds_of(rows, labels, request):
         alike = replace(kind, tables=tables)
         some = rows.of(alike.which)
         found, own = fit(some, labels[alike.which], alike, request, memory)
-        groups_told(some)
+        events.tell_trained(some.groups)
         models = models_of(some, own, alike, found, request)
         seconds = time.monotonic() - began
         share = some.groups["n_rows"] / max(int(groups["n_rows"].sum()), 1)
         yield replace(models, seconds=seconds * share).numbered(alike.which)
-
-
-def groups_told(rows: Pass) -> None:
-    """Tells listeners that groups are trained."""
-    done = events.Event(rows.n_groups, int(rows.groups["n_rows"].sum()), 0, float("nan"))
-    events.tell(done)
 
 
 def kinds_of(
@@ -154,10 +145,7 @@ def fit(
     """The nets of groups with the same loss and number of outputs, from rows in an order that
     depends on their content alone; and the labels, whose mean is the sum in that order."""
     options = request.options
-    with ExitStack() as stack:
-        made, out = shuffled(rows, request, memory)
-        kept = replace(rows, groups=stack.enter_context(made))
-        held = replace(rows, groups=stack.enter_context(out))
+    with apart(rows, request, memory) as (kept, held):
         if alike.loss == SQUARED:
             labels = labels.copy()
             labels["mean"] = kept.labels()["mean"]
@@ -176,18 +164,16 @@ def fit_in_order(
     outputs = 1 if alike.classes is None else alike.classes.shape[1]
     rules = rules_of(options, alike.loss, outputs, alike.tables)
     refuse_weights(rules.weights(rows.n_features), rows.n_features)
-    positive = labels["high"] if options.classes is None else options.classes[1]
-    positive = np.ascontiguousarray(np.broadcast_to(positive, len(labels)), np.float64)
     one = (labels["low"] == labels["high"]) & (alike.loss != SQUARED)
     left_out = np.ascontiguousarray(one, np.uint8)
     given = ByGroup(
-        held if options.validation else None,
+        held,
         alike.classes,
         warm_start(options, head_of_net(rows, options, alike), len(labels), alike.classes),
         left_out,
         class_weights(options, labels, alike.loss, alike.many),
     )
-    rows = replace(rows, positive=positive)
+    rows = replace(rows, positive=positive_class(options, labels))
     return trained_somewhere(rows, rules, memory, given, options)
 
 

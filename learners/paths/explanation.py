@@ -30,7 +30,7 @@ def explain(group: NDArray[np.void], request: Request[PathTask, PathOptions]) ->
             "description": plan_of(request, by_sums=by_sums),
             "because": reason(request.task, by_sums=by_sums),
             "order": order(options),
-            "threads": options.threads or budget.threads(),
+            "threads": budget.threads(options.threads),
             "max_iter": options.epochs,
             "epsilon": options.tol,
             "converge": "duality gap",

@@ -10,7 +10,7 @@ from tuskml.kernels.paths.fitting import LOGISTIC, Weights
 from tuskml.kernels.paths.kept import kept_paths
 from tuskml.learners.classes import classes_in, margin_of_one_class, named_classes
 from tuskml.learners.learner import Request
-from tuskml.learners.models import Lists, Models, Strings, by_group, options_text
+from tuskml.learners.models import Lists, Models, Strings, by_group, options_text, threads_text
 from tuskml.learners.paths.options import Path, PathOptions
 from tuskml.learners.paths.tasks import PathTask
 from tuskml.schedule import budget
@@ -55,7 +55,7 @@ def models_of(
         loss=np.where(flat, np.nan, at["objective"]),
         iterations=np.where(np.isnan(points["lambda"]), 0, points["epochs"]).sum(axis=1),
         converged=np.array([one == "ok" for one in status], np.uint8),
-        status=Strings(STATUSES, np.array([STATUSES.index(one) for one in status], np.int32)),
+        status=Strings.of(status, STATUSES),
         plan=plan_of(request),
         options=by_group(
             Strings.same(options_json(options, ()), len(points)),
@@ -148,8 +148,7 @@ def trials_of(
     points, weights, n = fitted.points, fitted.weights, len(taken)
     if options.penalty is not None:
         return Strings.same(None, n)
-    threads = options.threads or budget.threads()
-    texts = kept_paths(points, weights, taken, threads, ids)
+    texts = kept_paths(points, weights, taken, budget.threads(options.threads), ids)
     return Strings(texts, np.arange(n, dtype=np.int32))
 
 
@@ -162,10 +161,9 @@ def plans_of(by_sums: NDArray[np.bool_], request: Request[PathTask, PathOptions]
 def plan_of(request: Request[PathTask, PathOptions], *, by_sums: bool = False) -> str:
     """Describes the training in one line."""
     options = request.options
-    threads = options.threads or budget.threads()
     how = "systems of equations" if by_sums else "coordinate descent"
     of = "from sums over rows" if by_sums else "on working sets"
-    parts = [f"{how} {of}", f"{threads} thread{'s' if threads > 1 else ''}"]
+    parts = [f"{how} {of}", threads_text(options)]
     path = options.path or Path()
     if options.penalty is None:
         parts.insert(1, f"a path of {path.length} penalties")

@@ -22,17 +22,14 @@ class Order(Protocol):
 
     def pick(self) -> Places:
         """Their indices."""
-        ...
 
     def settle(self, places: Places, change: Floats, distance: Floats) -> None:
         """Reports the weights' changes, and the change of others that makes them active again,
         both as weights of columns of length 1.
         """
-        ...
 
     def products(self, places: Places) -> NDArray[np.float32] | None:
         """Products of columns of length 1, (k, k); None: they are not known."""
-        ...
 
 
 class Rows:

@@ -25,18 +25,18 @@ from tuskml.kernels.paths.fitting import (
 )
 from tuskml.kernels.rows.renumber import few_occur
 from tuskml.learners import events
-from tuskml.learners.classes import check_classes
+from tuskml.learners.classes import check_classes, positive_class
 from tuskml.learners.held_out import HeldOut
 from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.list_size import refuse_too_long
-from tuskml.learners.models import Models
+from tuskml.learners.models import Models, seconds_by_group
 from tuskml.learners.paths.by_number import copied, of_numbers, spread
 from tuskml.learners.paths.feature_groups import blocks_of, refuse_groups
 from tuskml.learners.paths.features import found_at, names_of, refuse_unknown
 from tuskml.learners.paths.options import Path, PathOptions
 from tuskml.learners.paths.outcome import Fitted, models_of, one_class_models, plans_of
 from tuskml.learners.paths.tasks import PathTask
-from tuskml.schedule import budget
+from tuskml.learners.validation import pass_until
 
 MOST_ROWS = 2**31 - 1
 """Rows of a group, whose numbers have 32 bits."""
@@ -155,7 +155,7 @@ def train_alike(
     lone = np.zeros(len(groups), np.bool_)
     if request.task.loss == LOGISTIC:
         lone = labels["low"] == labels["high"]
-        rows = replace(rows, positive=higher(options, labels))
+        rows = replace(rows, positive=positive_class(options, labels))
     if lone.any():
         which = np.flatnonzero(lone)
         yield one_class_models(groups[which], labels[which], request).numbered(which)
@@ -168,36 +168,17 @@ def train_alike(
     rules = rules_of(request)
     shares = shares_of(labels[which], request)
     points, weights = fit(rows, rules, free, memory, block, stretches(rows, request), shares)
-    n_rows = groups["n_rows"][which]
-    events.tell(events.Event(len(which), int(n_rows.sum()), 0, float("nan")))
+    events.tell_trained(rows.groups)
     plan = plans_of(fitted_by_sums(rows, rules, block), request)
     fitted = Fitted(points, weights, shares[:, 0])
     models = replace(models_of(rows, labels[which], fitted, request, ids), plan=plan)
-    seconds = (time.monotonic() - began) * n_rows / max(int(n_rows.sum()), 1)
-    yield replace(models, seconds=seconds).numbered(which)
+    yield replace(models, seconds=seconds_by_group(rows.groups, began)).numbered(which)
 
 
 def pass_of(groups: NDArray[np.void], request: Request[PathTask, PathOptions]) -> Pass:
     """The rows of groups of one shape, with the limits of the call."""
-    options = request.options
-    deadline = None if options.time is None else time.monotonic() + options.time
-    return Pass(
-        groups,
-        request.task.loss,
-        None,
-        None,
-        options.fit_intercept,
-        options.threads or budget.threads(),
-        cancel_mark=passes.cancel_mark(),
-        deadline=deadline,
-    )
-
-
-def higher(options: PathOptions, labels: NDArray[np.void]) -> NDArray[np.float64]:
-    """The positive class of each group, (G,)."""
-    given = options.classes
-    high = np.full(len(labels), given[1]) if given else labels["high"]
-    return np.ascontiguousarray(high, np.float64)
+    rows = pass_until(groups, request.task.loss, request.options, time.monotonic())
+    return replace(rows, fit_intercept=request.options.fit_intercept)
 
 
 def rules_of(request: Request[PathTask, PathOptions]) -> Rules:

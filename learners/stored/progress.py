@@ -143,7 +143,7 @@ def stored_models(
 
     given: options of the value that replace the training's.
     """
-    none = Lists(np.empty(0), np.zeros(2, np.int64))
+    none = Lists.none(1)
     options = json.loads(model.options.pool[model.options.code[0]])
     options |= {**(given or {}), "store": reference}
     plan = model.plan.pool[model.plan.code[0]]

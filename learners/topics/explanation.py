@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.learners.explaining.explanation import Document, document
+from tuskml.learners.explaining.explanation import Document, document, plan_document
 from tuskml.learners.learner import Request
 from tuskml.learners.tasks import Task
 from tuskml.learners.topics.options import TopicOptions
@@ -23,15 +23,11 @@ def explain(group: NDArray[np.void], request: Request[Task, TopicOptions]) -> Do
         request.task.name,
         "bound of -log p(words) of a token" if options.online else request.task.formula,
         request.reading,
-        plan={
-            "algorithm": options.algorithm,
-            "description": plan_of(options),
-            "because": because,
-            "order": "documents by a hash of their content",
-            "threads": options.threads,
-            "max_iter": options.passes,
-            "epsilon": 0.0,
-            "converge": "loss",
-            "time": options.time,
-        },
+        plan=plan_document(
+            options,
+            plan_of(options),
+            because,
+            "documents by a hash of their content",
+            options.passes,
+        ),
     )

@@ -1,6 +1,6 @@
 """Topics of documents as a learner."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from tuskml.learners.classes import Mask
 from tuskml.learners.explaining.text import format_explanation
 from tuskml.learners.learner import Facts, Groups, Learner, Request, Trials
 from tuskml.learners.models import Models
-from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import Task, built_in, in_table
 from tuskml.learners.topics import explanation, training
 from tuskml.learners.topics.options import OPTIONS, TopicOptions
@@ -31,6 +30,8 @@ class TopicTrials(Trials):
 class Topics(Learner):
     """Latent Dirichlet allocation."""
 
+    tasks = TASKS
+    options = OPTIONS
     facts = Facts(
         orders=True,
         sizes=(
@@ -39,14 +40,6 @@ class Topics(Learner):
         ),
     )
     trials = TopicTrials()
-
-    @property
-    def tasks(self) -> Mapping[str, Task]:
-        return TASKS
-
-    @property
-    def options(self) -> OptionTable[TopicOptions]:
-        return OPTIONS
 
     def usable(self, request: Request[Task, TopicOptions], features: Any, labels: Floats) -> Mask:
         return (

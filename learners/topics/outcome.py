@@ -7,10 +7,9 @@ from tuskml.kernels.passes import Floats
 from tuskml.kernels.topics.online import Online
 from tuskml.kernels.topics.sampling import Sampler
 from tuskml.learners.learner import Request
-from tuskml.learners.models import Lists, Models, Strings, options_text, thinned
+from tuskml.learners.models import Lists, Models, Strings, options_text, thinned, threads_text
 from tuskml.learners.tasks import Task
 from tuskml.learners.topics.options import OF_GIBBS, OF_ONLINE, OPTIONS, TopicOptions
-from tuskml.schedule import budget
 
 STATUSES = ("ok", "time limit", "no words")
 
@@ -48,8 +47,7 @@ PRUNING = ("min_count", "max_categories", "stop_words")
 
 def plan_of(options: TopicOptions) -> str:
     """Describes the training in one line."""
-    threads = options.threads or budget.threads()
-    of = f"{threads} thread{'s' if threads > 1 else ''}"
+    of = threads_text(options)
     if options.online:
         return (
             f"online variational Bayes, {options.topics} topics, {options.passes} passes, batches "

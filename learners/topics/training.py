@@ -22,11 +22,11 @@ from tuskml.kernels.topics.sampling import MOST_TOKENS, Cut, Prior, Sampler, Wor
 from tuskml.learners import events
 from tuskml.learners.classes import Mask
 from tuskml.learners.learner import Request, refuse_offsets
-from tuskml.learners.models import Models
+from tuskml.learners.models import Models, seconds_by_group
 from tuskml.learners.tasks import Task
 from tuskml.learners.topics.options import TopicOptions
 from tuskml.learners.topics.outcome import models_of
-from tuskml.schedule import budget
+from tuskml.learners.validation import pass_until
 from tuskml.schedule.budget import look_at_limits
 
 LOOK = 10
@@ -82,7 +82,7 @@ def refuse_rows(groups: NDArray[np.void], task: str) -> None:
 def together(groups: NDArray[np.void]) -> Iterator[NDArray[np.intp]]:
     """Places of groups that train in one call: neighbours, until they have many entries or
     ids, whose tables take memory."""
-    sizes = Pass(groups, 0, None, None, True, 1).entries() + groups["dim"]
+    sizes = Pass(groups).entries() + groups["dim"]
     number = (np.cumsum(sizes) - sizes) // MOST_TOGETHER
     yield from np.split(np.arange(len(groups)), np.flatnonzero(np.diff(number)) + 1)
 
@@ -94,29 +94,19 @@ def train_together(
     began = time.monotonic()
     options = request.options
     look_at_limits(memory)
-    kept = np.empty(bytes_beside(groups), np.uint8)  # counts the kernels' uncharged memory
-    reading = np.empty(int(groups["n_rows"].sum()) * ROW_BYTES, np.uint8)  # until rows are read
-    rows = Pass(
-        groups,
-        0,
-        None,
-        None,
-        True,
-        options.threads or budget.threads(),
-        cancel_mark=passes.cancel_mark(),
-        deadline=None if options.time is None else began + options.time,
-    )
+    # these count the kernels' uncharged memory: of words, and of rows until they are read
+    kept = np.empty(int(groups["dim"].sum()) * WORD_BYTES, np.uint8)
+    reading = np.empty(int(groups["n_rows"].sum()) * ROW_BYTES, np.uint8)
+    rows = pass_until(groups, 0, options, began)
     words = words_of(groups, request)
     with open_topics(rows, words, request, memory) as topics:
         del reading
         progress = run(topics, rows, options)
         models = models_of(groups, topics, progress.history, progress.late, request)
     del kept
-    n_rows = groups["n_rows"]
-    events.tell(events.Event(len(groups), int(n_rows.sum()), progress.sweeps, float("nan")))
-    seconds = (time.monotonic() - began) * n_rows / max(int(n_rows.sum()), 1)
+    events.tell_trained(groups, progress.sweeps)
     sweeps = np.full(len(groups), progress.sweeps, np.int64)
-    return replace(models, seconds=seconds, iterations=sweeps)
+    return replace(models, seconds=seconds_by_group(groups, began), iterations=sweeps)
 
 
 def words_of(groups: NDArray[np.void], request: Request[Task, TopicOptions]) -> list[Words | None]:
@@ -155,11 +145,6 @@ def dropped_words(
         order = np.lexsort((kept, -documents[kept]))
         dropped[kept[order[options.max_categories :]]] = 1
     return dropped
-
-
-def bytes_beside(groups: NDArray[np.void]) -> int:
-    """Bytes that the kernels keep for words in addition to tokens and counts."""
-    return int(groups["dim"].sum()) * WORD_BYTES
 
 
 def open_topics(

@@ -13,6 +13,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.passes import LARGE, Floats, Pass
 from tuskml.kernels.segments import SLAB, charged, dense_charged, dense_row_bytes, value_size
 from tuskml.kernels.trees.boosting import Rows, Targets, boosted
+from tuskml.learners.classes import positive_class
 from tuskml.learners.explaining.explanation import Document, document, sole_candidate
 from tuskml.learners.held_out import held_out_counts
 from tuskml.learners.learner import Request
@@ -48,16 +49,11 @@ def explain(group: NDArray[np.void], request: Request[Task, TreeOptions], memory
     return document(
         group,
         request.task.name,
-        formula(request.options),
+        f"mean {OBJECTIVES[request.options.objective].formula}, m = b + the sum of the trees",
         request.reading,
         plan=plan(request),
         candidates=[candidate(group, request, memory)],
     )
-
-
-def formula(options: TreeOptions) -> str:
-    """The objective."""
-    return f"mean {OBJECTIVES[options.objective].formula}, m = b + the sum of the trees"
 
 
 def plan(request: Request[Task, TreeOptions]) -> dict[str, object]:
@@ -117,16 +113,15 @@ def measure_training(
 ) -> Seconds:
     """Seconds of the training of one group: those of a sample, times the rows beyond it."""
     options = request.options
-    threads = options.threads or budget.threads()
-    classes = int(classifies(options))
-    rows = Pass(group, classes, None, None, True, threads, cancel_mark=passes.cancel_mark())
+    threads, mark = budget.threads(options.threads), passes.cancel_mark()
+    rows = Pass(group, int(classifies(options)), threads=threads, cancel_mark=mark)
     n, width = int(group["n_rows"][0]), int(group["dim"][0])
     whole = grows_whole(options, n)
     tried = min(n, max((SAMPLE_OF_WHOLE_TREES if whole else SAMPLE) // width, 1))
     given = Rows(group, rows, rows.labels())
     training.refuse_labels(given, request)
     _, labels = next(training.by_classes(given, options))
-    positive = np.ascontiguousarray(training.higher(options, given.labels))
+    positive = positive_class(options, given.labels)
     with ExitStack() as stack:
         if tried < n:
             made, out = rows.shuffled(memory, options.seed, np.array([n - tried]))

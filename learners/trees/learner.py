@@ -1,6 +1,6 @@
 """Boosted trees as a learner."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -119,6 +119,8 @@ class ForestsByParts(TreesByParts):
 class Trees(Learner):
     """Gradient boosting of trees over histograms."""
 
+    tasks = TASKS
+    options: OptionTable[Any] = OPTIONS
     facts = Facts(
         weighs=True,
         weighs_classes=True,
@@ -129,14 +131,6 @@ class Trees(Learner):
     encoding = LevelsAsNumbers()
     trials = TreeTrials()
     by_parts: ByParts = TreesByParts()
-
-    @property
-    def tasks(self) -> Mapping[str, Task]:
-        return TASKS
-
-    @property
-    def options(self) -> OptionTable[TreeOptions]:
-        return OPTIONS
 
     def metric(self, request: Request[Task, TreeOptions]) -> str:
         """The metric of the task with the objective's name."""
@@ -180,6 +174,8 @@ class Trees(Learner):
 class Forests(Trees):
     """Random forests, whose trees are those of gradient boosting on constant margins."""
 
+    tasks = FORESTS
+    options = FOREST_OPTIONS
     facts = Facts(
         weighs=True,
         weighs_classes=True,
@@ -187,14 +183,6 @@ class Forests(Trees):
         classifying={"objective": "gini"},
     )
     by_parts = ForestsByParts()
-
-    @property
-    def tasks(self) -> Mapping[str, Task]:
-        return FORESTS
-
-    @property
-    def options(self) -> OptionTable[Any]:
-        return FOREST_OPTIONS
 
 
 LEARNERS = (Trees(), Forests())

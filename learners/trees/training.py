@@ -25,12 +25,22 @@ from tuskml.learners.classes import (
     classes_in,
     margin_of_one_class,
     named_classes,
+    positive_class,
     refuse_large,
     refuse_no_classes,
     within_doubles,
 )
 from tuskml.learners.learner import Request, refuse_offsets
-from tuskml.learners.models import Lists, Models, Strings, joined, options_text, thinned
+from tuskml.learners.models import (
+    Lists,
+    Models,
+    Strings,
+    joined,
+    options_text,
+    seconds_by_group,
+    thinned,
+    threads_text,
+)
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees.constraints import (
     listed,
@@ -52,7 +62,7 @@ from tuskml.learners.trees.options import (
     rules_of,
 )
 from tuskml.learners.trees.warm_start import by_numbering, joined_trees, refuse_start, started
-from tuskml.learners.validation import shuffled
+from tuskml.learners.validation import apart
 from tuskml.schedule import budget
 
 MOST_ROWS = 2**32 - 1
@@ -146,9 +156,8 @@ def train_together(
 ) -> Models:
     """Trains groups of one width and kind."""
     options = request.options
-    threads = options.threads or budget.threads()
-    mark = passes.cancel_mark()
-    rows = Pass(groups, int(classifies(options)), None, None, True, threads, cancel_mark=mark)
+    threads, mark = budget.threads(options.threads), passes.cancel_mark()
+    rows = Pass(groups, int(classifies(options)), threads=threads, cancel_mark=mark)
     given = Rows(groups, rows, rows.labels(), by_level=by_level)
     refuse_labels(given, request)
     parts = []
@@ -216,12 +225,10 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
     with ExitStack() as stack:
         kept, held = rows, None
         if options.validation:
-            made, out = shuffled(rows, request, memory)
-            kept = replace(rows, groups=stack.enter_context(made))
-            held = replace(rows, groups=stack.enter_context(out))
+            kept, held = stack.enter_context(apart(rows, request, memory))
             if request.last:
                 rows.spend()
-        kept = replace(kept, positive=np.ascontiguousarray(higher(options, given.labels)))
+        kept = replace(kept, positive=positive_class(options, given.labels))
         rules = replace(rules_of(options, several), spends=int(request.last or held is not None))
         if isinstance(options, ForestOptions):
             rules = averaged(rules, options, width)
@@ -230,9 +237,8 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
         together = together_of(options.interaction_constraints, width)
         targets = Targets(given.classes, monotone, given.by_level, before, bounds, together)
         forests = boosted(kept, rules, memory, held, targets, before is None)
-    n_rows = int(given.groups["n_rows"].sum())
-    events.tell(events.Event(len(given.groups), n_rows, 0, float("nan")))
-    models = as_models(given, forests, request, time.monotonic() - began)
+    events.tell_trained(given.groups)
+    models = as_models(given, forests, request, began)
     return models if before is None else gone_on(models, given.groups, before, forests)
 
 
@@ -243,12 +249,6 @@ def gone_on(
     whole = [joined_trees(before, forest) for forest in forests]
     found = [models.status.pool[code] for code in models.status.code]
     return replace(models, coef=numbers_of(groups, whole, found))
-
-
-def higher(options: TreeOptions, labels: NDArray[np.void]) -> Floats:
-    """The positive class of each group, (G,)."""
-    given = options.classes
-    return np.full(len(labels), given[1]) if given else np.asarray(labels["high"], np.float64)
 
 
 def status_of(forest: Forest, label: np.void, options: TreeOptions) -> str:
@@ -271,26 +271,29 @@ def status_of(forest: Forest, label: np.void, options: TreeOptions) -> str:
 
 
 def as_models(
-    given: Rows, forests: list[Forest], request: Request[Task, TreeOptions], seconds: float
+    given: Rows, forests: list[Forest], request: Request[Task, TreeOptions], began: float
 ) -> Models:
     """The models of groups."""
     options, groups, labels = request.options, given.groups, given.labels
     found = [status_of(f, label, options) for f, label in zip(forests, labels, strict=True)]
-    status = np.array([STATUSES.index(one) for one in found], np.int32)
-    base, loss = constants(forests, status == STATUSES.index("one class"), labels, options)
+    base, loss = constants(forests, np.array(found) == "one class", labels, options)
     return Models.built(
         groups,
         request.task.name,
         coef=numbers_of(groups, forests, found),
         intercept=base,
-        **named_classes(classes_of(given, options)),
+        **(
+            named_classes(classes_in(labels, options, given.classes))
+            if classifies(options)
+            else {}
+        ),
         loss=loss,
         history=history_of(forests),
         iterations=np.array([f.iterations for f in forests]) * ~np.isin(found, CONSTANT),
         converged=np.array([status in ("ok", "early stop") for status in found], np.uint8),
-        status=Strings(STATUSES, status),
+        status=Strings.of(found, STATUSES),
         plan=plan_of(options),
-        seconds=seconds * groups["n_rows"] / max(int(groups["n_rows"].sum()), 1),
+        seconds=seconds_by_group(groups, began),
         options=options_json(options),
     )
 
@@ -340,17 +343,9 @@ def history_of(forests: list[Forest]) -> Lists:
     return thinned(list(table), len(forests))
 
 
-def classes_of(given: Rows, options: TreeOptions) -> Lists:
-    """The classes of each group, rising; none where labels are numbers."""
-    if not classifies(options):
-        return Lists(np.empty(0), np.zeros(len(given.labels) + 1, np.int64))
-    return classes_in(given.labels, options, given.classes)
-
-
 def plan_of(options: TreeOptions) -> str:
     """Describes the training in one line."""
-    threads = options.threads or budget.threads()
-    behind = f"{threads} thread{'s' if threads > 1 else ''}"
+    behind = threads_text(options)
     if isinstance(options, ForestOptions):
         return f"random forest, {options.objective} loss, {options.trees} trees, {behind}"
     return (

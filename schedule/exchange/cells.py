@@ -6,7 +6,7 @@ on the plan: `added` has one order of additions, and each composition of an all-
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import groupby
@@ -169,23 +169,14 @@ def in_memory(expression: Expression, memories: Sequence[Cells]) -> list[Any]:
     """Executes each motif in turn without a network; returns the results of all workers."""
     for motif in leaves(expression):
         sent = {
-            (memory.rank, to): _copied(outgoing(motif, memory, to))
+            # Copied as on a network: later changes of the sender must not change the message.
+            (memory.rank, to): Message(one.data.copy(), one.shape)
             for memory in memories
             for to in destinations(motif, memory.rank)
+            for one in [outgoing(motif, memory, to)]
         }
         for memory in memories:
             rank = memory.rank
             got = {source: sent[source, rank] for source in sources(motif, rank)}
             absorb(motif, memory, got)
     return [memory.result(len(memories)) for memory in memories]
-
-
-def _copied(message: Message) -> Message:
-    # Copied as on a network: later changes of the sender must not change the message.
-    return Message(message.data.copy(), message.shape)
-
-
-def bytes_of(payload: Array | Iterable[Array]) -> int:
-    """Returns the number of bytes that a worker contributes to an operation."""
-    arrays = [payload] if isinstance(payload, np.ndarray) else list(payload)
-    return sum(each.nbytes for each in arrays)

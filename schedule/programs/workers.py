@@ -38,20 +38,16 @@ class Workers(Protocol):
 
     def put(self, value: Any) -> Any:
         """Returns a handle of a value that several workers will read."""
-        ...
 
     def update(self, p: int, job: Any, part: Any) -> Any:
         """Submits a job to worker p, and returns the result's handle at once.
 
         part: a value or a handle, also that of a result of another worker.
         """
-        ...
 
     def local(self, p: int) -> Any:
         """Submits a call of `Program.local` to worker p; returns the result's handle."""
-        ...
 
     def get(self, handles: Sequence[Any]) -> list[Any]:
         """Waits for the values. Raises what a function of the program raised, ClusterError where
         a worker was lost, and Interrupted after `tuskml.cancel()`."""
-        ...

@@ -199,7 +199,7 @@ def usable_of(
 
 def seen_of(groups: NDArray[np.void]) -> Pass:
     """A pass over rows that copies them."""
-    return Pass(groups, 0, None, None, True, threads(), cancel_mark=passes.cancel_mark())
+    return Pass(groups, threads=threads(), cancel_mark=passes.cancel_mark())
 
 
 def copy_in_order(stack: ExitStack, seen: Pass, memory: int, given: Mapping[str, Any]) -> PartRows:

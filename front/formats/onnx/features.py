@@ -20,8 +20,6 @@ from tuskml.formats.onnx.graph import Graph, Steps
 from tuskml.model.model import Model
 
 Floats = NDArray[np.float64]
-BOOL, INT64 = 9, 7
-"""ONNX's numbers of types."""
 
 
 @dataclass

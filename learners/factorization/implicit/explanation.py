@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Pass
-from tuskml.learners.explaining.explanation import Document, document
+from tuskml.learners.explaining.explanation import Document, document, plan_document
+from tuskml.learners.factorization.explanation import model
 from tuskml.learners.factorization.implicit.settings import ImplicitSettings
 from tuskml.learners.factorization.implicit.training import refuse_feedback
 from tuskml.learners.factorization.options import FactorizationOptions
@@ -16,7 +17,7 @@ def explain(
 ) -> Document:
     """Explains the training of one group."""
     settings = ImplicitSettings.of(options)
-    rows = Pass(group, 0, None, None, False, settings.threads)
+    rows = Pass(group, fit_intercept=False, threads=settings.threads)
     shape = shape_of(rows, settings)
     refuse_feedback(rows, settings.alpha)
     return document(
@@ -24,30 +25,17 @@ def explain(
         "matrix_factorization",
         objective(settings),
         reading,
-        model={
-            "users": shape.n_users,
-            "items": shape.n_items,
-            "width": shape.width,
-            "numbers": shape.numbers,
-            "store": None,
-            "layout": None,
-        },
-        plan={
-            "algorithm": settings.algorithm,
-            "description": settings.describe(),
-            "because": "blocks of triples that share no vector run side by side"
+        model=model(shape),
+        plan=plan_document(
+            settings,
+            settings.describe(),
+            "blocks of triples that share no vector run side by side"
             if settings.ranks
             else "least squares have all pairs without rows for the price of one product",
-            "order": "triples by a hash of their number"
-            if settings.ranks
-            else "users, then items",
-            "threads": settings.threads,
-            "max_iter": settings.max_iter,
-            "epsilon": settings.epsilon,
-            "converge": "loss",
-            "time": settings.time,
-        },
-        device=None,
+            "triples by a hash of their number" if settings.ranks else "users, then items",
+            settings.max_iter,
+            epsilon=settings.epsilon,
+        ),
     )
 
 

@@ -7,10 +7,9 @@ from typing import Any
 from tuskml.errors import OptionError, one_of
 from tuskml.kernels.factorization import Shape
 from tuskml.learners.factorization.algorithms import REGISTERED
-from tuskml.learners.factorization.options import BPR, FALLING, IMPLICIT, FactorizationOptions
+from tuskml.learners.factorization.options import BPR, IMPLICIT, FactorizationOptions
+from tuskml.learners.factorization.settings import AnySettings, given_by
 from tuskml.learners.models import FORMAT
-from tuskml.learners.options.kinds import POWERS
-from tuskml.schedule import budget
 
 WHERE = "option 'feedback': 'implicit'"
 L2 = {False: 10.0, True: 0.01}
@@ -21,24 +20,16 @@ ALGORITHMS = {
 }
 
 
-@dataclass(frozen=True)
-class ImplicitSettings:
-    """The options with the defaults of implicit feedback; ranks: whether the loss is bpr."""
+@dataclass(frozen=True, kw_only=True)
+class ImplicitSettings(AnySettings):
+    """The options with the defaults of implicit feedback; ranks: whether the loss is bpr.
+
+    biases: of bpr the vectors of items have one, and the users' is 0.
+    """
 
     ranks: bool
-    rank: int
     alpha: float
-    l2: float
     cg_steps: int
-    max_iter: int
-    epsilon: float
-    step: float
-    schedule: str
-    threads: int
-    seed: int
-    time: float | None
-    stored: bool = False
-    relative: bool = False
 
     @classmethod
     def of(cls, options: FactorizationOptions) -> "ImplicitSettings":
@@ -46,37 +37,20 @@ class ImplicitSettings:
         refuse_options(options)
         ranks = options.loss == BPR
         return cls(
-            ranks,
-            options.rank,
-            options.alpha,
-            L2[ranks] if isinstance(options.l2, str) else options.l2,
-            options.cg_steps,
-            options.max_iter,
-            options.epsilon,
-            STEP if isinstance(options.step, str) else options.step,
-            options.schedule,
-            budget.threads(options.threads),
-            options.seed,
-            options.time,
+            **given_by(options),
+            ranks=ranks,
+            biases=ranks,
+            alpha=options.alpha,
+            l2=L2[ranks] if isinstance(options.l2, str) else options.l2,
+            cg_steps=options.cg_steps,
+            step=STEP if isinstance(options.step, str) else options.step,
         )
 
     @property
     def algorithm(self) -> str:
         return ALGORITHMS[self.ranks][1]
 
-    @property
-    def biases(self) -> bool:
-        """Returns whether vectors have a bias: of bpr those of items do, and the users' is 0."""
-        return self.ranks
-
-    def step_of(self, epoch: int, first: float) -> float:
-        """The step of an epoch, counted from 0."""
-        if self.schedule == FALLING:
-            return first * (1 - epoch / self.max_iter)
-        return float(first / (epoch + 1) ** POWERS[self.schedule])
-
     def describe(self) -> str:
-        """One line for the model's `plan`."""
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
         how = "personalised ranking" if self.ranks else self._solver()
         if self.ranks:
@@ -88,8 +62,7 @@ class ImplicitSettings:
             return "Cholesky"
         return f"{self.cg_steps} {'step' if self.cg_steps == 1 else 'steps'} of conjugate gradient"
 
-    def resolved(self, _shape: Shape) -> str:
-        """The settings as JSON, starting with the version."""
+    def resolved(self, shape: Shape) -> str:
         own: dict[str, Any] = {"alpha": self.alpha, "cg_steps": self.cg_steps}
         if self.ranks:
             own = {"loss": BPR, "step": self.step, "schedule": self.schedule}

@@ -39,7 +39,7 @@ def train(
 def fit(group: NDArray[np.void], settings: ImplicitSettings, memory: int, mark: int) -> Fit:
     """Trains one group."""
     began = time.monotonic()
-    rows = Pass(group, 0, None, None, False, settings.threads, cancel_mark=mark)
+    rows = Pass(group, fit_intercept=False, threads=settings.threads, cancel_mark=mark)
     shape = shape_of(rows, settings)
     refuse_feedback(rows, settings.alpha)
     refuse_too_long(shape, memory)
@@ -54,7 +54,7 @@ def fit(group: NDArray[np.void], settings: ImplicitSettings, memory: int, mark: 
     no_pairs = settings.ranks and not any(run.history)  # of an item with feedback and one without
     if rows.labels()["high"][0] <= 0 or no_pairs:
         run.status, run.converged, coef = "no feedback", False, np.zeros_like(coef)
-    events.tell(events.Event(1, int(group["n_rows"][0]), 0, float("nan")))
+    events.tell_trained(group)
     return Fit(
         settings,
         shape,

@@ -20,15 +20,7 @@ from tuskml.learners.linear.algorithms.parts.batch import (
     settle_move,
 )
 from tuskml.learners.linear.algorithms.parts.lipschitz import curvature_bound
-from tuskml.learners.linear.operators import (
-    Budget,
-    Operators,
-    StartAt,
-    State,
-    Tolerance,
-    all_rows,
-    as_given,
-)
+from tuskml.learners.linear.operators import Operators, StartAt, State, on_all_rows
 from tuskml.learners.linear.planner.cost import TYPICAL, Cost, Costs
 from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.iterations import ByModel, Usual
@@ -177,15 +169,8 @@ class Bgd(Algorithm):
     ) -> Operators:
         """There is nothing to sample."""
         searched = plan.schedule == "line_search"
-        return Operators(
-            as_given,
-            StartAt(start),
-            all_rows,
-            Evaluate(),
-            SearchedStep(plan, problem) if searched else ScheduledStep(plan, problem),
-            Tolerance.of(problem, plan),
-            Budget(plan.max_iter, deadline),
-        )
+        step = SearchedStep(plan, problem) if searched else ScheduledStep(plan, problem)
+        return on_all_rows(problem, plan, deadline, StartAt(start), Evaluate(), step)
 
     def cost(
         self, costs: Costs, plan: Plan, iterations: float = TYPICAL, on_sample: float = 0.0

@@ -27,14 +27,7 @@ from numpy.typing import NDArray
 from tuskml.kernels.hinge.dual import Dual
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Unfit
-from tuskml.learners.linear.operators import (
-    Budget,
-    Operators,
-    State,
-    Tolerance,
-    all_rows,
-    as_given,
-)
+from tuskml.learners.linear.operators import Operators, State, on_all_rows
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, TYPICAL, Cost, Costs
 from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.iterations import by_decade
@@ -206,14 +199,8 @@ class Dcd(Algorithm):
     def operators(
         self, problem: Problem, plan: Plan, start: Floats, deadline: float | None
     ) -> Operators:
-        return Operators(
-            as_given,
-            StageDual(plan, start),
-            all_rows,
-            Gap(),
-            DualEpoch(plan, deadline),
-            Tolerance.of(problem, plan),
-            Budget(plan.max_iter, deadline),
+        return on_all_rows(
+            problem, plan, deadline, StageDual(plan, start), Gap(), DualEpoch(plan, deadline)
         )
 
     def refusal(self, task: LinearTask) -> str | None:

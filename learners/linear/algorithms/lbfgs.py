@@ -18,15 +18,7 @@ from tuskml.learners.linear.algorithms.parts.batch import (
     cost_of_passes,
     settle_move,
 )
-from tuskml.learners.linear.operators import (
-    Budget,
-    Operators,
-    StartAt,
-    State,
-    Tolerance,
-    all_rows,
-    as_given,
-)
+from tuskml.learners.linear.operators import Operators, StartAt, State, on_all_rows
 from tuskml.learners.linear.planner.cost import TYPICAL, Cost, Costs
 from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.iterations import ByModel, ByPenalty, Usual
@@ -266,14 +258,13 @@ class Lbfgs(Algorithm):
     def operators(
         self, problem: Problem, plan: Plan, start: Floats, deadline: float | None
     ) -> Operators:
-        return Operators(
-            as_given,
+        return on_all_rows(
+            problem,
+            plan,
+            deadline,
             StartAt(start),
-            all_rows,
             Evaluate(),
             QuasiNewtonStep(plan, first_guess(problem)),
-            Tolerance.of(problem, plan),
-            Budget(plan.max_iter, deadline),
         )
 
     def starts_on_sample(self, task: LinearTask | None) -> bool:

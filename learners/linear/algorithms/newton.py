@@ -31,15 +31,13 @@ from tuskml.learners.linear.algorithms.parts.second_order.metric import Metric, 
 from tuskml.learners.linear.algorithms.parts.second_order.pairs import LastStep, Pairs, Steps
 from tuskml.learners.linear.algorithms.parts.second_order.warm_start import EvaluateNear
 from tuskml.learners.linear.operators import (
-    Budget,
     Compute,
     Operators,
     StartAt,
     State,
     Tolerance,
     Update,
-    all_rows,
-    as_given,
+    on_all_rows,
 )
 from tuskml.learners.linear.planner.cost import (
     DOUBLE,
@@ -313,14 +311,7 @@ class Newton(Algorithm):
         chosen: tuple[Compute, Update] = (compute, by_group or update)
         if isinstance(rows, DevicePass):
             chosen = fused.operators(problem, in_place) or chosen
-        return Operators(
-            as_given,
-            StartAt(start),
-            all_rows,
-            *chosen,
-            goal,
-            Budget(plan.max_iter, deadline),
-        )
+        return on_all_rows(problem, plan, deadline, StartAt(start), *chosen, goal)
 
     def starts_on_sample(self, task: LinearTask | None) -> bool:
         return task is None or task.smooth

@@ -21,15 +21,7 @@ from tuskml.kernels.speculated import Method
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Unfit
 from tuskml.learners.linear.algorithms.parts.batch import Evaluate, backtrack, settle_move
 from tuskml.learners.linear.algorithms.parts.curvature import Curvature
-from tuskml.learners.linear.operators import (
-    Budget,
-    Operators,
-    StartAt,
-    State,
-    Tolerance,
-    all_rows,
-    as_given,
-)
+from tuskml.learners.linear.operators import Operators, StartAt, State, on_all_rows
 from tuskml.learners.linear.planner import iterations as spread
 from tuskml.learners.linear.planner.cost import SEARCHED, TYPICAL, Cost, Costs, Parts
 from tuskml.learners.linear.planner.curves import Interval, decades
@@ -222,14 +214,13 @@ class NewtonCg(Algorithm):
     def operators(
         self, problem: Problem, plan: Plan, start: Floats, deadline: float | None
     ) -> Operators:
-        return Operators(
-            as_given,
+        return on_all_rows(
+            problem,
+            plan,
+            deadline,
             StartAt(start),
-            all_rows,
             Evaluate(),
             TruncatedStep(plan, problem, deadline),
-            Tolerance.of(problem, plan),
-            Budget(plan.max_iter, deadline),
         )
 
     def refusal(self, task: LinearTask) -> str | None:

@@ -19,14 +19,7 @@ from tuskml.learners.linear.algorithms.parts.epochs import (
     epoch_of,
 )
 from tuskml.learners.linear.algorithms.stochastic import MGD
-from tuskml.learners.linear.operators import (
-    Budget,
-    Operators,
-    State,
-    Tolerance,
-    all_rows,
-    as_given,
-)
+from tuskml.learners.linear.operators import Operators, State, on_all_rows
 from tuskml.learners.linear.planner.cost import Costs
 from tuskml.learners.linear.planner.curves import Interval, Sketch
 from tuskml.learners.linear.planner.iterations import Usual, by_decade, few_rows
@@ -138,14 +131,13 @@ class Svrg(EpochAlgorithm):
         self, problem: Problem, plan: Plan, start: Floats, deadline: float | None
     ) -> Operators:
         anchors = Anchor()
-        return Operators(
-            as_given,
+        return on_all_rows(
+            problem,
+            plan,
+            deadline,
             StageEpochs(plan, start),
-            all_rows,
             anchors,
             AnchoredEpoch(plan, anchors),
-            Tolerance.of(problem, plan),
-            Budget(plan.max_iter, deadline),
         )
 
     def default_schedule(self, seen: Statistics) -> str:

@@ -26,7 +26,7 @@ def roots(
     """
     p = problem.d + 1
     if p > determined.MOST_WEIGHTS:
-        return Lists(np.empty(0), np.zeros(problem.n_groups + 1, np.int64))
+        return Lists.none(problem.n_groups)
     out = np.full((problem.n_groups, p * (p + 1) // 2), np.nan)
     known = np.isfinite(seen.std_err).any(axis=1)
     if problem.covariance == CLASSIC:  # rows may determine sums of coefficients, and none of them

@@ -22,7 +22,6 @@ import numpy as np
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.speculated import Method, Tridiagonal, speculate, speculate_apart
 
-SHAPES = ("sublinear", "linear", "superlinear")
 LEAST_POINTS = 5
 LEAST_DROPS = 3
 MOST_ITERATIONS = 10**7

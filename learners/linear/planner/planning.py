@@ -52,7 +52,7 @@ def statistics(groups: NDArray[np.void], memory: int = 0) -> Statistics:
     rows, width = int(groups["n_rows"].sum()), int(groups["dim"].max())
     entries = rows * width
     if sparse:
-        entries = Pass(groups, 0, None, None, True, 1).nonzeros()
+        entries = Pass(groups).nonzeros()
     spilled = memory_use(memory).spilled
     return Statistics(
         passes.most_rows(groups),

@@ -535,14 +535,9 @@ class Limited:
         return self.over
 
 
-def least_groups(threads: int) -> int:
-    """The least number of groups of which trying a few takes a small share of the batch's time."""
-    return max(MANY_GROUPS, A_THREAD * threads)
-
-
 def worth_groups(question: Question, candidates: Sequence[Candidate]) -> list[Candidate]:
     """The plans to try on some groups, of the fewest passes first; none if that does not pay."""
-    if question.seen.groups < least_groups(question.threads):
+    if question.seen.groups < max(MANY_GROUPS, A_THREAD * question.threads):
         return []
     if not question.task.smooth or question.gpu:
         return []

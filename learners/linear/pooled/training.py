@@ -398,7 +398,7 @@ def shared_models(told: Pooled, which: int, places: NDArray[np.intp], v: Floats)
     problem, task, n = told.problem.of(places), told.request.task, len(places)
     weights = problem.to_caller(v[places])
     d = np.full(n, problem.d)
-    classes = Lists(np.empty(0), np.zeros(n + 1, np.int64))
+    classes = Lists.none(n)
     if task.classifies:
         assert told.request.options.classes is not None
         classes = Lists.of_rows(np.tile(told.request.options.classes, (n, 1)), np.full(n, 2))

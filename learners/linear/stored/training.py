@@ -86,7 +86,7 @@ def train_stored(
             if not request.task.classifies:
                 labels = rows.labels()  # their mean depends on the order
         trained = RoutedRun(rows, labels, request, plan, root, held, classes)()
-    events.tell(events.Event(1, int(groups["n_rows"][0]), 0, float("nan")))
+    events.tell_trained(groups)
     model = model_of(trained, groups, labels, request, plan, time.monotonic() - began)
     return model if classes is None else of_several(model, classes)
 

@@ -50,15 +50,7 @@ from tuskml.learners.linear.gap import gaps, move_bound, wants_gap
 from tuskml.learners.linear.inference.outcome import Inference, may_part
 from tuskml.learners.linear.inference.separation import completely
 from tuskml.learners.linear.objective import describe, start
-from tuskml.learners.linear.operators import (
-    Budget,
-    Operators,
-    State,
-    Tolerance,
-    all_rows,
-    as_given,
-    steps,
-)
+from tuskml.learners.linear.operators import State, on_all_rows, steps
 from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.own.operators import operators_of
 from tuskml.learners.linear.planner.planning import plan_for
@@ -212,11 +204,6 @@ def in_force(options: LinearOptions) -> LinearOptions:
         algorithm = (BY_SAMPLER if options.sampler in SAMPLERS else UNASKED).name
     epsilon = options.epsilon if "epsilon" in options.given else EPSILON
     return replace(options, algorithm=algorithm, epsilon=epsilon)
-
-
-def options_sampler(options: LinearOptions) -> str:
-    """The sampler in force."""
-    return options.sampler or SAMPLER
 
 
 def held_rows(request: Request, n_features: int, share: float = 0.5) -> int | None:
@@ -404,17 +391,10 @@ class Training:
         v = start(problem, first.labels, options)
         update = StreamedEpoch(RunEpoch(plan), first)
         deadline = deadline_of(options, self.began)
-        operators = Operators(
-            as_given,
-            StageEpochs(plan, v),
-            all_rows,
-            MeanOfEpoch(plan),
-            update,
-            WithinProved(problem, self.request, deadline)
-            if wants_gap(problem, plan.converge, plan.epsilon)
-            else Tolerance.of(problem, plan),
-            Budget(plan.max_iter, deadline),
-        )
+        gap = wants_gap(problem, plan.converge, plan.epsilon)
+        proved = WithinProved(problem, self.request, deadline) if gap else None
+        stage = StageEpochs(plan, v)
+        operators = on_all_rows(problem, plan, deadline, stage, MeanOfEpoch(plan), update, proved)
         state = operators.stage(problem)
         try:
             for _ in steps(problem, state, operators, report):
@@ -457,7 +437,7 @@ class Training:
         told = f"{plan_line(plan)}, {read:,} of {there:,} row groups"
         took = time.monotonic() - self.began
         more = {
-            "sampler": options_sampler(self.request.options),
+            "sampler": self.request.options.sampler or SAMPLER,
             "transform": self.chosen.transform,
             "reading": self.chosen.reading(took, self.reader.bytes_read),
             "counters": counters,

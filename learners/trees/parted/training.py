@@ -23,6 +23,7 @@ from tuskml.kernels.trees.parted.boosting import boosted_by_parts
 from tuskml.kernels.trees.parted.holding import Hold
 from tuskml.kernels.trees.parted.ranks import ROUNDS
 from tuskml.kernels.trees.structures import NODE, SIDE
+from tuskml.learners.classes import positive_class
 from tuskml.learners.held_out import held_out_counts
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Strings, joined
@@ -108,7 +109,7 @@ def train_by_parts(parts: Parts, request: Request[Task, TreeOptions]) -> Models 
     options = request.options
     by_class = classifies(options)
     rows = ShardedPass(
-        groups, int(by_class), None, None, True, options.threads or budget.threads(),
+        groups, int(by_class), threads=budget.threads(options.threads),
         cancel_mark=passes.cancel_mark(), parts=parts, classifies=by_class,
     )  # fmt: skip
     given = Rows(groups, rows, rows.labels(), by_level=by_level)
@@ -131,7 +132,7 @@ def grown(given: Rows, request: Request[Task, TreeOptions]) -> Models:
     before = started(given, options, classifies(options))
     together = together_of(options.interaction_constraints, width)
     targets = Targets(given.classes, monotone, given.by_level, before, bounds, together)
-    positive = np.ascontiguousarray(training.higher(options, given.labels))
+    positive = positive_class(options, given.labels)
     rows_in_all = int(given.groups["n_rows"][0])
     n = int(held_out_counts(given.groups["n_rows"], options.validation or 0.0)[0])
     rules = rules_of(options, given.classes is not None)
@@ -142,7 +143,7 @@ def grown(given: Rows, request: Request[Task, TreeOptions]) -> Models:
         forest = bagged_by_parts(rows, averaged(rules, options, width), targets)
     else:
         forest = boosted_by_parts(rows, rules, targets, hold)
-    models = training.as_models(given, [forest], request, time.monotonic() - began)
+    models = training.as_models(given, [forest], request, began)
     if before is not None:
         models = training.gone_on(models, given.groups, before, [forest])
     plan = training.plan_of(options).rpartition(", ")[0]  # without threads, which are the workers'

@@ -4,7 +4,8 @@ import numpy as np
 
 from tuskml.kernels.structures import GROUP
 from tuskml.learners.fm.options import OPTIONS
-from tuskml.learners.fm.training import MOST_TOGETHER, together
+from tuskml.learners.fm.training import together
+from tuskml.learners.list_size import MOST_TOGETHER
 
 
 def test_histories_count_as_much_as_weights() -> None:

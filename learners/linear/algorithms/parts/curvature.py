@@ -8,9 +8,6 @@ from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.problem import Index, Problem
 
-ROW_BYTES = 8
-"""Bytes kept for each row, except for the squared loss."""
-
 
 class Curvature:
     """The operator H = mean(h_i z_i z_i') + the l2 part at weights v (G, p).

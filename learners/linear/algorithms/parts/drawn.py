@@ -32,7 +32,6 @@ class Sampler(Protocol):
 
     def draw(self, problem: Problem, size: int, random: "np.random.Generator") -> Drawn:
         """Samples of about `size` rows of each group."""
-        ...
 
 
 @dataclass(frozen=True)

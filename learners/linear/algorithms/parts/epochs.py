@@ -17,15 +17,7 @@ from tuskml.kernels.passes import Epoch, Floats, most_rows
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.algorithms.parts.lipschitz import curvature_bound
-from tuskml.learners.linear.operators import (
-    Budget,
-    Operators,
-    StartAt,
-    State,
-    Tolerance,
-    all_rows,
-    as_given,
-)
+from tuskml.learners.linear.operators import Operators, StartAt, State, on_all_rows
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, TYPICAL, Cost, Costs
 from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.question import Question
@@ -225,14 +217,8 @@ class EpochAlgorithm(Algorithm):
         self, problem: Problem, plan: Plan, start: Floats, deadline: float | None
     ) -> Operators:
         """Rows were put in the sampler's order when they were shuffled, so Sample reads all."""
-        return Operators(
-            as_given,
-            StageEpochs(plan, start),
-            all_rows,
-            MeanOfEpoch(plan),
-            RunEpoch(plan),
-            Tolerance.of(problem, plan),
-            Budget(plan.max_iter, deadline),
+        return on_all_rows(
+            problem, plan, deadline, StageEpochs(plan, start), MeanOfEpoch(plan), RunEpoch(plan)
         )
 
     def cost(

@@ -18,14 +18,7 @@ import numpy as np
 from tuskml.kernels.hinge.interior import AFFINE, CORRECTED, DUAL_HIGH, DUAL_LOW, Interior
 from tuskml.kernels.passes import Floats, solve
 from tuskml.learners.linear.gap import DualPoint, balanced, keep_bound, move_bound
-from tuskml.learners.linear.operators import (
-    Budget,
-    Operators,
-    State,
-    Tolerance,
-    all_rows,
-    as_given,
-)
+from tuskml.learners.linear.operators import Operators, State, on_all_rows
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, Cost, Costs
 from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.problem import (
@@ -170,14 +163,8 @@ def right_side(part: Problem, sums: Floats) -> Floats:
 
 def operators(problem: Problem, plan: Plan, start: Floats, deadline: float | None) -> Operators:
     """The interior-point method as a choice of operators."""
-    return Operators(
-        as_given,
-        StageInterior(start),
-        all_rows,
-        InteriorGap(plan),
-        InteriorStep(plan),
-        Tolerance.of(problem, plan),
-        Budget(plan.max_iter, deadline),
+    return on_all_rows(
+        problem, plan, deadline, StageInterior(start), InteriorGap(plan), InteriorStep(plan)
     )
 
 

@@ -11,16 +11,7 @@ import numpy as np
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.algorithms.parts.epochs import FALLING, RISING, TRIAL_ROWS, MeanOfEpoch
 from tuskml.learners.linear.algorithms.parts.lipschitz import curvature_bound
-from tuskml.learners.linear.operators import (
-    Budget,
-    Operators,
-    Sample,
-    StartAt,
-    State,
-    Tolerance,
-    all_rows,
-    as_given,
-)
+from tuskml.learners.linear.operators import Operators, Sample, StartAt, State, on_all_rows
 from tuskml.learners.linear.problem import Found, Problem
 from tuskml.learners.linear.request import Plan
 
@@ -135,12 +126,11 @@ def operators(
 ) -> Operators:
     """Mini-batch gradient descent as a choice of operators; samples uniformly by default."""
     sampler = sample or Uniform(plan.batch_size, np.random.default_rng(plan.seed))
-    return Operators(
-        as_given,
+    return on_all_rows(
+        problem,
+        plan,
+        deadline,
         StageSteps(plan, start),
-        all_rows,
         MeanOfEpoch(plan),
         SampledEpoch(plan, sampler),
-        Tolerance.of(problem, plan),
-        Budget(plan.max_iter, deadline),
     )
