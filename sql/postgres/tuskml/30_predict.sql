@@ -34,30 +34,9 @@ AS 'MODULE_PATHNAME', 'tuskml_decision_{1:dense|row|sparse|sparse}' LANGUAGE C {
 
 -- The class or number, the probability of the higher class, and the class by its name, of the margin plus a number of the
 -- row.
-CREATE FUNCTION tuskml.predict_with_offset(model tuskml_model, features anyarray, "offset" double precision) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_with_offset_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_with_offset(model tuskml_model, features record, "offset" double precision) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_with_offset_row' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_with_offset(model tuskml_model, features tuskml_sparse_real, "offset" double precision) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_with_offset_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_with_offset(model tuskml_model, features tuskml_sparse_double, "offset" double precision) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_with_offset_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba_with_offset(model tuskml_model, features anyarray, "offset" double precision) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_with_offset_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba_with_offset(model tuskml_model, features record, "offset" double precision) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_with_offset_row' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba_with_offset(model tuskml_model, features tuskml_sparse_real, "offset" double precision) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_with_offset_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_proba_with_offset(model tuskml_model, features tuskml_sparse_double, "offset" double precision) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_with_offset_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_class_with_offset(model tuskml_model, features anyarray, "offset" double precision) RETURNS text
-AS 'MODULE_PATHNAME', 'tuskml_predict_class_with_offset_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_class_with_offset(model tuskml_model, features record, "offset" double precision) RETURNS text
-AS 'MODULE_PATHNAME', 'tuskml_predict_class_with_offset_row' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_class_with_offset(model tuskml_model, features tuskml_sparse_real, "offset" double precision) RETURNS text
-AS 'MODULE_PATHNAME', 'tuskml_predict_class_with_offset_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION tuskml.predict_class_with_offset(model tuskml_model, features tuskml_sparse_double, "offset" double precision) RETURNS text
-AS 'MODULE_PATHNAME', 'tuskml_predict_class_with_offset_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION tuskml.{2:predict|predict_proba|predict_class}_with_offset(model tuskml_model,
+    features {1:anyarray|record|tuskml_sparse_real|tuskml_sparse_double}, "offset" double precision) RETURNS {2:float8|float8|text}
+AS 'MODULE_PATHNAME', 'tuskml_{2}_with_offset_{1:dense|row|sparse|sparse}' LANGUAGE C {1:IMMUTABLE|STABLE|IMMUTABLE|IMMUTABLE} PARALLEL SAFE;
 
 -- The class by its name, the probabilities of all classes by their names, and that of one class, by its name or number.
 CREATE FUNCTION tuskml.{2:predict_class|predict_probas}(model tuskml_model, features {1:anyarray|record|tuskml_sparse_real|tuskml_sparse_double})

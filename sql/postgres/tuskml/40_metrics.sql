@@ -22,9 +22,9 @@ FROM PUBLIC;
 REVOKE ALL ON FUNCTION tuskml._tuskml_{pinball|tweedie_deviance}(internal, "any", "any", float8{|, float8}) FROM PUBLIC;
 REVOKE ALL ON FUNCTION tuskml._tuskml_accuracy_text(internal, text, text{|, float8}) FROM PUBLIC;
 
--- The mean of -log of the label's probability; labels are boolean, 0 and 1, or -1 and +1.
-CREATE AGGREGATE tuskml.log_loss(label {float8|boolean}, p float8{|, weight float8}) (
-    SFUNC = tuskml._tuskml_log_loss, STYPE = internal, SSPACE = 96, FINALFUNC = tuskml._tuskml_metric_give,
+-- The mean of -log of the label's probability, and its mean squared distance; labels are boolean, 0 and 1, or -1 and +1.
+CREATE AGGREGATE tuskml.{1:log_loss|brier}(label {float8|boolean}, p float8{|, weight float8}) (
+    SFUNC = tuskml._tuskml_{1}, STYPE = internal, SSPACE = 96, FINALFUNC = tuskml._tuskml_metric_give,
     COMBINEFUNC = tuskml._tuskml_metric_combine, SERIALFUNC = tuskml._tuskml_metric_serialize, DESERIALFUNC = tuskml._tuskml_metric_deserialize,
     PARALLEL = SAFE);
 
@@ -34,56 +34,16 @@ CREATE AGGREGATE tuskml.accuracy(label {1:float8|boolean|float8|boolean|text}, p
     COMBINEFUNC = tuskml._tuskml_metric_combine, SERIALFUNC = tuskml._tuskml_metric_serialize, DESERIALFUNC = tuskml._tuskml_metric_deserialize,
     PARALLEL = SAFE);
 
--- The root of the mean squared error.
-CREATE AGGREGATE tuskml.rmse(label {float8|boolean}, predicted float8{|, weight float8}) (
-    SFUNC = tuskml._tuskml_rmse, STYPE = internal, SSPACE = 96, FINALFUNC = tuskml._tuskml_metric_give,
+-- The root of the mean squared error; the mean absolute error; 1 - squared error / squared distance of the labels from their mean;
+-- the mean absolute error as a share of the label, of which 0 counts as 2.2e-16; and mean deviances, of which Poisson's takes
+-- labels from 0, and both take predictions above 0.
+CREATE AGGREGATE tuskml.{1:rmse|mae|r2|mape|poisson_deviance|gamma_deviance}(label {float8|boolean}, predicted float8{|, weight float8}) (
+    SFUNC = tuskml._tuskml_{1}, STYPE = internal, SSPACE = 96, FINALFUNC = tuskml._tuskml_metric_give,
     COMBINEFUNC = tuskml._tuskml_metric_combine, SERIALFUNC = tuskml._tuskml_metric_serialize, DESERIALFUNC = tuskml._tuskml_metric_deserialize,
     PARALLEL = SAFE);
 
--- The mean absolute error.
-CREATE AGGREGATE tuskml.mae(label {float8|boolean}, predicted float8{|, weight float8}) (
-    SFUNC = tuskml._tuskml_mae, STYPE = internal, SSPACE = 96, FINALFUNC = tuskml._tuskml_metric_give,
-    COMBINEFUNC = tuskml._tuskml_metric_combine, SERIALFUNC = tuskml._tuskml_metric_serialize, DESERIALFUNC = tuskml._tuskml_metric_deserialize,
-    PARALLEL = SAFE);
-
--- 1 - squared error / squared distance of the labels from their mean.
-CREATE AGGREGATE tuskml.r2(label {float8|boolean}, predicted float8{|, weight float8}) (
-    SFUNC = tuskml._tuskml_r2, STYPE = internal, SSPACE = 96, FINALFUNC = tuskml._tuskml_metric_give,
-    COMBINEFUNC = tuskml._tuskml_metric_combine, SERIALFUNC = tuskml._tuskml_metric_serialize, DESERIALFUNC = tuskml._tuskml_metric_deserialize,
-    PARALLEL = SAFE);
-
--- The mean squared distance of a probability from its label; labels as for log_loss.
-CREATE AGGREGATE tuskml.brier(label {float8|boolean}, p float8{|, weight float8}) (
-    SFUNC = tuskml._tuskml_brier, STYPE = internal, SSPACE = 96, FINALFUNC = tuskml._tuskml_metric_give,
-    COMBINEFUNC = tuskml._tuskml_metric_combine, SERIALFUNC = tuskml._tuskml_metric_serialize, DESERIALFUNC = tuskml._tuskml_metric_deserialize,
-    PARALLEL = SAFE);
-
--- The mean absolute error as a share of the label; a label of 0 counts as 2.2e-16.
-CREATE AGGREGATE tuskml.mape(label {float8|boolean}, predicted float8{|, weight float8}) (
-    SFUNC = tuskml._tuskml_mape, STYPE = internal, SSPACE = 96, FINALFUNC = tuskml._tuskml_metric_give,
-    COMBINEFUNC = tuskml._tuskml_metric_combine, SERIALFUNC = tuskml._tuskml_metric_serialize, DESERIALFUNC = tuskml._tuskml_metric_deserialize,
-    PARALLEL = SAFE);
-
--- The mean loss of a predicted quantile.
-CREATE AGGREGATE tuskml.pinball(label {float8|boolean}, predicted float8, quantile float8{|, weight float8}) (
-    SFUNC = tuskml._tuskml_pinball, STYPE = internal, SSPACE = 96, FINALFUNC = tuskml._tuskml_metric_give,
-    COMBINEFUNC = tuskml._tuskml_metric_combine, SERIALFUNC = tuskml._tuskml_metric_serialize, DESERIALFUNC = tuskml._tuskml_metric_deserialize,
-    PARALLEL = SAFE);
-
--- The mean Tweedie deviance of a power between 1 and 2; labels from 0, predictions above 0.
-CREATE AGGREGATE tuskml.tweedie_deviance(label {float8|boolean}, predicted float8, power float8{|, weight float8}) (
-    SFUNC = tuskml._tuskml_tweedie_deviance, STYPE = internal, SSPACE = 96, FINALFUNC = tuskml._tuskml_metric_give,
-    COMBINEFUNC = tuskml._tuskml_metric_combine, SERIALFUNC = tuskml._tuskml_metric_serialize, DESERIALFUNC = tuskml._tuskml_metric_deserialize,
-    PARALLEL = SAFE);
-
--- The mean Poisson deviance; labels from 0, predictions above 0.
-CREATE AGGREGATE tuskml.poisson_deviance(label {float8|boolean}, predicted float8{|, weight float8}) (
-    SFUNC = tuskml._tuskml_poisson_deviance, STYPE = internal, SSPACE = 96, FINALFUNC = tuskml._tuskml_metric_give,
-    COMBINEFUNC = tuskml._tuskml_metric_combine, SERIALFUNC = tuskml._tuskml_metric_serialize, DESERIALFUNC = tuskml._tuskml_metric_deserialize,
-    PARALLEL = SAFE);
-
--- The mean gamma deviance; labels and predictions above 0.
-CREATE AGGREGATE tuskml.gamma_deviance(label {float8|boolean}, predicted float8{|, weight float8}) (
-    SFUNC = tuskml._tuskml_gamma_deviance, STYPE = internal, SSPACE = 96, FINALFUNC = tuskml._tuskml_metric_give,
+-- The mean loss of a predicted quantile, and the mean Tweedie deviance of a power between 1 and 2, with labels from 0.
+CREATE AGGREGATE tuskml.{1:pinball|tweedie_deviance}(label {float8|boolean}, predicted float8, {1:quantile|power} float8{|, weight float8}) (
+    SFUNC = tuskml._tuskml_{1:pinball|tweedie_deviance}, STYPE = internal, SSPACE = 96, FINALFUNC = tuskml._tuskml_metric_give,
     COMBINEFUNC = tuskml._tuskml_metric_combine, SERIALFUNC = tuskml._tuskml_metric_serialize, DESERIALFUNC = tuskml._tuskml_metric_deserialize,
     PARALLEL = SAFE);

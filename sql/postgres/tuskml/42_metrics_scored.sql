@@ -26,39 +26,23 @@ REVOKE ALL ON FUNCTION tuskml._tuskml_scored_{1:combine|deserialize}({1:internal
 REVOKE ALL ON FUNCTION tuskml._tuskml_{auc|ks|psi|average_precision|roc_curve|pr_curve|lift}(internal, "any", "any"{|, float8}) FROM PUBLIC;
 REVOKE ALL ON FUNCTION tuskml._tuskml_calibration(internal, "any", "any"{|, bigint|, bigint, float8}) FROM PUBLIC;
 
--- Of any two labels: the area under the ROC curve, where ties count half; the largest distance between the distributions of the
--- scores; and their population stability index.
-CREATE AGGREGATE tuskml.{1:auc|ks|psi}(label {float8|boolean}, score float8{|, weight float8}) (
+-- For any two labels: the area under the ROC curve, where ties count half; the largest distance between the distributions of the
+-- scores; and their population stability index. For labels as for log_loss: the sum of precision times the step of recall, from
+-- the highest score down.
+CREATE AGGREGATE tuskml.{1:auc|ks|psi|average_precision}(label {float8|boolean}, score float8{|, weight float8}) (
     SFUNC = tuskml._tuskml_{1}, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_scored_number,
     COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
     PARALLEL = SAFE);
 
--- The sum of precision times the step of recall, from the highest score down; labels as for log_loss.
-CREATE AGGREGATE tuskml.average_precision(label {float8|boolean}, score float8{|, weight float8}) (
-    SFUNC = tuskml._tuskml_average_precision, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_scored_number,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-
--- The rates of true and false positives by threshold, of any two labels; at most 1,000 points.
-CREATE AGGREGATE tuskml.roc_curve(label {float8|boolean}, score float8{|, weight float8}) (
-    SFUNC = tuskml._tuskml_roc_curve, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_roc_curve_rows,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-
--- Precision by recall from the highest score down; labels as for log_loss; at most 1,000 points.
-CREATE AGGREGATE tuskml.precision_recall_curve(label {float8|boolean}, score float8{|, weight float8}) (
-    SFUNC = tuskml._tuskml_pr_curve, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_pr_curve_rows,
+-- The rates of true and false positives by threshold, of any two labels; precision by recall from the highest score down, of labels
+-- as for log_loss; both have at most 1,000 points. And positive rows by decile of the score, against their share in all rows.
+CREATE AGGREGATE tuskml.{1:roc_curve|precision_recall_curve|lift}(label {float8|boolean}, score float8{|, weight float8}) (
+    SFUNC = tuskml._tuskml_{1:roc_curve|pr_curve|lift}, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_{1:roc_curve|pr_curve|lift}_rows,
     COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
     PARALLEL = SAFE);
 
 -- Mean probability and share of positive labels in bins of equal width (10, or as given).
 CREATE AGGREGATE tuskml.calibration(label {float8|boolean}, p float8{|, bins bigint|, bins bigint, weight float8}) (
     SFUNC = tuskml._tuskml_calibration, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_calibration_rows,
-    COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
-    PARALLEL = SAFE);
-
--- Positive rows by decile of the score, from the highest down, against their share in all rows.
-CREATE AGGREGATE tuskml.lift(label {float8|boolean}, score float8{|, weight float8}) (
-    SFUNC = tuskml._tuskml_lift, STYPE = internal, SSPACE = 1024, FINALFUNC = tuskml._tuskml_lift_rows,
     COMBINEFUNC = tuskml._tuskml_scored_combine, SERIALFUNC = tuskml._tuskml_scored_serialize, DESERIALFUNC = tuskml._tuskml_scored_deserialize,
     PARALLEL = SAFE);

@@ -22,24 +22,11 @@ REVOKE ALL ON FUNCTION tuskml._tuskml_classes_{1:combine|deserialize}({1:interna
 REVOKE ALL ON FUNCTION tuskml._tuskml_{precision|recall|f1}_score(internal, "any", "any"{|, text|, text, float8}) FROM PUBLIC;
 REVOKE ALL ON FUNCTION tuskml._tuskml_confusion(internal, "any", "any"{|, float8}) FROM PUBLIC;
 
--- The share of rows predicted positive that are: of two classes, or the average ('macro', 'weighted', 'micro') of all.
-CREATE AGGREGATE tuskml.precision_score(label {1:float8|boolean|float8|boolean|text}, predicted {1:float8|float8|boolean|boolean|text}{
+-- The share of rows predicted positive that are, the share of positive rows that are predicted so, and the harmonic mean of
+-- both: of two classes, or the average ('macro', 'weighted', 'micro') of all.
+CREATE AGGREGATE tuskml.{2:precision|recall|f1}_score(label {1:float8|boolean|float8|boolean|text}, predicted {1:float8|float8|boolean|boolean|text}{
     |, average text|, average text, weight float8}) (
-    SFUNC = tuskml._tuskml_precision_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-
--- The share of positive rows that are predicted so: of two classes, or the average of all.
-CREATE AGGREGATE tuskml.recall_score(label {1:float8|boolean|float8|boolean|text}, predicted {1:float8|float8|boolean|boolean|text}{
-    |, average text|, average text, weight float8}) (
-    SFUNC = tuskml._tuskml_recall_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
-    COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
-    PARALLEL = SAFE);
-
--- The harmonic mean of precision and recall: of two classes, or the average of all.
-CREATE AGGREGATE tuskml.f1_score(label {1:float8|boolean|float8|boolean|text}, predicted {1:float8|float8|boolean|boolean|text}{
-    |, average text|, average text, weight float8}) (
-    SFUNC = tuskml._tuskml_f1_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
+    SFUNC = tuskml._tuskml_{2}_score, STYPE = internal, SSPACE = 512, FINALFUNC = tuskml._tuskml_classes_number,
     COMBINEFUNC = tuskml._tuskml_classes_combine, SERIALFUNC = tuskml._tuskml_classes_serialize, DESERIALFUNC = tuskml._tuskml_classes_deserialize,
     PARALLEL = SAFE);
 

@@ -10,38 +10,11 @@ AS 'MODULE_PATHNAME', 'tuskml_recommend_by_items' LANGUAGE C STABLE STRICT PARAL
 
 -- The n items with the highest predictions for a user, without those to exclude, such as the ones that the user has seen. A user
 -- who was not in the training gets the items that are best for all; basis says so.
-CREATE FUNCTION tuskml.recommend(model tuskml_model, for_user float8, n bigint DEFAULT 10, exclude float8[] DEFAULT '{}')
-RETURNS TABLE (item bigint, score float8, basis text)
+CREATE FUNCTION tuskml.recommend(model tuskml_model, for_user {1:float8|bigint|text|uuid}, n bigint DEFAULT 10, exclude {1}[] DEFAULT '{}')
+RETURNS TABLE (item {1:bigint|bigint|text|text}, score float8, basis text)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
-SELECT found[2 * k]::bigint, found[2 * k + 1]::float8, found[1]
-FROM (SELECT tuskml._tuskml_recommend((model).payload, for_user::text, n, coalesce(exclude, '{}')::text[], true)
-      AS found OFFSET 0) AS f,
-     generate_series(1, cardinality(found) / 2) AS t (k)
-ORDER BY k
-$$;
-CREATE FUNCTION tuskml.recommend(model tuskml_model, for_user bigint, n bigint DEFAULT 10, exclude bigint[] DEFAULT '{}')
-RETURNS TABLE (item bigint, score float8, basis text)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
-SELECT found[2 * k]::bigint, found[2 * k + 1]::float8, found[1]
-FROM (SELECT tuskml._tuskml_recommend((model).payload, for_user::text, n, coalesce(exclude, '{}')::text[], true)
-      AS found OFFSET 0) AS f,
-     generate_series(1, cardinality(found) / 2) AS t (k)
-ORDER BY k
-$$;
-CREATE FUNCTION tuskml.recommend(model tuskml_model, for_user text, n bigint DEFAULT 10, exclude text[] DEFAULT '{}')
-RETURNS TABLE (item text, score float8, basis text)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
-SELECT found[2 * k], found[2 * k + 1]::float8, found[1]
-FROM (SELECT tuskml._tuskml_recommend((model).payload, for_user, n, coalesce(exclude, '{}'), false)
-      AS found OFFSET 0) AS f,
-     generate_series(1, cardinality(found) / 2) AS t (k)
-ORDER BY k
-$$;
-CREATE FUNCTION tuskml.recommend(model tuskml_model, for_user uuid, n bigint DEFAULT 10, exclude uuid[] DEFAULT '{}')
-RETURNS TABLE (item text, score float8, basis text)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
-SELECT found[2 * k], found[2 * k + 1]::float8, found[1]
-FROM (SELECT tuskml._tuskml_recommend((model).payload, for_user::text, n, coalesce(exclude, '{}')::text[], false)
+SELECT found[2 * k]::{1:bigint|bigint|text|text}, found[2 * k + 1]::float8, found[1]
+FROM (SELECT tuskml._tuskml_recommend((model).payload, for_user::text, n, coalesce(exclude, '{}')::text[], {1:true|true|false|false})
       AS found OFFSET 0) AS f,
      generate_series(1, cardinality(found) / 2) AS t (k)
 ORDER BY k
@@ -49,73 +22,24 @@ $$;
 
 -- The n items with the highest predictions for a user who was not in the training, from his ratings of items or choices, without
 -- these items.
-CREATE FUNCTION tuskml.recommend_by_items(model tuskml_model, items bigint[], ratings float8[],
-                                          n bigint DEFAULT 10, exclude bigint[] DEFAULT '{}')
-RETURNS TABLE (item bigint, score float8, basis text)
+CREATE FUNCTION tuskml.recommend_by_items(model tuskml_model, items {1:bigint|text|uuid}[], ratings float8[],
+                                          n bigint DEFAULT 10, exclude {1}[] DEFAULT '{}')
+RETURNS TABLE (item {1:bigint|text|text}, score float8, basis text)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
-SELECT found[2 * k]::bigint, found[2 * k + 1]::float8, found[1]
-FROM (SELECT tuskml._tuskml_recommend_by_items((model).payload, items::text[], n, coalesce(exclude, '{}')::text[], true,
-                                                ratings, (model).options)
-      AS found OFFSET 0) AS f,
-     generate_series(1, cardinality(found) / 2) AS t (k)
-ORDER BY k
-$$;
-CREATE FUNCTION tuskml.recommend_by_items(model tuskml_model, items text[], ratings float8[],
-                                          n bigint DEFAULT 10, exclude text[] DEFAULT '{}')
-RETURNS TABLE (item text, score float8, basis text)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
-SELECT found[2 * k], found[2 * k + 1]::float8, found[1]
-FROM (SELECT tuskml._tuskml_recommend_by_items((model).payload, items, n, coalesce(exclude, '{}'), false,
-                                                ratings, (model).options)
-      AS found OFFSET 0) AS f,
-     generate_series(1, cardinality(found) / 2) AS t (k)
-ORDER BY k
-$$;
-CREATE FUNCTION tuskml.recommend_by_items(model tuskml_model, items uuid[], ratings float8[],
-                                          n bigint DEFAULT 10, exclude uuid[] DEFAULT '{}')
-RETURNS TABLE (item text, score float8, basis text)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
-SELECT found[2 * k], found[2 * k + 1]::float8, found[1]
-FROM (SELECT tuskml._tuskml_recommend_by_items((model).payload, items::text[], n, coalesce(exclude, '{}')::text[], false,
-                                                ratings, (model).options)
+SELECT found[2 * k]::{1:bigint|text|text}, found[2 * k + 1]::float8, found[1]
+FROM (SELECT tuskml._tuskml_recommend_by_items((model).payload, items::text[], n, coalesce(exclude, '{}')::text[],
+                                               {1:true|false|false}, ratings, (model).options)
       AS found OFFSET 0) AS f,
      generate_series(1, cardinality(found) / 2) AS t (k)
 ORDER BY k
 $$;
 
 -- The n items whose factors are most similar to those of an item, by their cosine.
-CREATE FUNCTION tuskml.similar_items(model tuskml_model, to_item float8, n bigint DEFAULT 10, exclude float8[] DEFAULT '{}')
-RETURNS TABLE (item bigint, score float8)
+CREATE FUNCTION tuskml.similar_items(model tuskml_model, to_item {1:float8|bigint|text|uuid}, n bigint DEFAULT 10, exclude {1}[] DEFAULT '{}')
+RETURNS TABLE (item {1:bigint|bigint|text|text}, score float8)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
-SELECT found[2 * k]::bigint, found[2 * k + 1]::float8
-FROM (SELECT tuskml._tuskml_similar_items((model).payload, to_item::text, n, coalesce(exclude, '{}')::text[], true)
-      AS found OFFSET 0) AS f,
-     generate_series(1, cardinality(found) / 2) AS t (k)
-ORDER BY k
-$$;
-CREATE FUNCTION tuskml.similar_items(model tuskml_model, to_item bigint, n bigint DEFAULT 10, exclude bigint[] DEFAULT '{}')
-RETURNS TABLE (item bigint, score float8)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
-SELECT found[2 * k]::bigint, found[2 * k + 1]::float8
-FROM (SELECT tuskml._tuskml_similar_items((model).payload, to_item::text, n, coalesce(exclude, '{}')::text[], true)
-      AS found OFFSET 0) AS f,
-     generate_series(1, cardinality(found) / 2) AS t (k)
-ORDER BY k
-$$;
-CREATE FUNCTION tuskml.similar_items(model tuskml_model, to_item text, n bigint DEFAULT 10, exclude text[] DEFAULT '{}')
-RETURNS TABLE (item text, score float8)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
-SELECT found[2 * k], found[2 * k + 1]::float8
-FROM (SELECT tuskml._tuskml_similar_items((model).payload, to_item, n, coalesce(exclude, '{}'), false)
-      AS found OFFSET 0) AS f,
-     generate_series(1, cardinality(found) / 2) AS t (k)
-ORDER BY k
-$$;
-CREATE FUNCTION tuskml.similar_items(model tuskml_model, to_item uuid, n bigint DEFAULT 10, exclude uuid[] DEFAULT '{}')
-RETURNS TABLE (item text, score float8)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
-SELECT found[2 * k], found[2 * k + 1]::float8
-FROM (SELECT tuskml._tuskml_similar_items((model).payload, to_item::text, n, coalesce(exclude, '{}')::text[], false)
+SELECT found[2 * k]::{1:bigint|bigint|text|text}, found[2 * k + 1]::float8
+FROM (SELECT tuskml._tuskml_similar_items((model).payload, to_item::text, n, coalesce(exclude, '{}')::text[], {1:true|true|false|false})
       AS found OFFSET 0) AS f,
      generate_series(1, cardinality(found) / 2) AS t (k)
 ORDER BY k
