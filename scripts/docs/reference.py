@@ -143,9 +143,9 @@ SENTENCES = {
 
 
 def shown_default(option: Option) -> str:
-    """The default as a person reads it."""
+    """The default as a person reads it; nothing where it is chosen."""
     if option.default is None:
-        return "none" if option.name in NO_DEFAULT else "chosen"
+        return "none" if option.name in NO_DEFAULT else ""
     if isinstance(option.default, bool):
         return str(option.default).lower()
     return f"{option.default:g}" if isinstance(option.default, float) else str(option.default)
@@ -268,9 +268,9 @@ def options_page() -> str:
 
 The fourth argument of `train_model` and `explain_training`, as JSON text such as
 `'{{"l2": 0.01, "threads": 1}}'`; in DuckDB also as a struct, `{{'l2': 0.01, 'threads': 1}}`, or a
-map, in PostgreSQL also as `json` or `jsonb`. The task decides which options there are. A default
-that is "chosen" depends on the algorithm and the machine; the model's `options` show it. `1–9` is
-a range of whole numbers.
+map, in PostgreSQL also as `json` or `jsonb`. The task decides which options there are. An empty
+default is chosen for the algorithm and the machine; the model's `options` show it. `1–9` is a
+range of whole numbers.
 
 Brackets at the end of a meaning say for which tasks, features and other options an option acts.
 Elsewhere it is refused, even at its default; in a search, candidates go without it. Brackets
@@ -378,8 +378,8 @@ def algorithms_table(learner: Learner) -> str:
             one.title,
             one.source,
             "epoch" if one.stochastic else "pass",
-            "yes" if one.on_gpu else "no",
-            "yes" if one.stored else "no",
+            "yes" if one.on_gpu else "",
+            "yes" if one.stored else "",
         )
         for one in learner.facts.algorithms
     )
