@@ -103,7 +103,7 @@ PARTITION_OPTIONS = {
             "layout",
             choice("id", "affinity"),
             "id",
-            "which rare features share keys: neighbours by id, or those that occur together",
+            "the rare features that share keys: neighbours by id, or those that occur together",
         ),
         Option("name", _or_null(STORE), None, "the name under which the partitioning is kept"),
         Option(

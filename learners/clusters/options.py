@@ -34,7 +34,7 @@ OPTIONS = OptionTable(
             "starts",
             integer(1, 10_000),
             10,
-            "how often centres are drawn by k-means++; the start with the lowest loss stays",
+            "the draws of centres by k-means++; the start with the lowest loss stays",
             unseen="the first start may be the best one",
         ),
         Option(

@@ -69,7 +69,7 @@ OPTIONS = OptionTable(
             "converge",
             choice("loss"),
             "loss",
-            "what must fall to epsilon: the relative change of the objective",
+            "the quantity that must fall to epsilon: the relative change of the objective",
             with_option("epsilon"),
             unseen=ONE_VALUE,
         ),
@@ -122,7 +122,7 @@ OPTIONS = OptionTable(
             "alpha",
             real(0, open_low=True),
             1.0,
-            "how much a unit of feedback raises the confidence, which is 1 without any",
+            "the rise of the confidence per unit of feedback; it is 1 without any",
             OF_LEAST_SQUARES,
         ),
         Option(

@@ -197,8 +197,8 @@ OPTIONS = OptionTable(
             "converge",
             OpenChoice("converge", ("gradient", "weights", "loss")),
             "gradient",
-            "what must fall to epsilon: the violation of the optimality condition, or the "
-            "change of a weight or of the objective",
+            "the quantity that must fall to epsilon: the violation of the optimality condition,"
+            " or the change of a weight or of the objective",
             unseen=ENDING,
         ),
         Option(
@@ -226,7 +226,7 @@ OPTIONS = OptionTable(
             "sampler",
             OpenChoice("sampler", (*IN_TURN, *DRAWN)),
             None,
-            "which rows a step takes: of shuffled partitions, in order, of a random partition "
+            "the rows of a step: from shuffled partitions, in order, from a random partition "
             "for each row, or each by chance",
             SAMPLING,
             "rows may be of one partition",
@@ -235,16 +235,16 @@ OPTIONS = OptionTable(
             "transform",
             OpenChoice("transform", ("lazy", "eager")),
             "lazy",
-            "where a training reads by row group: features are packed when their rows are "
-            "sampled, or all before",
+            "when a training by row group packs features: as their rows are sampled, or all "
+            "before",
             unseen="rows that an aggregate was given are there already",
         ),
         Option(
             "speculate",
             SPECULATE,
             None,
-            "how auto tries candidates: the rows of the sample, the most time, and the "
-            "tolerance from which errors are extrapolated",
+            "the trials of auto: the rows of the sample, the most time, and the tolerance from "
+            "which errors are extrapolated",
             (Acts(beside=(Beside("algorithm", "auto"),), where=ALONE),),
         ),
         Option("l1", real(0), 0.0, "the weight of the sum of |coefficients|"),
@@ -334,8 +334,8 @@ OPTIONS = OptionTable(
             "weight_kind",
             choice(*WEIGHT_KINDS),
             FREQUENCY,
-            "what a weight is: how often the row is there, its precision, or how many rows of a"
-            " population it stands for",
+            "the meaning of weights: how often a row is there, its precision, or how many rows "
+            "of a population it stands for",
             (Acts(tasks=OF_LIKELIHOOD, where=frozenset((ONE_PLACE,))),),
         ),
         Option(

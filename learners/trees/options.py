@@ -180,8 +180,10 @@ OPTIONS = OptionTable(
             "`tweedie` to the power 2 - `power`",
         ),
         Option("min_gain", real(0), 0.0, "the gain that a split must exceed"),
-        Option("l1", real(0), 0.0, "how far a leaf's sum of gradients is shrunk towards 0"),
-        Option("l2", real(0), 0.0, "what is added to a leaf's sum of second derivatives"),
+        Option(
+            "l1", real(0), 0.0, "the amount by which a leaf's sum of gradients is shrunk towards 0"
+        ),
+        Option("l2", real(0), 0.0, "added to a leaf's sum of second derivatives"),
         Option(
             "feature_fraction",
             real(0, open_low=True),
@@ -301,7 +303,7 @@ OPTIONS = OptionTable(
             "cat_l2",
             real(0),
             10.0,
-            "what splits by sets of levels add to `l2`",
+            "added to `l2` for splits by sets of levels",
             OF_LEVELS,
         ),
         Option("max_bins", integer(2, MOST_BINS), MOST_BINS, "the most bins of a feature"),

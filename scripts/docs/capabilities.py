@@ -138,7 +138,7 @@ def has(task: Task, option: str) -> bool:
 
 def marks(*given: bool) -> list[str]:
     """Cells of a table."""
-    return ["yes" if one else "–" for one in given]
+    return ["yes" if one else "" for one in given]
 
 
 def databases() -> str:

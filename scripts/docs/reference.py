@@ -87,7 +87,7 @@ NO_DEFAULT = ("time", "class_weight", "classes", "warm_start", "store")
 SENTENCES = {
     "train_model": "Trains a model on the rows of a group.",
     "rolling_model": "Least squares of the rows of each frame of `OVER`, or of a group.",
-    "explain_training": "What `train_model` would run, and why.",
+    "explain_training": "The plan of `train_model`, with its reasons.",
     "train": "Trains a model on a table, with its label and features as text.",
     "predict": "The class in the label's own values, or the number.",
     "predict_proba": "The probability of the higher class, or of one.",
@@ -109,11 +109,11 @@ SENTENCES = {
     "model_contrast": "A weighted sum of coefficients with its standard error, test and interval.",
     "predict_interval": "The prediction with intervals of the mean and of a label.",
     "model_topics": "The most probable words of each topic.",
-    "explain_prediction": "What each feature of a row adds to the margin.",
-    "permutation_importance": "How much the mean loss of rows rises if a feature is shuffled.",
-    "partial_dependence": "What a model says on average where a feature has one value.",
+    "explain_prediction": "The contribution of each feature of a row to the margin.",
+    "permutation_importance": "The rise of the mean loss of rows if a feature is shuffled.",
+    "partial_dependence": "The mean prediction of a model where a feature has one value.",
     "feature_frequencies": "The most frequent features, with bounds on how often they occur.",
-    "partition_model": "Which features of a stored model share a key.",
+    "partition_model": "A layout of keys for the features of a stored model.",
     "partitionings": "The versions that `partition_model` kept under names.",
     "log_loss": "The mean of -log of the predicted probability of the label, of any classes.",
     "auc": "The area under the ROC curve; ties count half.",
@@ -134,9 +134,9 @@ SENTENCES = {
     "precision_score": "The share of positive predictions that are right, or a mean over classes.",
     "recall_score": "The share of positive rows that are predicted so, or a mean over classes.",
     "f1_score": "The harmonic mean of precision and recall, or a mean over classes.",
-    "perplexity": "How hard documents are to predict by the topics of their other halves.",
-    "coherence": "How often the best words of topics occur together in documents.",
-    "confusion": "How often each label is predicted as each class.",
+    "perplexity": "The perplexity of documents, half of which chooses their topics.",
+    "coherence": "The coherence of topics: their best words occur together in documents.",
+    "confusion": "Counts of the rows of each label by predicted class.",
     "roc_curve": "The rates of true and false positives by threshold.",
     "precision_recall_curve": "Precision and recall by threshold.",
     "calibration": "Mean probability and share of positive labels by bin.",
@@ -146,9 +146,9 @@ SENTENCES = {
 
 
 def shown_default(option: Option) -> str:
-    """The default as a person reads it."""
+    """The default as a person reads it; nothing where it is chosen."""
     if option.default is None:
-        return "none" if option.name in NO_DEFAULT else "chosen"
+        return "none" if option.name in NO_DEFAULT else ""
     if isinstance(option.default, bool):
         return str(option.default).lower()
     return f"{option.default:g}" if isinstance(option.default, float) else str(option.default)
@@ -271,9 +271,9 @@ def options_page() -> str:
 
 The fourth argument of `train_model` and `explain_training`, as JSON text such as
 `'{{"l2": 0.01, "threads": 1}}'`; in DuckDB also as a struct, `{{'l2': 0.01, 'threads': 1}}`, or a
-map, in PostgreSQL also as `json` or `jsonb`. The task decides which options there are. A default
-that is "chosen" depends on the algorithm and the machine; the model's `options` show it. `1–9` is
-a range of whole numbers.
+map, in PostgreSQL also as `json` or `jsonb`. The task decides which options there are. An empty
+default is chosen for the algorithm and the machine; the model's `options` show it. `1–9` is a
+range of whole numbers.
 
 Brackets at the end of a meaning say for which tasks, features and other options an option acts.
 Elsewhere it is refused, even at its default; in a search, candidates go without it. Brackets
@@ -381,8 +381,8 @@ def algorithms_table(learner: Learner) -> str:
             one.title,
             one.source,
             "epoch" if one.stochastic else "pass",
-            "yes" if one.on_gpu else "no",
-            "yes" if one.stored else "no",
+            "yes" if one.on_gpu else "",
+            "yes" if one.stored else "",
         )
         for one in learner.facts.algorithms
     )
