@@ -134,7 +134,7 @@ SENTENCES = {
     "ndcg": "Normalized discounted cumulative gain.",
     "precision_at_k": "The share of positive labels among the k highest scores.",
     "recall_at_k": "The share of the positive labels that are among the k highest scores.",
-    "average_precision_at_k": "The mean of the precisions at the positive labels among the k highest.",
+    "average_precision_at_k": "The mean precision at the positive labels among the k highest.",
     "precision_score": "The share of positive predictions that are right, or a mean over classes.",
     "recall_score": "The share of positive rows that are predicted so, or a mean over classes.",
     "f1_score": "The harmonic mean of precision and recall, or a mean over classes.",
