@@ -1,11 +1,11 @@
 """Training of a factorization machine per group of a pass (`kernels/native/fm/api.h`)."""
 
-import ctypes
 from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.kernels.fm.structures import TRAINED, Machine
 from tuskml.kernels.library import address_of, check_code, library, pointer
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.structures import KERNELS
@@ -16,13 +16,6 @@ DONE, PATIENCE, DIVERGED, OUT_OF_RANGE, LATE = KERNELS.constants(
     "TK_FM_", "DONE PATIENCE DIVERGED OUT_OF_RANGE LATE"
 )
 """Reasons for the end of a training."""
-TRAINED = KERNELS.dtype("tk_fm_trained")
-"""Dtype of the C structure `tk_fm_trained`."""
-
-
-@KERNELS.structure("tk_fm")
-class Machine(ctypes.Structure):
-    """The C structure `tk_fm`."""
 
 
 @dataclass(frozen=True)
