@@ -44,23 +44,13 @@ def dense_charged(group: np.void) -> tuple[int, int]:
     """
     value = int(group["dim"]) * value_size(int(group["kind"]))
     row = int(dense_row_bytes(int(group["dim"]), int(group["kind"]), int(group["extras"])))
-    place, whole, features = int(group["head"]), 0, 0
-    while place:
-        header = _view(place, SEGMENT, 1)[0]
-        cap_rows = int(header["cap_rows"])
-        whole += charged(SEGMENT.itemsize + cap_rows * row)
-        features += cap_rows * value
-        place = int(header["next"])
-    return whole, features
+    caps = [int(header["cap_rows"]) for _, header in _segments(group)]
+    return sum(charged(SEGMENT.itemsize + cap * row) for cap in caps), sum(caps) * value
 
 
 def rows_of_segments(group: np.void) -> Iterator[int]:
     """The number of rows of each segment of a group; of those with wide ids none."""
-    place = int(group["head"])
-    while place:
-        header = _view(place, SEGMENT, 1)[0]
-        yield int(header["n_rows"])
-        place = int(header["next"])
+    return (int(header["n_rows"]) for _, header in _segments(group))
 
 
 def sparse_segments(
@@ -70,29 +60,19 @@ def sparse_segments(
 
     Row i of a segment has ids[starts[i]:starts[i + 1]]. Views: they live as long as the group.
     """
-    place = int(group["head"])
-    while place:
-        header = _view(place, SEGMENT, 1)[0]
-        rows, cap_rows = int(header["n_rows"]), int(header["cap_rows"])
-        starts = place + SEGMENT.itemsize + 8 * cap_rows
-        ids = starts + (4 * (cap_rows + 1) + 7) // 8 * 8
+    for place, header in _segments(group):
+        starts = place + SEGMENT.itemsize + 8 * int(header["cap_rows"])
         yield (
-            _view(starts, np.dtype(np.uint32), rows + 1),
-            _view(ids, np.dtype(np.int32), int(header["nnz"])),
+            _view(starts, np.dtype(np.uint32), int(header["n_rows"]) + 1),
+            _view(_ids(place, header), np.dtype(np.int32), int(header["nnz"])),
         )
-        place = int(header["next"])
 
 
 def sparse_values(group: np.void) -> Iterator[NDArray[Any]]:
     """Values, float32 or float64 of shape (nnz,), of each segment of a group's sparse rows."""
     dtype = np.dtype(np.float64 if group["kind"] & 1 else np.float32)
-    place = int(group["head"])
-    while place:
-        header = _view(place, SEGMENT, 1)[0]
-        cap_rows, cap_nnz = int(header["cap_rows"]), int(header["cap_nnz"])
-        ids = place + SEGMENT.itemsize + 8 * cap_rows + (4 * (cap_rows + 1) + 7) // 8 * 8
-        yield _view(ids + (4 * cap_nnz + 7) // 8 * 8, dtype, int(header["nnz"]))
-        place = int(header["next"])
+    for place, header in _segments(group):
+        yield _view(_values(place, header), dtype, int(header["nnz"]))
 
 
 def chunks(group: np.void) -> Iterator[tuple[int, Any, NDArray[np.float64]]]:
@@ -103,41 +83,62 @@ def chunks(group: np.void) -> Iterator[tuple[int, Any, NDArray[np.float64]]]:
     """
     dtype: np.dtype[Any] = np.dtype(np.float64 if group["kind"] & 1 else np.float32)
     sparse = zip(sparse_segments(group), sparse_values(group), strict=True)
-    place, first, d = int(group["head"]), 0, int(group["dim"])
-    while place and first < int(group["n_rows"]):
-        header = _view(place, SEGMENT, 1)[0]
-        rows, cap_rows = int(header["n_rows"]), int(header["cap_rows"])
+    first, d = 0, int(group["dim"])
+    for place, header in _segments(group):
+        if first >= int(group["n_rows"]):
+            return
+        rows = int(header["n_rows"])
         labels = _view(place + SEGMENT.itemsize, np.dtype(np.float64), rows)
         if group["kind"] >= 2:
             (starts, ids), values = next(sparse)
             yield first, (starts, ids, values), labels
         else:
-            at = place + SEGMENT.itemsize + 8 * cap_rows
+            at = place + SEGMENT.itemsize + 8 * int(header["cap_rows"])
             yield first, _view(at, dtype, rows * d).reshape(rows, d), labels
         first += rows
-        place = int(header["next"])
 
 
 def labels_of(group: np.void) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64] | None]]:
     """Labels of each segment of a group, and weights or None, as views."""
-    size, place = value_size(int(group["kind"])), int(group["head"])
-    left = int(group["n_rows"])
+    size, left = value_size(int(group["kind"])), int(group["n_rows"])
     number = np.dtype(np.float64)
-    while place and left > 0:
-        header = _view(place, SEGMENT, 1)[0]
+    for place, header in _segments(group):
+        if left <= 0:
+            return
         rows, cap_rows = int(header["n_rows"]), int(header["cap_rows"])
         begin = place + SEGMENT.itemsize
-        end = begin + 8 * cap_rows
         if group["kind"] >= 2:
-            cap_nnz = int(header["cap_nnz"])
-            end += (4 * (cap_rows + 1) + 7) // 8 * 8 + (4 * cap_nnz + 7) // 8 * 8
-            end += (cap_nnz * size + 7) // 8 * 8
+            end = _values(place, header) + _whole(int(header["cap_nnz"]) * size)
         else:
-            end += (cap_rows * int(group["dim"]) * size + 7) // 8 * 8
+            end = begin + 8 * cap_rows + _whole(cap_rows * int(group["dim"]) * size)
         weights = _view(end, number, rows) if group["extras"] & WEIGHTS else None
         yield _view(begin, number, rows), weights
         left -= rows
+
+
+def _segments(group: np.void) -> Iterator[tuple[int, np.void]]:
+    """The address and the header of each segment of a group."""
+    place = int(group["head"])
+    while place:
+        header = _view(place, SEGMENT, 1)[0]
+        yield place, header
         place = int(header["next"])
+
+
+def _whole(size: int) -> int:
+    """Bytes up to the next multiple of 8."""
+    return (size + 7) // 8 * 8
+
+
+def _ids(place: int, header: np.void) -> int:
+    """The address of the ids of a segment of sparse rows."""
+    cap_rows = int(header["cap_rows"])
+    return place + SEGMENT.itemsize + 8 * cap_rows + _whole(4 * (cap_rows + 1))
+
+
+def _values(place: int, header: np.void) -> int:
+    """The address of the values of a segment of sparse rows."""
+    return _ids(place, header) + _whole(4 * int(header["cap_nnz"]))
 
 
 def _view(place: int, dtype: np.dtype[Any], n: int) -> NDArray[Any]:

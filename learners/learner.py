@@ -7,8 +7,8 @@ share task and options, and receives models.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tuskml.kvstore import StoreRoot
     from tuskml.schedule.exchange.workers.crew import Member
 
+T = TypeVar("T")
 OneTask_co = TypeVar("OneTask_co", bound=Task, covariant=True)
 OneOptions_co = TypeVar("OneOptions_co", bound=Options, covariant=True)
 Groups = NDArray[np.void]
@@ -77,6 +78,21 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     last: bool = False
     shown: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
     words: Callable[[int], tuple[bytes, NDArray[np.int64]] | None] | None = None
+
+    def of_places(self, places: NDArray[np.intp]) -> Self:
+        """The request about the groups at these places of all, in this order."""
+
+        def of(about: Callable[[int], T] | None) -> Callable[[int], T] | None:
+            return None if about is None else lambda k: about(int(places[k]))
+
+        by_level = self.by_level
+        return replace(
+            self,
+            categories=of(self.categories),
+            feature_names=of(self.feature_names),
+            terms=of(self.terms),
+            by_level=None if by_level is None else tuple(by_level[k] for k in places),
+        )
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from tuskml.errors import TuskError
 from tuskml.schedule import budget, pool, replay
 
-WEIGHT = "TUSKML_WEIGHT"
+SETTING, WEIGHT = "TUSKML_SHARES", "TUSKML_WEIGHT"
 MOST, SENTENCE = 512, 4352
 """Constants of `table.h`: number of trainings, and bytes of a sentence."""
 LEAST_WEIGHT, MOST_WEIGHT = 0.01, 100.0

@@ -18,10 +18,9 @@ from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.opening import open_database
 from tuskml.databases.postgres import Postgres
-from tuskml.learners.machine.reading import LEAST, TABLES
+from tuskml.learners.machine.reading import LEAST, TABLES, median_seconds
 
 ROWS, WIDTHS = 122_880, (4, 28)
-RUNS = 3
 GIVEN = '{"algorithm": "lbfgs"}'
 """Options that name a plan, so that none is looked for."""
 SCHEDULED = "/proc/{}/schedstat"
@@ -156,14 +155,3 @@ def clock_of(database: Database) -> Clock:
     if not path.exists():
         return time.perf_counter
     return lambda: int(path.read_text().split()[0]) / 1e9
-
-
-def median_seconds(work: Callable[[], object], clock: Clock = time.process_time) -> float:
-    """Seconds, the middle one of a few runs; the first one, which warms up, does not count."""
-    work()
-    runs = []
-    for _ in range(RUNS):
-        began = clock()
-        work()
-        runs.append(clock() - began)
-    return statistics.median(runs)

@@ -8,30 +8,17 @@ again.
 import hashlib
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from os import PathLike
 from pathlib import Path
-from typing import Protocol
 
+from tuskml.cluster.parts.groups import PartedGroups
 from tuskml.errors import DataError
 from tuskml.groups.execution.choosing import Executor
 from tuskml.groups.execution.executor import Outcome, Unit
-from tuskml.groups.execution.leading import Leaders
 
 Wrong = Callable[[str, bytes], str | None]
 """A function to the fault of an answer, by the unit's key; None if it is correct."""
 DIGEST = hashlib.sha256().digest_size
-
-
-class Led(Protocol):
-    """Groups that leaders train, by the keys of their outcomes."""
-
-    @property
-    def keys(self) -> Sequence[str]:
-        """All keys."""
-
-    def leaders(self, keys: Sequence[str]) -> AbstractContextManager[Leaders]:
-        """The leaders of some."""
 
 
 class Finished:
@@ -48,7 +35,7 @@ class Finished:
                 ) from error
 
     def outcomes(
-        self, executor: Executor, work: str, units: Sequence[Unit], led: Led, wrong: Wrong
+        self, executor: Executor, work: str, units: Sequence[Unit], led: PartedGroups, wrong: Wrong
     ) -> Iterator[Outcome]:
         """Yields the outcomes of finished units and groups first, then those of the others as
         they come.

@@ -9,13 +9,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from tuskml.errors import OptionError, one_of
 from tuskml.estimators.one_model import (
     OneModelClassifier,
+    OneModelRegressor,
     class_weight_of,
     coded,
     refuse_weightless,
@@ -53,7 +53,25 @@ class _Linear(Estimator):
         self.options = options
 
 
-class TuskRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
+class _OneLoss(OneModelRegressor, Estimator):
+    """Fits one model of the task that `_task` names."""
+
+    def _task(self) -> str:
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Trains. X: (n_samples, n_features); y: numbers of shape (n_samples,).
+
+        sample_weight: of shape (n_samples,), at least 0.
+        """
+        X, y = self._checked(X, y, y_numeric=True)
+        self._train(self._task(), X, [np.asarray(y, np.float64)], weight=sample_weight)
+        self.coef_ = np.array(self.models_[0].weights(), np.float64)
+        self.intercept_ = self.models_[0].intercept
+        return self
+
+
+class TuskRegressor(_OneLoss, _Linear):
     """Linear regression: mean of 1/2 (m - y)^2, plus l2/2 ‖w‖² and l1 ‖w‖₁.
 
     l1, l2, fit_intercept, algorithm, max_iter, epsilon: options of `train_model`; max_iter None:
@@ -71,16 +89,8 @@ class TuskRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
     [201.0]
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Trains. X: (n_samples, n_features); y: numbers of shape (n_samples,).
-
-        sample_weight: of shape (n_samples,), at least 0.
-        """
-        X, y = self._checked(X, y, y_numeric=True)
-        self._train("linear", X, [np.asarray(y, np.float64)], weight=sample_weight)
-        self.coef_ = np.array(self.models_[0].weights(), np.float64)
-        self.intercept_ = self.models_[0].intercept
-        return self
+    def _task(self) -> str:
+        return "linear"
 
     def predict(self, X: Any) -> Floats:
         """Numbers of shape (n_samples,)."""

@@ -3,34 +3,13 @@
 They train with the same engine, options and objective as SQL's `train_model` of these tasks.
 """
 
-from typing import Any, Self
-
-import numpy as np
+from typing import Any
 
 from tuskml.errors import OptionError, one_of
-from tuskml.estimators.linear import _Linear
-from tuskml.estimators.one_model import OneModelRegressor
-from tuskml.estimators.shared import Estimator, known_names
+from tuskml.estimators.linear import _Linear, _OneLoss
+from tuskml.estimators.shared import known_names
 
 FAMILIES = ("poisson", "negative_binomial", "gamma", "tweedie", "inverse_gaussian")
-
-
-class _OneLoss(OneModelRegressor, Estimator):
-    """Fits one model of the task that `_task` names."""
-
-    def _task(self) -> str:
-        raise NotImplementedError
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Trains. X: (n_samples, n_features); y: numbers of shape (n_samples,).
-
-        sample_weight: of shape (n_samples,), at least 0.
-        """
-        X, y = self._checked(X, y, y_numeric=True)
-        self._train(self._task(), X, [np.asarray(y, np.float64)], weight=sample_weight)
-        self.coef_ = np.array(self.models_[0].weights(), np.float64)
-        self.intercept_ = self.models_[0].intercept
-        return self
 
 
 class TuskGLMRegressor(_OneLoss, _Linear):

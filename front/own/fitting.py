@@ -1,9 +1,8 @@
 """One group's training by an estimator: a model of tuskml, or the reason why there is none."""
 
-import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,6 +15,7 @@ from tuskml.kernels.open_rows import error_text
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.segments import chunks, labels_of
 from tuskml.kvstore import hosting
+from tuskml.kvstore.working.quiet import signals_blocked
 from tuskml.learners.classes import margin_of_one_class, named_classes, refuse_no_classes
 from tuskml.learners.learner import Request
 from tuskml.learners.models import FAILED, Lists, Models, options_text
@@ -80,19 +80,6 @@ def rows_of(group: np.void, memory: int) -> Rows:
     return Rows(x, y, np.concatenate(weights)[:n] if weights else None)
 
 
-@contextmanager
-def without_signals() -> Iterator[None]:
-    """Starts threads that leave a server's signals alone."""
-    if hosting.host is None:
-        yield
-        return
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-
-
 def trained(
     recipe: Recipe, group: NDArray[np.void], request: Request[Task, OwnOptions], memory: int
 ) -> Models:
@@ -108,7 +95,8 @@ def trained(
         found = of_one_class(recipe, group, request, classes)
     else:
         try:
-            with without_signals():
+            # a server's signals are for its own thread, not for those that start here
+            with signals_blocked() if hosting.host is not None else nullcontext():
                 found = fitted(recipe, group, request, rows, classes)
         except Interrupted:
             raise

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.model.dependence import Dependence, Importance
+from tuskml.plots.trainings import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 PERMUTED = ("in_group", "feature", "importance", "std_dev", "loss")
 GAINED = ("feature", "gain", "splits")
 DEPENDENCE = ("in_group", "value", "number", "class", "prediction", "n_rows")
-LONGEST = 40
-"""Characters of a feature's name."""
 MOST_NAMED = 10
 
 Floats = NDArray[np.float64]
@@ -159,11 +158,6 @@ def places(rows: Sequence[Row]) -> list[Any]:
     if all(row["number"] is not None for row in rows):
         return [float(row["number"]) for row in rows]
     return [str(row["value"]) for row in rows]
-
-
-def shortened(name: str) -> str:
-    """A name, or its beginning and an ellipsis."""
-    return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
 
 
 def light(ax: "Axes", axis: Any) -> "Axes":

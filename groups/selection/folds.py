@@ -70,7 +70,7 @@ class Prepared:
             options = learner.trials.predicting(Request(candidate.task, options))
         within = learner.trials.holds_out(options) and parted is None
         asked = replace(
-            of_places(self.seen.request, places // sets),
+            self.seen.request.of_places(places // sets),
             task=candidate.task,
             options=options,
             near=near,
@@ -100,19 +100,6 @@ class Prepared:
         if not isinstance(candidate.options.class_weight, ByClass):
             return candidate.options
         return replace(candidate.options, class_weight=self.seen.request.options.class_weight)
-
-
-def of_places(request: Request[Any, Any], places: Places) -> Request[Any, Any]:
-    """Restricts a request about all groups to those at `places`."""
-    categories, names, by_level = request.categories, request.feature_names, request.by_level
-    terms = request.terms
-    return replace(
-        request,
-        categories=None if categories is None else lambda k: categories(int(places[k])),
-        feature_names=None if names is None else lambda k: names(int(places[k])),
-        terms=None if terms is None else lambda k: terms(int(places[k])),
-        by_level=None if by_level is None else tuple(by_level[k] for k in places),
-    )
 
 
 def alike(search: Search) -> list[tuple[int, ...]]:

@@ -2,7 +2,6 @@
 
 import functools
 import os
-import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from tuskml.errors import TuskError
 from tuskml.kernels.gpu.device import Device, Mark
 from tuskml.kernels.gpu.source import Source
+from tuskml.kvstore.working.quiet import signals_blocked
 
 INSTALL = "pip install 'tuskml[gpu]'"
 ASKED_SHARED = 40 << 10
@@ -79,19 +79,6 @@ def keep_kernels_somewhere() -> None:
         usable = False
     if not usable:
         os.environ["CUPY_CACHE_DIR"] = tempfile.mkdtemp(prefix="tuskml-cupy-")
-
-
-@contextmanager
-def signals_blocked() -> Iterator[None]:
-    """Blocks the signals of threads started in the context, such as CUDA's.
-
-    A PostgreSQL backend's handlers must run on its own thread.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def missing_hardware(cupy: Any) -> str | None:

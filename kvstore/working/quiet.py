@@ -26,7 +26,7 @@ class QuietThreads(ThreadPoolExecutor):
 
 @contextmanager
 def signals_blocked() -> Iterator[None]:
-    """Blocks all signals of this thread until the context ends.
+    """Blocks all signals of this thread, and of those that it starts, until the context ends.
 
     It calls pthread_sigmask(3) itself: Python's makes an enum of each signal of a mask, in 0.2 ms.
     The GIL is kept, or the thread that gets work would have it before the caller goes on.

@@ -15,6 +15,7 @@ standardised absolute values add up to at most REACH times those at hand, or REA
 is never below 0. So what dual variables prove is a line: less, the larger the weights at hand are.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -45,11 +46,16 @@ class DualPoint:
 
 def dual_point(problem: Problem, v: Floats, corner: float) -> DualPoint:
     """The dual variables that weights v (G, p) make with a corner of that width."""
-    weights, d = problem.to_caller(v), problem.d
+    weights = problem.to_caller(v)
     rows = replace(problem.rows, smoothing=corner, loss_only=False)
-    totals, pulls = [], []
-    for high in (False, True):
-        sums = replace(rows, class_weight=one_class(problem, high)).gradient(weights)
+    one = (replace(rows, class_weight=one_class(problem, high)) for high in (False, True))
+    return summed_up(problem, (each.gradient(weights) for each in one))
+
+
+def summed_up(problem: Problem, gradients: Iterable[Floats]) -> DualPoint:
+    """The dual variables summed up, from the sums of a gradient over the rows of each class."""
+    totals, pulls, d = [], [], problem.d
+    for sums in gradients:
         slope = sums[:, d + 2 : d + 3]
         totals.append(np.abs(slope[:, 0]) / sums[:, 1])
         pulls.append((problem.shift * slope - sums[:, 2 : d + 2]) / sums[:, 1:2])

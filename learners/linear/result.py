@@ -71,7 +71,7 @@ def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models
     labels, widths, groups = given.labels, given.widths, given.rows.groups
     n, task = len(labels), problem.task
     n_rows = groups["n_rows"] + (0 if given.held is None else given.held["n_rows"])
-    status = judge(problem, state, plan, seen)
+    status = judge(problem, state, plan, seen.constant, seen.dependent, seen.parted)
     weights = problem.as_given(state.v)
     lost = settle_lost(problem, state, labels, weights)
     seen.std_err[lost | ~np.isfinite(seen.std_err).any(axis=1)] = np.nan
@@ -161,15 +161,26 @@ STATUSES = tuple(MEANINGS)
 """Statuses in rising order of importance."""
 
 
-def judge(problem: Problem, state: State, plan: Plan, seen: outcome.Inference) -> Strings:
-    """The status of each group; also clears `converged` for groups without an optimum."""
+def judge(
+    problem: Problem,
+    state: State,
+    plan: Plan,
+    constant: NDArray[np.bool_],
+    dependent: NDArray[np.bool_],
+    parted: NDArray[np.bool_],
+    classes: int = 2,
+) -> Strings:
+    """The status of each group; also clears `converged` for groups without an optimum.
+
+    constant, dependent, parted: as in `outcome.Inference`.
+    """
     code = np.zeros(len(state.v), np.int32)
 
     def mark(where: NDArray[np.bool_], status: str) -> None:
         np.maximum(code, np.where(where, STATUSES.index(status), 0), out=code)
 
-    mark(seen.constant, "constant feature")
-    mark(state.converged & seen.dependent, "collinear features")
+    mark(constant, "constant feature")
+    mark(state.converged & dependent, "collinear features")
     mark(rounded(problem) | lost_in_sums(problem, state.v), "rounded feature")
     if plan.epsilon > 0:
         mark(~state.converged, "not converged")
@@ -178,13 +189,13 @@ def judge(problem: Problem, state: State, plan: Plan, seen: outcome.Inference) -
     code[state.stopped & ~state.converged] = STATUSES.index("early stop")
     mark(state.diverged, "diverged")
     if not problem.l2 and not problem.l1:
-        mark(fewer_rows(problem), "too few rows")
-    mark(seen.parted, "separable")
-    state.converged[seen.parted] = False
+        mark(fewer_rows(problem, classes), "too few rows")
+    mark(parted, "separable")
+    state.converged[parted] = False
     return Strings(STATUSES, code)
 
 
-def fewer_rows(problem: Problem, classes: int = 2) -> NDArray[np.bool_]:
+def fewer_rows(problem: Problem, classes: int) -> NDArray[np.bool_]:
     """Groups (G,) with fewer rows than weights, of all classes but the first: those of features
     that never occur in sparse rows are none.
     """

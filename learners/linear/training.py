@@ -133,7 +133,7 @@ def train_in_parts(
     models = None
     try:
         with np.errstate(all="ignore"):  # values that are not finite are found at the end
-            models = train_alike(groups[places], of_places(request, places), memory)
+            models = train_alike(groups[places], request.of_places(places), memory)
     except MemoryError as error:
         if len(places) == 1:
             raise too_large(error, groups[places], request) from None
@@ -142,12 +142,6 @@ def train_in_parts(
         return
     for half in np.array_split(places, 2):
         yield from train_in_parts(groups, half, request, memory)
-
-
-def of_places(request: Request, places: Index) -> Request:
-    """Restricts a request about all groups to those at `places`."""
-    terms = request.terms
-    return request if terms is None else replace(request, terms=lambda k: terms(int(places[k])))
 
 
 def too_large(error: MemoryError, groups: NDArray[np.void], request: Request) -> MemoryError:

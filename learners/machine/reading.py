@@ -13,7 +13,9 @@ of both widths, medians of three).
 
 import json
 import math
-from collections.abc import Mapping
+import statistics
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -162,3 +164,19 @@ def of_host() -> Reading:
         return parse(json.loads(host_file().read_text())["reading"])
     except (OSError, RuntimeError, UnicodeDecodeError, ValueError, KeyError, TypeError):
         return shipped()
+
+
+RUNS = 3
+
+
+def median_seconds(
+    work: Callable[[], object], clock: Callable[[], float] = time.process_time
+) -> float:
+    """Seconds, the middle one of a few runs; the first one, which warms up, does not count."""
+    work()
+    runs = []
+    for _ in range(RUNS):
+        began = clock()
+        work()
+        runs.append(clock() - began)
+    return statistics.median(runs)

@@ -62,7 +62,7 @@ def train(
     few = few_occur(groups, memory, passes.cancel_mark()) if memory else []
     others = np.setdiff1d(np.arange(len(groups)), few)
     if len(others):
-        own = request if not few else of_places(request, others)
+        own = request if not few else request.of_places(others)
         for models in train_groups(groups[others], own, memory):
             yield models.numbered(others[models.group])
     listed = 0
@@ -76,18 +76,6 @@ def train(
                 yield spread(model, rows.ids, width, request.options, memory).numbered(
                     np.array([place])
                 )
-
-
-def of_places(
-    request: Request[PathTask, PathOptions], places: NDArray[np.intp]
-) -> Request[PathTask, PathOptions]:
-    """Restricts a request about all groups to those at `places`."""
-    names, categories = request.feature_names, request.categories
-    return replace(
-        request,
-        feature_names=None if names is None else lambda k: names(int(places[k])),
-        categories=None if categories is None else lambda k: categories(int(places[k])),
-    )
 
 
 def train_groups(

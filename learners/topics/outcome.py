@@ -1,4 +1,4 @@
-"""The models of topics: their payload and statuses."""
+"""The models of topics: their payload, statuses and explanation."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.topics.online import Online
 from tuskml.kernels.topics.sampling import Sampler
+from tuskml.learners.explaining.explanation import Document, document, plan_document
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models, Strings, options_text, thinned, threads_text
 from tuskml.learners.tasks import Task
@@ -67,3 +68,26 @@ def options_json(options: TopicOptions) -> str:
     given = [name for name in PRUNING if name in options.given]
     names = ("algorithm", "topics", "alpha", "beta", *only, *given, "time", "threads", "seed")
     return options_text(options, names, max_iter=options.passes)
+
+
+def explain(group: NDArray[np.void], request: Request[Task, TopicOptions]) -> Document:
+    """Explains the training of one group."""
+    options = request.options
+    because = (
+        "it reads each document once a pass, and topics may be fractions of a token"
+        if options.online
+        else "it draws from the exact conditional of each token's topic"
+    )
+    return document(
+        group,
+        request.task.name,
+        "bound of -log p(words) of a token" if options.online else request.task.formula,
+        request.reading,
+        plan=plan_document(
+            options,
+            plan_of(options),
+            because,
+            "documents by a hash of their content",
+            options.passes,
+        ),
+    )

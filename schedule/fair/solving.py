@@ -9,11 +9,11 @@ Research 27, 1979. It is the optimum of the relaxation except for the last steps
 runs out may break.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import sub
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,10 +51,8 @@ class Won:
     total: float
 
 
-class Solver(Protocol):
-    """Maximises the sum of gains within the capacity (K,) of each good."""
-
-    def __call__(self, bidders: Sequence[Bundles], capacity: Uses) -> Won: ...
+Solver = Callable[[Sequence[Bundles], Uses], Won]
+"""Maximises the sum of gains within the capacity (K,) of each good."""
 
 
 def exactly(bidders: Sequence[Bundles], capacity: Uses) -> Won:

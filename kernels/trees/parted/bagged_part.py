@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.library import Floats, check_code, library, pointer
-from tuskml.kernels.parts.dealing import count_hashes
 from tuskml.kernels.parts.keeping import Beside
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.trees.boosting import Rules, Targets, boost_of
-from tuskml.kernels.trees.parted.addressed_part import KEPT, addressed_part, free_part
+from tuskml.kernels.trees.parted.addressed_part import KEPT, TreePart, addressed_part, free_part
 from tuskml.kernels.trees.parted.binning import Bins
 from tuskml.kernels.trees.parted.part import splits_of
 from tuskml.kernels.trees.parted.trees import Listed
@@ -31,11 +30,13 @@ SETUP = 9
 """Number of arrays of a message that set up a part."""
 
 
-class BaggedPart:
+class BaggedPart(TreePart):
     """The rows of a part.
 
     name: of their training.
     """
+
+    native = "tk_bagged"
 
     def __init__(
         self, rows: Pass, name: str, given: Mapping[str, Any], arrays: list[Any], beside: Beside
@@ -53,32 +54,10 @@ class BaggedPart:
         self.sorted = np.zeros(0, np.uint64)
         self.forget()
 
-    def close(self) -> None:
-        """Frees the native part."""
-        library().tk_bagged_free(self.handle)
-        self.handle = ctypes.c_void_p()
-
-    def forget(self) -> None:
-        """Forgets the growing tree."""
-        self.begun, self.leaves = -1, set[int]()
-
-    def sums(self) -> list[Array]:
-        """Returns the sums of the labels, (K,)."""
-        sums = np.zeros(self.outputs)
-        check_code(library().tk_bagged_sums(self.handle, pointer(sums)))
-        return [sums]
-
-    def keys(self, given: Mapping[str, Any]) -> list[Array]:
-        """Returns the keys of rows' content in a slice, and the number of rows of each."""
-        keys = np.empty(self.n_rows, np.uint64)
-        check_code(library().tk_bagged_keys(self.handle, pointer(keys)))
-        return count_hashes(keys, given)
-
     def tell_apart(self, keys: NDArray[np.uint64], before: NDArray[np.int64]) -> list[Array]:
         """Makes the keys of rows distinct by the number of equal rows in earlier parts."""
         self.sorted = np.empty(self.n_rows, np.uint64)
-        arguments = pointer(keys), pointer(before), len(keys), pointer(self.sorted)
-        check_code(library().tk_bagged_tell_apart(self.handle, *arguments))
+        self.call("tell_apart", pointer(keys), pointer(before), len(keys), pointer(self.sorted))
         self.stage = APART
         return [np.ones(1)]
 
@@ -92,60 +71,26 @@ class BaggedPart:
 
     def place(self, places: NDArray[np.uint32], all_rows: int) -> list[Array]:
         """Stores the indices of the keys among those of all parts."""
-        check_code(library().tk_bagged_place(self.handle, pointer(places), all_rows))
+        self.call("place", pointer(places), all_rows)
         self.stage, self.sorted = PLACED, self.sorted[:0]
         return [np.ones(1)]
 
     def start(self, means: Floats, total: float) -> list[Array]:
         """The C structure `tk_bagged_start`."""
         out = np.empty(1 + self.outputs)
-        arguments = pointer(np.ascontiguousarray(means)), total, pointer(out)
-        check_code(library().tk_bagged_start(self.handle, *arguments))
+        self.call("start", pointer(np.ascontiguousarray(means)), total, pointer(out))
         self.stage = STARTED
         return [out]
-
-    def apply(self, trees: Listed, first: int, end: int) -> bool:
-        """Adds predictions of trees, from number `first` on; returns False if some are missing."""
-        if not first <= self.applied <= end:
-            return False
-        while self.applied < end:
-            at = trees.at(self.applied - first)
-            check_code(library().tk_bagged_add(self.handle, *self.number, *at))
-            self.applied += 1
-            self.forget()
-        return True
-
-    @property
-    def number(self) -> tuple[int, int]:
-        """Iteration and output of the next tree."""
-        return divmod(self.applied, self.outputs)
 
     def begin(self, extent: Floats) -> list[Array]:
         """Sums over the rows that the next tree draws, (1, bins, 3)."""
         sums = np.empty((1, self.bins.total, 3), np.int64)
-        arguments = pointer(np.ascontiguousarray(extent)), pointer(sums)
-        check_code(library().tk_bagged_begin(self.handle, *self.number, *arguments))
+        self.call("begin", *self.number, pointer(np.ascontiguousarray(extent)), pointer(sums))
         self.begun, self.leaves = self.applied, {0}
         return [sums]
 
-    def divide(self, splits: NDArray[np.void], summed: bool = True) -> list[Array]:
-        """Sums over the requested leaves, (n, bins, 3)."""
-        children = {*splits["left"].tolist(), *splits["right"].tolist()}
-        if (
-            self.begun != self.applied
-            or not set(splits["leaf"].tolist()) <= self.leaves | children
-        ):
-            return []
-        n = int((splits["wanted"] >= 0).sum()) if summed else 0
-        sums = np.empty((n, self.bins.total, 3), np.int64)
-        arguments = pointer(splits), len(splits), pointer(sums) if summed else None
-        self.leaves |= children
-        try:
-            check_code(library().tk_bagged_divide(self.handle, *arguments))
-        except BaseException:
-            self.forget()
-            raise
-        return [sums]
+    def n_wanted(self, splits: NDArray[np.void]) -> int:
+        return int((splits["wanted"] >= 0).sum())
 
     def rows(self, splits: NDArray[np.void], leaves: NDArray[np.int32]) -> list[Array]:
         """Counts the drawn rows of leaves, (n,), after some splits; returns also their codes and

@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.library import Floats, check_code, library, pointer
-from tuskml.kernels.parts.dealing import count_hashes
 from tuskml.kernels.parts.keeping import Beside
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.trees.boosting import Rules, Targets, boost_of, started_of
-from tuskml.kernels.trees.parted.addressed_part import KEPT, addressed_part, free_part
+from tuskml.kernels.trees.parted.addressed_part import KEPT, TreePart, addressed_part, free_part
 from tuskml.kernels.trees.parted.binning import Bins
 from tuskml.kernels.trees.parted.holding import held_apart
 from tuskml.kernels.trees.parted.ranks import LACKS
@@ -33,11 +32,13 @@ NOWHERE, EVERY = -2, -1
 """Special values of a tree's number: rows are in no leaves, or all rows are in one."""
 
 
-class Part:
+class Part(TreePart):
     """The rows of a part, their margins after some trees, and the leaves of the next tree.
 
     name: of their training.
     """
+
+    native = "tk_part"
 
     def __init__(
         self, rows: Pass, name: str, given: Mapping[str, Any], arrays: list[Any], beside: Beside
@@ -68,55 +69,30 @@ class Part:
         forest = forest_in(base, before)
         started = None if forest is None else ctypes.byref(started_of(forest))
         arguments = pointer(np.ascontiguousarray(base)), started
-        check_code(library().tk_part_start(self.handle, *arguments))
+        self.call("start", *arguments)
         self.first = 0 if forest is None else forest.iterations
         self.applied, self.measured = 0, -1
         self.forget()
 
-    def close(self) -> None:
-        """Frees the native part."""
-        library().tk_part_free(self.handle)
-        self.handle = ctypes.c_void_p()
-
     def forget(self) -> None:
-        """Forgets the growing tree."""
-        self.begun, self.leaves, self.placed = -1, set[int](), NOWHERE
+        super().forget()
+        self.placed = NOWHERE
 
-    def sums(self) -> list[Array]:
-        """Returns the sums of the labels, (K,)."""
-        sums = np.zeros(self.outputs)
-        check_code(library().tk_part_sums(self.handle, pointer(sums)))
-        return [sums]
-
-    def apply(self, trees: Listed, first: int, end: int) -> bool:
-        """Adds trees to the margins, from number `first` on; returns False if some are missing."""
-        if not first <= self.applied <= end:
-            return False
-        while self.applied < end:
-            at = trees.at(self.applied - first)
-            output = self.applied % self.outputs
-            check_code(library().tk_part_add(self.handle, output, *at))
-            self.applied += 1
-            self.forget()
-        return True
+    @property
+    def number(self) -> tuple[int, ...]:
+        """Output of the next tree."""
+        return (self.applied % self.outputs,)
 
     def losses(self) -> list[Array]:
         """The C structure `tk_part_losses`."""
         losses = np.empty(4)
-        check_code(library().tk_part_losses(self.handle, pointer(losses)))
+        self.call("losses", pointer(losses))
         self.measured = self.applied
         return [losses]
 
-    def keys(self, given: Mapping[str, Any]) -> list[Array]:
-        """Returns the keys by which rows of a slice are drawn, and the number of rows of each."""
-        keys = np.empty(self.n_rows, np.uint64)
-        check_code(library().tk_part_keys(self.handle, pointer(keys)))
-        return count_hashes(keys, given)
-
     def tell_apart(self, keys: NDArray[np.uint64], before: NDArray[np.int64]) -> list[Array]:
         """Stores the rows that earlier parts also have, and how often."""
-        arguments = pointer(keys), pointer(before), len(keys)
-        check_code(library().tk_part_tell_apart(self.handle, *arguments))
+        self.call("tell_apart", pointer(keys), pointer(before), len(keys))
         self.told = True
         return [np.ones(1)]
 
@@ -124,8 +100,7 @@ class Part:
         """Draws the rows of the next iteration by their gradients."""
         iteration = self.first + self.applied // self.outputs
         extent, sides = np.ascontiguousarray(extent), one_side_of(by)
-        arguments = pointer(extent), pointer(sides)
-        check_code(library().tk_part_draw(self.handle, iteration, *arguments))
+        self.call("draw", iteration, pointer(extent), pointer(sides))
         self.drawn_for = iteration
 
     def begin(
@@ -145,25 +120,15 @@ class Part:
         sums = np.empty((1, self.bins.total, 3), np.int64)
         arguments = pointer(np.ascontiguousarray(extent)), pointer(sums)
         number = self.first + iteration if drawn else -1
-        check_code(library().tk_part_begin(self.handle, number, output, *arguments))
+        self.call("begin", number, output, *arguments)
         self.begun, self.leaves, self.placed = self.applied, {0}, NOWHERE
         return [sums]
 
-    def divide(self, tree: int, splits: NDArray[np.void], summed: bool = True) -> list[Array]:
-        """Sums over the requested leaves, (n, bins, 3)."""
-        children = {*splits["left"].tolist(), *splits["right"].tolist()}
-        if self.begun != tree or not set(splits["leaf"].tolist()) <= self.leaves | children:
-            return []
-        sums = np.empty((len(splits) if summed else 0, self.bins.total, 3), np.int64)
-        arguments = pointer(splits), len(splits), pointer(sums) if summed else None
-        self.leaves |= children
-        self.placed = NOWHERE
-        try:
-            check_code(library().tk_part_divide(self.handle, *arguments))
-        except BaseException:
-            self.forget()
-            raise
-        return [sums]
+    def divide(self, splits: NDArray[np.void], summed: bool = True) -> list[Array]:
+        found = super().divide(splits, summed)
+        if found:
+            self.placed = NOWHERE
+        return found
 
     def place(self, tree: int, arrays: Sequence[Any]) -> bool:
         """Finds the leaf of each row in a tree, or EVERY; returns False if it has not grown."""
@@ -172,13 +137,9 @@ class Part:
         if tree not in (EVERY, self.begun):
             return False
         whole = [np.ascontiguousarray(one) for one in arrays]
-        check_code(library().tk_part_leaves(self.handle, tree == EVERY, *map(pointer, whole)))
-        self.forget_growth(tree)
-        return True
-
-    def forget_growth(self, tree: int) -> None:
-        """Ends the growth of the tree."""
+        self.call("leaves", tree == EVERY, *map(pointer, whole))
         self.leaves, self.placed = set(), tree
+        return True
 
     def ranks(self, own: Sequence[Any], given: Mapping[str, Any], after: bool) -> list[Array]:
         """Counts keys by some of their bits (`ranks.py`); after: finds the next greater keys."""
@@ -195,12 +156,12 @@ class Part:
             ranks.iteration, ranks.least = given["iteration"], float(by["least"][0])
         if after:
             next_keys = np.empty(len(first), np.uint64)
-            check_code(library().tk_part_next(self.handle, ranks, pointer(next_keys)))
+            self.call("next", ranks, pointer(next_keys))
             return [next_keys]
         kind = np.float64 if given["weighs"] else np.int64
         counts = np.empty((len(first), 1 << given["bits"]), kind)
         to = (None, pointer(counts)) if given["weighs"] else (pointer(counts), None)
-        check_code(library().tk_part_ranks(self.handle, ranks, pointer(extent), *to))
+        self.call("ranks", ranks, pointer(extent), *to)
         return [counts]
 
 
@@ -234,7 +195,7 @@ ANSWERS: dict[str, Callable[[Part, list[Any], Mapping[str, Any]], list[Array]]] 
     "begin": lambda part, own, given: part.begin(own[0], given["drawn"], own[1]),
     "ranks": lambda part, own, given: part.ranks(own, given, after=False),
     "next": lambda part, own, given: part.ranks(own, given, after=True),
-    "divide": lambda part, own, given: part.divide(given["tree"], splits_of(own[0])),
+    "divide": lambda part, own, _: part.divide(splits_of(own[0])),
 }
 
 
@@ -266,4 +227,4 @@ def began_anew(
     if setup_fields["begun"]:
         extent, splits = setup[SETUP:]
         part.begin(extent, setup_fields["drawn"], by)
-        part.divide(done, splits_of(splits), summed=False)
+        part.divide(splits_of(splits), summed=False)

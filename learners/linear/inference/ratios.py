@@ -75,21 +75,39 @@ def likelihood_ratios(
     The statistic is NaN where a model is not known to have the greatest likelihood, and where time
     was over() before it was trained.
     """
+    usable = np.flatnonzero(has_likelihood(whole, options))
+
+    def statistic(which: Index, dropped: NDArray[np.bool_]) -> Floats:
+        return statistics(whole, which, dropped, options, again)
+
+    return ratios_of(whole.problem, usable, widths, statistic, over)
+
+
+def ratios_of(
+    problem: Problem,
+    usable: Index,
+    widths: NDArray[np.int64],
+    statistic: Callable[[Index, NDArray[np.bool_]], Floats],
+    over: Callable[[], bool],
+    times: int = 1,
+) -> Lists:
+    """As `likelihood_ratios`, from the statistic of some groups without some features, (G, d).
+
+    usable: groups whose weights have the greatest likelihood; times: coefficients of a feature.
+    """
     n, most = widths.shape
     own = np.maximum(widths, 0)
-    found = np.stack([own.astype(float), np.full(own.shape, np.nan)], axis=2)
-    usable = np.flatnonzero(has_likelihood(whole, options))
+    found = np.stack([times * own.astype(float), np.full(own.shape, np.nan)], axis=2)
     first = np.cumsum(own, axis=1) - own
-    for some in determined.blocks(len(usable), whole.problem.d + 1):
+    for some in determined.blocks(len(usable), problem.d + 1):
         which = usable[some]
-        spans = Spans(whole.problem.of(which))
+        spans = Spans(problem.of(which))
         for t in range(most):
-            dropped = features(first[which, t], own[which, t], whole.problem.d)
-            found[which, t, 0] = spans.lost(dropped)
+            dropped = features(first[which, t], own[which, t], problem.d)
+            found[which, t, 0] = times * spans.lost(dropped)
             known = np.flatnonzero(found[which, t, 0] > 0)
             if len(known) and not over():
-                tested = which[known], dropped[known]
-                found[which[known], t, 1] = statistics(whole, *tested, options, again)
+                found[which[known], t, 1] = statistic(which[known], dropped[known])
     return Lists.of_rows(found.reshape(n, 2 * most), 2 * (widths >= 0).sum(axis=1))
 
 

@@ -21,11 +21,8 @@ from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.multinomial.terms import root, spread
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Index
-from tuskml.learners.linear.request import CLASSIC, FREQUENCY, LinearOptions, Plan
-from tuskml.learners.linear.result import fewer_rows, lost_in_sums, rounded
-from tuskml.learners.models import MEANINGS, Strings
+from tuskml.learners.linear.request import CLASSIC, FREQUENCY, LinearOptions
 
-STATUSES = tuple(MEANINGS)
 DEPENDENT = 1e-12
 """Eigenvalue of the curvature, relative to the largest, up to which a weight is not determined."""
 
@@ -223,35 +220,3 @@ def members(problem: SoftmaxProblem, state: State, counts: Floats) -> Members:
         n, (softmax.n_classes - 1.0) * used, -losses, 2 * losses, 2 * nulls
     )  # fmt: skip
     return {name: (np.isfinite(one), one) for name, one in zip(NAMES, values, strict=True)}
-
-
-def judge(
-    problem: SoftmaxProblem,
-    state: State,
-    plan: Plan,
-    seen: Errors,
-    constant: NDArray[np.bool_],
-) -> Strings:
-    """One status per group; also clears `converged` for groups without an optimum.
-
-    constant (G,): which have a feature that never varies.
-    """
-    code = np.zeros(problem.n_groups, np.int32)
-
-    def mark(where: NDArray[np.bool_], status: str) -> None:
-        np.maximum(code, np.where(where, STATUSES.index(status), 0), out=code)
-
-    mark(constant, "constant feature")
-    mark(state.converged & seen.dependent, "collinear features")
-    mark(rounded(problem) | lost_in_sums(problem, state.v), "rounded feature")
-    if plan.epsilon > 0:
-        mark(~state.converged, "not converged")
-    code[state.stopped & ~state.converged] = STATUSES.index("early stop")
-    mark(state.diverged, "diverged")
-    if state.out_of_time:
-        mark(~state.converged & state.running, "time limit")
-    if not problem.penalised:
-        mark(fewer_rows(problem, problem.softmax.n_classes), "too few rows")
-        mark(seen.parted, "separable")
-        state.converged[seen.parted] = False
-    return Strings(STATUSES, code)

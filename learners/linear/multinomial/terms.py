@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
-from tuskml.learners.linear.inference.ratios import Spans, features
+from tuskml.learners.linear.inference.ratios import ratios_of
 from tuskml.learners.linear.inference.roots import packed, root_of, triangle
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.operators import State
@@ -89,23 +89,13 @@ def likelihood_ratios(
     usable: groups whose weights v (G, K p) have the greatest likelihood; widths: features of each
     term, (G, T), -1 behind a group's last one.
     """
-    n, most = widths.shape
-    own, others = np.maximum(widths, 0), problem.softmax.n_classes - 1
-    found = np.stack([others * own.astype(float), np.full(own.shape, np.nan)], axis=2)
-    first = np.cumsum(own, axis=1) - own
-    spans = Spans(problem.of(usable)) if len(usable) else None
-    for t in range(most if spans else 0):
-        assert spans is not None
-        dropped = features(first[usable, t], own[usable, t], problem.d)
-        lost = spans.lost(dropped)
-        found[usable, t, 0] = others * lost
-        known = np.flatnonzero(lost > 0)
-        if len(known) and not over():
-            which = usable[known]
-            part = problem.of(which)
-            assert isinstance(part, SoftmaxProblem)
-            found[which, t, 1] = statistics(part, v[which], dropped[known], again)
-    return Lists.of_rows(found.reshape(n, 2 * most), 2 * (widths >= 0).sum(axis=1))
+
+    def statistic(which: Index, dropped: NDArray[np.bool_]) -> Floats:
+        part = problem.of(which)
+        assert isinstance(part, SoftmaxProblem)
+        return statistics(part, v[which], dropped, again)
+
+    return ratios_of(problem, usable, widths, statistic, over, problem.softmax.n_classes - 1)
 
 
 def statistics(

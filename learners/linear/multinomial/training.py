@@ -31,13 +31,13 @@ from tuskml.learners.linear.multinomial.choice import (
     plan_of,
     refuse,
 )
-from tuskml.learners.linear.multinomial.inference import Errors, infer, judge, members
+from tuskml.learners.linear.multinomial.inference import Errors, infer, members
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.objective import describe, locate_rows, moved
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Plan, Request
-from tuskml.learners.linear.result import Inputs, options_json, plan_line
+from tuskml.learners.linear.result import Inputs, judge, options_json, plan_line
 from tuskml.learners.models import Lists, Models, Strings, by_group, joined, thinned
 from tuskml.learners.options.kinds import WarmStart
 from tuskml.learners.validation import shuffled
@@ -234,7 +234,8 @@ def models_of(
         separation.unsoftened(problem, state, seen.runaways)
     else:
         ridge = separation.soften(problem, state, seen.runaways)
-    status = judge(problem, state, plan, seen, constant)
+    k = problem.softmax.n_classes
+    status = judge(problem, state, plan, constant, seen.dependent, seen.parted, k)
     more = members(problem, state, about.given.counts) if request.options.fit else {}
     more["l2_standardized"] = (ridge, strength(problem))
     more["clusters"] = (np.isfinite(seen.clusters), seen.clusters)
@@ -242,7 +243,7 @@ def models_of(
     if problem.penalised and problem.rows.fit_intercept:  # of equal ones that with the mean 0
         weights[:, :, -1] -= weights[:, :, -1].mean(axis=1, keepdims=True)
     known = ~np.isnan(errors).all(axis=(1, 2))
-    k, late, plans = problem.softmax.n_classes, about.late.astype(np.int32), (plan, about.last)
+    late, plans = about.late.astype(np.int32), (plan, about.last)
     texts = tuple(options_json(request.options, one) for one in plans)
     classes = Lists.of_rows(problem.softmax.label, np.full(n, k, np.int64))
     return Models.built(

@@ -1,18 +1,13 @@
 """Measures the seconds of reading rows from a spill file, for plans by row group."""
 
-import statistics
-import time
-from collections.abc import Callable
-
 import numpy as np
 
 from tuskml.learners.linear.planner.calibration import groups_of
 from tuskml.learners.linear.streamed.spilled import spilled_rows
-from tuskml.learners.machine.reading import LEAST, SPILL, TABLES
+from tuskml.learners.machine.reading import LEAST, SPILL, TABLES, median_seconds
 from tuskml.learners.row_groups import Piece
 
 ROWS, WIDTH = 15_360, 28
-RUNS = 3
 
 
 def measure_reading() -> dict[str, dict[str, float]]:
@@ -25,14 +20,3 @@ def measure_reading() -> dict[str, dict[str, float]]:
     del segment  # alive until here
     values = (one, LEAST, (every - one) / (rows.sizes[0] * (WIDTH + 1)))
     return {name: {SPILL: max(value, LEAST)} for name, value in zip(TABLES, values, strict=True)}
-
-
-def median_seconds(work: Callable[[], object]) -> float:
-    """Seconds of the processor, the middle one of a few runs; the first one does not count."""
-    work()
-    runs = []
-    for _ in range(RUNS):
-        began = time.process_time()
-        work()
-        runs.append(time.process_time() - began)
-    return statistics.median(runs)

@@ -476,7 +476,7 @@ def judge_statuses(problem: Problem, state: State, plan: Plan) -> Strings:
     seen = Inference.none(problem)
     if problem.task.classifies and may_part(problem.task) and not (problem.l1 or problem.l2):
         seen.parted[:] = completely(problem, state.v)
-    return judge(problem, state, plan, seen)
+    return judge(problem, state, plan, seen.constant, seen.dependent, seen.parted)
 
 
 def varying(problem: Problem) -> Problem:

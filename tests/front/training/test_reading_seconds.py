@@ -14,7 +14,7 @@ ROWS = "CREATE TABLE nothing ()"
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that take no time, measured once; the figures then mean little, but are there."""
     monkeypatch.setattr(reading_seconds, "ROWS", 4096)
-    monkeypatch.setattr(reading_seconds, "RUNS", 1)
+    monkeypatch.setattr(reading, "RUNS", 1)
 
 
 def test_a_host_measures_duckdb_and_spilled_rows() -> None:

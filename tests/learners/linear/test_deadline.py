@@ -138,7 +138,7 @@ def test_a_group_that_found_no_better_point_before_time_was_over_is_not_ok(parte
 
 
 def statuses(problem, state, seen):
-    found = result.judge(problem, state, plan_of(), seen)
+    found = result.judge(problem, state, plan_of(), seen.constant, seen.dependent, seen.parted)
     return [found.pool[code] for code in found.code]
 
 

@@ -36,15 +36,8 @@ class Curvature:
 
     def times(self, u: Floats) -> Floats:
         """H u by group, (G, p). Raises Interrupted."""
-        part, d = self.part, self.part.d
-        direction = np.ascontiguousarray(part.to_caller(u))
-        sums = self._sums(direction)
-        out = np.empty_like(sums)
-        out[:, :d] = (sums[:, :d] - part.shift * sums[:, d:]) * part.scale
-        if part.l2:
-            out[:, :d] += part.l2 * part.scale * direction[:, :d]
-        out[:, d] = sums[:, d] if part.rows.fit_intercept else 0.0
-        return out
+        direction = np.ascontiguousarray(self.part.to_caller(u))
+        return self.part.smooth_gradient(self._sums(direction), direction)
 
     def _sums(self, direction: Floats) -> Floats:
         """Means over rows in the caller's coordinates; the first time h and diagonal with them."""

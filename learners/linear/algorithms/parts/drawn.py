@@ -6,8 +6,7 @@ paper's samplers for packed rows. Each draws the samples of a whole epoch at onc
 up the rows of the group in the mean; the kernel then steps once a sample, in this order.
 """
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,25 +26,15 @@ Counts = NDArray[np.int64]
 Sizes = NDArray[np.int32]
 
 
-class Sampler(Protocol):
-    """Draws the samples of an epoch."""
-
-    def draw(self, problem: Problem, size: int, random: "np.random.Generator") -> Drawn:
-        """Samples of about `size` rows of each group."""
-
-
-@dataclass(frozen=True)
-class Bernoulli:
+def bernoulli(problem: Problem, size: int, random: "np.random.Generator") -> Drawn:
     """Draws each row of a group independently, with a probability for which `size` are expected.
 
     Rows of a sample come in their order, each at most once. Their number is binomial, so it is
     drawn first and then the rows: the same distribution as a coin for each row. An empty sample is
     drawn again, as a step needs a row.
     """
-
-    def draw(self, problem: Problem, size: int, random: "np.random.Generator") -> Drawn:
-        found = [tossed(int(n), size, random) for n in problem.rows.groups["n_rows"]]
-        return Drawn.of([rows for rows, _ in found], [sizes for _, sizes in found])
+    found = [tossed(int(n), size, random) for n in problem.rows.groups["n_rows"]]
+    return Drawn.of([rows for rows, _ in found], [sizes for _, sizes in found])
 
 
 def tossed(n: int, size: int, random: "np.random.Generator") -> tuple[Counts, Sizes]:
@@ -67,18 +56,13 @@ def tossed(n: int, size: int, random: "np.random.Generator") -> tuple[Counts, Si
         rows[1:][again] = random.integers(n, size=int(again.sum()))
 
 
-@dataclass(frozen=True)
-class RandomPartition:
+def random_partition(problem: Problem, size: int, random: "np.random.Generator") -> Drawn:
     """Draws a partition at random for each row, and then any of its rows.
 
     Partitions are even pieces of a group's rows, of about PARTITION_BYTES. Rows may repeat.
     """
-
-    def draw(self, problem: Problem, size: int, random: "np.random.Generator") -> Drawn:
-        each = partition_rows(problem)
-        return Drawn.of(
-            [in_partitions(int(n), each, random) for n in problem.rows.groups["n_rows"]]
-        )
+    each = partition_rows(problem)
+    return Drawn.of([in_partitions(int(n), each, random) for n in problem.rows.groups["n_rows"]])
 
 
 def in_partitions(n: int, each: int, random: "np.random.Generator") -> Counts:
@@ -96,7 +80,11 @@ def partition_rows(problem: Problem) -> int:
     return max(1, PARTITION_BYTES // dense_row_bytes(problem.d, int(groups["kind"][0])))
 
 
-DRAWN: dict[str, Sampler] = {"random-partition": RandomPartition(), "bernoulli": Bernoulli()}
-"""The samplers by their names in the option `sampler`."""
+DRAWN: dict[str, Callable[[Problem, int, "np.random.Generator"], Drawn]] = {
+    "random-partition": random_partition,
+    "bernoulli": bernoulli,
+}
+"""The samplers by their names in the option `sampler`: they draw an epoch's samples, of about a
+given number of rows of each group."""
 EAGER = "bernoulli"
 """The sampler that draws from all rows, which must all have been evaluated before."""

@@ -141,7 +141,7 @@ class RunEpoch:
         step = state.step[active]
         epoch = epoch_of(part, self.plan, step, float(state.iteration))
         if self.sampler is not None:
-            drawn = self.sampler.draw(part, self.plan.batch_size, self.random)
+            drawn = self.sampler(part, self.plan.batch_size, self.random)
             epoch = replace(epoch, drawn=drawn)
         loss = part.stepped.sgd(epoch, current, None if mean is current else mean, self.shared)
         bad = ~np.isfinite(current.sum(axis=1) + loss)

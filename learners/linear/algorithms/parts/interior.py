@@ -17,7 +17,7 @@ import numpy as np
 
 from tuskml.kernels.hinge.interior import AFFINE, CORRECTED, DUAL_HIGH, DUAL_LOW, Interior
 from tuskml.kernels.passes import Floats, solve
-from tuskml.learners.linear.gap import DualPoint, balanced, keep_bound, move_bound
+from tuskml.learners.linear.gap import keep_bound, move_bound, summed_up
 from tuskml.learners.linear.operators import Operators, State, on_all_rows
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, Cost, Costs
 from tuskml.learners.linear.planner.curves import Interval
@@ -85,23 +85,13 @@ class InteriorGap:
         move_bound(part, state, active)
         if len(near):
             some = part.of(near)
-            keep_bound(some, state, active[near], dual_point(some, inside.of(near)))
+            theirs = inside.of(near)
+            sums = (theirs.gradient(some.rows, mode) for mode in (DUAL_LOW, DUAL_HIGH))
+            keep_bound(some, state, active[near], summed_up(some, sums))
         best = own.least[active]
         slack = ROUNDING * np.maximum(np.abs(best), 1.0)
         gap = np.maximum(best - state.below[active] - slack, 0.0)
         return Found(best, np.full_like(v, np.nan), 2 * gap, slack)
-
-
-def dual_point(part: Problem, inside: Interior) -> DualPoint:
-    """The dual variables summed up."""
-    d = part.d
-    totals, pulls = [], []
-    for mode in (DUAL_LOW, DUAL_HIGH):
-        sums = inside.gradient(part.rows, mode)
-        slope = sums[:, d + 2 : d + 3]
-        totals.append(np.abs(slope[:, 0]) / sums[:, 1])
-        pulls.append((part.shift * slope - sums[:, 2 : d + 2]) / sums[:, 1:2])
-    return balanced(part.rows.fit_intercept, np.array(totals), np.array(pulls))
 
 
 class InteriorStep:
