@@ -55,7 +55,7 @@ class Cost:
 
 WARM_LEVELDB = Cost(t_seek=0.83e-6, t_unit=0.86e-9)
 """LevelDB with its tables in memory: 1.2M one-weight keys per second, 598M weights per second in
-blocks of 1,024 float32 (measured for issue 4). A disk's seek takes a thousand times that: measure
+blocks of 1,024 float32 (measured). A disk's seek takes a thousand times that: measure
 yours.
 """
 

@@ -126,9 +126,11 @@ class Costs:
         each = known.entry(kind, storage, seen.n_features, self.penalised)
         each *= known.slower(kind, storage, self.floats)
         rows = seen.rows * known.row(kind, storage, self.question.task.name)
+        threads, sums = self.speedup(kind, alone), 0.0
         if kind == "curvature" and seen.sparse and self.p**2 > MOST_KEPT:
-            rows += CHUNK_SECONDS * curvature_chunks(seen, self.p) * self.p**2
-        return (rows + each * units) / self.speedup(kind, alone) + scan_seconds(seen.on_disk)
+            chunks = curvature_chunks(seen, self.p)
+            sums = CHUNK_SECONDS * chunks * self.p**2 / min(threads, chunks)
+        return (rows + each * units) / threads + sums + scan_seconds(seen.on_disk)
 
     @property
     def penalised(self) -> bool:

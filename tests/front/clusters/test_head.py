@@ -17,12 +17,12 @@ import json, os, sys
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 from ray.cluster_utils import Cluster
 import psutil, ray, tuskml
-from tuskml.groups.execution import head
+from tuskml.groups.execution import ray_cluster
 from tuskml.learners.events import listening
 from tuskml.cluster import units
 
 units.BATCH_ROWS = 2_000
-head.LOOK_SECONDS = 1.0
+ray_cluster.HEAD_SECONDS = 1.0
 cluster = Cluster()
 cluster.add_node(num_cpus=1, object_store_memory=80_000_000, include_dashboard=False)
 ray.init(address=cluster.address, log_to_driver=False, logging_level="CRITICAL")

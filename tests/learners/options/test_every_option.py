@@ -38,6 +38,8 @@ NO_ERRORS = "standard errors are those of a training that converges"
 KNOWN = {
     "covariance": NO_ERRORS,
     "cluster": NO_ERRORS,
+    "intervals": NO_ERRORS,
+    "weight_kind": NO_ERRORS,
     "schedule": "line_search is the default of its algorithm",
 }
 """What may leave a linear model as it is beside some algorithms, and why."""

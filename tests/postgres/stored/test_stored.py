@@ -138,7 +138,8 @@ def test_factors_as_in_duckdb(pg, duck, factors, pair, biases, kind, name, in_st
     usable = len(pair) == 2 and all(np.isfinite(v) and v >= 0 and v == int(v) for v in pair)
     if usable and name != "predict_proba":
         none, b = np.zeros(5), int(biases)
-        u = vectors[int(pair[0])] if pair[0] < 4 else none
+        unseen = none if biases else vectors[:4].mean(axis=0)  # the mean of all users
+        u = vectors[int(pair[0])] if pair[0] < 4 else unseen
         v = vectors[4 + int(pair[1])] if pair[1] < 3 else none
         assert found == pytest.approx(0.25 + u[:b].sum() + v[:b].sum() + u[b:] @ v[b:], abs=1e-9)
     else:
