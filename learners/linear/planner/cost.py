@@ -128,7 +128,7 @@ class Costs:
         rows = seen.rows * known.row(kind, storage, self.question.task.name)
         threads, sums = self.speedup(kind, alone), 0.0
         if kind == "curvature" and seen.sparse and self.p**2 > MOST_KEPT:
-            chunks = curvature_chunks(seen, self.p)
+            chunks = curvature_chunks(seen, self.p)  # one thread adds up a chunk's sums
             sums = CHUNK_SECONDS * chunks * self.p**2 / min(threads, chunks)
         return (rows + each * units) / threads + sums + scan_seconds(seen.on_disk)
 
