@@ -3,6 +3,7 @@
 None of these libraries is a Python extension module, so one build serves every Python version.
 Objects are kept under `build/native` or `TUSKML_OBJECTS`, which several checkouts can share, in a
 folder named after the command that made them. They serve while what the compiler read is the same.
+GCC reads `standard.hpp` precompiled, which saves a third of the time and changes no object's bits.
 """
 
 import fcntl
@@ -13,11 +14,13 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from pathlib import Path
+from threading import Lock
 
 import declarations
 import duckdb_headers
@@ -90,6 +93,9 @@ X86_64_LEVELS = {
     "_v3": ["-march=x86-64-v3"],
     "_v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
 }
+STANDARD = Path("scripts", "build", "standard.hpp")
+SHARING = 10
+"""Sources with the same command that are worth precompiled headers, which take two seconds."""
 SETS = ("native", "all")
 """Values of `TUSKML_ISA`: kernels for this machine, the default, or for all instruction sets."""
 LONGEST = (
@@ -220,8 +226,33 @@ def run(command: list[str]) -> None:
         raise CompileError(f"exit status {done.returncode} from: {shlex.join(command)}")
 
 
+class StandardHeaders:
+    """`standard.hpp` as a command precompiles it, when the first of its sources is compiled."""
+
+    def __init__(self, command: list[str], folder: Path) -> None:
+        self.command, self.lock = command, Lock()
+        self.header = folder / STANDARD.name
+        self.target = folder / f"{STANDARD.name}.gch"
+
+    def compile(self) -> None:
+        """Makes the file that GCC looks for beside the header, if it is not fresh."""
+        with self.lock:
+            if not is_fresh(self.target):
+                self.header.write_bytes(STANDARD.read_bytes())
+                source = ["-x", "c++-header", "-c", str(STANDARD)]
+                run([*self.command, "-MD", "-o", str(self.target), *source])
+                write_record(self.target)
+
+    def files(self) -> str:
+        """The names of the files in it, as the compiler wrote them."""
+        return self.target.with_suffix(".d").read_text().partition(": ")[2]
+
+
 class Job:
     """One source and the command that compiles it."""
+
+    headers: StandardHeaders | None = None
+    """What it reads precompiled."""
 
     def __init__(self, source: Path, command: list[str]) -> None:
         key = hashlib.sha256(shlex.join(command).encode()).hexdigest()[:12]
@@ -238,10 +269,36 @@ class Job:
     def compile(self) -> None:
         """Makes the object file."""
         self.target.parent.mkdir(parents=True, exist_ok=True)
-        record = self.target.with_suffix(".read")
-        record.unlink(missing_ok=True)
-        run([*self.command, "-MD", "-o", str(self.target), "-c", str(self.source)])
-        record.write_text(contents_read(self.target))
+        self.target.with_suffix(".read").unlink(missing_ok=True)
+        flags = ["-MD", "-o", str(self.target), "-c", str(self.source)]
+        if self.headers:
+            self.headers.compile()
+            flags += ["-include", str(self.headers.header)]
+        run([*self.command, *flags])
+        if self.headers:  # which the compiler leaves out
+            with self.target.with_suffix(".d").open("a") as file:
+                file.write(self.headers.files())
+        write_record(self.target)
+
+
+def share_headers(jobs: Iterable[Job]) -> None:
+    """Lets sources with the same command read precompiled headers, where they are many.
+
+    GCC alone does: another compiler would need flags of its own, and ccache does not know them.
+    """
+    command = compiler(".cpp")
+    about = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+    if len(command) > 1 or "Free Software Foundation" not in about.stdout:
+        return
+    those: defaultdict[Path, list[Job]] = defaultdict(list)
+    for job in jobs:
+        if job.source.suffix == ".cpp":
+            those[job.target.parent].append(job)
+    for folder, of_a_command in those.items():
+        if len(of_a_command) >= SHARING:
+            headers = StandardHeaders(of_a_command[0].command, folder)
+            for job in of_a_command:
+                job.headers = headers
 
 
 def compile_all(jobs: Iterable[Job]) -> None:
@@ -271,6 +328,11 @@ def is_fresh(target: Path) -> bool:
         )
     except FileNotFoundError:
         return False
+
+
+def write_record(target: Path) -> None:
+    """Writes what `is_fresh` compares with."""
+    target.with_suffix(".read").write_text(contents_read(target))
 
 
 def contents_read(target: Path) -> str:
@@ -351,7 +413,9 @@ class BuildNative(build_ext):
             wrappers = Job(portable.SOURCE.relative_to(Path.cwd()), self._wrappers())
             for those in jobs.values():
                 those.append(wrappers)
-        compile_all({job.target: job for those in jobs.values() for job in those}.values())
+        all_jobs = {job.target: job for those in jobs.values() for job in those}.values()
+        share_headers(all_jobs)
+        compile_all(all_jobs)
         for ext in self.extensions:
             self._link(ext, [str(job.target) for job in jobs[ext.name]])
 

@@ -4,6 +4,7 @@ import os
 import runpy
 import sys
 from pathlib import Path
+from subprocess import check_output
 
 import pytest
 
@@ -73,3 +74,31 @@ def test_an_object_serves_while_what_was_read_for_it_is_the_same(
     assert "compiled 1 of 1" in compile_in(folders[1], "long a;\n")[1]
     target.unlink()
     assert "compiled 1 of 1" in compile_in(folders[1], "long a;\n")[1]
+
+
+def test_precompiled_headers_change_no_object(build, root, tmp_path, monkeypatch):
+    if "Free Software Foundation" not in check_output(["c++", "--version"], text=True):
+        pytest.skip("GCC alone reads them")
+    monkeypatch.setitem(build["Job"].__init__.__globals__, "OBJECTS", tmp_path / "objects")
+    monkeypatch.setitem(build["share_headers"].__globals__, "SHARING", 1)
+    monkeypatch.setenv("CXX", "c++")
+    monkeypatch.chdir(tmp_path)
+    header = Path("scripts/build/standard.hpp")
+    header.parent.mkdir(parents=True)
+    header.write_text((root / header).read_text())
+    Path("a.cpp").write_text("#include <vector>\nstd::vector<int> a() { return {1, 2}; }\n")
+    command = ["c++", "-std=c++20", "-O2"]
+    job, alone = (build["Job"](Path("a.cpp"), command) for _ in range(2))
+    alone.target = Path("alone.o")
+    build["share_headers"]([job])
+    build["compile_all"]([job])
+    alone.compile()
+    assert job.target.read_bytes() == alone.target.read_bytes()
+    read = [job_.target.with_suffix(".d").read_text() for job_ in (job, alone)]
+    assert [("/vector " in one, "/unordered_map" in one) for one in read] == [
+        (True, True),
+        (True, False),
+    ]
+    header.write_text("")
+    build["digest"].cache_clear()
+    assert not build["is_fresh"](job.target)
