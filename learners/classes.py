@@ -71,6 +71,8 @@ def of_classes(task: str, options: Options) -> Allowed:
     )
 
 
+TINY = 1e-150
+"""Numbers whose squares are too small for all of a double's digits."""
 CERTAIN = 1000.0
 """A margin whose class has the probability 1 to the last digit, and the other one 0."""
 EXACT = 2.0**53
@@ -189,6 +191,12 @@ def within_doubles(
     found = margin.copy()
     found[lost] = link(middle) if link else middle
     return found
+
+
+def squares_vanish(labels: NDArray[np.void]) -> Mask:
+    """Tests which groups have numbers (LABELS) that differ, but too small ones for squares."""
+    size = np.hypot(np.sqrt(labels["variance"]), labels["mean"])
+    return np.asarray((labels["low"] != labels["high"]) & (size < TINY))
 
 
 def margin_of_one_class(options: Options, labels: NDArray[np.void]) -> NDArray[np.float64]:

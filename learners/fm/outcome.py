@@ -9,6 +9,7 @@ from tuskml.learners.classes import (
     classes_in,
     margin_of_one_class,
     named_classes,
+    squares_vanish,
     within_doubles,
 )
 from tuskml.learners.fm.layout import HEAD, write_head
@@ -74,7 +75,7 @@ def models_of(
         coef=Lists.of_parts(coef),
         intercept=np.where(flat, margin, found.about["intercept"]),
         **(named_classes(classes_in(labels, options, None)) if options.classifies else {}),
-        loss=np.where(np.isfinite(loss), loss, np.nan),
+        loss=np.where(np.isfinite(loss) & (status != "out of range"), loss, np.nan),
         history=thinned(list(history.T), n),
         iterations=np.where(flat, 0, found.about["kept"]),
         converged=np.asarray(~flat, np.uint8),
@@ -96,13 +97,14 @@ def statuses(
     least = np.finfo(np.float32).tiny
     worse = ~(about["loss"] <= WORSE * about["base_loss"] + least)  # true for NaN too
     above = about["loss"] > ABOVE * about["base_loss"] + least
+    tiny = squares_vanish(labels) & (not options.classifies)
     finite = np.array([bool(np.isfinite(one).all()) for one in found.numbers])
     finite &= np.isfinite(about["intercept"])
     return np.select(
         [
             lone,
             left_out,
-            about["ending"] == OUT_OF_RANGE,
+            (about["ending"] == OUT_OF_RANGE) | tiny,
             (about["ending"] == DIVERGED) | worse | ~finite,
             about["ending"] == LATE,
             above,

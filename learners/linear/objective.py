@@ -15,6 +15,7 @@ from tuskml.kernels.open_rows import Open
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.structures import OFFSETS
 from tuskml.learners.class_weights import two_classes, weights_of
+from tuskml.learners.classes import TINY
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.check import constant
@@ -27,8 +28,6 @@ from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.near import Near
 
 MOMENT_ROWS = 4096
-TINY = 1e-150
-"""Numbers whose squares are too small for all of a double's digits."""
 CONSTANT = 1e-14
 """Rounding of the deviation of equal numbers, as a share of their size."""
 

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import KINDS, Floats, Pass
-from tuskml.learners.classes import margin_of_one_class, named_classes
+from tuskml.learners.classes import margin_of_one_class, named_classes, squares_vanish
 from tuskml.learners.explaining.text import shown_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.inference import outcome
 from tuskml.learners.linear.inference.tempered import solver
-from tuskml.learners.linear.objective import TINY, best_constant, label_size
+from tuskml.learners.linear.objective import best_constant
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.request import CLASSIC, FREQUENCY, LinearOptions, Plan, Request
@@ -265,7 +265,7 @@ def settle_lost(
     """
     lost = ~(np.isfinite(weights).all(axis=1) & np.isfinite(state.objective))
     if problem.task.quadratic:
-        lost |= (labels["low"] != labels["high"]) & (label_size(labels) < TINY)
+        lost |= squares_vanish(labels)
     if lost.any():
         weights[lost] = 0.0
         if problem.rows.fit_intercept:

@@ -22,6 +22,7 @@ from tuskml.learners.classes import (
     classes_in,
     margin_of_one_class,
     named_classes,
+    squares_vanish,
     within_doubles,
 )
 from tuskml.learners.learner import Request
@@ -111,7 +112,7 @@ def models_of(
             if alike.loss != SQUARED
             else {}
         ),
-        loss=np.where(np.isfinite(loss), loss, np.nan),
+        loss=np.where(np.isfinite(loss) & (status != "out of range"), loss, np.nan),
         history=thinned(list(history.T), n),
         iterations=np.where(constant, 0, found.about["kept"]),
         converged=np.asarray(~constant & (status != "worse than start"), np.uint8),
@@ -135,7 +136,7 @@ def statuses(labels: NDArray[np.void], found: Trained, alike: Alike) -> NDArray[
         [
             lone,
             labels["n_rows"] < 2,
-            about["ending"] == OUT_OF_RANGE,
+            (about["ending"] == OUT_OF_RANGE) | ((alike.loss == SQUARED) & squares_vanish(labels)),
             (about["ending"] == LATE) & (worse | ~finite) & (about["kept"] == 0),
             (about["ending"] == DIVERGED) | worse | ~finite,
             about["ending"] == LATE,

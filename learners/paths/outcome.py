@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.paths.fitting import LOGISTIC, Weights
 from tuskml.kernels.paths.kept import kept_paths
-from tuskml.learners.classes import classes_in, margin_of_one_class, named_classes
+from tuskml.learners.classes import classes_in, margin_of_one_class, named_classes, squares_vanish
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models, Strings, by_group, options_text, threads_text
 from tuskml.learners.paths.options import Path, PathOptions
@@ -41,6 +41,9 @@ def models_of(
     taken = np.array([chosen_penalty(one, options) for one in points])
     at = points[everyone, taken]
     status = [status_of(points[g], taken[g], options) for g in everyone]
+    if request.task.loss != LOGISTIC:
+        tiny = squares_vanish(labels)
+        status = ["out of range" if tiny[g] else status[g] for g in everyone]
     flat = np.isin(status, CONSTANT)
     coef = [
         np.zeros(rows.n_features) if flat[g] else weights[g].dense(taken[g], rows.n_features)

@@ -28,6 +28,7 @@ from tuskml.learners.classes import (
     positive_class,
     refuse_large,
     refuse_no_classes,
+    squares_vanish,
     within_doubles,
 )
 from tuskml.learners.learner import Request, refuse_offsets
@@ -255,7 +256,8 @@ def status_of(forest: Forest, label: np.void, options: TreeOptions) -> str:
     """The status of one group."""
     if classifies(options) and label["low"] == label["high"]:
         return "one class"
-    if not (np.isfinite(forest.base_loss) and np.isfinite(forest.base).all()):
+    vanish = options.objective in ("squared", "huber") and squares_vanish(label)
+    if vanish or not (np.isfinite(forest.base_loss) and np.isfinite(forest.base).all()):
         return "out of range"
     boosts = not isinstance(options, ForestOptions)  # a forest's losses are out of bag
     if boosts and forest.diverged(options.patience if options.validation else 0):
@@ -277,6 +279,7 @@ def as_models(
     options, groups, labels = request.options, given.groups, given.labels
     found = [status_of(f, label, options) for f, label in zip(forests, labels, strict=True)]
     base, loss = constants(forests, np.array(found) == "one class", labels, options)
+    loss[np.array(found) == "out of range"] = np.nan
     return Models.built(
         groups,
         request.task.name,

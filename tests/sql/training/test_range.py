@@ -95,7 +95,7 @@ def test_a_feature_of_any_size(duck: Any, task: str, algorithm: str, power: int)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_the_features_of_the_review(duck: Any, fit_intercept: bool) -> None:
+def test_features_whose_squares_vanish_have_coefficients(duck: Any, fit_intercept: bool) -> None:
     """i * 1e-160, which had the coefficient 0: y = 3 i has 3e160."""
     i = np.arange(N)
     model = train(duck, 3.0 * i, (i * 1e-160)[:, None], fit_intercept=fit_intercept)
@@ -122,6 +122,19 @@ def test_what_no_double_holds_is_said(
         assert y.min() < model["intercept"] < y.max()
     predict = "predict((SELECT train_model('linear', y, x) FROM edge), ARRAY[1.0, 1.0]::DOUBLE PRECISION[])"
     assert math.isfinite(con.execute(f"SELECT {predict}").fetchone()[0])
+
+
+@pytest.mark.parametrize("task", ["gbdt", "random_forest", "lasso", "elastic_net", "mlp", "fm"])
+@pytest.mark.parametrize("size", [1e-300, 1e-160, 1e160])
+def test_other_learners_say_that_squares_of_labels_leave_the_doubles(
+    duck: Any, task: str, size: float
+) -> None:
+    training = f"train_model('{task}', {size!r} * (i % 7), [i % 5, i % 3])"
+    status, loss, mean = duck.execute(
+        f"SELECT m.status, m.loss, predict(m, [1, 1]) FROM (SELECT {training} AS m FROM range(84) AS r(i))"
+    ).fetchone()
+    assert (status, loss) == ("out of range", None)
+    assert mean == pytest.approx(3 * size, rel=1e-9)
 
 
 @pytest.mark.parametrize("which", ["duck", "post"])

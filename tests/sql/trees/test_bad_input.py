@@ -43,7 +43,7 @@ CASES = {
     "features that are all NULL": ("x", "ARRAY[nothing, nothing]", 200, "no split"),
     "equal labels": ("5.0::float8", "ARRAY[x]", 200, "no split"),
     "labels near the end of doubles": ("x * 1e300", "ARRAY[x]", 200, "out of range"),
-    "the least doubles": ("x * 5e-324", "ARRAY[x]", 200, "no split"),
+    "the least doubles": ("x * 5e-324", "ARRAY[x]", 200, "out of range"),
     "features at the ends of doubles": (
         "x",
         "ARRAY[CASE WHEN x > 100 THEN 1.7e308 ELSE -1.7e308 END::float8]",
