@@ -200,7 +200,8 @@ static double give_rmse(const tusk_score *s, bool *null) {
     return sqrt(give_mean(s, null));
 }
 
-/* NULL without variance to explain, as of a constant label, and where squares are beyond doubles. */
+/* NULL without variance to explain, as of a constant label, and where squares are beyond doubles.
+ */
 static double give_r2(const tusk_score *s, bool *null) {
     double r2 = 1 - tusk_sum_total(&s->error) / s->spread;
     *null = s->spread == 0 || !isfinite(r2);
