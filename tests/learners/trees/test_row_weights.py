@@ -127,7 +127,7 @@ def test_units_decide_between_no_equal_gains(name: str, size: float) -> None:
     """Few rows of few values, so that many splits gain the same: weights and labels in another
     unit have the same trees, bit for bit but for the values of leaves."""
     objective = OBJECTIVES[name]
-    for seed in range(6):
+    for seed in (0, 1, 8, 10, 39, 58):  # of these some differed by the rounding of the mean
         x, y = drawn(objective, 60, seed)
         y = np.round(4 * y) / 4 if objective in (SQUARED, HUBER, QUANTILE) else y
         weight = np.random.default_rng(seed).integers(1, 5, len(y)) / 4

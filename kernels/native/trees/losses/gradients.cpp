@@ -384,18 +384,20 @@ double constant_of(int32_t objective, double sum, double total) {
 
 namespace {
 
-// The sums over rows of body(label, weight, offset), two numbers.
-template <class Body> std::pair<double, double> sums_of(const Labels &labels, Body &&body) {
+using Pair = std::pair<double, double>;
+
+// The sums over rows of body(label, weight, offset), two numbers. Weights are scaled, so that the
+// ratio of the sums has the same bits in every unit of weights.
+template <class Body> Pair sums_of(const Labels &labels, Body &&body) {
     ExactSum first, second;
     for (const Piece &p : pieces_of(*labels.group))
         for (uint32_t i = 0; i < p.n; i++) {
-            auto [one, other] = body(p.y[i], p.weight ? p.weight[i] : 1, p.offset[i]);
+            double weight = p.weight ? scaled(labels.weights, splat(p.weight[i]))[0] : 1;
+            auto [one, other] = body(p.y[i], weight, p.offset ? p.offset[i] : 0);
             first.add(one), second.add(other);
         }
     return {first.value(), second.value()};
 }
-
-using Pair = std::pair<double, double>;
 
 // The log-odds for which the mean probability is the share of the positive class: by Newton's
 // steps, within an interval that has the solution.
@@ -426,8 +428,9 @@ double constant_beside_offsets(const Labels &labels) {
     if (labels.objective == TK_LOGISTIC)
         return odds_beside_offsets(labels);
     if (!has_log_link(labels.objective)) {
-        auto [sum, total] = sums_of(
-            labels, [](double y, double w, double offset) { return Pair{w * (y - offset), w}; });
+        auto [sum, total] = sums_of(labels, [](double y, double w, double offset) {
+            return Pair{w * (y - offset), w};
+        });
         return sum / total;
     }
     double p = labels.objective == TK_GAMMA_TREES     ? 2
@@ -446,9 +449,15 @@ double best_constant(const Labels &labels) {
         return quantile_of_labels(labels, labels.shape);
     if (labels.objective == TK_HUBER_TREES && labels.shape == 0)
         return quantile_of_labels(labels, 0.5);
+    if (!std::isfinite(labels.weights.total))
+        return labels.weights.total;
     if (labels.group->extras & TUSK_OFFSETS)
         return constant_beside_offsets(labels);
-    return constant_of(labels.objective, sum_of_labels(labels), labels.weights.total);
+    bool classes = labels.objective == TK_LOGISTIC || labels.objective == TK_GINI;
+    auto [sum, total] = sums_of(labels, [&](double y, double w, double) {
+        return Pair{classes ? (y == labels.positive ? w : 0) : w * y, w};
+    });
+    return constant_of(labels.objective, sum, total);
 }
 
 double threshold_of(const Labels &labels, const double *margins) {
