@@ -69,6 +69,7 @@ def to_onnx(model: Model | Estimator) -> "onnx.ModelProto":
         raise DataError(
             f"models of task '{model.task}' have no ONNX graph: expected a task with labels"
         )
+    answers(model).refuse_calibrated("its ONNX graph")
     graph, make_output = Graph(), helper.make_tensor_value_info
     factorizes = answers(model).factorizes
     outputs = outputs_of(graph, model)

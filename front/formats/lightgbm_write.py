@@ -78,6 +78,7 @@ def refuse(model: Model) -> None:
             "the model is a random forest of classes, whose margins are shares, which LightGBM's "
             "format cannot say: expected boosted trees, or a forest of numbers"
         )
+    answers(model).refuse_calibrated("LightGBM's format")
 
 
 def sent_as_filled(model: Model, tree: Floats, columns: Sequence[Column]) -> Floats:

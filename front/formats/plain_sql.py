@@ -55,6 +55,8 @@ def model_to_sql(
         hint = nearest(answer, ANSWERS)
         raise DataError(f"answer is {answer!r}, expected {one_of(ANSWERS)}{hint}")
     refuse(found)
+    if answer != "decision":
+        found.answers.refuse_calibrated("plain SQL")
     features = Features(found)
     whole = answer_of(found, margins(found, features), answer, label_class)
     refused = features.refused

@@ -17,17 +17,28 @@ class Answers:
     """The answers of a model to a margin: one of two classes, or a number by its response.
 
     classifies: whether it predicts a class; response: `identity`, `exp` or `logistic`, or
-    another by option `link`; factorizes: whether rows are [user, item].
+    another by option `link`; factorizes: whether rows are [user, item]; is_calibrated: whether
+    probabilities follow from held-out rows, by option `calibration`.
     """
 
     classifies: bool
     response: str
     factorizes: bool = False
+    is_calibrated: bool = False
 
     @property
     def has_probabilities(self) -> bool:
         """Returns whether the margin gives the probability of the higher class."""
-        return self.classifies and self.response in ("logistic", "probit", "cloglog")
+        known = self.response in ("logistic", "probit", "cloglog")
+        return self.classifies and (known or self.is_calibrated)
+
+    def refuse_calibrated(self, language: str) -> None:
+        """Raises DataError for calibrated probabilities, which a language does not say."""
+        if self.is_calibrated:
+            raise DataError(
+                f"the model has calibrated probabilities, which {language} cannot say: train it "
+                "without option 'calibration'"
+            )
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -51,11 +62,13 @@ def answers_of(task: str, options: Mapping[str, Any], classifies: bool) -> Answe
             response = "logistic"
         elif known.classes_by_option and (loss := TASKS.get(str(options.get("objective")))):
             response = getattr(loss, "response", None) or "identity"
-        return Answers(known.classifies or by_option, response, known.features == PAIRS)
+        classifies = known.classifies or by_option
+        is_calibrated = classifies and "calibration" in options
+        return Answers(classifies, response, known.features == PAIRS, is_calibrated)
     response = options.get("response", "")
     if response not in RESPONSES:
         raise DataError(
             f"the model is '{task}', expected {one_of(TASKS)}, or a task of your own, whose "
             f"models name their response, {one_of(RESPONSES)}"
         )
-    return Answers(classifies, response)
+    return Answers(classifies, response, is_calibrated=classifies and "calibration" in options)

@@ -18,7 +18,9 @@ from tuskml.learners.tasks import Task
 
 HOLDING = ("folds", "fold_by", "time_by", "gap", "window")
 """The options that say how rows are held out."""
-SEARCHES = ("search", *HOLDING, "metric", "one_standard_error", "conformal", "tasks")
+KEEPING = ("conformal", "calibration")
+"""The options by which models keep something of held-out rows."""
+SEARCHES = ("search", *HOLDING, "metric", "one_standard_error", *KEEPING, "tasks")
 """The options of a search itself."""
 MOST_CANDIDATES = 10_000
 

@@ -9,54 +9,37 @@ jackknife+, Annals of statistics, 2021). With one set of held-out rows it is spl
 """
 
 import ctypes
-from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
+from tuskml.groups.selection.held_rows import Groups, HeldRows
 from tuskml.groups.selection.metrics import residuals
 from tuskml.kernels.passes import Floats
-from tuskml.learners.models import Lists, Models, Strings, with_members
+from tuskml.learners.models import Models
 
-Groups = NDArray[np.void]
 FARTHEST, EVEN = 512, 512
 """Distances that a model keeps: the largest ones, and others evenly by their rank."""
 
 
-@dataclass(frozen=True)
-class Distances:
-    """The distances and weights, (rows, 2), of held-out rows by group and fold."""
+class Distances(HeldRows):
+    """The distances and weights of held-out rows."""
 
-    by_group: dict[int, list[Floats]] = field(default_factory=lambda: defaultdict(list))
+    member: ClassVar[str] = '"conformal":true'
 
-    def put(
-        self,
-        groups: NDArray[np.intp],
-        models: Models,
-        held: Groups,
-        library: ctypes.CDLL,
-        threads: int,
-    ) -> None:
-        """Adds those of the rows held (GROUP), one set for each of the models. Raises OptionError
-        for models of classes.
-        """
+    def numbers(
+        self, models: Models, held: Groups, library: ctypes.CDLL, threads: int
+    ) -> list[Floats]:
         if (models.class_names.code >= 0).any():
             raise OptionError(
                 "option 'conformal' is about predictions of numbers, and the model predicts "
                 "classes: expected labels that are numbers"
             )
-        found = residuals(library, models, held, threads)
-        for group, part in zip(groups.tolist(), found, strict=True):
-            self.by_group[group].append(part)
+        return residuals(library, models, held, threads)
 
-    def spread(self, group: int) -> Floats:
-        """The field `spread` of a group's model: levels, and then the distances that hold
-        them.
-        """
-        parts = self.by_group.get(group)
-        return levels(np.concatenate(parts)) if parts else np.empty(0)
+    def spread(self, rows: Floats) -> Floats:
+        return levels(rows)
 
 
 def levels(rows: Floats) -> Floats:
@@ -71,12 +54,3 @@ def levels(rows: Floats) -> Floats:
     some = np.unique(np.concatenate([even, np.arange(max(n - FARTHEST, 0), n)]))
     some = some if n > FARTHEST + EVEN else np.arange(n)
     return np.concatenate([reached[some] / (reached[-1] + 1), rows[some, 0]])
-
-
-def with_distances(models: Models, kept: Distances | None) -> Models:
-    """The models, which keep the distances of their groups."""
-    if kept is None:
-        return models
-    pool = tuple(with_members(text, '{"conformal":true}') for text in models.options.pool)
-    spread = Lists.of_parts([kept.spread(group) for group in models.group.tolist()])
-    return replace(models, spread=spread, options=Strings(pool, models.options.code))

@@ -166,11 +166,33 @@ def residuals(
     """The absolute residual and the weight, (rows, 2), of the rows of each model's group that it
     predicts; arguments as of `judged`. Raises DataError if a label or memory forbids it.
     """
+    return _by_row(database, models, held, ("rmse", "conformal"), threads)
+
+
+def margins(
+    database: ctypes.CDLL, models: Models, held: NDArray[np.void], threads: int
+) -> list[Floats]:
+    """The margin and the weight, negative for the lower class, (rows, 2), of the rows of each
+    model's group, without those of which the model does not know the class; arguments as of
+    `judge`. Raises DataError if a label or memory forbids it.
+    """
+    return _by_row(database, models, held, ("auc", "calibration"), threads)
+
+
+def _by_row(
+    database: ctypes.CDLL,
+    models: Models,
+    held: NDArray[np.void],
+    metric: tuple[str, str],
+    threads: int,
+) -> list[Floats]:
+    """What the library writes of each row while it computes a metric, for an option."""
+    name, option = metric
     begin = np.concatenate([[0], np.cumsum(held["n_rows"])]).astype(np.int64)
     found, unused = np.full((int(begin[-1]), 2), np.nan), np.empty(len(held))
-    why = _judge(database, models, held, ("rmse", 0.0), threads, unused, (found, begin))
+    why = _judge(database, models, held, (name, 0.0), threads, unused, (found, begin))
     if why is not None:
-        raise DataError(f"option 'conformal': {why}")
+        raise DataError(f"option '{option}': {why}")
     parts = [found[a:b] for a, b in pairwise(begin.tolist())]
     return [part[np.isfinite(part).all(axis=1)] for part in parts]
 
@@ -186,8 +208,8 @@ def _judge(
 ) -> str | None:
     """Fills out (n,) with the metrics; why one of the models has none, or None.
 
-    rows: gets the residual and the weight of each row, (rows, 2), and where those of each model
-    begin.
+    rows: gets the residual or margin and the weight of each row, (rows, 2), and where those of
+    each model begin.
     """
     emission, why = Emission(models), Refusal()
     mark, (name, parameter) = cancel_mark(), metric

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tuskml.errors import OptionError, nearest
+from tuskml.groups.selection.calibration import METHODS
 from tuskml.groups.selection.candidates import (
     MOST_CANDIDATES,
     SEARCHES,
@@ -83,6 +84,12 @@ JUDGED = {
             "whether the model keeps how far labels of held-out rows lie from their predictions, "
             "for `predict_interval`",
         ),
+        Option(
+            "calibration",
+            choice(*METHODS),
+            None,
+            "how probabilities of two classes follow from the margins of held-out rows",
+        ),
     )
 }
 """The other options of a search that have values of their own."""
@@ -98,7 +105,8 @@ class Search:
     whether the better half of the candidates continues, with twice the rows. time: the most
     seconds. estimate: of what groups choose from the candidates, None if they try all; plain:
     whether there is nothing to choose, and the one candidate holds out rows itself, or none;
-    conformal: whether models keep the distances of held-out labels.
+    keeps: what models keep of held-out rows: '' for nothing, "conformal", or a way to calibrate
+    probabilities.
     """
 
     candidates: tuple[Candidate, ...]
@@ -111,7 +119,12 @@ class Search:
     seed: int
     estimate: Estimate | None = None
     plain: bool = False
-    conformal: bool = False
+    keeps: str = ""
+
+    @property
+    def keeping(self) -> str:
+        """The option by which models keep something of held-out rows."""
+        return "calibration" if self.keeps in METHODS else self.keeps
 
     @property
     def sets(self) -> Sequence[tuple[int, ...]]:
@@ -231,8 +244,16 @@ def searched(
         candidates[0].options.seed,
         estimate_of(how["trials"], candidates) if strategy == "tpe" else None,
     )
+    method = judged_by(settings, "calibration")
     if judged_by(settings, "conformal"):
+        if method is not None:
+            raise OptionError(
+                "options 'conformal' and 'calibration' are both given, one for numbers and one "
+                "for classes: expected one of them"
+            )
         return conformal_search(found)
+    if method is not None:
+        return calibrated_search(found, method)
     if len(candidates) == 1 and are_defaults(settings) and "validation" not in plain:
         return replace(found, plain=True)
     chooses = set(settings) & {"search", "metric", "one_standard_error", "tasks"}
@@ -259,7 +280,25 @@ def conformal_search(search: Search) -> Search:
                 "option 'conformal' is about predictions of numbers, and the task is "
                 f"'{one.task.name}' of classes: expected a task or objective of numbers"
             )
-    return replace(search, conformal=True)
+    return replace(search, keeps="conformal")
+
+
+def calibrated_search(search: Search, method: str) -> Search:
+    """The search, whose models calibrate probabilities. Raises OptionError for models that
+    cannot.
+    """
+    for one in search.candidates:
+        if getattr(one.options, "intervals", None) is not None:
+            raise OptionError(
+                "options 'calibration' and 'intervals' are both given, and intervals are of "
+                "probabilities that are not calibrated: expected one of them"
+            )
+        if not learner_of(one.task).classifies(Request(one.task, one.options)):
+            raise OptionError(
+                f"option 'calibration' is about probabilities of classes, and the task is "
+                f"'{one.task.name}' of numbers: expected a task or objective of classes"
+            )
+    return replace(search, keeps=method)
 
 
 def without_choice(search: Search, folds: int | None) -> Search:

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from tuskml.errors import OptionError
 from tuskml.groups.preparation import NOT_COMPARED, with_column
 from tuskml.groups.selection import halving
-from tuskml.groups.selection.conformal import Distances, with_distances
+from tuskml.groups.selection.calibration import METHODS, Margins
+from tuskml.groups.selection.conformal import Distances
 from tuskml.groups.selection.folds import (
     Groups,
     Prepared,
@@ -30,6 +31,7 @@ from tuskml.groups.selection.folds import (
     sets_of,
 )
 from tuskml.groups.selection.halving import Kernel, batches, promising
+from tuskml.groups.selection.held_rows import HeldRows, with_held_rows
 from tuskml.groups.selection.lanes import (
     Load,
     Watch,
@@ -65,20 +67,25 @@ def searched(
         parts = prepared(stack, groups, search, memory)
         watch = Watch()
         with watch.running():
-            running = Running(parts, library, until, first_distances(search))
+            running = Running(parts, library, until, first_held_rows(search))
             trials = running.tried(Trials.none(search, len(groups)))
             winners = trials.winners()
-            kept = running.distances_of(winners) if search.conformal else None
+            kept = running.held_rows_of(winners) if search.keeps else None
         shown = with_identities(trials.texts(winners), parts[0])
         texts = with_load(shown, search, groups, watch)
         for part in parts:
             for found in trained_on_all(part, winners, texts, trials):
-                yield part.seen.described(with_distances(found, kept))
+                yield part.seen.described(with_held_rows(found, kept))
 
 
-def first_distances(search: Search) -> Distances | None:
-    """Distances to be kept while candidates are tried, if there is one, which wins."""
-    return Distances() if search.conformal and len(search.candidates) == 1 else None
+def held_rows(search: Search) -> HeldRows:
+    """What models keep of held-out rows, without any yet."""
+    return Margins(method=search.keeps) if search.keeps in METHODS else Distances()
+
+
+def first_held_rows(search: Search) -> HeldRows | None:
+    """The same while candidates are tried, if there is one, which wins."""
+    return held_rows(search) if search.keeps and len(search.candidates) == 1 else None
 
 
 def with_identities(texts: list[str], part: Prepared) -> list[str]:
@@ -111,13 +118,13 @@ def refuse_stores(search: Search) -> None:
 @dataclass(frozen=True)
 class Running:
     """Tries candidates; library: the database's; until: of `time.monotonic()`, the end; ended:
-    is set if a trial fails with an error that fails the search; distances: get those of trials.
+    is set if a trial fails with an error that fails the search; held_rows: get those of trials.
     """
 
     parts: Sequence[Prepared]
     library: ctypes.CDLL
     until: float
-    distances: Distances | None = None
+    held_rows: HeldRows | None = None
     ended: Event = field(default_factory=Event)
 
     @property
@@ -209,15 +216,16 @@ class Running:
         ]
         return replace(self, parts=parts)
 
-    def distances_of(self, winners: NDArray[np.intp]) -> Distances:
-        """The distances by the winner of each group, which is trained on its folds again unless
-        it was the only candidate.
+    def held_rows_of(self, winners: NDArray[np.intp]) -> HeldRows:
+        """Those by the winner of each group, which is trained on its folds again unless it was the
+        only candidate.
         """
-        if self.distances is not None:
-            return self.distances
-        (search, *_), found = [part.search for part in self.parts], Distances()
+        if self.held_rows is not None:
+            return self.held_rows
+        (search, *_) = [part.search for part in self.parts]
+        found = held_rows(search)
         won = winners == np.arange(len(search.candidates))[:, None]
-        again = replace(self._of(won), distances=found, until=math.inf)
+        again = replace(self._of(won), held_rows=found, until=math.inf)
         again._on(slices_of(search), Trials.none(search, len(winners)), won)
         return found
 
@@ -260,9 +268,9 @@ class Running:
                 metric, why = judge(self.library, models, sets.held()[at], asked, threads)
                 trials.put(number, folds[at % n], at // n, models, metric)
                 trials.refuse(number, folds[at % n], at // n, why)
-                if self.distances is not None:
+                if self.held_rows is not None:
                     rows = sets.held()[at]
-                    self.distances.put(at // n, models, rows, self.library, threads)
+                    self.held_rows.put(at // n, models, rows, self.library, threads)
 
     @staticmethod
     def _trained(part: Prepared, number: int, sets: Sets, places: NDArray[np.intp]) -> Models:

@@ -150,11 +150,19 @@ static bool take_sum(judged *j, tusk_judged row) {
     return tusk_score_take(&j->sums, metric, &row, j->sentence);
 }
 
+/* The distance of a number from its label, and the weight; or the margin of a class, and the
+ * weight, negative for the lower class. NaN without a margin, or for a class that training did not
+ * see. */
+static void take_residual(judged *j, double y, double answer, double weight) {
+    bool ranks = j->which.ranking >= 0, high = y == j->scorer.positive;
+    bool lost = ranks && (j->alone || unseen(j, y));
+    *j->residuals++ = lost ? NAN : ranks ? answer : fabs(y - answer);
+    *j->residuals++ = ranks && !high ? -weight : weight;
+}
+
 static bool take(judged *j, double y, const double *answer, double weight) {
-    if (j->residuals) {
-        *j->residuals++ = fabs(y - *answer);
-        *j->residuals++ = weight;
-    }
+    if (j->residuals)
+        take_residual(j, y, *answer, weight);
     if (j->which.sum < 0 && !isfinite(*answer)) {
         j->undefined = true;
         return true;

@@ -16,7 +16,8 @@ typedef struct tusk_judging {
     int64_t mark;
     int32_t threads;
     /* If not NULL, of each row of group i, from row begin[i] on, the absolute difference between
-     * its label and its prediction, and its weight; NaN if there is no prediction. */
+     * its label and its prediction, and its weight; for metrics of rankings the margin, and the
+     * weight, negative for the lower class. NaN if there is no prediction. */
     double *residuals;
     const int64_t *begin;
     /* Function of the pool, `tusk_pool` in `schedule/native/pool.h`. */

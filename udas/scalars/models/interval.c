@@ -26,26 +26,32 @@ void tusk_covariances_of(const tusk_weight *factor, uint64_t terms, uint64_t i, 
     }
 }
 
-bool tusk_open_spread(const tusk_payload_view *v, tusk_scorer *s, char *sentence) {
+bool tusk_read_spread(const tusk_payload_view *v, tusk_scorer *s, char *sentence) {
     tusk_band *spread = &s->spread;
     uint64_t n = v->head.n_spread, terms = s->n_coef + 1;
-    double kind = n ? v->spread[0] : 0;
     *spread = (tusk_band){.kind = TUSK_NO_SPREAD, .freedom = NAN, .variance = NAN};
-    s->has_interval = true;
-    s->list_size = TUSK_INTERVAL_FIELDS;
-    if (n > TUSK_ABOUT_SPREAD) {
-        spread->kind = kind == TUSK_COVARIANCE ? TUSK_COVARIANCE : TUSK_CONFORMAL;
-        spread->freedom = v->spread[1];
-        spread->variance = v->spread[2];
-        spread->items = v->spread + TUSK_ABOUT_SPREAD;
-        spread->n = n - TUSK_ABOUT_SPREAD;
-    }
+    if (n <= TUSK_ABOUT_SPREAD)
+        return true;
+    int kind = v->spread[0] > 0 && v->spread[0] < TUSK_BAND_KINDS ? (int)v->spread[0] : 0;
+    spread->kind = (enum tusk_band_kind)kind;
+    spread->freedom = v->spread[1];
+    spread->variance = v->spread[2];
+    spread->items = v->spread + TUSK_ABOUT_SPREAD;
+    spread->n = n - TUSK_ABOUT_SPREAD;
     bool whole = spread->kind == TUSK_COVARIANCE
                      ? terms <= MOST_TERMS && spread->n == terms * (terms + 1) / 2
-                     : spread->n % 2 == 0;
+                 : spread->kind == TUSK_PLATT ? spread->n == 2
+                                              : kind && spread->n % 2 == 0;
     if (!whole)
-        snprintf(sentence, TUSK_SENTENCE, "the payload of the model has no whole covariance");
-    return whole && tusk_set_level(s, TUSK_USUAL_LEVEL, sentence);
+        snprintf(sentence, TUSK_SENTENCE,
+                 "the payload of the model has not all numbers of its intervals or probabilities");
+    return whole;
+}
+
+bool tusk_open_spread(tusk_scorer *s, char *sentence) {
+    s->has_interval = true;
+    s->list_size = TUSK_INTERVAL_FIELDS;
+    return tusk_set_level(s, TUSK_USUAL_LEVEL, sentence);
 }
 
 /* The distance from a prediction of the first level that is not below the requested one; infinite

@@ -106,6 +106,9 @@ static void read_weights(const tusk_payload_view *v, tusk_scorer *s) {
 
 /* Whether a model can give intervals; several: of more than two classes. */
 static bool check_interval(const tusk_payload_view *v, bool several, char *sentence) {
+    if (v->head.n_spread && v->spread[0] >= TUSK_PLATT)
+        return refuse(sentence,
+                      "the model keeps calibrated probabilities, which have no interval");
     if (several)
         return refuse(sentence, "the model has more than two classes, whose probabilities have no "
                                 "interval; model_covariance(model) has that of its coefficients");
@@ -120,7 +123,8 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
                          char *sentence) {
     bool several = s->task == TUSK_MULTINOMIAL || v->head.flags & TUSK_HAS_LABELS;
     const tusk_model_kind *kind = tusk_kind_of(v->head.task);
-    bool two = s->classifies && kind->probabilities;
+    bool is_calibrated = v->head.n_spread && v->spread[0] >= TUSK_PLATT;
+    bool two = s->classifies && (kind->probabilities || is_calibrated);
     if (several && (answer == TUSK_PREDICT_PROBA || answer == TUSK_DECISION))
         return refuse(sentence, "the model has more than two classes, expected "
                                 "predict_proba(model, features, class) or "
@@ -185,6 +189,13 @@ static bool says_class(enum tusk_answer answer, tusk_scorer *s) {
     return answer == TUSK_PREDICT || answer == TUSK_PREDICT_CLASS || answer == TUSK_PREDICT_PROBAS;
 }
 
+/* Whether a model with two classes lacks the held-out rows that its probabilities follow from. */
+static bool lacks_probabilities(const tusk_payload_view *v, enum tusk_answer answer) {
+    bool wanted = answer == TUSK_PREDICT_PROBA || answer == TUSK_PREDICT_PROBAS;
+    return wanted && v->head.n_classes == 2 && v->head.n_spread && v->spread[0] >= TUSK_PLATT &&
+           v->head.n_spread <= TUSK_ABOUT_SPREAD;
+}
+
 bool tusk_read_model(tusk_text payload, const tusk_stores *stores, enum tusk_answer answer,
                      tusk_scorer *s, char *sentence) {
     tusk_payload_view v;
@@ -206,8 +217,13 @@ bool tusk_read_model(tusk_text payload, const tusk_stores *stores, enum tusk_ans
     if (s->null)
         return true;
     s->list_size = s->n_classes;
+    if (lacks_probabilities(&v, answer)) {
+        s->null = true;
+        return true;
+    }
     s->explains = answer == TUSK_EXPLAIN_PREDICTION;
-    if (answer == TUSK_PREDICT_INTERVAL && !tusk_open_spread(&v, s, sentence))
+    if (!tusk_read_spread(&v, s, sentence) ||
+        (answer == TUSK_PREDICT_INTERVAL && !tusk_open_spread(s, sentence)))
         return false;
     if (!v.store.data)
         return check_sizes(&v.head, s, sentence) &&

@@ -326,30 +326,41 @@ static double number_of(tusk_text options, const char *name, double usual) {
     return strtod(text, NULL);
 }
 
-/* The numbers for intervals, which a model has with the option `intervals` or `conformal`. */
+/* What the numbers in the field `spread` of a model are for, by its options. */
+static enum tusk_band_kind spread_kind(const tusk_model_fields *m) {
+    tusk_text calibration = tusk_json_member(m->options, "calibration");
+    return is_text(tusk_json_member(m->options, "intervals"), "covariance") ? TUSK_COVARIANCE
+           : is_text(tusk_json_member(m->options, "conformal"), "true")     ? TUSK_CONFORMAL
+           : is_text(calibration, "platt")                                  ? TUSK_PLATT
+           : is_text(calibration, "isotonic")                               ? TUSK_ISOTONIC
+                                                                            : TUSK_NO_SPREAD;
+}
+
+/* The numbers for intervals and calibrated probabilities, which a model has with the option
+ * `intervals`, `conformal` or `calibration`. */
 static bool read_spread(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
-    tusk_text wanted = tusk_json_member(m->options, "intervals");
-    bool covariance = is_text(wanted, "covariance");
-    bool conformal = is_text(tusk_json_member(m->options, "conformal"), "true");
+    enum tusk_band_kind kind = spread_kind(m);
     tusk_payload_head *h = &p->head;
     const tusk_task_row *task = tusk_task_named(m->task);
-    if ((!covariance && !conformal) || h->flags & TUSK_HAS_NULLS || tusk_labels_in(h))
+    if (kind == TUSK_NO_SPREAD || h->flags & TUSK_HAS_NULLS || tusk_labels_in(h))
         return true;
     h->format = TUSK_PAYLOAD_INTERVALS;
     h->n_spread = 1;
-    p->about_spread[0] = TUSK_NO_SPREAD;
+    p->about_spread[0] = kind > TUSK_CONFORMAL ? kind : TUSK_NO_SPREAD;
     if (!m->spread.n)
         return true;
-    uint64_t terms = m->coef.n + 1, expected = terms * (terms + 1) / 2;
-    if (!m->spread.complete || (covariance ? m->spread.n != expected : m->spread.n % 2 != 0)) {
+    uint64_t terms = m->coef.n + 1;
+    uint64_t expected = kind == TUSK_COVARIANCE ? terms * (terms + 1) / 2
+                        : kind == TUSK_PLATT    ? 2
+                                                : m->spread.n / 2 * 2;
+    if (!m->spread.complete || m->spread.n != expected) {
         snprintf(sentence, TUSK_SENTENCE,
                  "the field spread of the model has %llu numbers, expected %llu and no NULL",
-                 (unsigned long long)m->spread.n,
-                 (unsigned long long)(covariance ? expected : m->spread.n / 2 * 2));
+                 (unsigned long long)m->spread.n, (unsigned long long)expected);
         return false;
     }
     bool student = task && task->test == TUSK_STUDENT;
-    p->about_spread[0] = covariance ? TUSK_COVARIANCE : TUSK_CONFORMAL;
+    p->about_spread[0] = kind;
     p->about_spread[1] = student ? number_of(m->options, "freedom", NAN) : INFINITY;
     p->about_spread[2] = number_of(m->options, "residual_variance", NAN);
     p->spread = m->spread.items;

@@ -62,8 +62,37 @@ CLONES static void probabilities(double *m, uint64_t n) {
     }
 }
 
+/* The line through the knots around a margin; the end's probability beyond the knots. */
+static double isotonic(const tusk_band *knots, double m) {
+    uint64_t n = knots->n / 2, low = 0, high = n;
+    const tusk_weight *x = knots->items, *p = knots->items + n;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (x[middle] < m)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (m != m || !n)
+        return NAN;
+    if (low == 0 || low == n || x[low] == m)
+        return p[low == n ? n - 1 : low];
+    double share = (m - x[low - 1]) / (x[low] - x[low - 1]);
+    return p[low - 1] + share * (p[low] - p[low - 1]);
+}
+
+static void calibrated(const tusk_band *spread, double *m, uint64_t n) {
+    for (uint64_t i = 0; i < n; i++)
+        m[i] = spread->kind == TUSK_ISOTONIC ? isotonic(spread, m[i])
+                                             : spread->items[0] * m[i] + spread->items[1];
+    if (spread->kind == TUSK_PLATT)
+        probabilities(m, n);
+}
+
 void tusk_to_probabilities(const tusk_scorer *s, double *m, uint64_t n) {
-    if (s->response == TUSK_NORMAL_SHARE)
+    if (tusk_is_calibrated(s))
+        calibrated(&s->spread, m, n);
+    else if (s->response == TUSK_NORMAL_SHARE)
         for (uint64_t i = 0; i < n; i++)
             m[i] = 0.5 * erfc(-m[i] * 0.70710678118654752440);
     else if (s->response == TUSK_CLOGLOG_SHARE)
@@ -82,6 +111,10 @@ void tusk_to_probabilities(const tusk_scorer *s, double *m, uint64_t n) {
 static void to_classes(const tusk_scorer *s, double *m, uint64_t n) {
     double negative = s->negative, positive = s->positive;
     double even = s->response == TUSK_CLOGLOG_SHARE ? LOG_LOG_2 : 0;
+    if (tusk_is_calibrated(s)) {
+        calibrated(&s->spread, m, n);
+        even = 0.5;
+    }
     for (uint64_t i = 0; i < n; i++)
         m[i] = m[i] >= even ? positive : m[i] < even ? negative : m[i];
 }

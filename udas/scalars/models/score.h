@@ -124,9 +124,19 @@ typedef struct tusk_factors {
     bool biases;
 } tusk_factors;
 
-/* What intervals are computed from: nothing, so that their ends are NULL; the Cholesky factor of
- * the covariance of the coefficients; or distances from the prediction, by level. */
-enum tusk_band_kind { TUSK_NO_SPREAD, TUSK_COVARIANCE, TUSK_CONFORMAL };
+/* The numbers that a model keeps beside its weights. Intervals are computed from the Cholesky
+ * factor of the covariance of the coefficients, or from distances from the prediction, by level;
+ * without either their ends are NULL. Probabilities are computed from the slope and the intercept
+ * of Platt's sigmoid, or from the margins and probabilities of the knots of an isotonic
+ * regression. */
+enum tusk_band_kind {
+    TUSK_NO_SPREAD,
+    TUSK_COVARIANCE,
+    TUSK_CONFORMAL,
+    TUSK_PLATT,
+    TUSK_ISOTONIC,
+    TUSK_BAND_KINDS
+};
 
 typedef struct tusk_band {
     enum tusk_band_kind kind;
@@ -166,7 +176,7 @@ typedef struct tusk_scorer {
     bool measures;      /* whether it returns a distance instead of a prediction */
     bool explains;      /* whether its lists are explanations instead of probabilities */
     bool has_interval;  /* whether they are intervals */
-    tusk_band spread;   /* for these */
+    tusk_band spread;   /* for these, and for calibrated probabilities */
     uint64_t list_size; /* length of a result that is a list */
 } tusk_scorer;
 
@@ -229,6 +239,11 @@ static inline bool tusk_has_classes(const tusk_scorer *s) {
 /* Converts margins to the predicted classes or numbers. */
 void tusk_to_predictions(const tusk_scorer *s, double *m, uint64_t n);
 void tusk_to_probabilities(const tusk_scorer *s, double *m, uint64_t n);
+
+/* Whether probabilities are those of held-out rows with the same margin. */
+static inline bool tusk_is_calibrated(const tusk_scorer *s) {
+    return s->spread.kind == TUSK_PLATT || s->spread.kind == TUSK_ISOTONIC;
+}
 
 /* The list_size numbers of a row, which is either sparse, or dense with d values in x, for a
  * result that is a list. */

@@ -160,7 +160,9 @@ static void scale_shares(double *m, uint64_t n) {
 void tusk_shares_of_margin(const tusk_scorer *s, double margin, double *out) {
     double other = -margin;
     tusk_to_probabilities(s, &margin, 1);
-    if (s->response == TUSK_CLOGLOG_SHARE) /* not symmetric */
+    if (tusk_is_calibrated(s))
+        other = 1 - margin;
+    else if (s->response == TUSK_CLOGLOG_SHARE) /* not symmetric */
         other = exp(-exp(-other));
     else
         tusk_to_probabilities(s, &other, 1);
