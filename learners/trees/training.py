@@ -252,11 +252,10 @@ def gone_on(
     return replace(models, coef=numbers_of(groups, whole, found))
 
 
-def status_of(forest: Forest, label: np.void, options: TreeOptions) -> str:
-    """The status of one group."""
+def status_of(forest: Forest, label: np.void, vanish: bool, options: TreeOptions) -> str:
+    """The status of one group; vanish: whether squares of its labels do."""
     if classifies(options) and label["low"] == label["high"]:
         return "one class"
-    vanish = options.objective in ("squared", "huber") and squares_vanish(label)
     if vanish or not (np.isfinite(forest.base_loss) and np.isfinite(forest.base).all()):
         return "out of range"
     boosts = not isinstance(options, ForestOptions)  # a forest's losses are out of bag
@@ -277,7 +276,9 @@ def as_models(
 ) -> Models:
     """The models of groups."""
     options, groups, labels = request.options, given.groups, given.labels
-    found = [status_of(f, label, options) for f, label in zip(forests, labels, strict=True)]
+    vanish = squares_vanish(labels) & (options.objective in ("squared", "huber"))
+    each = zip(forests, labels, vanish, strict=True)
+    found = [status_of(forest, label, gone, options) for forest, label, gone in each]
     base, loss = constants(forests, np.array(found) == "one class", labels, options)
     loss[np.array(found) == "out of range"] = np.nan
     return Models.built(
