@@ -1,5 +1,5 @@
-// What most sources in C++ include of the standard library. Every source goes on including what it uses: other
-// compilers than GCC, and `make cross`, do not read this.
+// What most sources in C++ include of the standard library. Every source goes on including what it
+// uses: other compilers than GCC, and `make cross`, do not read this.
 #include <algorithm>
 #include <atomic>
 #include <cmath>

@@ -428,9 +428,8 @@ double constant_beside_offsets(const Labels &labels) {
     if (labels.objective == TK_LOGISTIC)
         return odds_beside_offsets(labels);
     if (!has_log_link(labels.objective)) {
-        auto [sum, total] = sums_of(labels, [](double y, double w, double offset) {
-            return Pair{w * (y - offset), w};
-        });
+        auto [sum, total] = sums_of(
+            labels, [](double y, double w, double offset) { return Pair{w * (y - offset), w}; });
         return sum / total;
     }
     double p = labels.objective == TK_GAMMA_TREES     ? 2
