@@ -28,7 +28,7 @@ SANITIZED := kernels/native/trees kernels/native/nets kernels/native/topics kern
 SANITIZED_TESTS := tests/learners/trees tests/learners/nets tests/learners/topics tests/learners/paths tests/kernels/topics \
     tests/sql/trees tests/sql/nets tests/udas/trees tests/udas/nets tests/udas/topics \
     tests/udas/duckdb/test_forged_trees.py tests/udas/duckdb/test_payload.py \
-    tests/kernels/test_charged.py tests/sql/selection/test_hashed.py tests/sql/trees/test_forged_sizes.py
+    tests/kernels/test_charged.py tests/kernels/test_cells.py tests/sql/selection tests/sql/trees/test_forged_sizes.py
 
 NATIVE := $(filter %.c %.h %.cpp %.hpp,$(wildcard kernels/native/*/* kernels/native/*/*/* udas/rowblock/* udas/scalars/* udas/scalars/*/* \
     udas/rowblock/*/* udas/duckdb/* udas/duckdb/*/* udas/duckdb/*/*/* partitioner/native/* schedule/native/* kvstore/native/* kvstore/native/*/* \

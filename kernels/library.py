@@ -45,9 +45,24 @@ def address_of(array: NDArray[np.generic]) -> int:
     return int(array.ctypes.data)
 
 
-def pointer(array: NDArray[np.generic] | None) -> int | None:
-    """The array's address for a kernel's argument or a structure's field. None is NULL."""
-    return None if array is None else address_of(array)
+class Address(int):
+    """An array's address, which keeps the array: one that is made for a call lives as long as its
+    arguments.
+    """
+
+    array: NDArray[np.generic]
+
+
+def pointer(array: NDArray[np.generic] | None) -> Address | None:
+    """The array's address for a kernel's argument or a structure's field. None is NULL.
+
+    A structure keeps the number alone, so that its array has to live elsewhere.
+    """
+    if array is None:
+        return None
+    found = Address(address_of(array))
+    found.array = array
+    return found
 
 
 CANCELLED, NO_MEMORY, DISK_FULL, OUT_OF_TIME = KERNELS.constants(

@@ -5,12 +5,13 @@ import json
 import re
 import runpy
 import subprocess
+import weakref
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tuskml.kernels.library import library
+from tuskml.kernels.library import library, pointer
 from tuskml.kernels.structures import KERNELS
 from tuskml.kvstore import native as store
 from tuskml.partitioner import native as partitioner
@@ -131,3 +132,12 @@ def test_no_type_is_declared_where_a_function_is_called():
 
 def test_items_of_arrays_are_as_in_c():
     assert KERNELS.dtype("tk_side") == np.dtype([("bin", "i2"), ("also", "i2"), ("set", "i4")])
+
+
+def test_an_address_keeps_an_array_that_is_made_for_a_call() -> None:
+    made = np.arange(3.0)
+    reference, address = weakref.ref(made), pointer(made)
+    del made
+    assert reference() is not None
+    del address
+    assert reference() is None

@@ -26,7 +26,7 @@ void tusk_covariances_of(const tusk_weight *factor, uint64_t terms, uint64_t i, 
     }
 }
 
-bool tusk_read_spread(const tusk_payload_view *v, tusk_scorer *s, char *sentence) {
+static bool open_spread(const tusk_payload_view *v, tusk_scorer *s, char *sentence) {
     tusk_band *spread = &s->spread;
     uint64_t n = v->head.n_spread, terms = s->n_coef + 1;
     *spread = (tusk_band){.kind = TUSK_NO_SPREAD, .freedom = NAN, .variance = NAN};
@@ -48,7 +48,12 @@ bool tusk_read_spread(const tusk_payload_view *v, tusk_scorer *s, char *sentence
     return whole;
 }
 
-bool tusk_open_spread(tusk_scorer *s, char *sentence) {
+bool tusk_read_spread(const tusk_payload_view *v, enum tusk_answer answer, tusk_scorer *s,
+                      char *sentence) {
+    if (!open_spread(v, s, sentence))
+        return false;
+    if (answer != TUSK_PREDICT_INTERVAL)
+        return true;
     s->has_interval = true;
     s->list_size = TUSK_INTERVAL_FIELDS;
     return tusk_set_level(s, TUSK_USUAL_LEVEL, sentence);

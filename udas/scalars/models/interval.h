@@ -27,12 +27,10 @@ void tusk_covariances_of(const tusk_weight *factor, uint64_t terms, uint64_t i, 
 
 #define TUSK_USUAL_LEVEL 0.95
 
-/* Reads what intervals and calibrated probabilities are computed from into s->spread; false with a
- * sentence if it is damaged. */
-bool tusk_read_spread(const tusk_payload_view *v, tusk_scorer *s, char *sentence);
-
-/* Prepares a scorer for intervals of the usual level. */
-bool tusk_open_spread(tusk_scorer *s, char *sentence);
+/* Reads what intervals and calibrated probabilities are computed from into s->spread, and prepares
+ * a scorer of intervals for the usual level; false with a sentence if it is damaged. */
+bool tusk_read_spread(const tusk_payload_view *v, enum tusk_answer answer, tusk_scorer *s,
+                      char *sentence);
 
 /* Sets the level of the next intervals; false with a sentence unless it is between 0 and 1. */
 bool tusk_set_level(tusk_scorer *s, double level, char *sentence);

@@ -104,9 +104,19 @@ static void read_weights(const tusk_payload_view *v, tusk_scorer *s) {
         s->n_coef = s->n_classes ? v->head.n_weights / s->n_classes - 1 : 0;
 }
 
+/* Whether probabilities follow from held-out rows, of which there may have been none. */
+static bool is_calibrated(const tusk_payload_view *v) {
+    return v->head.n_spread && v->spread[0] >= TUSK_PLATT;
+}
+
+/* Whether margins of two classes are turned into probabilities. */
+static bool has_probabilities(const tusk_payload_view *v, const tusk_scorer *s) {
+    return s->classifies && (tusk_kind_of(v->head.task)->probabilities || is_calibrated(v));
+}
+
 /* Whether a model can give intervals; several: of more than two classes. */
 static bool check_interval(const tusk_payload_view *v, bool several, char *sentence) {
-    if (v->head.n_spread && v->spread[0] >= TUSK_PLATT)
+    if (is_calibrated(v))
         return refuse(sentence,
                       "the model keeps calibrated probabilities, which have no interval");
     if (several)
@@ -123,8 +133,7 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
                          char *sentence) {
     bool several = s->task == TUSK_MULTINOMIAL || v->head.flags & TUSK_HAS_LABELS;
     const tusk_model_kind *kind = tusk_kind_of(v->head.task);
-    bool is_calibrated = v->head.n_spread && v->spread[0] >= TUSK_PLATT;
-    bool two = s->classifies && (kind->probabilities || is_calibrated);
+    bool two = has_probabilities(v, s);
     if (several && (answer == TUSK_PREDICT_PROBA || answer == TUSK_DECISION))
         return refuse(sentence, "the model has more than two classes, expected "
                                 "predict_proba(model, features, class) or "
@@ -192,7 +201,7 @@ static bool says_class(enum tusk_answer answer, tusk_scorer *s) {
 /* Whether a model with two classes lacks the held-out rows that its probabilities follow from. */
 static bool lacks_probabilities(const tusk_payload_view *v, enum tusk_answer answer) {
     bool wanted = answer == TUSK_PREDICT_PROBA || answer == TUSK_PREDICT_PROBAS;
-    return wanted && v->head.n_classes == 2 && v->head.n_spread && v->spread[0] >= TUSK_PLATT &&
+    return wanted && v->head.n_classes == 2 && is_calibrated(v) &&
            v->head.n_spread <= TUSK_ABOUT_SPREAD;
 }
 
@@ -213,17 +222,12 @@ bool tusk_read_model(tusk_text payload, const tusk_stores *stores, enum tusk_ans
     bool says_nothing = !s->n_coef && !v.store.data && !has_intercept;
     if (s->classifies && v.head.n_classes == 1 && !has_intercept)
         says_nothing = !says_class(answer, s);
-    s->null = (v.head.flags & TUSK_HAS_NULLS) || says_nothing;
+    s->list_size = s->n_classes;
+    s->null = (v.head.flags & TUSK_HAS_NULLS) || says_nothing || lacks_probabilities(&v, answer);
     if (s->null)
         return true;
-    s->list_size = s->n_classes;
-    if (lacks_probabilities(&v, answer)) {
-        s->null = true;
-        return true;
-    }
     s->explains = answer == TUSK_EXPLAIN_PREDICTION;
-    if (!tusk_read_spread(&v, s, sentence) ||
-        (answer == TUSK_PREDICT_INTERVAL && !tusk_open_spread(s, sentence)))
+    if (!tusk_read_spread(&v, answer, s, sentence))
         return false;
     if (!v.store.data)
         return check_sizes(&v.head, s, sentence) &&
