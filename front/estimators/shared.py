@@ -106,6 +106,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             weight = _check_sample_weight(weight, X, dtype=np.float64, ensure_non_negative=True)
         names = getattr(self, "feature_names_in_", ())
         settings = [{**self._settings(), **own} for own in more or [{}] * len(labels)]
+        if any("calibration" in given for given in settings):
+            raise OptionError(
+                "option 'calibration' is for SQL and tuskml.train: here scikit-learn's "
+                "CalibratedClassifierCV calibrates an estimator"
+            )
         self.models_ = [
             train_frame(task, X, y, given, weight)
             if hasattr(X, "columns")

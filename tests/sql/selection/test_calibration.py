@@ -18,7 +18,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import PredefinedSplit
 
 import tuskml
-from tuskml.errors import DataError
+from tuskml.errors import DataError, OptionError
+from tuskml.estimators import TuskClassifier
 from tuskml.export_onnx import to_onnx
 from tuskml.formats.plain_sql import model_to_sql
 from tuskml.groups.selection.calibration import sigmoid, steps
@@ -183,6 +184,11 @@ def test_no_export_forgets_them(con: duckdb.DuckDBPyConnection) -> None:
 
 finite = st.integers(-(10**9), 10**9).map(lambda whole: whole / 1000)
 """Margins; scikit-learn takes those for equal that are closer than 1e-10 of their size."""
+
+
+def test_estimators_leave_it_to_scikit_learn() -> None:
+    with pytest.raises(OptionError, match="CalibratedClassifierCV calibrates an estimator"):
+        TuskClassifier(options={"calibration": "platt"}).fit(X, Y)
 
 
 @given(
