@@ -47,13 +47,15 @@ class Margins(HeldRows):
         library: ctypes.CDLL,
         threads: int,
     ) -> None:
-        several = np.diff(models.classes.offsets)
-        for place in np.flatnonzero(several > 2).tolist():
-            text = (
-                f"option 'calibration' is about two classes, the labels are of {several[place]}: "
-                "expected labels of two classes"
-            )
-            raise RowsError(text, {int(groups[place]): text})
+        """Adds those of the rows held (GROUP). Raises RowsError for groups of more classes."""
+        classes = np.diff(models.classes.offsets)
+        found = {
+            int(groups[place]): f"option 'calibration' is about two classes, the labels are of "
+            f"{classes[place]}: expected labels of two classes"
+            for place in np.flatnonzero(classes > 2).tolist()
+        }
+        if found:
+            raise RowsError(next(iter(found.values())), found)
         super().put(groups, models, held, library, threads)
 
     def numbers(
