@@ -8,7 +8,7 @@ as text. Sums are taken pairwise, so that no database finds an expression too de
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -55,8 +55,6 @@ def model_to_sql(
         hint = nearest(answer, ANSWERS)
         raise DataError(f"answer is {answer!r}, expected {one_of(ANSWERS)}{hint}")
     refuse(found)
-    if answer != "decision":
-        found.answers.refuse_calibrated("plain SQL")
     features = Features(found)
     whole = answer_of(found, margins(found, features), answer, label_class)
     refused = features.refused
@@ -387,6 +385,9 @@ RESPONSES = {
 
 def answer_of(model: Model, found: list[str], answer: str, label_class: str | None) -> str:
     """What a model makes of its margins."""
+    if model.answers.is_calibrated and answer != "decision":
+        found = [sigmoid_margin(model, found[0])]
+        model = replace(model, task="logistic", options={})
     how = model.answers
     if label_class is not None and answer != "predict_proba":
         raise DataError(
@@ -416,6 +417,17 @@ def answer_of(model: Model, found: list[str], answer: str, label_class: str | No
     if how.response == "cloglog" and len(said) == 2:
         found = [f"({found[0]} - {number(math.log(math.log(2)))})"]
     return highest_class(found, said)
+
+
+def sigmoid_margin(model: Model, margin: str) -> str:
+    """The margin whose logistic function is the probability that Platt's sigmoid gives."""
+    if model.options["calibration"] != "platt" or not model.spread:
+        raise DataError(
+            "the model's probabilities follow from held-out rows, which plain SQL says for option "
+            "calibration 'platt' alone: expected answer 'decision', or a model with that option"
+        )
+    slope, intercept = model.spread
+    return f"({number(slope)} * ({margin}) + {number(intercept)})"
 
 
 def highest_class(found: list[str], said: Sequence[str]) -> str:

@@ -164,22 +164,33 @@ def test_three_classes_are_invalid_rows_and_intervals_are_refused(ask: Ask) -> N
         ask(f"SELECT predict_interval(m, ARRAY[1, 1, 1]) FROM {trained('logistic', 'platt')}")
 
 
-def test_no_export_forgets_them(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE TABLE t AS SELECT i % 7 AS a, i * 3 % 5 < 2 AS y FROM range(80) AS r(i)")
-    ((value,),) = con.execute(
-        f"SELECT m FROM {trained('gbdt', 'platt', 'ARRAY[a]', trees=3)}"
-    ).fetchall()
+@pytest.mark.parametrize("task", ["gbdt", "random_forest", "svm", "logistic"])
+@pytest.mark.parametrize("method", METHODS)
+def test_exports_say_them_or_say_so(
+    con: duckdb.DuckDBPyConnection, task: str, method: str
+) -> None:
+    con.execute("CREATE TABLE t AS SELECT i % 7 AS x1, i * 3 % 5 < 2 AS y FROM range(80) AS r(i)")
+    con.execute(f"CREATE TABLE models AS SELECT m FROM {trained(task, method, 'ARRAY[x1]')}")
+    ((value,),) = con.execute("SELECT m FROM models").fetchall()
     model = tuskml.Model.of(value)
-    for export in (to_onnx, model_to_sql, tuskml.Model.to_lightgbm):
+    for export in (to_onnx, *([tuskml.Model.to_lightgbm] if task == "gbdt" else [])):
         with pytest.raises(DataError, match="without option 'calibration'"):
             export(model)
     assert model_to_sql(model, "decision")
-    again = tuskml.Model.from_json(model.to_json())
-    rows = np.arange(7.0)[:, None]
-    ((expected,),) = con.execute(
-        f"SELECT list(predict_proba(m, ARRAY[i]) ORDER BY i) FROM range(7) AS r(i), {trained('gbdt', 'platt', 'ARRAY[a]', trees=3)}"
+    sql = "SELECT list({} ORDER BY x1) FROM t, models"
+    ((p, classes),) = con.execute(
+        "SELECT list(predict_proba(m, ARRAY[x1]) ORDER BY x1), list(predict_class(m, ARRAY[x1]) ORDER BY x1) FROM t, models"
     ).fetchall()
-    np.testing.assert_array_equal(again.predict_proba(rows), expected)
+    again = tuskml.Model.from_json(model.to_json())
+    np.testing.assert_array_equal(again.predict_proba(np.sort(np.arange(80) % 7)[:, None]), p)
+    if method == "isotonic":
+        with pytest.raises(DataError, match="for option calibration 'platt' alone"):
+            model_to_sql(model, "predict_proba")
+        return
+    ((found,),) = con.execute(sql.format(model_to_sql(model, "predict_proba"))).fetchall()
+    np.testing.assert_allclose(found, p, rtol=1e-12)
+    ((found,),) = con.execute(sql.format(model_to_sql(model, "predict_class"))).fetchall()
+    assert found == classes
 
 
 finite = st.integers(-(10**9), 10**9).map(lambda whole: whole / 1000)
