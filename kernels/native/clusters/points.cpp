@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "../rows/shuffle.hpp"
+#include "../shared/common/common_unit.hpp"
 #include "../shared/working.hpp"
 
 namespace tusk::clusters {
@@ -86,7 +87,20 @@ int Points::read(const tk_pass &pass, const tusk_group &group, uint64_t seed, in
         }
     }
     n = (int64_t)rows.size();
+    to_common_unit(rows);
     return copy(group, rows, threads, pass.cancel_mark, memory);
+}
+
+// Divides the weights by their common unit, if they have one.
+void Points::to_common_unit(std::vector<Row> &rows) {
+    CommonUnit found;
+    for (const Row &row : rows)
+        found.add(row.weight);
+    if (!(found.value() > 0))
+        return;
+    unit = found.value();
+    for (Row &row : rows)
+        row.weight = std::nearbyint(row.weight / unit);
 }
 
 // Allocates memory for the rows' values, and offsets of sparse rows.

@@ -24,6 +24,7 @@ public:
     int64_t n = 0, d = 0, entries = 0;
     bool sparse = false, f64 = false;
     double largest = 0; // largest absolute value
+    double unit = 1;    // of the weights, so that sums of them are exact
 
     // Copies the rows of a group. A tk_code.
     int read(const tk_pass &pass, const tusk_group &group, uint64_t seed, int threads,
@@ -31,7 +32,7 @@ public:
     // Converts rows to units in which features have the deviation 1, and returns these units.
     int standardize(Units *units, tusk_memory *memory);
 
-    const double *weight() const { return weight_.data(); } // (n,)
+    const double *weight() const { return weight_.data(); } // (n,), in `unit`
     template <class T> const T *values() const { return (const T *)values_.data(); }
     // For sparse rows, whose ids rise: offsets, (n + 1,), and ids.
     const int64_t *start() const { return start_.data(); }
@@ -41,6 +42,7 @@ public:
 
 private:
     struct Row;
+    void to_common_unit(std::vector<Row> &rows);
     int copy(const tusk_group &group, const std::vector<Row> &rows, int threads, int64_t mark,
              tusk_memory *memory);
     int take_room(const tusk_group &group, const std::vector<Row> &rows, tusk_memory *memory);

@@ -389,7 +389,7 @@ private:
         if (how_.standardize)
             numbers = std::copy_n(units_.scale, d, numbers);
         for (int64_t j : order) {
-            *numbers++ = weight[j];
+            *numbers++ = weight[j] * points_.unit;
             for (int64_t i = 0; i < d; i++) {
                 double x = best_->centre(j, d)[i];
                 *numbers++ = how_.standardize ? units_.shift[i] + x / units_.scale[i] : x;

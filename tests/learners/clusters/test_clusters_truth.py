@@ -284,3 +284,17 @@ def test_a_thousand_groups_are_each_trained_alone(base: Any) -> None:
         ((alone,),) = base.execute(f"SELECT ({call}).coef FROM many WHERE g = {g}").fetchall()
         assert alone == together[g]
     assert len(together) == 1000
+
+
+@pytest.mark.parametrize("unit", [1 / 3, 1e-9, 7.0])
+def test_the_unit_of_weights_changes_no_bit(base: Any, unit: float) -> None:
+    """Of few rows on a grid, of which many clusters weigh the same."""
+    for seed in (13, 20, 24, 30, 31, 32):  # of these some had their centres in another order
+        draws = np.random.default_rng(seed)
+        x = np.round(draws.normal(size=(40, 3)) * 2) / 2
+        weight = draws.integers(1, 5, size=40) / 4
+        first, other = (fitted(base, x, w, seed=1) for w in (weight, unit * weight))
+        (size, centre), (other_size, other_centre) = centres(first), centres(other)
+        assert centre.tobytes() == other_centre.tobytes()
+        np.testing.assert_allclose(other_size, unit * size, rtol=1e-14)
+        assert other.loss == first.loss

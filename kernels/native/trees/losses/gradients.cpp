@@ -262,25 +262,6 @@ void copy_weights(const tusk_group &group, double *out) {
         out = p.weight ? std::copy(p.weight, p.weight + p.n, out) : std::fill_n(out, p.n, 1.0);
 }
 
-void CommonUnit::add(double number) {
-    if (none_ || !(number > 0))
-        return;
-    most_ = std::max(most_, number);
-    double near = most_ * 0x1p-45, a = unit_ > 0 ? unit_ : number, b = number;
-    while (b > near) { // Euclid's algorithm
-        double rest = std::abs(std::remainder(a, b));
-        a = b, b = rest;
-    }
-    unit_ = a;
-    none_ = !(unit_ >= most_ * 0x1p-20);
-}
-
-double CommonUnit::value() const {
-    if (none_)
-        return 0;
-    return most_ > 0 ? most_ / std::nearbyint(most_ / unit_) : 1;
-}
-
 Weights weights_of(const tusk_group &group) {
     Weights found{(double)group.n_rows, 1};
     if (!(group.extras & TUSK_WEIGHTS))

@@ -1,23 +1,11 @@
 // Gradients and curvatures of all rows at their margins.
 #pragma once
 
+#include "../../shared/common/common_unit.hpp"
 #include "../../shared/simd.hpp"
 #include "../histogram.hpp"
 
 namespace tusk {
-
-// The greatest number that all numbers added so far are whole multiples of but for rounding, at
-// most 2^20 of it each. The result does not depend on the order of the numbers; numbers <= 0 are
-// ignored.
-class CommonUnit {
-public:
-    void add(double number);
-    double value() const; // 0: there is none
-
-private:
-    double unit_ = 0, most_ = 0;
-    bool none_ = false;
-};
 
 // The sum of the weights of a group's rows, and the largest one. Rows without weights weigh 1.
 // room: how many times as much a row may add to histograms, so that the sums still fit. unit: the
