@@ -53,8 +53,9 @@ template <class T> bool are_levels_in(const tusk_segment *s, const uint8_t *by_l
 
 // The code of each level up to the greatest one that has a bin, and then that of all others.
 std::vector<uint8_t> codes_of(const double *level, const double *end) {
-    std::vector<uint8_t> codes(level < end ? (size_t)end[-1] + 2 : 1, (uint8_t)(end - level));
-    for (const double *at = level; at < end; at++)
+    const bool known = level < end && end[-1] > NO_LEVEL;
+    std::vector<uint8_t> codes(known ? (size_t)end[-1] + 2 : 1, (uint8_t)(end - level));
+    for (const double *at = level; known && at < end; at++)
         codes[(size_t)*at] = (uint8_t)(at - level);
     return codes;
 }
