@@ -69,6 +69,8 @@ OBJECTIVES: Mapping[str, Params] = {
     "binary": {},
     "multiclass": {"num_class": 5},
     "poisson": {},
+    "gamma": {},
+    "tweedie": {"tweedie_variance_power": 1.3},
     "quantile": {"alpha": 0.8},
     "huber": {"alpha": 20.0},
 }
@@ -76,7 +78,7 @@ REFUSED: Mapping[str, Params] = {
     "linear": {"linear_tree": True},
     "averaged": {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.7},
     "zero_as_missing": {"zero_as_missing": True},
-    "objective": {"objective": "gamma"},
+    "objective": {"objective": "fair"},
 }
 """Settings whose models are refused, by a word of the refusal."""
 OPTIONS = {
