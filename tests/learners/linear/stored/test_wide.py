@@ -9,13 +9,13 @@ from tuskml.learners.linear.stored import run
 
 pytestmark = pytest.mark.native
 
-D, ENTRIES = 300_000, 60_000
-STEADY = {"epsilon": 0, "step": 1e-5, "threads": 1, "max_iter": 3}
+D, ENTRIES = 200_000, 40_000
+STEADY = {"epsilon": 0, "step": 1e-5, "threads": 1, "max_iter": 2}
 
 
 @pytest.fixture
 def con(tmp_path):
-    """A key per feature takes 128 bytes and more: 7 MB for a row, and 4 MB are a worker's."""
+    """A key per feature takes 128 bytes and more: 5 MB for a row, and 4 MB are a worker's."""
     with tuskml.connect(store_root=tmp_path, threads=2) as connection:
         connection.execute(
             f"CREATE TABLE t AS SELECT (hash(i) % 2)::DOUBLE AS y, "
@@ -46,7 +46,8 @@ def test_the_same_loss_as_in_memory(con, tmp_path, monkeypatch, partition, penal
     coef = with_weights(tmp_path, model, D).coef
     assert np.count_nonzero(coef) > D / 2
     reference = with_weights(tmp_path, whole, D).coef
-    assert coef == pytest.approx(reference, rel=1e-3, abs=1e-4 * np.abs(reference).max())
+    size = np.abs(reference)
+    assert (np.abs(coef - reference) <= np.maximum(1e-3 * size, 1e-4 * size.max())).all()
     if not partition:
         assert model.options["counters"]["requests"] > 1.5 * np.count_nonzero(coef)
 
