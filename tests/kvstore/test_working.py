@@ -187,8 +187,13 @@ def test_checkpoints_in_the_midst_of_compactions(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.memory
+@pytest.mark.nightly
 def test_memory_stays_under_the_budget(tmp_path: Path) -> None:
-    """240 MiB of weights, all of them touched, with budgets of 128 MiB for store and model."""
+    """240 MiB of weights, all of them touched, with budgets of 128 MiB for store and model.
+
+    Each time, test_what_leveldb_holds_is_within_its_share_of_the_cache has a small store, and
+    tests/kvstore/frames/test_frames_faults.py weighs a process.
+    """
     program = """
 import sys, numpy as np
 from tuskml.kvstore import LEAST_MEMORY, SealedModel, StoreRoot

@@ -11,10 +11,11 @@ from typing import Any
 
 import psycopg
 import pytest
+from tried import times
 
 sys.path.append(str(Path(__file__).parents[2] / "faults"))
 
-from hostile import LARGE, OFFLINE, TRAINING, is_sentence, scrambled, texts
+from hostile import OFFLINE, TRAINING, is_sentence, large, scrambled, texts
 
 pytestmark = pytest.mark.fault(family="bad input by name")
 
@@ -58,7 +59,7 @@ def test_hostile_options(connect: Connect, name: str) -> None:
 
 def test_large_options(connect: Connect) -> None:
     session = connect()
-    for text in LARGE:
+    for text in large():
         sql = f"SELECT train_model('linear', i, ARRAY[i], {text}) FROM generate_series(1, 9) AS i"
         told = refusal(session, sql)
         assert told is not None
@@ -90,7 +91,7 @@ def test_a_store_root_that_is_not_utf_8(cluster: Any) -> None:
 def test_scrambled_options(connect: Connect) -> None:
     session = connect()
     for name in ("train_model", "partition_model"):
-        given = scrambled(150, 2)
+        given = scrambled(times(150, 3), 2)
         assert sum(refused(session, name, text) for text in given) > len(given) // 2
 
 

@@ -49,6 +49,13 @@ def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     return str(request.param)
 
 
+INSIDE = [
+    pytest.param("off", id="inside"),
+    pytest.param("on", id="helper", marks=pytest.mark.nightly),
+]
+"""Places, of which test_helper.py has quick tests of the second."""
+
+
 def client(*statements: str, extension: Path | None = None, **environment: str) -> str:
     """What DuckDB's command line answers, as JSON lines, with its errors."""
     command = [str(CLIENT), "-unsigned", "-jsonlines"]
@@ -176,6 +183,7 @@ def plain(*statements: str, extension: Path, **environment: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.parametrize("where", INSIDE, indirect=True)
 @pytest.mark.usefixtures("where")
 def test_a_python_that_only_loads_the_file_trains() -> None:
     train = "SELECT (train_model('linear', 2 * x, [x])).coef FROM range(9) t(x)"
@@ -184,6 +192,7 @@ def test_a_python_that_only_loads_the_file_trains() -> None:
     assert plain(train, train, extension=extension_path()) == [wanted] * 2
 
 
+@pytest.mark.parametrize("where", INSIDE, indirect=True)
 @pytest.mark.usefixtures("where")
 def test_cancel_from_another_connection() -> None:
     script = """
