@@ -141,7 +141,7 @@ def in_segments(x: np.ndarray, y: np.ndarray, storage: str, segments: int) -> An
 
 def test_lazy_reads_what_it_samples_and_eager_reads_all(tmp_path) -> None:
     """The rows that the extension packed, by its own count."""
-    n = 400_000
+    n = 250_000
     with tuskml.connect() as con:
         path = tmp_path / "rows.parquet"
         con.execute(

@@ -34,8 +34,9 @@ class Topics:
         """The fixed point of n_dk = sum over tokens of p(k | word, n_d + alpha), in shares."""
         total = len(ids) + self.alpha.sum()
         numerator = self.alpha * (1 + len(ids) / self.alpha.sum())
+        phi = self.phi[ids]
         for _ in range(sweeps):
-            share = self.phi[ids] * numerator
+            share = phi * numerator
             numerator = (share / share.sum(axis=1, keepdims=True)).sum(axis=0) + self.alpha
         return numerator / total
 
