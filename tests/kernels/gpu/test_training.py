@@ -91,8 +91,9 @@ def test_many_groups_are_one_launch(con, standing_in):
     assert standing_in.launches[:2] == [("newton", (39, 1))] * 2  # a look at the start, and steps
     assert len(standing_in.launches) < 9
     options = json.dumps({"device": "gpu", "algorithm": "newton", "l2": 0.1})
-    con.execute(f"SELECT g, train_model('svm', y, x, '{options}') FROM t GROUP BY g").fetchall()
-    assert ("solve", (39, 1)) in standing_in.launches
+    few = f"SELECT g, train_model('svm', y, x, '{options}') FROM t WHERE g < 9 GROUP BY g"
+    con.execute(few).fetchall()
+    assert ("solve", (8, 1)) in standing_in.launches
 
 
 def test_early_stopping_looks_at_held_out_rows(con, standing_in):
