@@ -37,7 +37,10 @@ class Topics:
         phi = self.phi[ids]
         for _ in range(sweeps):
             share = phi * numerator
+            before = numerator
             numerator = (share / share.sum(axis=1, keepdims=True)).sum(axis=0) + self.alpha
+            if np.abs(numerator - before).max() < 1e-13 * total:
+                break
         return numerator / total
 
 
