@@ -73,7 +73,7 @@ def answers(text: str) -> list:
     return [json.loads(line) for line in text.splitlines()]
 
 
-@pytest.mark.sample(1)
+@pytest.mark.parametrize("where", INSIDE, indirect=True)
 @pytest.mark.usefixtures("where")
 def test_numbers_are_those_of_python() -> None:
     """All bits: for the client the package's trainer runs, as it does in Python."""
@@ -88,7 +88,7 @@ def test_numbers_are_those_of_python() -> None:
     assert not found
 
 
-@pytest.mark.sample(1)
+@pytest.mark.parametrize("where", INSIDE, indirect=True)
 @pytest.mark.usefixtures("where")
 def test_errors_are_sentences_and_the_session_goes_on() -> None:
     said = client(
