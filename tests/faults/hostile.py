@@ -43,11 +43,12 @@ def texts() -> dict[str, str]:
     return found
 
 
-LARGE = (
-    f"""'{{"warm_start": "' || repeat('x', {63 * MEGABYTE}) || '"}}'""",
-    f"""'{{"' || repeat('y', {64 * MEGABYTE}) || '": "warm_start"}}'""",
-)
-"""As many characters as a model to start from may have, which is the longest option; in SQL."""
+def large(megabytes: int = 64) -> tuple[str, str]:
+    """Texts about as long, in SQL; a model to start from, the longest option, may have 64 MB."""
+    return (
+        f"""'{{"warm_start": "' || repeat('x', {(megabytes - 1) * MEGABYTE}) || '"}}'""",
+        f"""'{{"' || repeat('y', {megabytes * MEGABYTE}) || '": "warm_start"}}'""",
+    )
 
 
 PIECES = (

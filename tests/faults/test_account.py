@@ -63,7 +63,7 @@ def measured(given: dict[str, str], limit: int = LIMIT) -> list[tuple[str, str, 
     return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("some", [True, pytest.param(False, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(

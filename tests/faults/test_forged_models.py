@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 pytestmark = pytest.mark.fault(family="damaged files")
-FEW, MANY = 10, 1000
+FEW, MANY = 4, 1000
 LARGE = 1000
 """MB that no statement may take."""
 SECONDS = 30

@@ -123,11 +123,16 @@ def run(*command: object) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "what",
-    [STORED, FRESH, POOL, INHERITED, BUSY, HELD],
-    ids=["a store", "nothing", "threads", "inherited", "busy", "held locks"],
+    [
+        pytest.param(POOL, id="threads"),
+        pytest.param(INHERITED, id="inherited"),
+        pytest.param(STORED, id="a store", marks=pytest.mark.nightly),
+        pytest.param(FRESH, id="nothing", marks=pytest.mark.nightly),
+        pytest.param(BUSY, id="busy", marks=pytest.mark.nightly),
+        pytest.param(HELD, id="held locks", marks=pytest.mark.nightly),
+    ],
 )
 def test_fork(what: str, tmp_path: Path) -> None:
     done = run(PARENT + what, tmp_path)

@@ -13,16 +13,19 @@ import sys
 from pathlib import Path
 
 import pytest
+from tried import times
 
 sys.path.append(str(Path(__file__).parent))
 
-from hostile import LARGE, OFFLINE, TRAINING, is_sentence, scrambled, texts
+from hostile import OFFLINE, TRAINING, is_sentence, large, texts
 
 pytestmark = pytest.mark.fault(family="bad input by name")
 
 CALLS = dict.fromkeys(TRAINING, "('linear', i, [i % 7], $1)") | dict.fromkeys(
     OFFLINE, "([i, i + 1], $1)"
 )
+MANY = times(150, 3)
+"""Scrambled texts."""
 CHILD = """
 import faulthandler, json, sys
 faulthandler.dump_traceback_later(280, exit=True)
@@ -31,7 +34,7 @@ import duckdb, tuskml
 import hostile
 con = tuskml.connect(threads=2)
 con.execute("SET enable_progress_bar = false")
-given = list(hostile.texts().values()) if sys.argv[2] == "named" else hostile.scrambled(150, 1)
+given = list(hostile.texts().values()) if sys.argv[2] == "named" else hostile.scrambled(MANY, 1)
 for call in sys.argv[3:]:
     for number, text in enumerate(given):
         print("START", call, number, flush=True)
@@ -42,7 +45,7 @@ for call in sys.argv[3:]:
             print("SAID", json.dumps(str(error)), flush=True)
         assert con.execute("SELECT train_model('linear', i, [i]).n_rows FROM range(9) t(i)").fetchall() == [(9,)]
 print("END", flush=True)
-"""
+""".replace("MANY", str(MANY))
 
 
 def lines_of(*command: str) -> list[str]:
@@ -73,10 +76,14 @@ def test_hostile_options(functions: tuple[str, ...]) -> None:
     assert len(said) == len(functions) * len(texts())
 
 
-def test_large_options() -> None:
+@pytest.mark.parametrize("megabytes", [16, pytest.param(64, marks=pytest.mark.nightly)])
+def test_large_options(megabytes: int) -> None:
+    """By night as many characters as there may be, which is a limit of the C code for both
+    databases: tests/postgres/faults/test_hostile.py comes to it each time.
+    """
     child = CHILD.replace(
-        "hostile.scrambled(150, 1)",
-        "[con.execute('SELECT ' + one).fetchall()[0][0] for one in hostile.LARGE]",
+        f"hostile.scrambled({MANY}, 1)",
+        f"[con.execute('SELECT ' + one).fetchall()[0][0] for one in hostile.large({megabytes})]",
     )
     lines = lines_of(
         child.replace("range(10)", "range(1)"),
@@ -85,7 +92,7 @@ def test_large_options() -> None:
         "train_model" + CALLS["train_model"],
     )
     said = [json.loads(line[5:]) for line in lines if line.startswith("SAID")]
-    assert len(said) == len(LARGE)
+    assert len(said) == len(large(megabytes))
     assert all(is_sentence(sentence.split(": ", 1)[1]) for sentence in said)
 
 
@@ -93,7 +100,7 @@ def test_large_options() -> None:
 def test_scrambled_options() -> None:
     names = ("train_model", "partition_model")
     said = refusals("scrambled", *(name + CALLS[name] for name in names))
-    assert len(said) > len(scrambled(150, 1))
+    assert len(said) > MANY
 
 
 def test_a_character_of_code_0() -> None:

@@ -89,7 +89,7 @@ def run(queries: int, warm: int) -> tuple[dict, dict, int]:
 @pytest.mark.parametrize(
     ("queries", "warm", "bytes_more"),
     [
-        (600, 300, 4_000_000),
+        (300, 150, 2_000_000),
         pytest.param(10_000, 1_500, 20_000_000, marks=pytest.mark.nightly),
     ],
 )
@@ -125,7 +125,7 @@ print(json.dumps([before, look()]))
 
 @pytest.mark.parametrize(
     ("connections", "warm", "bytes_more"),
-    [(20, 20, 4_000_000), pytest.param(200, 40, 20_000_000, marks=pytest.mark.nightly)],
+    [(8, 8, 1_600_000), pytest.param(200, 40, 20_000_000, marks=pytest.mark.nightly)],
 )
 def test_connections_close_all_they_opened(
     connections: int, warm: int, bytes_more: int, tally: Tally

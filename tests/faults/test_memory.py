@@ -20,8 +20,8 @@ import tuskml
 
 pytestmark = pytest.mark.fault(family="memory limits")
 
-LIMIT = 64_000_000
-ROWS = 1_500_000
+LIMIT = 32_000_000
+ROWS = 750_000
 """Of 8 + 28 * 4 bytes: about three times the limit."""
 
 SOURCE = f"""SELECT i % 50 AS g, (i * 7919) % 1000 + i % 13 < 400 AS y,
@@ -133,7 +133,7 @@ def test_the_limit_is_kept(rows: Path, tmp_path: Path) -> None:
 
 def test_memory_limit_of_the_connection(rows: Path, tmp_path: Path) -> None:
     """With DuckDB's own setting, in the 1 : 3 proportion that the README promises."""
-    with tuskml.connect(threads=2, memory_limit="64MB", temp_directory=tmp_path) as con:
+    with tuskml.connect(threads=2, memory_limit="32MB", temp_directory=tmp_path) as con:
         model = con.execute(
             f"SELECT train_model('logistic', y, x, '{OPTIONS}') FROM '{rows}'"
         ).fetchall()[0][0]
@@ -148,17 +148,17 @@ def test_memory_limit_set_later(rows: Path, tmp_path: Path) -> None:
     with tuskml.connect(threads=2, memory_limit="1GB") as con, con.cursor() as cursor:
         folder = tmp_path / "later"
         folder.mkdir()
-        con.execute("SET memory_limit = '64MB'")
+        con.execute("SET memory_limit = '32MB'")
         con.execute(f"SET temp_directory = '{folder}'")
         assert cursor.execute(sql).fetchall() == [(ROWS,)]
-        assert 60e6 < use(con)["budget"] < 65e6
+        assert 30e6 < use(con)["budget"] < 32.5e6
         con.execute("SET memory_limit = '2GB'")
         assert cursor.execute(sql).fetchall() == [(ROWS,)]
         assert 1.8e9 < use(con)["budget"] < 2.1e9
-        con.execute("SET memory_limit = '64MB'")
+        con.execute("SET memory_limit = '32MB'")
         with watched(con) as seen:
             con.execute(sql).fetchall()
-        assert max(now["spilled"] for now in seen) > 64e6
+        assert max(now["spilled"] for now in seen) > 32e6
         assert use(con)["spilled"] + use(con)["resident"] == 0
 
 

@@ -105,13 +105,13 @@ def test_counters(store: ModelStore) -> None:
 
 @pytest.mark.parametrize("by", ["put", "frames"])
 def test_what_leveldb_holds_is_within_its_share_of_the_cache(tmp_path: Path, by: str) -> None:
-    """Its own count of memtables and block cache; eight times the cache is written and read."""
+    """Its own count of memtables and block cache; four times the cache is written and read."""
     cache, most = 4 << 20, 0
     share = buffers_of(cache)
     rows = np.random.default_rng(0).random((1000, 256), np.float32)
     with ModelStore.create(tmp_path / "s", INDEX, buffers=share) as store:
         frames = store.frames(cache - share) if by == "frames" else None
-        for first in range(1000, 33_000, 1000):
+        for first in range(1000, 17_000, 1000):
             keys = np.arange(first, first + 1000)
             if frames is None:
                 store.put(keys, rows)
@@ -187,8 +187,13 @@ def test_checkpoints_in_the_midst_of_compactions(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.memory
+@pytest.mark.nightly
 def test_memory_stays_under_the_budget(tmp_path: Path) -> None:
-    """240 MiB of weights, all of them touched, with budgets of 128 MiB for store and model."""
+    """240 MiB of weights, all of them touched, with budgets of 128 MiB for store and model.
+
+    Each time, test_what_leveldb_holds_is_within_its_share_of_the_cache has a small store, and
+    tests/kvstore/frames/test_frames_faults.py weighs a process.
+    """
     program = """
 import sys, numpy as np
 from tuskml.kvstore import LEAST_MEMORY, SealedModel, StoreRoot

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import tuskml
 from tuskml.groups.selection.trials import USABLE
 
 NUMBERS = {
@@ -71,11 +70,13 @@ def models_of(name: str, given: dict[str, Any], label: str, con: Any) -> list[tu
     ).fetchall()
 
 
+TWO = settings(max_examples=2, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
 @pytest.mark.parametrize("name", NUMBERS)
-@settings(max_examples=2)
+@TWO
 @given(seed=st.integers(0, 2**32 - 1))
-def test_a_model_of_numbers_is_no_worse_than_a_constant(name: str, seed: int) -> None:
-    con = tuskml.connect()
+def test_a_model_of_numbers_is_no_worse_than_a_constant(con: Any, name: str, seed: int) -> None:
     frame = groups(seed)
     con.register("groups", frame)
     found = models_of(name, NUMBERS[name], "y", con)
@@ -89,11 +90,10 @@ def test_a_model_of_numbers_is_no_worse_than_a_constant(name: str, seed: int) ->
 
 
 @pytest.mark.parametrize("name", CLASSES)
-@settings(max_examples=2)
+@TWO
 @given(seed=st.integers(0, 2**32 - 1))
-def test_a_model_of_classes_is_no_worse_than_a_constant(name: str, seed: int) -> None:
+def test_a_model_of_classes_is_no_worse_than_a_constant(con: Any, name: str, seed: int) -> None:
     """Probabilities add up to 1, and of a class that was seen alone it is 1."""
-    con = tuskml.connect()
     frame = groups(seed)
     con.register("groups", frame)
     found = models_of(name, CLASSES[name], "c", con)

@@ -50,7 +50,7 @@ def test_every_thread_says_why_the_statement_fails() -> None:
     """DuckDB reports the sentence that it receives first, also from a thread that is only stopped."""
     told = set()
     with tuskml.connect(threads=4) as con:
-        for _ in range(400):
+        for _ in range(150):
             with pytest.raises(duckdb.Error) as error:
                 features(con, '{"feature_names": ["a", ""]}')
             told.add(str(error.value))

@@ -60,7 +60,7 @@ def test_models_or_sentences(tally: Tally, part: int) -> None:
     wrong: list[Any] = []
     models = errors = 0
     begin = part * CASES
-    end = begin + times(CASES, 50)
+    end = begin + times(CASES, 100)
     for first in range(begin, end, BATCH):
         found, made, refused = batch(first, min(first + BATCH, end), tally)
         wrong, models, errors = wrong + found, models + made, errors + refused

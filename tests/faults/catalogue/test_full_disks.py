@@ -95,7 +95,13 @@ TRAININGS = {
 
 
 @pytest.mark.measured_costs
-@pytest.mark.parametrize("name", TRAININGS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(one, marks=pytest.mark.nightly if one.startswith("a key") else ())
+        for one in TRAININGS
+    ],
+)
 def test_trainings_in_a_store(small_disk: Path, tally: Tally, name: str) -> None:
     """They end, wherever space ends, and leave what was there; the costs of a store cannot be
     measured on a disk as small as this one.

@@ -118,10 +118,10 @@ def test_in_postgres(
 ) -> None:
     """Of sessions that have trained."""
     refused, wrong = 0, list[tuple]()
-    for sql in QUERIES:
-        for more in some(range(20), 0):
-            with cluster.connect(database) as session:
-                session.execute("SET tuskml.memory_limit = '64kB'")
+    for more in some(range(20), 0):
+        with cluster.connect(database) as session:
+            session.execute("SET tuskml.memory_limit = '64kB'")
+            for sql in QUERIES:
                 session.execute(sql)
                 spare_files(session, more)
                 tally.tried += 1

@@ -54,6 +54,7 @@ def test_models_in_a_database_when_its_process_ends(
 
 
 @pytest.mark.fault(family="failing I/O")
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("mode", FAILING)
 def test_models_in_a_database_when_io_fails(
     shim: Path, folder: Path, tally: Tally, mode: str
@@ -65,6 +66,7 @@ def test_models_in_a_database_when_io_fails(
 
 
 @pytest.mark.fault(family="failing I/O")
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("mode", [mode for mode in FAILING if mode != "short"])
 def test_rows_that_spill(shim: Path, folder: Path, tally: Tally, mode: str) -> None:
     found = swept("spill_sweep.py", shim, folder, mode, 0)

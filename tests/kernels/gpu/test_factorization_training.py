@@ -67,7 +67,7 @@ def test_early_stopping_and_convergence(db, standing_in):
     assert stopped["iterations"] < 200
     settled = one(db, call(device="gpu", epsilon=0.01))
     assert settled["converged"]
-    timed = one(db, call(device="gpu", time="1s", max_iter=1_000_000))
+    timed = one(db, call(device="gpu", time="0.2s", max_iter=1_000_000))
     assert timed["status"] == "time limit"
 
 

@@ -22,9 +22,9 @@ def labels_of(task):
     return MARGIN + noise if task == "linear" else (MARGIN + 2 * noise > 0).astype(float)
 
 
-def both(con, task, **options):
-    """The models of the CPU and of the device."""
-    put(con, X, labels_of(task), storage="FLOAT")
+def both(con, task, n=N, **options):
+    """The models of the CPU and of the device, of the first n rows."""
+    put(con, X[:n], labels_of(task)[:n], storage="FLOAT")
     return [fit(con, task, device=device, **options) for device in ("cpu", "gpu")]
 
 
@@ -43,7 +43,8 @@ def both(con, task, **options):
     ],
 )
 def test_the_same_optimum(con, standing_in, task, options):
-    cpu, gpu = both(con, task, **options)
+    n = 200 if task == "svm" else N  # whose steps at a kink are many
+    cpu, gpu = both(con, task, n, **options)
     assert gpu.status == cpu.status == "ok"
     assert gpu.loss == pytest.approx(cpu.loss, rel=1e-6)
     scale = X.std(0)
@@ -91,8 +92,9 @@ def test_many_groups_are_one_launch(con, standing_in):
     assert standing_in.launches[:2] == [("newton", (39, 1))] * 2  # a look at the start, and steps
     assert len(standing_in.launches) < 9
     options = json.dumps({"device": "gpu", "algorithm": "newton", "l2": 0.1})
-    con.execute(f"SELECT g, train_model('svm', y, x, '{options}') FROM t GROUP BY g").fetchall()
-    assert ("solve", (39, 1)) in standing_in.launches
+    few = f"SELECT g, train_model('svm', y, x, '{options}') FROM t WHERE g < 9 GROUP BY g"
+    con.execute(few).fetchall()
+    assert ("solve", (8, 1)) in standing_in.launches
 
 
 def test_early_stopping_looks_at_held_out_rows(con, standing_in):

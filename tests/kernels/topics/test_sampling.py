@@ -100,7 +100,7 @@ def test_counts_are_those_of_the_topics_and_the_likelihood_is_the_definition_s(
     assert model.phi.sum(axis=1) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("parts", [1, 4])
+@pytest.mark.parametrize("parts", [4, pytest.param(1, marks=pytest.mark.nightly)])
 def test_planted_topics_are_recovered(parts):
     tokens, phi, _ = planted()
     rows = pass_over(documents(tokens, 200))

@@ -13,7 +13,7 @@ from tuskml.partitioner import IndexMap
 
 pytestmark = pytest.mark.fault(family="damaged files")
 
-FLIPS = 150
+FLIPS = 80
 """Of each file, as many flips, evenly spread."""
 INDEX = IndexMap([2, 77], [0, 0], 64)
 WEIGHTS = np.random.default_rng(0).standard_normal(9000)

@@ -136,7 +136,7 @@ def optimum(x: Numbers, weight: Numbers, k: int) -> float:
 def test_the_optimum_of_tiny_groups(base: Any) -> None:
     """Never below all partitions, and equal to the best of them but in rare cases."""
     draws, equal = np.random.default_rng(5), 0
-    for number in range(40):
+    for number in range(20):
         n, k, d = int(draws.integers(4, 8)), int(draws.integers(2, 4)), int(draws.integers(1, 3))
         x, weight = draws.normal(size=(n, d)), draws.integers(1, 4, n).astype(float)
         model = fitted(base, x, weight, clusters=k, starts=50, seed=number)
@@ -144,7 +144,7 @@ def test_the_optimum_of_tiny_groups(base: Any) -> None:
         assert model.loss >= best - 1e-12
         assert is_fixed(x, weight, model)
         equal += model.loss <= best + 1e-12
-    assert equal >= 38
+    assert equal >= 19
 
 
 @settings(deadline=None, max_examples=12)

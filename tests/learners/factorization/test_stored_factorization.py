@@ -86,7 +86,7 @@ def test_a_model_larger_than_its_cache(root, threads):
     held = np.arange(len(user)) % 10 == 9
     held &= np.arange(len(user)) >= 24_000
     kept = user[~held], item[~held], rating[~held]
-    given = {"rank": 100, "max_iter": 3, "threads": threads}
+    given = {"rank": 100, "max_iter": 2, "threads": threads}
     wanted = in_memory(kept, **given)
     found = in_store(root, kept, cache="16MB", **given)
     counts = counted(found)

@@ -321,7 +321,7 @@ def test_stochastic_schedules_are_obeyed(con, algorithm, schedule):
 HINGE_BOUNDS = {"lbfgs": 1e-5, "newton": 1e-5, "bgd": 1e-5, "svrg": 1e-3}
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("algorithm", [*sorted({*EXACT} - {"newton_cg"}), *STOCHASTIC, "dcd"])
 @pytest.mark.parametrize("l2", [0.05])
 def test_svm_reaches_the_optimum_of_the_hinge(con, algorithm, l2):

@@ -5,6 +5,7 @@ optimum, whatever the order of the rows.
 # ruff: noqa: E501
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ TASKS = (
     "tweedie",
     "quantile",
 )
-SIZES = (40, 300, 2000)
+SIZES = (40, 300, 800)
 PART = 1e-3
 """Of a standard error."""
 
@@ -65,7 +66,7 @@ def fitted(con, task: str, features: str, order: str, weight: str = "", **option
     ]
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 2**32),
     task=st.sampled_from(TASKS),
@@ -76,6 +77,8 @@ def fitted(con, task: str, features: str, order: str, weight: str = "", **option
 def test_coefficients_are_those_of_the_optimum(con, seed, task, algorithm, features, weight):
     if task in ("classes", "quantile") and algorithm == "newton_cg":
         algorithm = "lbfgs"  # it is for two classes, and for smooth losses
+    if task == "quantile" and algorithm == "bgd" and "TUSKML_EXAMPLES" not in os.environ:
+        algorithm = "lbfgs"  # by night, since it takes many seconds to come down to a kink
     rng = np.random.default_rng(seed)
     con.execute("CREATE OR REPLACE TABLE t (k INTEGER, x DOUBLE[], y DOUBLE, a DOUBLE)")
     for k, n in enumerate(SIZES):
@@ -85,7 +88,7 @@ def test_coefficients_are_those_of_the_optimum(con, seed, task, algorithm, featu
             [k, x.tolist(), y.tolist(), rng.random(n).tolist()],
         )
     best = fitted(con, task, features, "a", weight, algorithm="newton", epsilon=1e-12)
-    for order in ("a", "a DESC", "y, a"):
+    for order in ("a DESC", "y, a"):
         found = fitted(con, task, features, order, weight, algorithm=algorithm)
         for (here, _, status), (there, errors, _) in zip(found, best, strict=True):
             if status == "not converged" or errors is None:

@@ -16,7 +16,7 @@ from scipy.special import expit
 
 pytestmark = pytest.mark.native
 
-GROUPS = 12
+GROUPS = 6
 COUNTS = ("poisson", "negative_binomial")
 OUT_OF_REACH = 1e-7
 """Least move of a row, of 1, that the linear program tells from none."""
@@ -88,12 +88,15 @@ def drawn_rows(rng: np.random.Generator, task: str, kind: str) -> Rows:
 
 def put_rows(con, groups: list[Rows]) -> None:
     con.execute("CREATE OR REPLACE TABLE t (k INTEGER, x DOUBLE[], y DOUBLE, w DOUBLE, o DOUBLE)")
-    values = [
-        (k, one.x[i].tolist(), one.y[i], one.weight[i], one.offset[i])
-        for k, one in enumerate(groups)
-        for i in range(len(one.y))
-    ]
-    con.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?)", values)
+    for k, one in enumerate(groups):
+        columns = [
+            np.asarray(part, float).tolist() for part in (one.x, one.y, one.weight, one.offset)
+        ]
+        con.execute(
+            "INSERT INTO t SELECT $1, unnest($2::DOUBLE[][]), unnest($3::DOUBLE[]), "
+            "unnest($4::DOUBLE[]), unnest($5::DOUBLE[])",
+            [k, *columns],
+        )
 
 
 def dense(storage: str, rows: Rows) -> Rows:

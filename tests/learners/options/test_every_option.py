@@ -139,7 +139,13 @@ def test_each_option_has_a_value() -> None:
         assert not lacking - BY_TASK.get(task, {}).keys(), task
 
 
-@pytest.mark.parametrize("task", QUICK)
+@pytest.mark.parametrize(
+    "task",
+    [
+        pytest.param(one, marks=pytest.mark.nightly if one == "huber" else ())  # as `linear`
+        for one in QUICK
+    ],
+)
 def test_options_act_or_are_refused(rows: duckdb.DuckDBPyConnection, task: str) -> None:
     kinds = {"lda": (WORDS, SPARSE), "matrix_factorization": (PAIRS,)}.get(task, (LIST, CATEGORY))
     named = (one for one in tries(task, (DATE,)) if one.option in OF_COLUMNS)

@@ -137,8 +137,8 @@ def test_same_updates_as_numpy(tmp_path, batch_size, penalty):
 
 def test_memory_is_bounded_by_construction(tmp_path):
     """A model of eight times the memory is planned in the memory, and trains in it."""
-    memory, rng = 1 << 20, np.random.default_rng(3)
-    rows = [(rng.integers(0, 10**9, 50), np.ones(50)) for _ in range(42_000)]
+    memory, rng = 1 << 19, np.random.default_rng(3)
+    rows = [(rng.integers(0, 10**9, 50), np.ones(50)) for _ in range(21_000)]
     groups = block(rows, np.ones(len(rows)), "sparse float32", 2000, 10**9)
     planned(rows[:500], tmp_path)[0].close()  # what is imported late is no part of it
     tracemalloc.start()
@@ -245,8 +245,8 @@ def test_what_is_gathered_is_whole_pages_that_fit(memory):
 
 def test_more_chunks_than_pairs_of_them_fit_into_memory(tmp_path):
     """Four bytes per pair of chunks alone would take a third of the memory."""
-    memory, rng = 1 << 19, np.random.default_rng(4)
-    rows = [(ids, np.ones(100)) for ids in rng.integers(0, 10**8, (36_000, 100))]
+    memory, rng = 1 << 18, np.random.default_rng(4)
+    rows = [(ids, np.ones(100)) for ids in rng.integers(0, 10**8, (18_000, 100))]
     groups = block(rows, np.ones(len(rows)), "sparse float32", 2000, 10**8)
     with Routing(rows_pass(groups), memory, tmp_path, 2, nothing) as routing:
         plan, n = routing.plan, routing.n_chunks

@@ -188,6 +188,7 @@ def test_weights_that_travel_go_on_after_an_interruption(con, root, monkeypatch,
     assert resumed.loss == pytest.approx(whole.loss, rel=1e-3)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("penalty", [{}, {"l2": 0.01}])
 def test_weights_that_travel_are_estimated(con, penalty) -> None:
     """Weights of many times the cache: what an explanation foresees, and what was asked."""
@@ -227,7 +228,9 @@ def test_held_out_rows_stop_it_early(con, root, penalty) -> None:
     assert working(root) == []
 
 
+@pytest.mark.nightly
 def test_an_explanation_foresees_requests_and_bytes(con) -> None:
+    """Each time, test_weights_that_travel_are_estimated explains weights that travel."""
     given = {"partition": 0, "max_iter": 2, "step": 0.5, "cache": "16MB"} | IN_STORE
     con.execute(
         "CREATE OR REPLACE TABLE asked AS SELECT (hash(i) % 200)::DOUBLE AS y, [(hash(i * 30 + j) % 40000)::INTEGER FOR j IN range(30)] AS ids, [1.0 FOR j IN range(30)] AS vals FROM range(1500) r(i)"

@@ -61,7 +61,7 @@ def limited(connect: Connect) -> psycopg.Connection:
     return session
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("table", TABLES)
 def test_a_statement_stays_within_its_limit(limited: psycopg.Connection, table: str) -> None:
     limited.execute(f"CREATE TABLE {table} AS {TABLES[table]}")

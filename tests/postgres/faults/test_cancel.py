@@ -47,8 +47,15 @@ def trained(cluster: Cluster, database: str) -> Iterator[psycopg.Connection]:
         yield warm(session)
 
 
-@pytest.mark.sample(8)
-@pytest.mark.parametrize("name", STATEMENTS)
+MANY = [
+    pytest.param(name, marks=pytest.mark.nightly if name == "search of short trials" else ())
+    for name in STATEMENTS
+]
+"""Statements without end, of which that one is slow to begin."""
+
+
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("name", MANY)
 def test_statement_timeout(trained: psycopg.Connection, name: str, tally: Tally) -> None:
     session = trained
     session.execute("SET statement_timeout = '300ms'")
@@ -61,8 +68,8 @@ def test_statement_timeout(trained: psycopg.Connection, name: str, tally: Tally)
     assert temporary_files(warm(session)) == []
 
 
-@pytest.mark.sample(8)
-@pytest.mark.parametrize("name", STATEMENTS)
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("name", MANY)
 def test_cancel(trained: psycopg.Connection, name: str, tally: Tally) -> None:
     with (
         later(0.3, trained.cancel_safe) as asked,

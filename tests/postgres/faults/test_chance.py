@@ -26,7 +26,7 @@ OF_A_CAST = ("value out of range", " is out of range for type ")
 def test_models_or_sentences(pg: psycopg.Connection, tally: Tally) -> None:
     wrong, models = [], 0
     right = pg.execute(GOOD).fetchall()
-    for number in range(FIRST, FIRST + times(CASES, 25)):
+    for number in range(FIRST, FIRST + times(CASES, 50)):
         found, made = answered(pg, statement(number))
         models += made
         if number % 20 == 0 and pg.execute(GOOD).fetchall() != right:

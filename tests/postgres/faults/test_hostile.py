@@ -5,16 +5,17 @@ works on, and no process that crashed (which the fixture of the database asserts
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from tried import times
 
 sys.path.append(str(Path(__file__).parents[2] / "faults"))
 
-from hostile import LARGE, OFFLINE, TRAINING, is_sentence, scrambled, texts
+from hostile import OFFLINE, TRAINING, is_sentence, large, scrambled, texts
 
 pytestmark = pytest.mark.fault(family="bad input by name")
 
@@ -24,6 +25,13 @@ CALLS = dict.fromkeys(TRAINING, "('linear', i, ARRAY[i %% 7], %s)") | dict.fromk
 )
 GOOD = "SELECT (train_model('linear', i, ARRAY[i])).n_rows FROM generate_series(1, 9) AS i"
 STATES = {"22023", "53200", "54000"}
+
+
+@pytest.fixture(scope="module")
+def session(cluster: Any, database: str) -> Iterator[psycopg.Connection]:
+    """One for all: what an option left behind, the next statement would meet."""
+    with cluster.connect(database) as opened:
+        yield opened
 
 
 def refusal(
@@ -50,15 +58,13 @@ def refused(session: psycopg.Connection, name: str, text: str) -> bool:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_hostile_options(connect: Connect, name: str) -> None:
-    session = connect()
+def test_hostile_options(session: psycopg.Connection, name: str) -> None:
     for text in texts().values():
         assert refused(session, name, text), text[:80]
 
 
-def test_large_options(connect: Connect) -> None:
-    session = connect()
-    for text in LARGE:
+def test_large_options(session: psycopg.Connection) -> None:
+    for text in large():
         sql = f"SELECT train_model('linear', i, ARRAY[i], {text}) FROM generate_series(1, 9) AS i"
         told = refusal(session, sql)
         assert told is not None
@@ -87,10 +93,9 @@ def test_a_store_root_that_is_not_utf_8(cluster: Any) -> None:
             admin.execute("DROP DATABASE bytes")
 
 
-def test_scrambled_options(connect: Connect) -> None:
-    session = connect()
+def test_scrambled_options(session: psycopg.Connection) -> None:
     for name in ("train_model", "partition_model"):
-        given = scrambled(150, 2)
+        given = scrambled(times(150, 3), 2)
         assert sum(refused(session, name, text) for text in given) > len(given) // 2
 
 

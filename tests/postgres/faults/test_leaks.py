@@ -95,12 +95,12 @@ def test_nothing_leaks_over_trainings_and_errors(connect: Connect) -> None:
             with contextlib.suppress(psycopg.DataError):
                 session.execute(statements[number % len(statements)])
 
-    go(300)
+    go(150)
     before, files = status(pid(session), "VmRSS"), held(pid(session))
-    go(1400)
+    go(700)
     grown = status(pid(session), "VmRSS") - before
     print(f"{grown} kB more")
-    assert grown < MOST_GROWTH
+    assert grown < MOST_GROWTH / 2
     refuse_more(files, held(pid(session)))
 
 

@@ -42,27 +42,31 @@ def _kept_objects(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[None]:
-    """What one install compiled the next takes. In `make test` those that train take what was
-    compiled for the cluster of the tests, with the system's headers; those of `-m smoke` compile.
+    """What one install compiled the next takes. In `make test` they take what was compiled for
+    the cluster of the tests, with the system's headers; those of `-m smoke` compile.
     """
     folder = tmp_path_factory.mktemp("objects")
     compiled = root / os.environ.get("TUSKML_POSTGRES_BUILD", "build/postgres")
     make = pgxs.make
 
     def install(server: pgxs.Server, path: str, build: Path, *targets: str) -> str:
-        if not path:  # a scorer
-            return make(server, path, build, *targets)
+        own = folder / ("trains" if path else "scores")
+        if not own.exists():
+            shutil.copytree(compiled, own)
+            if not path:
+                make(pgxs.find(), path, own, "flags")
+                for file in own.glob("*.o"):  # the flags differ in the path, which one file reads
+                    file.unlink() if file.name == "udas-postgres-tuskml.o" else file.touch()
         places = [
             f"pkglibdir={server.folder('PKGLIBDIR')}",
             f"datadir={server.folder('SHAREDIR')}",
         ]
-        return make(pgxs.find(), path, folder / "trains", *targets, *places)
+        return make(pgxs.find(), path, own, *targets, *places)
 
     with pytest.MonkeyPatch.context() as patch:
         kept = SimpleNamespace(TemporaryDirectory=lambda **_: nullcontext(folder))
         patch.setattr(pgxs, "tempfile", kept)
         if compiled.is_dir() and not request.config.getoption("markexpr"):
-            shutil.copytree(compiled, folder / "trains")
             patch.setattr(pgxs, "make", install)
         yield
 

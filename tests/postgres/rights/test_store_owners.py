@@ -5,6 +5,7 @@
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
@@ -35,6 +36,21 @@ def roles(pg: psycopg.Connection) -> Iterator[None]:
     yield
     for role in ROLES:
         pg.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
+@pytest.fixture(scope="module")
+def opened(cluster, database: str) -> Iterator[dict[str, psycopg.Connection]]:
+    """A session of each role for all tests: the first training of one takes most of a second."""
+    with ExitStack() as stack:
+        yield {role: stack.enter_context(cluster.connect(database, user=role)) for role in ROLES}
+
+
+@pytest.fixture
+def connect(connect: Connect, opened: dict[str, psycopg.Connection]) -> Iterator[Connect]:
+    """Those of roles are the module's, with settings as new; others are the test's."""
+    yield lambda **options: opened[options["user"]] if options else connect()
+    for session in opened.values():
+        session.execute("RESET ROLE; RESET ALL")
 
 
 @pytest.fixture(autouse=True)

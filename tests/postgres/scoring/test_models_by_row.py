@@ -133,7 +133,11 @@ def test_packed_trees_stay_within_the_memory_of_kept_models(trained: psycopg.Con
             "train_model('random_forest', i * 7919 % 1009, ROW(i % 100, 'level ' || i * 7 % 200), '{\"trees\": 300}')",
             "tree_dump(m)",
         ),
-        ("train_model('gbdt', i % 7, array_fill(i, ARRAY[60000]), '{\"trees\": 1, \"min_child_rows\": 1}')", "feature_importance(m)"),
+        pytest.param(
+            "train_model('gbdt', i % 7, array_fill(i, ARRAY[60000]), '{\"trees\": 1, \"min_child_rows\": 1}')",
+            "feature_importance(m)",
+            marks=pytest.mark.nightly,
+        ),
         (
             "train_model('linear', i % 7, ROW('level ' || i), '{\"max_categories\": 100000, \"l2\": 0.1}')",
             "explain_prediction(m, ROW('level 7'))",

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import psycopg
 import pytest
 from sessions import SOON, Connect, later
@@ -89,9 +90,10 @@ def test_the_same_bits_as_in_duckdb(pg, con, folder: Path, tmp_path: Path) -> No
 
     pg.execute(f"CREATE TABLE m AS SELECT {call(deterministic=True, max_iter=4)} AS m FROM t")
     tuskml.load(con, tmp_path)
-    frame = pg.execute("SELECT i, y::int, ids, vals FROM t").fetchall()
-    con.execute("CREATE TABLE t (i INTEGER, y DOUBLE, ids INTEGER[], vals DOUBLE[])")
-    con.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", frame)
+    rows = pg.execute("SELECT i, y::int, ids, vals FROM t").fetchall()
+    con.register("frame", pd.DataFrame(rows, columns=["i", "y", "ids", "vals"]))
+    types = "i::INTEGER AS i, y::DOUBLE AS y, ids::INTEGER[] AS ids, vals::DOUBLE[] AS vals"
+    con.execute(f"CREATE TABLE t AS SELECT {types} FROM frame")
     query = call(deterministic=True, max_iter=4).replace("y::int", "y")
     found = con.execute(f"SELECT {query} FROM t").fetchone()[0]
     mine = value(pg)
@@ -169,8 +171,15 @@ def test_groups_of_one_name_are_its_versions(pg, folder: Path) -> None:
     assert StoreRoot(own(folder)).versions("ads") == [1, 2, 3]
 
 
-@pytest.mark.parametrize("told", ["statement timeout", "user request"])
-@pytest.mark.parametrize("wait", [0.05, 0.6])
+@pytest.mark.parametrize(
+    ("wait", "told"),
+    [
+        (0.05, "statement timeout"),
+        (0.6, "user request"),
+        pytest.param(0.05, "user request", marks=pytest.mark.nightly),
+        pytest.param(0.6, "statement timeout", marks=pytest.mark.nightly),
+    ],
+)
 def test_it_ends_when_it_is_asked_to(
     connect: Connect, folder: Path, told: str, wait: float
 ) -> None:

@@ -4,9 +4,11 @@ import contextlib
 import re
 import threading
 import time
+from collections.abc import Iterator
 
 import psycopg
 import pytest
+from cluster import Cluster
 from sessions import GOOD, ROWS, Connect, endless, pid, warm, within
 
 
@@ -14,6 +16,19 @@ from sessions import GOOD, ROWS, Connect, endless, pid, warm, within
 def rows(pg: psycopg.Connection) -> None:
     pg.execute(ROWS)
     pg.execute("ANALYZE t")
+
+
+@pytest.fixture(scope="module")
+def opened(cluster: Cluster, database: str) -> Iterator[psycopg.Connection]:
+    with cluster.connect(database, application_name="my report") as session:
+        yield warm(session)
+
+
+@pytest.fixture
+def session(opened: psycopg.Connection) -> Iterator[psycopg.Connection]:
+    """A session that has trained, with settings as new."""
+    yield opened
+    opened.execute("RESET ALL")
 
 
 def watched(
@@ -49,12 +64,11 @@ NAME = "SELECT application_name FROM pg_stat_activity WHERE pid = pg_backend_pid
 
 
 @pytest.mark.parametrize("end", ["finished", "cancelled"])
-def test_progress(pg: psycopg.Connection, connect: Connect, end: str) -> None:
-    session = warm(connect(application_name="my report"))
+def test_progress(pg: psycopg.Connection, session: psycopg.Connection, end: str) -> None:
     session.execute("SET tuskml.application_name = on")
     if end == "cancelled":
-        session.execute("SET statement_timeout = '2500ms'")
-    notices, names = watched(pg, session, f"SELECT {endless('sgd', time='2.5s')} FROM t")
+        session.execute("SET statement_timeout = '1500ms'")
+    notices, names = watched(pg, session, f"SELECT {endless('sgd', time='1.5s')} FROM t")
     trained = [notice for notice in notices if not READ.fullmatch(notice)]
     assert 1 <= len(trained) <= 3
     for notice in trained:
@@ -65,8 +79,7 @@ def test_progress(pg: psycopg.Connection, connect: Connect, end: str) -> None:
     assert session.execute("SHOW application_name").fetchall() == [("my report",)]
 
 
-def test_progress_of_groups(pg: psycopg.Connection, connect: Connect) -> None:
-    session = warm(connect(application_name="my report"))
+def test_progress_of_groups(pg: psycopg.Connection, session: psycopg.Connection) -> None:
     sql = f"SELECT g, {endless('sgd', time='1.5s')} FROM t GROUP BY g"
     notices, names = watched(pg, session, sql)
     assert 1 <= len([notice for notice in notices if not READ.fullmatch(notice)]) <= 3
@@ -74,8 +87,7 @@ def test_progress_of_groups(pg: psycopg.Connection, connect: Connect) -> None:
     assert session.execute(NAME).fetchall() == [("my report",)]
 
 
-def test_no_progress_when_it_is_off(pg: psycopg.Connection, connect: Connect) -> None:
-    session = warm(connect(application_name="my report"))
+def test_no_progress_when_it_is_off(pg: psycopg.Connection, session: psycopg.Connection) -> None:
     session.execute("SET tuskml.progress = off")
     notices, names = watched(pg, session, f"SELECT {endless('sgd', time='1.5s')} FROM t")
     assert notices == []
@@ -86,6 +98,7 @@ def test_no_progress_when_it_is_off(pg: psycopg.Connection, connect: Connect) ->
     assert len(names) >= 2
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("milliseconds", [987, 990, 993, 999])
 def test_cancel_as_the_first_notice_is_sent(connect: Connect, milliseconds: int) -> None:
     """A NOTICE looks for interrupts itself: its error must not jump over Python's frames."""
@@ -96,13 +109,12 @@ def test_cancel_as_the_first_notice_is_sent(connect: Connect, milliseconds: int)
     warm(session)
 
 
-def test_no_notice_of_short_trainings(pg: psycopg.Connection, connect: Connect) -> None:
-    assert watched(pg, warm(connect()), GOOD)[0] == []
+def test_no_notice_of_short_trainings(pg: psycopg.Connection, session: psycopg.Connection) -> None:
+    assert watched(pg, session, GOOD)[0] == []
 
 
-def test_rows_are_told_of_while_they_are_read(connect: Connect) -> None:
+def test_rows_are_told_of_while_they_are_read(session: psycopg.Connection) -> None:
     """What delivers them takes its time: the count comes before the last of them."""
-    session = warm(connect())
     notices: list[str] = []
     session.add_notice_handler(lambda told: notices.append(told.message_primary or ""))
     sleep = "CASE i WHEN 8192 THEN pg_sleep(1.1) END"

@@ -144,10 +144,10 @@ def test_many_rows(both: Databases, storage: str) -> None:
 
 
 def test_many_groups(both: Databases) -> None:
-    both.load(20_000)
+    both.load(8000)
     model = call("linear", "dense8", l2=0.1)
-    selection = f"SELECT h, {model} AS m FROM (SELECT *, i % 1500 AS h FROM rows) AS t GROUP BY h ORDER BY h LIMIT 1500"
-    same_models(both, selection, 1500)
+    selection = f"SELECT h, {model} AS m FROM (SELECT *, i % 600 AS h FROM rows) AS t GROUP BY h ORDER BY h LIMIT 600"
+    same_models(both, selection, 600)
 
 
 def test_nulls(both: Databases) -> None:

@@ -256,7 +256,7 @@ def test_a_start_of_few_and_large_ids(client: Client) -> None:
     ((found,),) = client.connection.execute(
         f"SELECT (m).coef FROM ({warm}) AS t", parameters
     ).fetchall()
-    assert np.array(found) == pytest.approx(np.array(coef), abs=1e-4)
+    np.testing.assert_allclose(found, coef, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("storage", ["dense", "sparse"])

@@ -61,7 +61,12 @@ RESTLESS = [
     (task, one) for task, one in PAIRS if one.noisy or (one.stochastic and not task.smooth)
 ]
 SETTLING = [(task.name, one.name) for task, one in PAIRS if (task, one) not in RESTLESS]
-NOISY = [(task.name, one.name) for task, one in RESTLESS]
+NOISY = [
+    pytest.param(
+        task.name, one.name, marks=pytest.mark.nightly if task.name == "huber" else ()
+    )  # which takes half a minute
+    for task, one in RESTLESS
+]
 
 
 @pytest.mark.parametrize(("task", "algorithm"), SETTLING)

@@ -160,7 +160,7 @@ def test_many_rows_of_groups_and_workers(asked: Any) -> None:
     made = (
         "SELECT i, i % 2 AS g, (i::bigint * 7919) % 10007 % 3 = 0 AS y, "
         "(i::bigint * 104729) % 99991 / 99991.0 AS p, "
-        "(i % 5)::float8 AS w FROM generate_series(1, 120000) AS s(i)"
+        "(i % 5)::float8 AS w FROM generate_series(1, 50000) AS s(i)"
     )
     asked.connection.execute("DROP TABLE IF EXISTS ranked")
     asked.connection.execute(f"CREATE TABLE ranked AS {made}")

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
@@ -179,22 +179,22 @@ def test_types_that_are_categories(own: duckdb.DuckDBPyConnection) -> None:
 LEVEL = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(LEVEL, min_size=1, max_size=8, unique=True), st.integers(0, 2**32))
-def test_any_text_is_a_level(levels: list[str], seed: int) -> None:
+def test_any_text_is_a_level(con: duckdb.DuckDBPyConnection, levels: list[str], seed: int) -> None:
     """Each level predicts the mean of its rows, whatever its characters; an unknown one the
     reference's."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame({"c": rng.choice(levels, 60), "y": rng.normal(size=60)})
-    con = tuskml.connect(threads=1)
     con.register("frame", frame)
-    con.execute("CREATE TABLE m AS SELECT train_model('linear', y, {'c': c}) AS model FROM frame")
+    con.execute(
+        "CREATE OR REPLACE TABLE m AS SELECT train_model('linear', y, {'c': c}) AS model FROM frame"
+    )
     found = dict(
         con.execute("SELECT DISTINCT c, predict(model, {'c': c}) FROM frame, m").fetchall()
     )
     assert found == pytest.approx(frame.groupby("c").y.mean().to_dict(), abs=1e-9)
     assert con.execute("SELECT model.preparation FROM m").fetchall()[0][0]
-    con.close()
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def trained(con: duckdb.DuckDBPyConnection, table: str) -> list[tuple]:
     ).fetchall()
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", [2, pytest.param(1, marks=pytest.mark.nightly)])
 def test_scattered_rows_give_the_models_of_sorted_rows(threads: int) -> None:
     """Statement after statement, with other texts in between."""
     con = tuskml.connect(threads=threads)

@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tuskml
@@ -141,26 +141,29 @@ def test_rows_that_are_equal_but_for_label_and_weight(session: Any) -> None:
     assert found[0] == pytest.approx(found[2], rel=1e-9)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     n=st.integers(6, 60),
     distinct=st.integers(1, 60),
     count=st.integers(2, 5),
     seed=st.integers(0, 1000),
 )
-def test_any_rows(n: int, distinct: int, count: int, seed: int) -> None:
+def test_any_rows(
+    con: duckdb.DuckDBPyConnection, n: int, distinct: int, count: int, seed: int
+) -> None:
     """Few different rows or many, some of them equal: three learners see the same folds."""
-    with tuskml.connect() as con:
-        rows = (
-            f"(SELECT (i * {seed + 1}) % {distinct} AS a, 1 + i * {2 * seed + 1} % 29 AS y "
-            f"FROM range({n}) t(i) ORDER BY hash(i + {seed}))"
-        )
-        how = {"metric": "mae", "folds": count, "seed": seed}
-        found = [
-            folds(con, task, "y", features, NUMBERS[task] | how, rows)
-            for task in ("linear", "gbdt", "lasso")
-            for features in ("[a]", "{'a': a}")
-        ]
+    rows = (
+        f"(SELECT (i * {seed + 1}) % {distinct} AS a, 1 + i * {2 * seed + 1} % 29 AS y "
+        f"FROM range({n}) t(i) ORDER BY hash(i + {seed}))"
+    )
+    how = {"metric": "mae", "folds": count, "seed": seed}
+    found = [
+        folds(con, task, "y", features, NUMBERS[task] | how, rows)
+        for task in ("linear", "gbdt", "lasso")
+        for features in ("[a]", "{'a': a}")
+    ]
     for one in found[1:]:
         assert one == pytest.approx(found[0], rel=1e-6)
 

@@ -34,9 +34,13 @@ class Topics:
         """The fixed point of n_dk = sum over tokens of p(k | word, n_d + alpha), in shares."""
         total = len(ids) + self.alpha.sum()
         numerator = self.alpha * (1 + len(ids) / self.alpha.sum())
+        phi = self.phi[ids]
         for _ in range(sweeps):
-            share = self.phi[ids] * numerator
+            share = phi * numerator
+            before = numerator
             numerator = (share / share.sum(axis=1, keepdims=True)).sum(axis=0) + self.alpha
+            if np.abs(numerator - before).max() < 1e-13 * total:
+                break
         return numerator / total
 
 

@@ -107,7 +107,7 @@ def test_the_words_of_topics_are_a_table(ask: Any) -> None:
 def test_perplexity_is_that_of_the_other_half(ask: Any) -> None:
     ((payload,),) = ask(f"SELECT (m).payload FROM ({MODEL}) AS f")
     topics = read(payload)
-    logs = tokens = 0.0
+    phi, logs, tokens = topics.phi, 0.0, 0.0
     for one in documents():
         counts = Counter(topics.ids(one or []))
         given, judged, up = [], [], False
@@ -117,7 +117,7 @@ def test_perplexity_is_that_of_the_other_half(ask: Any) -> None:
             given += [word] * half
             judged += [word] * (count - half)
         theta = topics.theta(given)
-        logs += sum(math.log(topics.phi[word] @ theta) for word in judged)
+        logs += sum(math.log(phi[word] @ theta) for word in judged)
         tokens += len(judged)
     ((found,),) = ask(f"SELECT perplexity(m, t) FROM docs, ({MODEL}) AS f")
     assert found == pytest.approx(math.exp(-logs / tokens), rel=1e-3)

@@ -242,10 +242,8 @@ def test_rare_events(con: Any, algorithm: str) -> None:
     n = 60_000
     x = rng.standard_normal((n, 2))
     b = (x @ [1.0, -0.5] - 7.5 + rng.logistic(size=n) > 0).astype(int)
-    con.execute(
-        "CREATE OR REPLACE TABLE rare AS SELECT unnest(?) AS b, unnest(?) AS x",
-        [b.tolist(), x.tolist()],
-    )
+    con.register("drawn", {"b": b, "x0": x[:, 0].copy(), "x1": x[:, 1].copy()})
+    con.execute("CREATE OR REPLACE TABLE rare AS SELECT b, [x0, x1] AS x FROM drawn")
     epsilon = 1e-2 if algorithm in ("sgd", "mgd") else 1e-4
     made = call("logistic", algorithm=algorithm, epsilon=epsilon, threads=1)
     model = con.execute(f"SELECT {made} FROM rare").fetchone()[0]

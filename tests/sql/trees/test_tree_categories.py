@@ -235,20 +235,20 @@ def test_errors_say_what_to_do(db: Database, features: str, options: str, senten
         db.keep(features, options)
 
 
-MILLION = {
-    "duck": "{'k': k} AS x FROM (SELECT i % 2 AS y, CASE WHEN i % 2 = 0 THEN 'k' || (i % 50) ELSE 'one ' || i END AS k FROM range(2000000) r(i))",
-    "post": "r AS x FROM (SELECT i % 2 AS y, CASE WHEN i % 2 = 0 THEN 'k' || (i % 50) ELSE 'one ' || i END AS k FROM generate_series(0, 1999999) i) s, LATERAL (SELECT s.k) r",
+MANY_LEVELS = {
+    "duck": "{'k': k} AS x FROM (SELECT i % 2 AS y, CASE WHEN i % 2 = 0 THEN 'k' || (i % 50) ELSE 'one ' || i END AS k FROM range(500000) r(i))",
+    "post": "r AS x FROM (SELECT i % 2 AS y, CASE WHEN i % 2 = 0 THEN 'k' || (i % 50) ELSE 'one ' || i END AS k FROM generate_series(0, 499999) i) s, LATERAL (SELECT s.k) r",
 }
 
 
-def test_a_million_levels(db: Database) -> None:
+def test_a_quarter_of_a_million_levels(db: Database) -> None:
     """The 255 most frequent ones are bins; the others go right together."""
     options = '{"trees": 3, "threads": 1}'
-    sql = f"SELECT train_model('gbdt', y, x, '{options}') AS m FROM (SELECT y::float8 AS y, {MILLION[db.name]}) t"
+    sql = f"SELECT train_model('gbdt', y, x, '{options}') AS m FROM (SELECT y::float8 AS y, {MANY_LEVELS[db.name]}) t"
     if db.name == "post":
         sql = f"SELECT to_jsonb(m) FROM ({sql}) f"
     model = tuskml.Model.of(db.ask(sql)[0][0])
-    assert (model.status, model.n_rows) == ("ok", 2_000_000)
+    assert (model.status, model.n_rows) == ("ok", 500_000)
     assert model.loss < 0.07
     assert len(model.preparation or "") < 10_000
     assert np.isfinite(model.coef or []).all()

@@ -42,12 +42,12 @@ def in_numpy(coef: list[float], base: np.ndarray, x: np.ndarray) -> np.ndarray:
 def loaded(con: duckdb.DuckDBPyConnection, x: np.ndarray, y: np.ndarray, options: str) -> None:
     """Tables `t` of rows and `m` of their model."""
     kind = "FLOAT" if x.dtype == np.float32 else "DOUBLE"
-    con.execute(f"CREATE TABLE t (i INTEGER, x {kind}[], y DOUBLE)")
-    rows = [
-        (i, [None if np.isnan(v) else float(v) for v in row], float(label))
-        for i, (row, label) in enumerate(zip(x, y, strict=True))
-    ]
-    con.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+    rows = [[None if np.isnan(v) else float(v) for v in row] for row in x]
+    con.execute(
+        f"CREATE TABLE t AS SELECT (row_number() OVER () - 1)::INTEGER AS i, x::{kind}[] AS x, y "
+        "FROM (SELECT unnest($1::DOUBLE[][]) AS x, unnest($2::DOUBLE[]) AS y)",
+        [rows, y.tolist()],
+    )
     con.execute(
         f"CREATE TABLE m AS SELECT train_model('gbdt', y, x, '{options}') AS m FROM t"
     ).fetchall()

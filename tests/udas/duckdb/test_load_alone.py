@@ -144,7 +144,7 @@ def looks(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("place", ["file", "read-only"])
+@pytest.mark.parametrize("place", ["read-only", pytest.param("file", marks=pytest.mark.nightly)])
 def test_macros_lie_next_to_a_file(looks: Path, place: str) -> None:
     """Whatever looks into a model, in every client: numbers are those of the package's connection."""
     path = "SET search_path = 'looks,tuskml_macros'"

@@ -97,10 +97,10 @@ def test_an_enum_is_text(con):
 
 
 def test_many_classes_groups_and_threads(con):
-    """300,000 rows of 40 groups with 90 classes each."""
+    """120,000 rows of 40 groups with 90 classes each."""
     con.execute(
         "CREATE OR REPLACE TEMP TABLE many AS SELECT i % 40 AS g, 'c' || (i * 7919 % 90) AS y,"
-        " 'c' || (i * i % 90) AS p FROM range(300000) t(i)"
+        " 'c' || (i * i % 90) AS p FROM range(120000) t(i)"
     )
     query = (
         "SELECT g, f1_score(y, p, 'macro'), len(confusion(y, p)),"

@@ -185,7 +185,10 @@ def refused(con: duckdb.DuckDBPyConnection, macro: str, some: Iterable[str]) -> 
 @pytest.mark.parametrize("macro", sorted(CALLS | BY_NAME))
 def test_columns_are_the_callers(connection: duckdb.DuckDBPyConnection, macro: str) -> None:
     """A column that is called as something in a macro is still the caller's."""
-    assert refused(connection, macro, ["m", "t", "given", "name", "stage", "model"]) == {}
+    words = ["m", "t", "given", "name", "stage", "model"]
+    if macro == "model_card":  # each call of which takes most of a second
+        words = ["m", "model"]
+    assert refused(connection, macro, words) == {}
 
 
 @pytest.mark.nightly

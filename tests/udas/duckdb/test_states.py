@@ -32,7 +32,7 @@ def check(con, calls, rest):
 def test_a_few_rows_pass_a_filter_in_many_states_of_the_allocator(rows):
     """Aggregates of other sizes come between, and leave other memory behind."""
     draw = random.Random(3)
-    for _ in range(1000):
+    for _ in range(400):
         n, at = draw.choice([1, 2, 3, 4, 5, 8, 30]), draw.randrange(4000)
         few = f"FILTER (i BETWEEN {at} AND {at + n - 1})"
         by = draw.choice(["", "GROUP BY g", "GROUP BY i % 7", "GROUP BY CUBE (g, i % 2)"])
@@ -54,7 +54,7 @@ def test_trainings_and_frequencies_of_a_few_rows(rows, by):
 def test_windows_orders_and_filters_beside_each_other(rows):
     """States of all kinds are alive at once; each has its own rows and no others."""
     draw = random.Random(4)
-    for _ in range(60):
+    for _ in range(30):
         at, n = draw.randrange(4000), draw.choice([2, 3, 4, 18, 900])
         some = f"FROM (FROM t WHERE i BETWEEN {at} AND {at + n - 1})"
         overs = ["OVER ()", "OVER (PARTITION BY g)", "OVER (ORDER BY i ROWS 3 PRECEDING)"]

@@ -147,7 +147,7 @@ def test_threads_predict_together(root, con) -> None:
     def work(number: int) -> None:
         try:
             cursor = con.cursor()
-            for i in range(number, number + 20):
+            for i in range(number, number + 10):
                 model = literal(references[i % 20], intercept="0")
                 rows = f"SELECT {model} AS m, j FROM range(3000) t(j)"
                 query = f"SELECT predict(m, sparse([(j * 7919) % 50000], [1.0])) FROM ({rows})"
@@ -266,14 +266,14 @@ def test_flipped_and_cut_files_never_answer_otherwise(root, con) -> None:
     (right,) = con.execute(query).fetchall()
     whole = path.read_bytes()
     answered = 0
-    places = {*range(0, len(whole), 211), *range(40), *range(len(whole) - 400, len(whole), 3)}
+    places = {*range(0, len(whole), 422), *range(40), *range(len(whole) - 400, len(whole), 6)}
     for number, place in enumerate(sorted(places)):
         spoiled = bytearray(whole)
         spoiled[place] ^= 1 << number % 8
         path.write_bytes(spoiled)
         answered += answers(con, query, right)
     assert answered < len(places) / 20, "the index map's bytes are not read, nor those of padding"
-    for length in (*range(0, len(whole), 1500), len(whole) - 1):
+    for length in (*range(0, len(whole), 3000), len(whole) - 1):
         path.write_bytes(whole[:length])
         assert not answers(con, query, right)
     path.write_bytes(whole)

@@ -86,18 +86,50 @@ def host(program: str, *arguments: str, **environment: str) -> list:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_one_process_trains_for_all_statements_and_leaves_nothing_open() -> None:
-    program = """
-asked(TRAIN)
-(pid,) = helpers()
+TOGETHER = {
+    "many": """
 before, there = descriptors(), descriptors(pid)
-for _ in range(100):
+for _ in range(30):
     assert asked(TRAIN) == "ok"
 assert helpers() == [pid]
 wait_for(lambda: len(descriptors(pid)) <= len(there))  # it closes a batch's once it has answered
 print(json.dumps(before == descriptors()))
-"""
-    assert host(program) == [True]
+""",
+    "cancelled": """
+for n in (1, 2):
+    begun = [in_thread(LONG) for _ in range(n)]
+    wait_for(busy(pid))
+    time.sleep(0.2)
+    asked("SELECT tuskml_cancel()")
+    for thread, said in begun:
+        thread.join()
+        assert "the training was interrupted" in said[0], said
+    assert asked(TRAIN) == "ok"
+print(json.dumps(helpers() == [pid]))
+""",
+    "at once": """
+train = '''SELECT (train_model('logistic', x % 3 = {}, [x, x * x % 7], '{{"deterministic": true}}')).coef::TEXT FROM range(999) t(x)'''
+alone = [asked(train.format(i % 3)) for i in range(12)]
+begun = [in_thread(train.format(i % 3)) for i in range(12)]
+for thread, _ in begun:
+    thread.join()
+print(json.dumps([[said[0] for _, said in begun] == alone, len(set(alone))]))
+""",
+}
+"""What one process does with one helper, `pid`, one after the other: to start both takes a second."""
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, object]:
+    """What each of them prints."""
+    begin = "asked(TRAIN)\n(pid,) = helpers()\n"
+    return dict(zip(TOGETHER, host(begin + "".join(TOGETHER.values())), strict=True))
+
+
+def test_one_process_trains_for_all_statements_and_leaves_nothing_open(
+    answers: dict[str, object],
+) -> None:
+    assert answers["many"] is True
 
 
 def test_nothing_of_the_client_is_open_in_the_helper(tmp_path: Path) -> None:
@@ -132,22 +164,8 @@ print(json.dumps([asked(TRAIN), len(helpers()), helpers() != [second]]))
     assert then == between == ["ok", 1, True]
 
 
-def test_cancel_ends_the_trainings_and_not_those_after_it() -> None:
-    program = """
-asked(TRAIN)
-(pid,) = helpers()
-for n in (1, 2):
-    begun = [in_thread(LONG) for _ in range(n)]
-    wait_for(busy(pid))
-    time.sleep(0.2)
-    asked("SELECT tuskml_cancel()")
-    for thread, said in begun:
-        thread.join()
-        assert "the training was interrupted" in said[0], said
-    assert asked(TRAIN) == "ok"
-print(json.dumps(helpers() == [pid]))
-"""
-    assert host(program) == [True]
+def test_cancel_ends_the_trainings_and_not_those_after_it(answers: dict[str, object]) -> None:
+    assert answers["cancelled"] is True
 
 
 @pytest.mark.nightly
@@ -195,18 +213,9 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_connections_train_at_once() -> None:
+def test_connections_train_at_once(answers: dict[str, object]) -> None:
     """With the bits of one after the other."""
-    program = """
-train = '''SELECT (train_model('logistic', x % 3 = {}, [x, x * x % 7], '{{"deterministic": true}}')).coef::TEXT FROM range(999) t(x)'''
-asked(TRAIN)
-alone = [asked(train.format(i % 3)) for i in range(12)]
-begun = [in_thread(train.format(i % 3)) for i in range(12)]
-for thread, _ in begun:
-    thread.join()
-print(json.dumps([[said[0] for _, said in begun] == alone, len(set(alone))]))
-"""
-    assert host(program) == [[True, 3]]
+    assert answers["at once"] == [True, 3]
 
 
 def test_rows_beyond_the_limit(tmp_path: Path) -> None:

@@ -49,6 +49,13 @@ def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     return str(request.param)
 
 
+INSIDE = [
+    pytest.param("off", id="inside"),
+    pytest.param("on", id="helper", marks=pytest.mark.nightly),
+]
+"""Places, of which test_helper.py has quick tests of the second."""
+
+
 def client(*statements: str, extension: Path | None = None, **environment: str) -> str:
     """What DuckDB's command line answers, as JSON lines, with its errors."""
     command = [str(CLIENT), "-unsigned", "-jsonlines"]
@@ -66,7 +73,7 @@ def answers(text: str) -> list:
     return [json.loads(line) for line in text.splitlines()]
 
 
-@pytest.mark.sample(1)
+@pytest.mark.parametrize("where", INSIDE, indirect=True)
 @pytest.mark.usefixtures("where")
 def test_numbers_are_those_of_python() -> None:
     """All bits: for the client the package's trainer runs, as it does in Python."""
@@ -81,7 +88,7 @@ def test_numbers_are_those_of_python() -> None:
     assert not found
 
 
-@pytest.mark.sample(1)
+@pytest.mark.parametrize("where", INSIDE, indirect=True)
 @pytest.mark.usefixtures("where")
 def test_errors_are_sentences_and_the_session_goes_on() -> None:
     said = client(
@@ -176,6 +183,7 @@ def plain(*statements: str, extension: Path, **environment: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.parametrize("where", INSIDE, indirect=True)
 @pytest.mark.usefixtures("where")
 def test_a_python_that_only_loads_the_file_trains() -> None:
     train = "SELECT (train_model('linear', 2 * x, [x])).coef FROM range(9) t(x)"
@@ -184,6 +192,7 @@ def test_a_python_that_only_loads_the_file_trains() -> None:
     assert plain(train, train, extension=extension_path()) == [wanted] * 2
 
 
+@pytest.mark.parametrize("where", INSIDE, indirect=True)
 @pytest.mark.usefixtures("where")
 def test_cancel_from_another_connection() -> None:
     script = """

@@ -72,7 +72,7 @@ def tried(
     return answers, told
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("site", SITES)
 def test_forged_numbers_do_no_harm(
     con: duckdb.DuckDBPyConnection, payload: bytes, site: str
@@ -80,7 +80,7 @@ def test_forged_numbers_do_no_harm(
     """Layers that are none, units beyond the end, labels for weights."""
     chosen, forged = random.Random(1), []
     numbers = HEAD.unpack(payload[: HEAD.size])[10]
-    for _ in range(700):
+    for _ in range(250):
         bytes_of = bytearray(payload)
         for _ in range(chosen.randint(1, 3)):
             at = HEAD.size + 8 * chosen.randrange(min(numbers, 14))

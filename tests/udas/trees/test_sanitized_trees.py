@@ -47,7 +47,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(one, marks=pytest.mark.nightly if one in ("numbers", "classes") else ())
+        for one in CASES
+    ],
+)
 def test_forged_trees_are_never_read_beyond_their_end(
     program: Path, con: duckdb.DuckDBPyConnection, tmp_path: Path, case: str
 ) -> None:

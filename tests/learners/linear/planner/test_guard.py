@@ -80,8 +80,16 @@ def test_explanations_name_the_switch(con, monkeypatch):
     )
 
 
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("option", [{"deterministic": True}, {"threads": 1}, {"max_iter": 50}])
+@pytest.mark.parametrize(
+    "option",
+    [
+        *(
+            pytest.param(one, marks=pytest.mark.nightly)
+            for one in ({"deterministic": True}, {"threads": 1})
+        ),
+        {"max_iter": 50},
+    ],
+)
 def test_what_has_to_be_reproducible_keeps_its_plan(con, monkeypatch, option):
     put(con, *ill_conditioned("linear"), storage="FLOAT")
     believing(monkeypatch, "bgd")

@@ -35,8 +35,8 @@ def small_cache(monkeypatch) -> None:
 def con(tmp_path_factory):
     with tuskml.connect(store_root=tmp_path_factory.mktemp("root"), threads=2) as connection:
         for name, rows in (
-            ("cliques", cliques(25_000, times=2)[0]),
-            ("loose", independent(200_000, 3000, 80, frequent=10)),
+            ("cliques", cliques(21_000, times=2)[0]),
+            ("loose", independent(100_000, 1500, 80, frequent=10)),
         ):
             starts = rows.starts.astype(np.int32)
             lists = [rows.ids.astype(np.int32), np.ones(len(rows.ids), np.float32)]
@@ -56,8 +56,8 @@ def train(con, table: str, **options):
 
 def test_cliques_are_asked_for_together(con) -> None:
     """With the same loss; how large blocks are is chosen for each layout."""
-    by_id, plain = train(con, "cliques", layout="id")
-    model, counters = train(con, "cliques", layout="auto")
+    by_id, plain = train(con, "cliques", layout="id", max_iter=1)
+    model, counters = train(con, "cliques", layout="auto", max_iter=1)
     assert "by affinity, as 8.0 rare features are met together" in model["plan"]
     assert model["loss"] == pytest.approx(by_id["loss"], rel=1e-3)
     assert counters["features"] == pytest.approx(plain["features"], rel=0.15)

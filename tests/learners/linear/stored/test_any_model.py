@@ -265,7 +265,7 @@ def test_what_the_cache_does_not_hold_stops_early_too(con, monkeypatch, validati
     """Weights that travel cannot go back to the best ones; with held-out rows they do not travel."""
     monkeypatch.setattr(stored_run, "all_fit", lambda *_: False)
     model = train(
-        con, "logistic", "logistic", validation=validation, max_iter=20, epsilon=0, step=0.5
+        con, "logistic", "logistic", validation=validation, max_iter=10, epsilon=0, step=0.5
     )
     assert ("weights travel" in model.plan) == (not validation)
     assert model.loss < 0.6

@@ -85,7 +85,7 @@ def test_what_is_handed_to_threads_that_have_not_asked(con, threads, penalty) ->
 def test_a_small_cache_reads_again(con, tmp_path) -> None:
     """What does not fit into memory is read again in each epoch."""
     con.execute("CREATE TABLE wide (y DOUBLE, ids INTEGER[], vals DOUBLE[])")
-    con.register("made", {"y": np.arange(12_000) % 2.0, "n": np.arange(12_000)})
+    con.register("made", {"y": np.arange(9500) % 2.0, "n": np.arange(9500)})
     con.execute(
         "INSERT INTO wide SELECT y, [(hash(n * 30 + j) % 8000000)::INTEGER FOR j IN range(30)], "
         "[1.0 FOR j IN range(30)] FROM made"

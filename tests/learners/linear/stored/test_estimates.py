@@ -47,7 +47,7 @@ def con(tmp_path_factory):
         yield connection
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("options", [{}, {"partition": 0}])
 def test_the_estimate_is_within_a_factor_of_two(con, name, options) -> None:

@@ -53,7 +53,7 @@ print(json.dumps([plan, memory("VmHWM") - before]))
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("weights", "each"),
-    [(32 * MIB, 1.5), (96 * MIB, 0.3)],
+    [(20 * MIB, 1.5), (96 * MIB, 0.3)],
     ids=["common features", "most features in one row"],
 )
 def test_memory_is_about_the_cache_while_planning_training_and_sealing(

@@ -248,7 +248,7 @@ text = '{"store": "ads", "partition": 0, "max_iter": 1}'
 con.execute(f"CREATE TABLE m AS SELECT train_model('logistic', y, {SPARSE}, '{text}') m FROM t")
 right = con.execute(ask).fetchone()
 con.execute("CREATE TABLE wide AS SELECT i % 2 y, [(i * 100 + j)::INTEGER FOR j IN range(100)]"
-            " ids, [1.0 FOR j IN range(100)] vals FROM range(8000) r(i)")
+            " ids, [1.0 FOR j IN range(100)] vals FROM range(3000) r(i)")
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, -1))
 for cache in ("256MB", "16MB"):

@@ -68,7 +68,8 @@ def least(con, task, options):
     l1, l2 = options.get("l1", 0.0), options.get("l2", 0.0)
     weight = options.get("class_weight")
     if task == "svm":
-        query = f"SELECT train_model('svm', y, x, '{json.dumps(options)}') FROM svm_dense"
+        given = json.dumps(options | {"max_iter": 500})  # with l1 2e-5 above the least
+        query = f"SELECT train_model('svm', y, x, '{given}') FROM svm_dense"
         return con.execute(query).fetchone()[0]["loss"]
     if task == "linear":
         strength = max(l1 + l2, 1e-12)
