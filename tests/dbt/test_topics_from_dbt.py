@@ -58,7 +58,7 @@ def test_topics_of_each_carrier_their_words_and_the_shares_of_documents(topics: 
     assert topics.dbt("build", "--select", "zt_topics")["nodes"]["zt_topics"][1] == "TRAIN 0 of 4"
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("old", "new", "told"), [
     ("features='words'", "features='words', label='held_out'", "task 'lda' has no label"),
     ("features='words'", "features=['words']", "task 'lda' takes documents: features is one text"),

@@ -106,18 +106,21 @@ def test_load_twice_changes_nothing() -> None:
         assert one(con, FIT) == pytest.approx(2)
 
 
-def test_load_from_many_threads() -> None:
+@pytest.mark.parametrize(
+    ("n_threads", "times"), [(5, 2), pytest.param(8, 5, marks=pytest.mark.nightly)]
+)
+def test_load_from_many_threads(n_threads: int, times: int) -> None:
     failures: list[BaseException] = []
 
     def work() -> None:
         try:
-            for _ in range(5):
+            for _ in range(times):
                 with tuskml.connect(threads=1) as con:
                     assert one(con, FIT) == pytest.approx(2)
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
+    threads = [threading.Thread(target=work) for _ in range(n_threads)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -26,7 +26,7 @@ GIVEN: dict[str, Any] = {"label": "y", "features": ["x", "z"], "deterministic": 
 @pytest.fixture(autouse=True)
 def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units, "BATCH_ROWS", 5_000)
-    monkeypatch.setattr(temporary, "SHARD_BYTES", 20_000)
+    monkeypatch.setattr(temporary, "SHARD_BYTES", 30_000)
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +38,8 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCon
 
 @pytest.fixture(scope="module")
 def source(con: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Shards of some 1,000 rows, for models by group."""
-    return sharded.shards(con, tmp_path_factory.mktemp("one") / "s", 20_000)
+    """Shards of some 1,500 rows, for models by group."""
+    return sharded.shards(con, tmp_path_factory.mktemp("one") / "s", 30_000)
 
 
 def bits(model: tuskml.Model) -> list[Any]:
@@ -173,7 +173,7 @@ def test_steps_hop_where_they_are_asked_to(
     con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran]
 ) -> None:
     """And where a search has several of them."""
-    clustered(con, source=source, algorithm="sgd", placement="gap")
+    clustered(con, source=source, algorithm="sgd", placement="gap", max_iter=3)
     assert ran
     ran.clear()
     clustered(con, source=source, algorithm="sgd", l2=[0.1, 1.0], folds=2, max_iter=3)
