@@ -205,8 +205,8 @@ def test_configurations_of_a_net_hop_at_the_same_time(
     monkeypatch.setattr(threads, "attempt", taking_long)
     monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 2)
     given = {key: value for key, value in GIVEN.items() if key != "deterministic"}
-    rates = {"learning_rate": [0.001, 0.1], "folds": 2}
-    tuskml.train(con, "mlp", source=source, objective="logistic", max_iter=2, **given, **rates)
+    rates = {"learning_rate": [0.001, 0.01, 0.1], "folds": 2}
+    tuskml.train(con, "mlp", source=source, objective="logistic", max_iter=4, **given, **rates)
     steps = [one for one in ran if b'"method": "net_steps"' in one.unit.payload]
     together = [
         (a, b)
