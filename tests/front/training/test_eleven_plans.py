@@ -227,6 +227,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("train", [trained, trained_in_sql])
 @pytest.mark.parametrize("sampler", ["shuffled-partition", "random-partition"])
 def test_bytes_of_a_file_are_those_that_the_system_counts(
@@ -258,6 +259,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("train", [trained, trained_in_sql])
 def test_auto_reads_a_twentieth_of_a_file(
     large: Path, train: Callable[..., tuskml.Model], monkeypatch: pytest.MonkeyPatch
@@ -357,6 +359,7 @@ def source_of(plan: str) -> dict[str, Any]:
     return source
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("train", [trained, trained_in_sql])
 def test_a_training_on_all_rows_shows_the_plans_that_read_a_part(
     path: Path,

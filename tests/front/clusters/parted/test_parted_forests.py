@@ -194,7 +194,12 @@ def test_parts_that_forget_get_all_again(
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
-    "when", ["draw", "start", pytest.param("grown", marks=pytest.mark.nightly), "loss"]
+    "when",
+    [
+        "draw",
+        "loss",
+        *(pytest.param(one, marks=pytest.mark.nightly) for one in ("start", "grown")),
+    ],
 )
 def test_parts_that_forget_between_steps_draw_the_same_rows(
     con: duckdb.DuckDBPyConnection,

@@ -62,6 +62,7 @@ BAD = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", BAD)
 def test_bad_rows_are_told_with_their_group_and_file(tmp_path: Path, name: str) -> None:
     """As a status of the group, and with option `invalid` as an error that names it."""

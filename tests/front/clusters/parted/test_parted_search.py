@@ -45,7 +45,7 @@ def judged(model: Any) -> list[list[Any]]:
     ]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("task", "more"),
     [
