@@ -38,6 +38,10 @@ def topics(project: Any, built: dict[str, Any]) -> Iterator[Any]:
             connection.execute(f"DROP TABLE IF EXISTS {relation} CASCADE")
 
 
+# Its macros are the same in both databases, whose dialects test_flights.py has.
+@pytest.mark.parametrize(
+    "project", ["duckdb", pytest.param("postgres", marks=pytest.mark.nightly)], indirect=True
+)
 def test_topics_of_each_carrier_their_words_and_the_shares_of_documents(topics: Any) -> None:
     nodes = topics.dbt("build", "--select", "zt_*")["nodes"]
     assert nodes["zt_topics"] == ["success", "TRAIN 4 of 4"]

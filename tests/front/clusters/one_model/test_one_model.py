@@ -26,7 +26,7 @@ GIVEN: dict[str, Any] = {"label": "y", "features": ["x", "z"], "deterministic": 
 @pytest.fixture(autouse=True)
 def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units, "BATCH_ROWS", 5_000)
-    monkeypatch.setattr(temporary, "SHARD_BYTES", 30_000)
+    monkeypatch.setattr(temporary, "SHARD_BYTES", 20_000)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCon
 @pytest.fixture(scope="module")
 def source(con: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Shards of some 1,500 rows, for models by group."""
-    return sharded.shards(con, tmp_path_factory.mktemp("one") / "s", 30_000)
+    return sharded.shards(con, tmp_path_factory.mktemp("one") / "s", 22_000)
 
 
 def bits(model: tuskml.Model) -> list[Any]:

@@ -32,7 +32,7 @@ NET: dict[str, Any] = {
     "label": "y", "features": ["x", "z", "c", "d"], "group_by": "g", "objective": "logistic",
     "layers": [16, 8], "max_iter": 2, "batch_size": 256, "learning_rate": 0.01,
 }  # fmt: skip
-FULL = {"batch_size": 8192, "max_iter": 8}
+FULL = {"batch_size": 8192, "max_iter": 15}
 """All rows are one batch, so there is one order of steps."""
 
 
