@@ -234,18 +234,29 @@ select *, 1 + distance / 500.0 as heavy from {{{{ ref('flight_features') }}}}"""
 HEAVY = "(SELECT *, 1 + distance / 500.0 AS heavy FROM {schema}.flight_features WHERE carrier = 'AA') AS f"
 
 
-@pytest.mark.sample(2)
+EXTRAS = {
+    "weight": ("logistic", "late", "weight='heavy'", "auc(late, decision(m.model, {x}), heavy)"),
+    "offset": ("logistic", "late", "offset='heavy'", "auc(late, decision(m.model, {x}) + heavy)"),
+    "rate": ("poisson", "hour", "offset='ln(heavy)'", "rmse(hour, predict(m.model, {x}) * heavy)"),
+}
+
+
 @pytest.mark.parametrize(
-    ("task", "label", "more", "metric"),
-    [
-        ("logistic", "late", "weight='heavy'", "auc(late, decision(m.model, {x}), heavy)"),
-        ("poisson", "hour", "offset='ln(heavy)'", "rmse(hour, predict(m.model, {x}) * heavy)"),
-        ("logistic", "late", "offset='heavy'", "auc(late, decision(m.model, {x}) + heavy)"),
-    ],
+    "project", ["duckdb", pytest.param("postgres", marks=pytest.mark.nightly)], indirect=True
 )
-def test_a_config_has_weights_and_offsets_by_column(
-    project: Any, built: dict[str, Any], task: str, label: str, more: str, metric: str
-) -> None:
+def test_a_config_has_weights_by_column(project: Any, built: dict[str, Any]) -> None:
+    assert_trains_with(project, *EXTRAS["weight"])
+
+
+@pytest.mark.parametrize(
+    "project", [pytest.param("duckdb", marks=pytest.mark.nightly), "postgres"], indirect=True
+)
+@pytest.mark.parametrize("name", ["offset", pytest.param("rate", marks=pytest.mark.nightly)])
+def test_a_config_has_offsets_by_column(project: Any, built: dict[str, Any], name: str) -> None:
+    assert_trains_with(project, *EXTRAS[name])
+
+
+def assert_trains_with(project: Any, task: str, label: str, more: str, metric: str) -> None:
     """The model is that of train_model, and its metrics are of its predictions; a weight that
     changes trains again."""
     path = project.folder / "models" / "zz_weighted.sql"

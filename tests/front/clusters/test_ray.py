@@ -183,6 +183,7 @@ def test_parquet_in_no_order_needs_no_split(
     sharded.assert_same_bits(on_ray(con, source), expected)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("all_have_started")
 def test_a_killed_worker_costs_a_note_and_no_model(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, expected: tuskml.Models
@@ -209,7 +210,7 @@ def test_a_killed_worker_costs_no_model_by_parts(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its parts are read again elsewhere, and what was asked of it is asked again."""
+    """Small groups, and large ones whose parts are read again elsewhere."""
     local_ray.grow(2)
     source = sharded.shards(con, tmp_path / "s", 40_000)
     given = sharded.GIVEN | {"source": source, "placement": "gap", "epsilon": 1e-9}

@@ -34,7 +34,7 @@ def small_units(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(temporary.FOLDER, str(tmp_path))
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("task", "more"),
     [

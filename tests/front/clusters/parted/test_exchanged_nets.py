@@ -114,7 +114,7 @@ def test_the_bits_are_those_of_one_worker(
     assert not any(one.fallbacks for one in sessions)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "more",
     [

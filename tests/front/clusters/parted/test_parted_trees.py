@@ -50,7 +50,7 @@ def by_parts(con: duckdb.DuckDBPyConnection, **given: Any) -> tuskml.Models:
     return sharded.by_parts(con, "gbdt", **given)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "more",
     [
