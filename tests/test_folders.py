@@ -4,7 +4,7 @@ import ast
 import importlib
 import sys
 import tomllib
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -220,14 +220,17 @@ def test_the_arrow_check_itself(source: str, allowed: bool) -> None:
     assert all(may_import("kernels", name) for name in imported_names(source)) is allowed
 
 
-def imported_names(source: str) -> Iterator[str]:
+@cache  # three tests ask for the names of each file
+def imported_names(source: str) -> tuple[str, ...]:
     """Full names that a module imports, inside functions too; relative ones start with a dot."""
+    found: list[str] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             module = "." * node.level + (node.module or "")
-            yield from (f"{module}.{alias.name}" for alias in node.names)
+            found += (f"{module}.{alias.name}" for alias in node.names)
+    return tuple(found)
 
 
 def may_import(folder: str, name: str) -> bool:

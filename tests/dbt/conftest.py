@@ -1,4 +1,4 @@
-"""The project of dbt/integration_tests in either database, and a process that runs dbt in it.
+"""The project of dbt/integration_tests in either database, and a process that runs dbt in them.
 
 Its tests are skipped where dbt is not installed (pip install 'tuskml[dbt]'). They import it when they run:
 that takes seconds, which each process that collects all tests would take.
@@ -8,7 +8,6 @@ that takes seconds, which each process that collects all tests would take.
 
 import importlib.util
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -24,39 +23,63 @@ from tuskml import registry
 
 if importlib.util.find_spec("dbt.adapters.duckdb") is None:
     collect_ignore_glob = ["test_*.py"]
+# What driver.py says of it is true of this process, too, which imports the plugin.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 SECONDS = 600
 """A guard against hanging, wide enough for a machine that does other work."""
 
 
-class Project:
-    """A copy of the project, and a process that runs dbt in it."""
+class Driver:
+    """A process that runs dbt for all projects: to import dbt takes longer than most commands."""
 
-    def __init__(
-        self, folder: Path, environment: dict[str, str], connect: Callable[[], Any]
-    ) -> None:
-        self.folder = folder
-        self.connect = connect
-        self.environment = environment
-        driver = Path(__file__).with_name("driver.py")
-        self.log = (folder / "dbt.log").open("w+")
+    def __init__(self) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(driver)],
-            cwd=folder, env=os.environ | environment | {"DBT_PROFILES_DIR": str(folder)},
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
+            [sys.executable, str(Path(__file__).with_name("driver.py"))],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 
-    def dbt(self, *arguments: str, success: bool = True) -> dict[str, Any]:
+    def run(self, folder: Path, environment: dict[str, str], *arguments: str) -> dict[str, Any]:
+        """What one command did in the project of the folder."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(arguments) + "\n")
+        asked = {"folder": str(folder), "environment": environment, "arguments": arguments}
+        self.process.stdin.write(json.dumps(asked) + "\n")
         self.process.stdin.flush()
         timer = threading.Timer(SECONDS, self.process.kill)
         timer.start()
         line = self.process.stdout.readline()
         timer.cancel()
+        assert line, (folder / "dbt.log").read_text()
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+class Project:
+    """A copy of the project, in which a driver runs dbt."""
+
+    def __init__(
+        self,
+        folder: Path,
+        environment: dict[str, str],
+        connect: Callable[[], Any],
+        driver: Driver,
+    ) -> None:
+        self.folder = folder
+        self.connect = connect
+        self.environment = environment
+        self.driver = driver
+
+    def dbt(self, *arguments: str, success: bool = True) -> dict[str, Any]:
+        answer = self.driver.run(self.folder, self.environment, *arguments)
         told = (self.folder / "dbt.log").read_text()
-        assert line, told
-        answer = json.loads(line)
         assert answer["success"] is success, (answer, told[-4000:])
         return answer
 
@@ -84,14 +107,12 @@ class Project:
         assert old in text
         path.write_text(text.replace(old, new))
 
-    def close(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        try:
-            self.process.wait(30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-        self.log.close()
+
+@pytest.fixture(scope="session")
+def driver() -> Iterator[Driver]:
+    found = Driver()
+    yield found
+    found.close()
 
 
 def drop_role(cluster: Any) -> None:
@@ -101,7 +122,7 @@ def drop_role(cluster: Any) -> None:
 
 @pytest.fixture(scope="session", params=["duckdb", "postgres"])
 def project(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, driver: Driver
 ) -> Iterator[Project]:
     from tuskml import dbt as plugin
 
@@ -111,7 +132,8 @@ def project(
         if request.param == "duckdb":
             stores = str(tmp_path_factory.mktemp("stores"))
             environment = {"TUSKML_DBT_TARGET": "duckdb", "TUSKML_STORE_ROOT": stores}
-            found = Project(folder, environment, lambda: tuskml.connect(folder / "flights.duckdb"))
+            file = folder / "flights.duckdb"
+            found = Project(folder, environment, lambda: tuskml.connect(file), driver)
         else:
             cluster = request.getfixturevalue("cluster")
             cluster.create_database("tusk_dbt")
@@ -130,8 +152,7 @@ def project(
                 "PGUSER": "dbt_user",
                 "PGDATABASE": "tusk_dbt",
             }
-            found = Project(folder, environment, lambda: cluster.connect("tusk_dbt"))
-        stack.callback(found.close)
+            found = Project(folder, environment, lambda: cluster.connect("tusk_dbt"), driver)
         yield found
 
 

@@ -33,6 +33,10 @@ def kinds(project: Any, built: dict[str, Any]) -> Iterator[Any]:
             connection.execute(f"DROP TABLE IF EXISTS {relation} CASCADE")
 
 
+# Its macros are the same in both databases, whose dialects test_flights.py has.
+@pytest.mark.parametrize(
+    "project", [pytest.param("duckdb", marks=pytest.mark.nightly), "postgres"], indirect=True
+)
 def test_clusters_of_each_carrier(kinds: Any) -> None:
     nodes = kinds.dbt("build", "--select", "zc_*")["nodes"]
     assert nodes["zc_kinds"][0] == "success"

@@ -36,6 +36,10 @@ def sure(project: Any, built: dict[str, Any]) -> Iterator[Any]:
             connection.execute(f"DROP TABLE IF EXISTS {relation} CASCADE")
 
 
+# Its macros are the same in both databases, whose dialects test_flights.py has.
+@pytest.mark.parametrize(
+    "project", ["duckdb", pytest.param("postgres", marks=pytest.mark.nightly)], indirect=True
+)
 def test_intervals_and_covariances_of_each_carrier(sure: Any) -> None:
     sure.dbt("build", "--select", "zi_*")
     known = sure.sql(

@@ -1,7 +1,7 @@
 """The dbt package and the plugin by themselves."""
 
 import re
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,20 @@ def test_the_package_is_where_it_says(plugin: Any) -> None:
 
 
 @pytest.mark.smoke
-def test_the_lines_for_packages_yml(plugin: Any, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tuskml.dbt"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert done.stdout == f"packages:\n  - local: {plugin.package_path()}\n"
+def test_the_lines_for_packages_yml(
+    plugin: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As `python -m tuskml.dbt` runs the module, in this process, which has dbt already."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["dbt.py"])
+    monkeypatch.delitem(sys.modules, "tuskml.dbt")
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("tuskml.dbt", run_name="__main__", alter_sys=True)
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"packages:\n  - local: {plugin.package_path()}\n"
 
 
 def test_a_project_to_begin_with(

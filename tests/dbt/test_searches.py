@@ -28,6 +28,10 @@ def searches(project: Any, built: dict[str, Any]) -> Iterator[Any]:
             connection.execute(f"DROP TABLE IF EXISTS {project.schema}.{name}")
 
 
+# Its macros are the same in both databases, whose dialects test_flights.py has.
+@pytest.mark.parametrize(
+    "project", [pytest.param("duckdb", marks=pytest.mark.nightly), "postgres"], indirect=True
+)
 def test_the_best_of_each_carrier_and_its_trials(searches: Any) -> None:
     nodes = searches.dbt("build", "--select", "zz_*")["nodes"]
     assert nodes["zz_best"] == ["success", "TRAIN 4 of 4"]

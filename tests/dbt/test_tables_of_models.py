@@ -52,6 +52,7 @@ def test_an_index_survives_runs_and_metrics_are_columns(indexed: Any) -> None:
     assert len(metrics) == 4
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [

@@ -38,6 +38,10 @@ def topics(project: Any, built: dict[str, Any]) -> Iterator[Any]:
             connection.execute(f"DROP TABLE IF EXISTS {relation} CASCADE")
 
 
+# Its macros are the same in both databases, whose dialects test_flights.py has.
+@pytest.mark.parametrize(
+    "project", ["duckdb", pytest.param("postgres", marks=pytest.mark.nightly)], indirect=True
+)
 def test_topics_of_each_carrier_their_words_and_the_shares_of_documents(topics: Any) -> None:
     nodes = topics.dbt("build", "--select", "zt_*")["nodes"]
     assert nodes["zt_topics"] == ["success", "TRAIN 4 of 4"]
@@ -58,7 +62,7 @@ def test_topics_of_each_carrier_their_words_and_the_shares_of_documents(topics: 
     assert topics.dbt("build", "--select", "zt_topics")["nodes"]["zt_topics"][1] == "TRAIN 0 of 4"
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("old", "new", "told"), [
     ("features='words'", "features='words', label='held_out'", "task 'lda' has no label"),
     ("features='words'", "features=['words']", "task 'lda' takes documents: features is one text"),

@@ -15,6 +15,7 @@ import pytest
 
 from tuskml.groups.execution import leading
 from tuskml.groups.execution.leading import Ran
+from tuskml.groups.execution.leases.run import LeasedRun
 
 sys.path.append(str(Path(__file__).parent))
 STORE = 80_000_000
@@ -114,4 +115,18 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Ran]:
     """What workers ran for leaders."""
     found: list[Ran] = []
     monkeypatch.setattr(leading, "heard", [found.append])
+    return found
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[LeasedRun]:
+    """All runs, which see to it that a test may act between two of their looks."""
+    found: list[LeasedRun] = []
+    begin = LeasedRun.__init__
+
+    def note(run: LeasedRun, *given: Any) -> None:
+        begin(run, *given)
+        found.append(run)
+
+    monkeypatch.setattr(LeasedRun, "__init__", note)
     return found

@@ -155,7 +155,7 @@ SIZES = {
 @pytest.fixture
 def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four workers, whose rows take long, and units of few rows."""
-    monkeypatch.setattr(cutting, "BATCH_ROWS", 5_000)
+    monkeypatch.setattr(cutting, "BATCH_ROWS", 2_500)
     monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 4)
     pilot = Pilot(rows=1_000, seconds=1.0, reading=0.0, passes=10, coefficients=2, features=2)
     monkeypatch.setattr(estimating, "train_pilot", lambda units: pilot)
@@ -165,9 +165,9 @@ def sized(con: duckdb.DuckDBPyConnection, folder: Path, group: str) -> str:
     con.execute(
         f"""CREATE OR REPLACE TABLE rows AS SELECT {group} AS g, hash(i, 1) % 1000 / 500 - 1 AS x,
         hash(i, 2) % 1000 / 500 - 1 AS z, hash(i, 3) % 1000 / 1000 < 1 / (1 + exp(-x)) AS y
-        FROM range(60000) t(i)"""
+        FROM range(30000) t(i)"""
     )
-    return sharded.shards(con, folder, 40_000)
+    return sharded.shards(con, folder, 20_000)
 
 
 @pytest.mark.usefixtures("slow_machine")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import tuskml
 from tuskml.groups.execution import leading, pulse, ray_cluster
 from tuskml.groups.execution.executor import Outcome, Unit
 from tuskml.groups.execution.leading import Leaders
@@ -53,9 +54,9 @@ class Worker:
     def say(self) -> Reference:
         return self.new([], b"") if self.dead else self.greeting
 
-    def start(self) -> None:
-        """It says who it is."""
-        self.greeting.put(json.dumps({"pid": 1, "host": "here", **versions()}))
+    def start(self, **other: str) -> None:
+        """It says who it is, with versions of its own where they are given."""
+        self.greeting.put(json.dumps({"pid": 1, "host": "here", **versions(), **other}))
 
     def die(self) -> None:
         """All that it was asked fails at once."""
@@ -85,6 +86,9 @@ class Cluster:
 
     def cluster_resources(self) -> dict[str, float]:
         return {"CPU": self.n}
+
+    def available_resources(self) -> dict[str, float]:
+        return {}
 
     def nodes(self) -> list[Any]:
         return []
@@ -290,3 +294,51 @@ def test_the_last_worker_to_start_has_parts_too() -> None:
 
     assert Cluster(4, act).outcomes([], Leaders({"led": lead}, 1)) == [Outcome("led", b"done")]
     assert all(worker.runs for worker in made)
+
+
+def test_a_worker_of_another_version_is_refused() -> None:
+    """`test_ray.py` has a real one."""
+
+    def act(workers: list[Worker]) -> None:
+        workers[0].start(duckdb="1.0.0")
+
+    cluster = Cluster(1, act)
+    with pytest.raises(tuskml.ClusterError, match=r"a worker has duckdb 1\.0\.0 and this process"):
+        cluster.outcomes([Unit("a", 1, b"a")])
+    assert not cluster.workers[0].runs
+
+
+def test_finished_units_are_kept_where_all_workers_are_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those that are left have an error, as no worker starts again in time."""
+    monkeypatch.setenv("TUSKML_CLUSTER_TIMEOUT", "0.05")
+
+    def act(workers: list[Worker]) -> None:
+        for one in workers[:2]:
+            one.start()
+        for one in asked_for(workers):
+            if one.payload == b"a":
+                one.put(b"+done")
+            elif any(run.payload == b"a" for worker in workers for run in worker.runs):
+                for worker in workers[:2]:
+                    worker.die()
+
+    found = Cluster(2, act).outcomes([Unit(name, 1, name.encode()) for name in "abc"])
+    assert Outcome("a", b"done") in found
+    assert sorted(one.key for one in found) == ["a", "b", "c"]
+    left = [one for one in found if one.key != "a"]
+    assert all("no worker has started on the Ray cluster" in (one.error or "") for one in left)
+
+
+def test_a_cancelled_run_ends_its_workers() -> None:
+    def act(workers: list[Worker]) -> None:
+        for worker in workers:
+            worker.start()
+        if asked_for(workers):
+            tuskml.cancel()
+
+    cluster = Cluster(2, act)
+    with pytest.raises(tuskml.Interrupted):
+        cluster.outcomes([Unit("a", 1, b"a"), Unit("b", 1, b"b")])
+    assert [worker.dead for worker in cluster.workers] == [True, True]

@@ -75,9 +75,15 @@ def test_a_row_per_group(con: duckdb.DuckDBPyConnection) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        {},
+        pytest.param({}, marks=pytest.mark.nightly),  # most tests here have numbers alone
         {"features": "['x', 'g']", "group_by": "['y', 'DATE ''2024-01-01'' + (3 * z)::INT AS d']"},
-        {"features": "{'x': 'x', 'long': 'z * z'}", "label": "CASE WHEN y THEN 'a' ELSE 'b' END"},
+        pytest.param(
+            {
+                "features": "{'x': 'x', 'long': 'z * z'}",
+                "label": "CASE WHEN y THEN 'a' ELSE 'b' END",
+            },
+            marks=pytest.mark.nightly,
+        ),
         {"features": "'[x, z * x]'", "label": "CASE WHEN g <> 'g1' THEN x END", "task": "linear"},
         {"source": "SELECT * FROM rows WHERE z > 0", "l2": [0.1, 1.0], "folds": 2},
     ],

@@ -1,21 +1,23 @@
-"""Leases of workers on real Ray processes: several trainings, and whatever may happen to them."""
+"""Leases of workers on real Ray processes: several trainings, and whatever may happen to them.
+
+`test_ray.py` has another one, which shares its cluster.
+"""
 
 import json
-import os
-import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import leased
 import pytest
 import sharded
 
 import tuskml
 from tuskml.cluster import units
-from tuskml.groups.execution.leases import actor, tenant
+from tuskml.groups.execution.leases import actor
 from tuskml.groups.execution.leases.run import LeasedRun
 
 pytestmark = pytest.mark.slow
@@ -23,7 +25,7 @@ LEASE = 6.0
 
 
 @pytest.fixture(autouse=True)
-def leased(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_units_and_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units, "BATCH_ROWS", 3_000)
     monkeypatch.setenv(actor.SETTING, str(LEASE))
     monkeypatch.setenv("TUSKML_CLUSTER_TIMEOUT", "300")  # a slow machine; and others hold leases
@@ -46,74 +48,6 @@ def source(con: duckdb.DuckDBPyConnection, tmp_path_factory: Any) -> str:
     return sharded.shards(con, Path(tmp_path_factory.mktemp("leased")) / "s", 20_000)
 
 
-@pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> list[LeasedRun]:
-    """All runs, which see to it that a test may act between two of their looks."""
-    found: list[LeasedRun] = []
-    begin = LeasedRun.__init__
-
-    def note(run: LeasedRun, *given: Any) -> None:
-        begin(run, *given)
-        found.append(run)
-
-    monkeypatch.setattr(LeasedRun, "__init__", note)
-    return found
-
-
-def train(source: str, **given: Any) -> tuskml.Models:
-    """On the cluster at hand, with a connection of its own."""
-    with tuskml.connect() as con:
-        return tuskml.train(
-            con, "logistic", source=source, executor="ray", **sharded.GIVEN | given
-        )
-
-
-def arbiter() -> Any:
-    """The cluster's, once there is one."""
-    import ray
-
-    return until(lambda: named(ray))
-
-
-def named(ray: Any) -> Any:
-    try:
-        return ray.get_actor(actor.NAME, namespace=actor.SPACE)
-    except ValueError:
-        return None
-
-
-def until(find: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """What is found at last."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = find()
-        if found:
-            return found
-        time.sleep(0.01)
-    raise AssertionError("it did not happen")
-
-
-def state() -> dict[str, Any]:
-    """What the arbiter says."""
-    import ray
-
-    return json.loads(ray.get(arbiter().state.remote()))
-
-
-def state_of_another(pid: int) -> dict[str, Any] | None:
-    """What an arbiter says that is not this process; None where there is none yet."""
-    import ray
-
-    found = named(ray)
-    if found is None:
-        return None
-    try:
-        now = json.loads(ray.get(found.state.remote(), timeout=1.0))
-    except (ray.exceptions.RayError, ray.exceptions.GetTimeoutError):
-        return None
-    return now if now["pid"] != pid else None
-
-
 @pytest.mark.nightly
 def test_two_trainings_share_the_cluster_and_have_the_models_of_one_machine(
     local_ray: Any, source: str, expected: tuskml.Models, runs: list[LeasedRun]
@@ -129,7 +63,7 @@ def test_two_trainings_share_the_cluster_and_have_the_models_of_one_machine(
     LeasedRun.look = watched  # type: ignore[method-assign]
     try:
         with ThreadPoolExecutor(2) as pool:
-            both = list(pool.map(train, [source, source]))
+            both = list(pool.map(leased.train, [source, source]))
     finally:
         LeasedRun.look = look  # type: ignore[method-assign]
     for models in both:
@@ -137,28 +71,7 @@ def test_two_trainings_share_the_cluster_and_have_the_models_of_one_machine(
     assert len(runs) == 2
     assert max(most) <= 2, "no more than there are CPUs"
     assert all(run.profile.pace for run in runs), "units were measured"
-    assert until(lambda: not any(state()["held"].values()) or None)
-
-
-def test_a_killed_and_a_stopped_arbiter_hold_up_no_training(
-    local_ray: Any,
-    source: str,
-    expected: tuskml.Models,
-    runs: list[LeasedRun],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(tenant, "PATIENCE_SECONDS", 1.0)
-    pids = []
-    with ThreadPoolExecutor(1) as pool:
-        training = pool.submit(train, source)
-        for kind in (signal.SIGKILL, signal.SIGSTOP):
-            until(lambda: runs and (runs[0].working or training.done()))
-            pids.append(state()["pid"])
-            os.kill(pids[-1], kind)
-            until(lambda: state_of_another(pids[-1]) or training.done())
-        sharded.assert_same_bits(training.result(timeout=120), expected)
-    assert runs[0].tenant.restarts >= 1
-    assert pids[0] != pids[1]
+    assert leased.until(lambda: not any(leased.state()["held"].values()) or None)
 
 
 @pytest.mark.nightly
@@ -171,12 +84,14 @@ def test_one_that_lies_and_one_that_never_answers_hold_up_nobody(
         """One app overstates its rho a thousand times, another one is made offers in vain."""
         while not stop:
             ask = {"app": "liar", "demand": 2, "work": 1e-3}
-            said = json.loads(ray.get(arbiter().ask.remote(json.dumps(ask))))
+            said = json.loads(ray.get(leased.arbiter().ask.remote(json.dumps(ask))))
             if said["offer"]:
                 bundles = [{node: 1} for node in said["offer"]]
                 table = {"bundles": bundles, "rho": [1e3] * len(bundles), "without": 1e6}
-                arbiter().bid.remote("liar", said["round"], json.dumps(table))
-            ray.get(arbiter().ask.remote(json.dumps({"app": "mute", "demand": 2, "work": 1e-3})))
+                leased.arbiter().bid.remote("liar", said["round"], json.dumps(table))
+            ray.get(
+                leased.arbiter().ask.remote(json.dumps({"app": "mute", "demand": 2, "work": 1e-3}))
+            )
             time.sleep(0.1)
 
     ray.get(actor.found_or_started(ray, actor.rules_for(LEASE)).state.remote())
@@ -184,13 +99,13 @@ def test_one_that_lies_and_one_that_never_answers_hold_up_nobody(
     with ThreadPoolExecutor(1) as pool:
         pestering = pool.submit(pester, stop)
         try:
-            sharded.assert_same_bits(train(source), expected)
-            until(lambda: state()["unanswered"])
+            sharded.assert_same_bits(leased.train(source), expected)
+            leased.until(lambda: leased.state()["unanswered"])
         finally:
             stop.append(True)
         pestering.result(timeout=60)
     for app in ("liar", "mute"):
-        ray.get(arbiter().leave.remote(app))
+        ray.get(leased.arbiter().leave.remote(app))
 
 
 @pytest.mark.parametrize("wrong", ["soon", "-1", "0", "inf", "nan"])

@@ -1,21 +1,31 @@
-"""Trainings by group on real Ray processes: the numbers of one machine, whatever goes wrong."""
+"""Trainings by group on real Ray processes: the numbers of one machine, whatever goes wrong.
+
+Also one with leases and one by parts, since a cluster takes longer to start than they do; others
+are in `test_leases.py` and `parted/test_parted_ray.py`. `test_handing_out.py` has the same faults
+with workers of this process.
+"""
 
 import os
 import signal
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import acting
 import duckdb
+import leased
 import pytest
 import sharded
 
 import tuskml
 from tuskml.cluster import units
-from tuskml.groups.execution import ray_cluster
+from tuskml.groups.execution import leading, ray_cluster
+from tuskml.groups.execution.leading import Ran
+from tuskml.groups.execution.leases import actor, tenant
+from tuskml.groups.execution.leases.run import LeasedRun
 from tuskml.learners.events import Event, listening
 
 pytestmark = pytest.mark.slow
@@ -82,6 +92,29 @@ def assert_bits_of_one_machine(
     assert sum(event.rows for event in heard) == N_ROWS
 
 
+def test_a_killed_and_a_stopped_arbiter_hold_up_no_training(
+    local_ray: Any,
+    source: str,
+    expected: tuskml.Models,
+    runs: list[LeasedRun],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(actor.SETTING, "6")
+    monkeypatch.setenv("TUSKML_CLUSTER_TIMEOUT", "300")  # a slow machine
+    monkeypatch.setattr(tenant, "PATIENCE_SECONDS", 1.0)
+    pids = []
+    with ThreadPoolExecutor(1) as pool:
+        training = pool.submit(leased.train, source)
+        for kind in (signal.SIGKILL, signal.SIGSTOP):
+            leased.until(lambda: runs and (runs[0].working or training.done()))
+            pids.append(leased.state()["pid"])
+            os.kill(pids[-1], kind)
+            leased.until(lambda: leased.state_of_another(pids[-1]) or training.done())
+        sharded.assert_same_bits(training.result(timeout=120), expected)
+    assert runs[0].tenant.restarts >= 1
+    assert pids[0] != pids[1]
+
+
 @pytest.mark.nightly
 def test_the_bits_of_one_machine_with_one_worker(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, expected: tuskml.Models
@@ -89,6 +122,7 @@ def test_the_bits_of_one_machine_with_one_worker(
     assert_bits_of_one_machine(local_ray, con, source, expected, 1)
 
 
+@pytest.mark.nightly
 def test_a_worker_of_another_version_is_refused(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +168,7 @@ def test_a_cluster_without_a_free_processor_is_a_sentence(
             ray.kill(one)
 
 
+@pytest.mark.nightly
 def test_the_bits_of_one_machine_with_two_workers(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, expected: tuskml.Models
 ) -> None:
@@ -148,6 +183,7 @@ def test_parquet_in_no_order_needs_no_split(
     sharded.assert_same_bits(on_ray(con, source), expected)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("all_have_started")
 def test_a_killed_worker_costs_a_note_and_no_model(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, expected: tuskml.Models
@@ -165,6 +201,32 @@ def test_a_killed_worker_costs_a_note_and_no_model(
     ):
         found = tuskml.train(con, "logistic", source=source, executor="ray", **sharded.GIVEN)
     assert killed
+    sharded.assert_same_bits(found, expected)
+
+
+def test_a_killed_worker_costs_no_model_by_parts(
+    local_ray: Any,
+    con: duckdb.DuckDBPyConnection,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Small groups, and large ones whose parts are read again elsewhere."""
+    local_ray.grow(2)
+    source = sharded.shards(con, tmp_path / "s", 40_000)
+    given = sharded.GIVEN | {"source": source, "placement": "gap", "epsilon": 1e-9}
+    expected = tuskml.train(con, "logistic", executor="threads", **given)
+    heard: list[Ran] = []
+
+    def kill(one: Ran) -> None:
+        heard.append(one)
+        if len(heard) == 20:
+            os.kill(local_ray.workers()[0].pid, signal.SIGKILL)
+
+    monkeypatch.setattr(leading, "heard", [kill])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tuskml.ClusterWarning)
+        found = tuskml.train(con, "logistic", executor="ray", **given)
+    assert len(heard) > 20
     sharded.assert_same_bits(found, expected)
 
 
@@ -260,6 +322,7 @@ def test_groups_that_no_worker_survives_are_not_tried_for_ever(
         on_ray(con, source)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("all_have_started")
 def test_finished_groups_are_kept_where_all_workers_are_gone(
     local_ray: Any,
@@ -304,6 +367,7 @@ def test_a_shard_that_vanishes_is_a_sentence_and_finished_groups_are_kept(
     sharded.assert_same_bits(kept, some)
 
 
+@pytest.mark.nightly
 def test_a_cancelled_run_ends_and_frees_its_workers(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str
 ) -> None:

@@ -44,6 +44,7 @@ def test_the_models_are_those_of_one_query(
     sharded.assert_same_bits(found, expected)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "keys",
     [

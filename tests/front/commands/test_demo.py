@@ -48,6 +48,7 @@ def test_the_demo_for_programs(tmp_path: Path, capsys) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_demo_on_all_flights(tmp_path: Path, capsys) -> None:
     assert main(["demo", "--output", str(tmp_path / "curves.png")]) == 0
     out = capsys.readouterr().out

@@ -1,6 +1,7 @@
 """`tuskml predict` and `tuskml explain`: rows scored by the model of their group, plans shown."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,14 +36,20 @@ def postgres(cluster) -> Iterator[str]:
     cluster.drop_database("tusk_predict")
 
 
-@pytest.fixture
-def duck(tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file with the same."""
-    path = tmp_path / "some.duckdb"
+    path = tmp_path_factory.mktemp("predict") / "some.duckdb"
     with tuskml.connect(path) as con:
         con.execute(ROWS.format("generate_series"))
     assert main(["train", str(path), *TRAIN, "--group-by", "g", "--into", "models"]) == 0
-    return str(path)
+    return path
+
+
+@pytest.fixture
+def duck(file: Path, tmp_path: Path) -> str:
+    """A copy of it, which a test may change."""
+    return str(shutil.copy(file, tmp_path))
 
 
 @pytest.fixture(params=["duck", "postgres"])

@@ -38,6 +38,7 @@ def test_settings_are_duckdbs(tmp_path) -> None:
         assert one(con, "SELECT current_setting('default_order')").upper().startswith("DESC")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("limit", "budget"), [
     ("300MB", 300e6), ("1GB", 1e9), ("2GiB", 2**31), ("123456KiB", 123456 * 1024), ("1.5GB", 1.5e9), ("1TB", 1e12),
 ])  # fmt: skip
@@ -106,18 +107,21 @@ def test_load_twice_changes_nothing() -> None:
         assert one(con, FIT) == pytest.approx(2)
 
 
-def test_load_from_many_threads() -> None:
+@pytest.mark.parametrize(
+    ("n_threads", "times"), [(5, 2), pytest.param(8, 5, marks=pytest.mark.nightly)]
+)
+def test_load_from_many_threads(n_threads: int, times: int) -> None:
     failures: list[BaseException] = []
 
     def work() -> None:
         try:
-            for _ in range(5):
+            for _ in range(times):
                 with tuskml.connect(threads=1) as con:
                     assert one(con, FIT) == pytest.approx(2)
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
+    threads = [threading.Thread(target=work) for _ in range(n_threads)]
     for thread in threads:
         thread.start()
     for thread in threads:

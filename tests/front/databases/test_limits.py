@@ -53,7 +53,7 @@ def test_no_folder_for_spilled_rows(con: duckdb.DuckDBPyConnection, given: str) 
 
 
 def test_nothing_stays_of_closed_databases() -> None:
-    for _ in range(3):
+    for _ in range(2):
         tuskml.connect().close()
     gc.collect()
     tuskml.connect().close()
@@ -62,7 +62,7 @@ def test_nothing_stays_of_closed_databases() -> None:
         limits._databases,
     )
     before = [len(each) for each in kept]
-    for _ in range(5):
+    for _ in range(3):
         with tuskml.connect() as connection:
             connection.execute(
                 "SELECT train_model('linear', i, [i]) FROM range(9) t(i)"

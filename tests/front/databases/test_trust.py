@@ -158,10 +158,10 @@ def test_processes_that_begin_at_once(home: Path) -> None:
     script = f"import tuskml; print(tuskml.connect().execute({TRAIN!r}).fetchall())"
     begun = [
         subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-        for _ in range(3)
+        for _ in range(2)
     ]
     said = [one.communicate()[0].strip() for one in begun]
-    assert [text.endswith("[('ok',)]") for text in said] == [True] * 3, said
+    assert [text.endswith("[('ok',)]") for text in said] == [True] * 2, said
     assert list(made.parent.iterdir()) == [made]
 
 

@@ -45,6 +45,7 @@ def test_examples_end_in_a_table(name: str, root: Path, capsys) -> None:
     assert len(out.rsplit("\n\n", 1)[-1].splitlines()) >= 5
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_run_twice_on_one_database(name: str, root: Path, tmp_path: Path) -> None:
     path = str(root / "sql" / "examples" / f"{name}.sql")
@@ -116,6 +117,7 @@ def test_operators_of_one_s_own_run_one_after_the_other(root: Path, capsys) -> N
     assert any(line.split()[:1] == ["brief"] for line in printed[5:])
 
 
+@pytest.mark.sample(4)  # tests/docs/test_blocks.py runs all pages
 @pytest.mark.parametrize("page", SQL_PAGES, ids=lambda page: page.stem)
 def test_the_manual_s_sql_has_answers(page: Path, con) -> None:
     for block in blocks(page, "sql"):

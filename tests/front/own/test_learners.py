@@ -3,8 +3,9 @@
 # ruff: noqa: E501, SQL is read better on one line
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
@@ -60,15 +61,19 @@ def rows(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return con
 
 
-@pytest.fixture
-def session(connect: Callable[..., Any], cluster: Any, served: Path) -> psycopg.Connection:
-    """A superuser's, whose server has the same learners."""
-    (served / "own_learners.py").write_text(MODULE)
-    opened = connect()
-    opened.execute(f"SET tuskml.python_path = '{cluster.python_path}:{served}'")
-    opened.execute("SET tuskml.modules = 'own_learners'")
-    opened.execute(f"CREATE TEMP TABLE t AS {ROWS}")
-    return opened
+@pytest.fixture(scope="module")
+def session(cluster: Any) -> Iterator[psycopg.Connection]:
+    """A superuser's, whose server has the same learners, which each session takes seconds to import."""
+    name = "tusk_own_learners"
+    cluster.create_database(name)
+    with TemporaryDirectory(prefix="tuskml-served-") as folder, cluster.connect(name) as opened:
+        Path(folder).chmod(0o755)
+        Path(folder, "own_learners.py").write_text(MODULE)
+        opened.execute(f"SET tuskml.python_path = '{cluster.python_path}:{folder}'")
+        opened.execute("SET tuskml.modules = 'own_learners'")
+        opened.execute(f"CREATE TEMP TABLE t AS {ROWS}")
+        yield opened
+    cluster.drop_database(name)
 
 
 def asked(database: Any, sql: str) -> list[Any]:

@@ -1,5 +1,6 @@
 """Calls of the registry that are interrupted, and sessions that change it at the same time."""
 
+import shutil
 import threading
 
 import duckdb
@@ -10,16 +11,23 @@ from tuskml import registry
 from tuskml.databases import connection
 
 
-@pytest.fixture
-def file(tmp_path):
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
     """A database file with a registry that has one model."""
-    path = tmp_path / "models.duckdb"
+    path = tmp_path_factory.mktemp("registry") / "models.duckdb"
     with tuskml.connect(path) as con:
         con.execute("CREATE TABLE t AS SELECT x, 2 * x AS y FROM range(9) t(x)")
         registry.create(con)
         model = tuskml.train(con, "linear", source="t", label="y", features="x")
         registry.register(con, "double", model)
     return path, model
+
+
+@pytest.fixture
+def file(made, tmp_path):
+    """A copy of it, which a test may change."""
+    path, model = made
+    return shutil.copy(path, tmp_path), model
 
 
 @pytest.mark.parametrize("step", ["sql_text", "run_registry_macros", "create_macros", "holds"])

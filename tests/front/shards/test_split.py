@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,13 @@ SELECT CASE WHEN i % 13 = 12 THEN NULL ELSE 'g' || i % 13 END AS g, hash(i)::DOU
        DATE '2024-01-01' + (i % 500)::INTEGER AS day
 FROM range(40000) t(i) UNION ALL SELECT 'large', hash(i)::DOUBLE, NULL FROM range(60000) t(i)
 """
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[duckdb.DuckDBPyConnection]:
+    """One connection for all examples of a property."""
+    with tuskml.connect() as connection:
+        yield connection
 
 
 def test_all_rows_are_there_in_shards_below_the_limit(
@@ -79,16 +87,18 @@ def test_the_manifest_says_what_the_shards_hold(
     sizes=st.lists(st.integers(1, 400), min_size=1, max_size=12),
     limit=st.integers(2_000, 20_000),
 )
-def test_only_groups_larger_than_a_shard_have_several(sizes: list[int], limit: int) -> None:
+def test_only_groups_larger_than_a_shard_have_several(
+    opened: duckdb.DuckDBPyConnection, sizes: list[int], limit: int
+) -> None:
     from tempfile import TemporaryDirectory
 
     parts = " UNION ALL ".join(
         f"SELECT {place} AS g, hash(i, {place}) AS x FROM range({n}) t(i)"
         for place, n in enumerate(sizes)
     )
-    with TemporaryDirectory() as folder, tuskml.connect() as con:
+    with TemporaryDirectory() as folder:
         manifest = tuskml.split(
-            con, source=parts, group_by="g", into=f"{folder}/s", shard_bytes=limit
+            opened, source=parts, group_by="g", into=f"{folder}/s", shard_bytes=limit
         )
     assert [group.rows for group in manifest.groups] == sizes
     assert sum(shard.rows for shard in manifest.shards) == sum(sizes)

@@ -47,16 +47,21 @@ ROWS = f"CREATE TABLE plans WITH (autovacuum_enabled = false) AS {IN_POSTGRES}; 
 """What the database of PostgreSQL has."""
 
 
-def excess(model: tuskml.Model, x: np.ndarray, y: np.ndarray) -> float:
-    """The objective above the optimum, which scikit-learn finds."""
-    peer = LogisticRegression(C=1 / (L2 * len(y)), tol=1e-10).fit(x, y)
+class Rows:
+    """Features and labels, and the least objective, which scikit-learn finds once."""
 
-    def objective(w: np.ndarray, b: float) -> float:
-        margin = np.where(y, 1, -1) * (x @ w + b)
+    def __init__(self, x: np.ndarray, y: np.ndarray) -> None:
+        self.x, self.y = x, y
+        peer = LogisticRegression(C=1 / (L2 * len(y)), tol=1e-10).fit(x, y)
+        self.least = self.objective(peer.coef_[0], peer.intercept_[0])
+
+    def objective(self, w: np.ndarray, b: float) -> float:
+        margin = np.where(self.y, 1, -1) * (self.x @ w + b)
         return float(np.logaddexp(0, -margin).mean() + L2 / 2 * w @ w)
 
-    coef = np.asarray(model.coef, float)
-    return objective(coef, model.intercept) - objective(peer.coef_[0], peer.intercept_[0])
+    def excess(self, model: tuskml.Model) -> float:
+        """The objective of a model above the least one."""
+        return self.objective(np.asarray(model.coef, float), model.intercept) - self.least
 
 
 MOST_EXCESS = 3 * (1.5 * EPSILON) ** 2 / (2 * 0.1)
@@ -64,7 +69,7 @@ MOST_EXCESS = 3 * (1.5 * EPSILON) ** 2 / (2 * 0.1)
 the curvature of this problem is above 0.1 in all directions."""
 
 
-def check(model: tuskml.Model, plan: tuple[str, str, str | None], rows: Any) -> None:
+def check(model: tuskml.Model, plan: tuple[str, str, str | None], rows: Rows) -> None:
     """It ran by the plan that was asked for, and is at the optimum within its tolerance."""
     algorithm, transform, sampler = plan
     assert model.status == "ok"
@@ -73,7 +78,7 @@ def check(model: tuskml.Model, plan: tuple[str, str, str | None], rows: Any) -> 
     if sampler is not None and (transform == "lazy" or sampler != "shuffled-partition"):
         assert model.options["sampler"] == sampler
     assert (model.n_rows < N / 2) == (transform == "lazy")
-    assert excess(model, *rows) < MOST_EXCESS
+    assert rows.excess(model) < MOST_EXCESS
 
 
 def options_of(plan: tuple[str, str, str | None]) -> dict[str, Any]:
@@ -83,10 +88,10 @@ def options_of(plan: tuple[str, str, str | None]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def rows() -> tuple[np.ndarray, np.ndarray]:
+def rows() -> Rows:
     with duckdb.connect() as con:
         found = con.execute(IN_DUCKDB).fetchnumpy()
-    return np.stack([found["x0"], found["x1"]], axis=1), found["late"]
+    return Rows(np.stack([found["x0"], found["x1"]], axis=1), found["late"])
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +104,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: " ".join(map(str, plan)))
-def test_each_reaches_the_optimum_in_duckdb(path: Path, rows: Any, plan: Any) -> None:
+def test_each_reaches_the_optimum_in_duckdb(path: Path, rows: Rows, plan: Any) -> None:
     given = options_of(plan)
     model = tuskml.train(
         ":memory:", "logistic", source=path, label="late", features=FEATURES, **given
@@ -109,7 +114,7 @@ def test_each_reaches_the_optimum_in_duckdb(path: Path, rows: Any, plan: Any) ->
 
 def test_each_reaches_the_optimum_in_postgres(pg: psycopg.Connection) -> None:
     found = np.array(pg.execute("SELECT x0, x1, late::int FROM plans").fetchall(), float)
-    rows = found[:, :2], found[:, 2] > 0
+    rows = Rows(found[:, :2], found[:, 2] > 0)
     for plan in PLANS:
         model = tuskml.train(
             pg, "logistic", source="plans", label="late", features=FEATURES, **options_of(plan)
@@ -147,16 +152,16 @@ def slowed(monkeypatch: pytest.MonkeyPatch, algorithm: str) -> None:
 @pytest.mark.parametrize(
     ("group", "slow", "reads", "expected"),
     [
-        (4096, "sgd", SLOW, ("mgd", "lazy", "shuffled-partition")),
-        (4096, "mgd", SLOW, ("sgd", "lazy", "shuffled-partition")),
+        (GROUP, "sgd", SLOW, ("mgd", "lazy", "shuffled-partition")),
+        (GROUP, "mgd", SLOW, ("sgd", "lazy", "shuffled-partition")),
         (None, "sgd", NO_SEEKS, ("mgd", "lazy", "random-partition")),
         (None, "mgd", NO_SEEKS, ("sgd", "lazy", "random-partition")),
-        (4096, "sgd", SLOW_TO_ASK, None),
+        (GROUP, "sgd", SLOW_TO_ASK, None),
     ],
 )
 def test_auto_takes_the_cheapest(
-    tmp_path: Path,
-    rows: Any,
+    path: Path,
+    rows: Rows,
     few_are_usual: None,
     monkeypatch: pytest.MonkeyPatch,
     in_sql: bool,
@@ -174,8 +179,6 @@ def test_auto_takes_the_cheapest(
         train = trained_in_sql if in_sql else trained
         model = train(con, "trips")
     else:
-        path = tmp_path / "rows.parquet"
-        con.execute(f"COPY ({IN_DUCKDB}) TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE {group})")
         model = (trained_in_sql if in_sql else trained)(con, str(path))
     assert model.converged
     if expected is None:
@@ -215,27 +218,34 @@ def characters_read() -> int:
     return int(Path("/proc/self/io").read_text().split()[1])
 
 
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A column more than is read, in 20 row groups."""
+    path = tmp_path_factory.mktemp("wide") / "rows.parquet"
+    rows = f"SELECT *, hash(i)::VARCHAR AS unread FROM ({IN_DUCKDB})"
+    duckdb.sql(f"COPY ({rows}) TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 20480)")
+    return path
+
+
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("train", [trained, trained_in_sql])
 @pytest.mark.parametrize("sampler", ["shuffled-partition", "random-partition"])
 def test_bytes_of_a_file_are_those_that_the_system_counts(
-    tmp_path: Path, train: Callable[..., tuskml.Model], sampler: str
+    wide: Path, train: Callable[..., tuskml.Model], sampler: str
 ) -> None:
     """Of what later chunks read: the footer, with the sizes, is read by all trainings alike."""
-    path = tmp_path / "rows.parquet"
-    wide = f"SELECT *, hash(i)::VARCHAR AS unread FROM ({IN_DUCKDB})"
     with tuskml.connect(threads=1) as con:
-        con.execute(f"COPY ({wide}) TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 20480)")
 
         def read(chunks: int) -> tuple[int, int]:
             given = {"algorithm": "sgd", "sampler": sampler, "epsilon": 0, "max_iter": chunks}
             before = characters_read()
-            counters = train(con, str(path), **given).options["counters"]
-            assert counters["bytes"] < 0.6 * path.stat().st_size  # one column is not read
+            counters = train(con, str(wide), **given).options["counters"]
+            assert counters["bytes"] < 0.6 * wide.stat().st_size  # one column is not read
             return characters_read() - before, counters["bytes_read"]
 
         read(1)  # loads what is loaded once
         (few, counted_few), (many, counted_many) = read(1), read(3)
-    assert counted_few < few < counted_few + path.stat().st_size / 10
+    assert counted_few < few < counted_few + wide.stat().st_size / 10
     assert counted_many - counted_few == pytest.approx(many - few, rel=0.1)
 
 
@@ -249,6 +259,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("train", [trained, trained_in_sql])
 def test_auto_reads_a_twentieth_of_a_file(
     large: Path, train: Callable[..., tuskml.Model], monkeypatch: pytest.MonkeyPatch
@@ -348,6 +359,7 @@ def source_of(plan: str) -> dict[str, Any]:
     return source
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("train", [trained, trained_in_sql])
 def test_a_training_on_all_rows_shows_the_plans_that_read_a_part(
     path: Path,

@@ -363,7 +363,7 @@ FROM (SELECT sqrt(-2 * ln((1 + hash(i) % 1000000) / 1000001)) * cos(6.283185 * (
 """Of independent normal numbers; the log of the odds is nearly x0 - x1 / 2 + log(share)."""
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("algorithm", ["sgd", "mgd", "auto"])
 @pytest.mark.parametrize("share", [0.1, 0.004])
 def test_rare_events(tmp_path: Path, few_are_usual: None, share: float, algorithm: str) -> None:

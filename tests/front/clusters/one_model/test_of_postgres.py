@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import sharded
 
@@ -33,7 +34,7 @@ def small_units(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(temporary.FOLDER, str(tmp_path))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("task", "more"),
     [
@@ -109,10 +110,12 @@ def test_one_model_goes_by_parts(pg: Any, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(temporary, "SHARD_BYTES", 3_000)
     given = GIVEN | {"features": ["x", "price"], "cluster": "threads"}
     found = tuskml.train(pg, "linear", **given)
-    rows = pg.execute("SELECT x, price::float8, y FROM sales").fetchall()
+    found_rows = pg.execute("SELECT x, price::float8, y FROM sales").fetchall()
+    rows = pd.DataFrame(found_rows, columns=["x", "price", "y"])
     with tuskml.connect() as con:
+        con.register("rows", rows)
         con.execute("CREATE TABLE sales (x DOUBLE, price DOUBLE, y INTEGER)")
-        con.executemany("INSERT INTO sales VALUES (?, ?, ?)", rows)
+        con.execute("INSERT INTO sales FROM rows")
         expected = tuskml.train(con, "linear", **given)
     assert [getattr(found, f) for f in sharded.FIELDS] == [
         getattr(expected, f) for f in sharded.FIELDS

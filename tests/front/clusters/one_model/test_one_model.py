@@ -26,7 +26,7 @@ GIVEN: dict[str, Any] = {"label": "y", "features": ["x", "z"], "deterministic": 
 @pytest.fixture(autouse=True)
 def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units, "BATCH_ROWS", 5_000)
-    monkeypatch.setattr(temporary, "SHARD_BYTES", 20_000)
+    monkeypatch.setattr(temporary, "SHARD_BYTES", 30_000)
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +38,8 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCon
 
 @pytest.fixture(scope="module")
 def source(con: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Shards of some 1,000 rows, for models by group."""
-    return sharded.shards(con, tmp_path_factory.mktemp("one") / "s", 20_000)
+    """A few shards, for models by group."""
+    return sharded.shards(con, tmp_path_factory.mktemp("one") / "s", 30_000)
 
 
 def bits(model: tuskml.Model) -> list[Any]:
@@ -95,9 +95,16 @@ def test_a_small_model_is_that_of_one_machine(
     ids=["numbers", "names", "search"],
 )
 def test_a_large_model_adds_sums_of_its_parts(
-    con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], task: str, more: dict[str, Any]
+    con: duckdb.DuckDBPyConnection,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ran: list[Ran],
+    task: str,
+    more: dict[str, Any],
 ) -> None:
     """Of a table and of files; the optimum is that of rows in one place."""
+    monkeypatch.setattr(temporary, "SHARD_BYTES", 20_000)
+    source = sharded.shards(con, tmp_path / "s", 22_000)
     expected = tuskml.train(con, task, source="rows", **GIVEN | more)
     for given in ("rows", source):
         ran.clear()
@@ -173,7 +180,7 @@ def test_steps_hop_where_they_are_asked_to(
     con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran]
 ) -> None:
     """And where a search has several of them."""
-    clustered(con, source=source, algorithm="sgd", placement="gap")
+    clustered(con, source=source, algorithm="sgd", placement="gap", max_iter=3)
     assert ran
     ran.clear()
     clustered(con, source=source, algorithm="sgd", l2=[0.1, 1.0], folds=2, max_iter=3)

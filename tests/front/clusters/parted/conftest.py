@@ -75,12 +75,12 @@ def source(con: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture
-def giants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Limited]:
+def giants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Limited]:
     """Trains two groups of so many rows in all, in a process of its own with one thread: by task,
     placement, limit of memory in MB and options. Rows have no room on disk.
     """
 
-    def of(n_rows: int) -> Limited:
+    def of(n_rows: int, shard_bytes: int = 3_000_000) -> Limited:
         query = (
             "SELECT i % 2 AS g, "
             + ", ".join(f"(hash(i, {k}) % 1000) / 500 - 1 AS x{k}" for k in range(10))
@@ -88,7 +88,7 @@ def giants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], L
         )
         with tuskml.connect() as con:
             manifest = tuskml.split(
-                con, source=query, group_by="g", into=tmp_path / "s", shard_bytes=3_000_000
+                con, source=query, group_by="g", into=tmp_path / "s", shard_bytes=shard_bytes
             )
         (tmp_path / ".tmp").touch()  # where DuckDB, and
         monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))  # where tuskml would put rows

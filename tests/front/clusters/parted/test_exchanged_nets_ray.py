@@ -19,7 +19,7 @@ from tuskml.groups.execution import leading
 from tuskml.groups.execution.leading import Ran
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
-"""`test_parted_ray.py` has a twin that shares its cluster."""
+"""`test_parted_ray.py` has another one that shares its cluster."""
 NET: dict[str, Any] = {
     "label": "y", "features": ["x", "z", "c"], "group_by": "g", "objective": "logistic",
     "layers": [16], "max_iter": 4, "batch_size": 128, "placement": "exchange",

@@ -42,6 +42,12 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
+@pytest.fixture(scope="module")
+def source(con: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Seven shards of two groups, and one of the small one."""
+    return sharded.shards(con, tmp_path_factory.mktemp("parted") / "s", 80_000)
+
+
 @pytest.fixture
 def small_branches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bagging, "BRANCH_BYTES", SMALL)
@@ -187,7 +193,14 @@ def test_parts_that_forget_get_all_again(
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("when", ["draw", "start", "grown", "loss"])
+@pytest.mark.parametrize(
+    "when",
+    [
+        "draw",
+        "loss",
+        *(pytest.param(one, marks=pytest.mark.nightly) for one in ("start", "grown")),
+    ],
+)
 def test_parts_that_forget_between_steps_draw_the_same_rows(
     con: duckdb.DuckDBPyConnection,
     source: str,

@@ -17,7 +17,8 @@ from tuskml.cluster import units
 from tuskml.groups.execution import leading, pinned
 from tuskml.groups.execution.leading import Ran
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
+"""`test_ray.py` has a twin that shares its cluster."""
 N_ROWS = 60_000
 GIVEN: dict[str, Any] = sharded.GIVEN | {"placement": "gap", "epsilon": 1e-9}
 
@@ -49,10 +50,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Ran]:
     return found
 
 
-@pytest.mark.parametrize(
-    "n",
-    [pytest.param(1, marks=pytest.mark.nightly), 2, pytest.param(4, marks=pytest.mark.nightly)],
-)
+@pytest.mark.parametrize("n", [1, 2, 4])
 def test_the_bits_of_threads(
     local_ray: Any,
     con: duckdb.DuckDBPyConnection,
@@ -71,7 +69,6 @@ def test_the_bits_of_threads(
     assert invariants.assert_worker_exclusivity(ran) == n, "all workers have parts"
 
 
-@pytest.mark.nightly
 def test_a_model_without_groups_has_the_bits_of_threads(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran]
 ) -> None:
@@ -86,7 +83,6 @@ def test_a_model_without_groups_has_the_bits_of_threads(
     assert len({ran_one.worker for ran_one in ran}) == 2
 
 
-@pytest.mark.nightly
 def test_a_model_that_hops_has_the_bits_of_threads(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran]
 ) -> None:
@@ -101,7 +97,6 @@ def test_a_model_that_hops_has_the_bits_of_threads(
     assert any(len({one.worker for one in some}) >= 2 for some in models)
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("task", ["linear", "gbdt"])
 def test_folds_are_those_of_rows_in_one_place(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], task: str
@@ -144,7 +139,6 @@ def trees(con: duckdb.DuckDBPyConnection, task: str, source: str, executor: str)
     return tuskml.Models(large.items())
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("task", "n"),
     [("gbdt", 1), ("gbdt", 2), ("random_forest", 2)],
@@ -159,7 +153,6 @@ def test_trees_have_the_bits_of_threads(
     invariants.assert_data_sharding(ran)
 
 
-@pytest.mark.nightly
 def test_rows_with_names_have_the_bits_of_threads(
     local_ray: Any, con: duckdb.DuckDBPyConnection, tmp_path: Path, ran: list[Ran]
 ) -> None:
@@ -183,7 +176,6 @@ def test_rows_with_names_have_the_bits_of_threads(
     assert len(counted) >= 2, "both workers count; one that starts slowly is replaced"
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("task", ["gbdt", "random_forest"])
 def test_trees_outlive_a_worker_that_is_killed(
     local_ray: Any,
@@ -207,30 +199,6 @@ def test_trees_outlive_a_worker_that_is_killed(
     assert len(heard) > 150
 
 
-def test_a_worker_that_is_killed_costs_no_model(
-    local_ray: Any,
-    con: duckdb.DuckDBPyConnection,
-    source: str,
-    expected: tuskml.Models,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Its parts are read again elsewhere, and what was asked of it is asked again."""
-    local_ray.grow(2)
-    heard: list[Ran] = []
-
-    def kill(one: Ran) -> None:
-        heard.append(one)
-        if len(heard) == 20:
-            os.kill(local_ray.workers()[0].pid, signal.SIGKILL)
-
-    monkeypatch.setattr(leading, "heard", [kill])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tuskml.ClusterWarning)
-        found = tuskml.train(con, "logistic", source=source, executor="ray", **GIVEN)
-    sharded.assert_same_bits(found, expected)
-
-
-@pytest.mark.nightly
 def test_steps_that_workers_take_together_outlive_one_that_is_killed(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,7 +45,7 @@ def judged(model: Any) -> list[list[Any]]:
     ]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("task", "more"),
     [
@@ -124,7 +124,7 @@ def test_a_trial_is_judged_by_rows_that_it_has_not_seen(
         options = (
             GIVEN
             | given
-            | {"objective": "logistic", "max_iter": 200, "learning_rate": 0.01, "folds": 3}
+            | {"objective": "logistic", "max_iter": 80, "learning_rate": 0.03, "folds": 3}
         )
         del options["deterministic"]
         model = tuskml.train(con, "mlp", **options, metric="accuracy")[1]
@@ -161,7 +161,7 @@ def test_sums_of_several_configurations_travel_together(
     more: dict[str, Any],
 ) -> None:
     """The bits are those of configurations one at a time, and messages are far fewer."""
-    given = {"source": source, "l2": [0.001, 0.01, 0.1, 1.0], "folds": 2, "max_iter": 20} | more
+    given = {"source": source, "l2": [0.001, 0.01, 0.1, 1.0], "folds": 2, "max_iter": 8} | more
     found = by_parts(con, "logistic", **given)
     together = len(ran)
     monkeypatch.setattr(groups, "AT_ONCE", 1)
@@ -221,7 +221,7 @@ def test_configurations_of_a_net_hop_at_the_same_time(
 @pytest.mark.parametrize(
     ("task", "more"),
     [
-        ("gbdt", {"objective": "logistic", "learning_rate": [0.1, 1.0]}),
+        ("gbdt", {"objective": "logistic", "learning_rate": [0.1, 1.0], "num_leaves": 6}),
         ("random_forest", {"objective": "gini", "max_depth": [3, 5]}),
     ],
 )

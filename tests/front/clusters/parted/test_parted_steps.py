@@ -26,7 +26,7 @@ def in_one_place(con: duckdb.DuckDBPyConnection, task: str, **given: Any) -> tus
     return tuskml.train(con, task, source="rows", **sharded.GIVEN | given)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("algorithm", "task", "more"),
     [
@@ -68,7 +68,7 @@ def test_the_optimum_is_that_of_rows_in_one_place(
             assert model.coef == pytest.approx([2, -1], abs=0.05)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n", [1, 2, 4])
 @pytest.mark.parametrize("algorithm", ["sgd", "mgd"])
 def test_the_bits_are_those_of_one_worker(

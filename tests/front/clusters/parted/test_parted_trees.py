@@ -33,6 +33,12 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
+@pytest.fixture(scope="module")
+def source(con: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Seven shards of two groups, and one of the small one."""
+    return sharded.shards(con, tmp_path_factory.mktemp("parted") / "s", 80_000)
+
+
 def whole(con: duckdb.DuckDBPyConnection, **given: Any) -> tuskml.Models:
     """The models of one query."""
     left = {k: v for k, v in given.items() if k not in ("executor", "placement", "finished")}
@@ -44,7 +50,7 @@ def by_parts(con: duckdb.DuckDBPyConnection, **given: Any) -> tuskml.Models:
     return sharded.by_parts(con, "gbdt", **given)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "more",
     [
@@ -142,7 +148,7 @@ def test_other_labels_have_the_loss_of_rows_in_one_place(
     con: duckdb.DuckDBPyConnection, source: str
 ) -> None:
     """Their mean is added in another order, so it may differ in its last digit."""
-    given = GIVEN | {"source": source, "label": "n + u / 3", "weight": "1.1 + z", "trees": 40}
+    given = GIVEN | {"source": source, "label": "n + u / 3", "weight": "1.1 + z"}
     found, expected = by_parts(con, **given), whole(con, **given)
     for key, model in expected.items():
         assert found[key].loss == pytest.approx(model.loss, rel=1e-6)
@@ -220,7 +226,7 @@ def test_parts_that_forget_between_iterations_draw_anew(
     more: dict[str, Any],
 ) -> None:
     """The rows that an iteration drew by their gradients are not those of the next one."""
-    given = GIVEN | {"source": source, "goss": True, "learning_rate": 0.5, "trees": 5} | more
+    given = GIVEN | {"source": source, "goss": True, "learning_rate": 0.5, "trees": 4} | more
     parted_trees.assert_parts_may_forget_before(
         monkeypatch, boosting.Parted, "loss", lambda: by_parts(con, **given)
     )
@@ -260,9 +266,9 @@ def test_a_cancel_ends_leaders_too(
 
 def test_two_giant_groups_have_room_where_whole_groups_have_none(giants: Any) -> None:
     """GTP needs the rows of a group in memory or on disk, GAP those of a shard at a time."""
-    run = giants(800_000)
-    options = {"objective": "logistic", "trees": 1, "num_leaves": 3, "max_bins": 16}
-    failed = run("gbdt", "gtp", 40, options)
+    run = giants(300_000, shard_bytes=1_000_000)
+    options = {"objective": "logistic", "trees": 1, "num_leaves": 2, "max_bins": 16}
+    failed = run("gbdt", "gtp", 22, options)
     assert "2 of 2 groups were not trained: no room for" in failed.answer
-    answer = run("gbdt", "gap", 40, options).answer
+    answer = run("gbdt", "gap", 22, options).answer
     assert answer == run("gbdt", "gap", 1000, options).answer
