@@ -3,7 +3,7 @@
 None of these libraries is a Python extension module, so one build serves every Python version.
 Objects are kept under `build/native` or `TUSKML_OBJECTS`, which several checkouts can share, in a
 folder named after the command that made them. They serve while what the compiler read is the same.
-GCC reads `standard.hpp` precompiled, which saves a third of the time and changes no object's bits.
+GCC reads `standard.hpp` precompiled, which saves a sixth of its time and makes the same code.
 """
 
 import fcntl
