@@ -52,7 +52,7 @@ def answers_of(task: str, options: Mapping[str, Any], classifies: bool) -> Answe
     options: the model's, in which a custom task names its response; classifies: whether the model
     has classes, for a custom task. Raises DataError for a model that says neither.
     """
-    known = TASKS.get(task)
+    known, is_calibrated = TASKS.get(task), "calibration" in options
     if known is not None:
         by_option = known.classes_by_option and classifies
         response = getattr(known, "response", None) or "identity"
@@ -63,7 +63,6 @@ def answers_of(task: str, options: Mapping[str, Any], classifies: bool) -> Answe
         elif known.classes_by_option and (loss := TASKS.get(str(options.get("objective")))):
             response = getattr(loss, "response", None) or "identity"
         classifies = known.classifies or by_option
-        is_calibrated = classifies and "calibration" in options
         return Answers(classifies, response, known.features == PAIRS, is_calibrated)
     response = options.get("response", "")
     if response not in RESPONSES:
@@ -71,4 +70,4 @@ def answers_of(task: str, options: Mapping[str, Any], classifies: bool) -> Answe
             f"the model is '{task}', expected {one_of(TASKS)}, or a task of your own, whose "
             f"models name their response, {one_of(RESPONSES)}"
         )
-    return Answers(classifies, response, is_calibrated=classifies and "calibration" in options)
+    return Answers(classifies, response, is_calibrated=is_calibrated)

@@ -39,15 +39,7 @@ class Margins(HeldRows):
     def member(self) -> str:
         return f'"calibration":"{self.method}"'
 
-    def put(
-        self,
-        groups: NDArray[np.intp],
-        models: Models,
-        held: Groups,
-        library: ctypes.CDLL,
-        threads: int,
-    ) -> None:
-        """Adds those of the rows held (GROUP). Raises RowsError for groups of more classes."""
+    def refuse(self, groups: NDArray[np.intp], models: Models) -> None:
         classes = np.diff(models.classes.offsets)
         found = {
             int(groups[place]): f"option 'calibration' is about two classes, the labels are of "
@@ -56,7 +48,6 @@ class Margins(HeldRows):
         }
         if found:
             raise RowsError(next(iter(found.values())), found)
-        super().put(groups, models, held, library, threads)
 
     def numbers(
         self, models: Models, held: Groups, library: ctypes.CDLL, threads: int

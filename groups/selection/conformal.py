@@ -12,6 +12,7 @@ import ctypes
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
 from tuskml.groups.selection.held_rows import Groups, HeldRows
@@ -28,14 +29,16 @@ class Distances(HeldRows):
 
     member: ClassVar[str] = '"conformal":true'
 
-    def numbers(
-        self, models: Models, held: Groups, library: ctypes.CDLL, threads: int
-    ) -> list[Floats]:
+    def refuse(self, groups: NDArray[np.intp], models: Models) -> None:
         if (models.class_names.code >= 0).any():
             raise OptionError(
                 "option 'conformal' is about predictions of numbers, and the model predicts "
                 "classes: expected labels that are numbers"
             )
+
+    def numbers(
+        self, models: Models, held: Groups, library: ctypes.CDLL, threads: int
+    ) -> list[Floats]:
         return residuals(library, models, held, threads)
 
     def spread(self, rows: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""What models keep of held-out rows, as predicted by models that did not see these."""
+"""Numbers of held-out rows that models keep, by models that were trained without these rows."""
 
 import ctypes
 from abc import ABC, abstractmethod
@@ -28,7 +28,10 @@ class HeldRows(ABC):
         library: ctypes.CDLL,
         threads: int,
     ) -> None:
-        """Adds those of the rows held (GROUP), one set for each of the models."""
+        """Adds the numbers of the rows held (GROUP), one set for each of the models. Raises the
+        errors of `refuse`.
+        """
+        self.refuse(groups, models)
         found = self.numbers(models, held, library, threads)
         for group, part in zip(groups.tolist(), found, strict=True):
             self.by_group[group].append(part)
@@ -39,16 +42,20 @@ class HeldRows(ABC):
         return self.spread(np.concatenate(parts)) if parts else np.empty(0)
 
     @abstractmethod
-    def numbers(
-        self, models: Models, held: Groups, library: ctypes.CDLL, threads: int
-    ) -> list[Floats]:
-        """The numbers of the rows of each model's group. Raises OptionError for models that have
-        none.
+    def refuse(self, groups: NDArray[np.intp], models: Models) -> None:
+        """Raises OptionError for models whose rows have no such numbers, or RowsError, which names
+        their groups.
         """
 
     @abstractmethod
+    def numbers(
+        self, models: Models, held: Groups, library: ctypes.CDLL, threads: int
+    ) -> list[Floats]:
+        """The numbers of the rows of each model's group, (rows, 2)."""
+
+    @abstractmethod
     def spread(self, rows: Floats) -> Floats:
-        """What the model keeps of all rows of its group, (rows, 2)."""
+        """The summary that a model keeps, of the numbers of all held-out rows of its group."""
 
     @property
     @abstractmethod
@@ -57,7 +64,7 @@ class HeldRows(ABC):
 
 
 def with_held_rows(models: Models, kept: HeldRows | None) -> Models:
-    """The models, which keep what is known of their groups' held-out rows."""
+    """The models with the summaries of their groups' held-out rows in the field `spread`."""
     if kept is None:
         return models
     pool = tuple(with_members(text, f"{{{kept.member}}}") for text in models.options.pool)

@@ -166,7 +166,7 @@ def residuals(
     """The absolute residual and the weight, (rows, 2), of the rows of each model's group that it
     predicts; arguments as of `judged`. Raises DataError if a label or memory forbids it.
     """
-    return _by_row(database, models, held, ("rmse", "conformal"), threads)
+    return _by_row("conformal", database, models, held, threads)
 
 
 def margins(
@@ -176,21 +176,20 @@ def margins(
     model's group, without those of which the model does not know the class; arguments as of
     `judge`. Raises DataError if a label or memory forbids it.
     """
-    return _by_row(database, models, held, ("auc", "calibration"), threads)
+    return _by_row("calibration", database, models, held, threads)
+
+
+BY_ROW = {"conformal": "rmse", "calibration": "auc"}
+"""The metric whose numbers of each row an option of a search keeps."""
 
 
 def _by_row(
-    database: ctypes.CDLL,
-    models: Models,
-    held: NDArray[np.void],
-    metric: tuple[str, str],
-    threads: int,
+    option: str, database: ctypes.CDLL, models: Models, held: NDArray[np.void], threads: int
 ) -> list[Floats]:
-    """What the library writes of each row while it computes a metric, for an option."""
-    name, option = metric
+    """Two numbers of each row, which the library writes while it computes the option's metric."""
     begin = np.concatenate([[0], np.cumsum(held["n_rows"])]).astype(np.int64)
     found, unused = np.full((int(begin[-1]), 2), np.nan), np.empty(len(held))
-    why = _judge(database, models, held, (name, 0.0), threads, unused, (found, begin))
+    why = _judge(database, models, held, (BY_ROW[option], 0.0), threads, unused, (found, begin))
     if why is not None:
         raise DataError(f"option '{option}': {why}")
     parts = [found[a:b] for a, b in pairwise(begin.tolist())]

@@ -79,12 +79,12 @@ def searched(
 
 
 def held_rows(search: Search) -> HeldRows:
-    """What models keep of held-out rows, without any yet."""
+    """An empty collection of the numbers of held-out rows that models keep."""
     return Margins(method=search.keeps) if search.keeps in METHODS else Distances()
 
 
 def first_held_rows(search: Search) -> HeldRows | None:
-    """The same while candidates are tried, if there is one, which wins."""
+    """The same for the trials, if there is one candidate alone, which wins."""
     return held_rows(search) if search.keeps and len(search.candidates) == 1 else None
 
 
@@ -118,7 +118,8 @@ def refuse_stores(search: Search) -> None:
 @dataclass(frozen=True)
 class Running:
     """Tries candidates; library: the database's; until: of `time.monotonic()`, the end; ended:
-    is set if a trial fails with an error that fails the search; held_rows: get those of trials.
+    is set if a trial fails with an error that fails the search; held_rows: gets the numbers of
+    held-out rows.
     """
 
     parts: Sequence[Prepared]
@@ -217,8 +218,8 @@ class Running:
         return replace(self, parts=parts)
 
     def held_rows_of(self, winners: NDArray[np.intp]) -> HeldRows:
-        """Those by the winner of each group, which is trained on its folds again unless it was the
-        only candidate.
+        """The held-out rows of each group by its winner, which is trained on its folds again
+        unless it was the only candidate.
         """
         if self.held_rows is not None:
             return self.held_rows

@@ -235,7 +235,7 @@ class StandardHeaders:
         self.target = folder / f"{STANDARD.name}.gch"
 
     def compile(self) -> None:
-        """Makes the file that GCC looks for beside the header, if it is not fresh."""
+        """Compiles the header to the file that GCC looks for beside it, if it is not fresh."""
         with self.lock:
             if not is_fresh(self.target):
                 self.header.write_bytes(STANDARD.read_bytes())
@@ -252,7 +252,7 @@ class Job:
     """One source and the command that compiles it."""
 
     headers: StandardHeaders | None = None
-    """What it reads precompiled."""
+    """The precompiled headers that the source reads."""
 
     def __init__(self, source: Path, command: list[str]) -> None:
         key = hashlib.sha256(shlex.join(command).encode()).hexdigest()[:12]

@@ -1,5 +1,5 @@
-// What most sources in C++ include of the standard library. Every source goes on including what it
-// uses: other compilers than GCC, and `make cross`, do not read this.
+// The standard headers that most sources in C++ include. Each source still includes what it uses:
+// compilers other than GCC, and `make cross`, do not read this file.
 #include <algorithm>
 #include <atomic>
 #include <cmath>

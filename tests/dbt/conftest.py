@@ -23,7 +23,7 @@ from tuskml import registry
 
 if importlib.util.find_spec("dbt.adapters.duckdb") is None:
     collect_ignore_glob = ["test_*.py"]
-# What driver.py says of it is true of this process, too, which imports the plugin.
+# This process imports the plugin, too: driver.py says why the package is left out.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 SECONDS = 600
 """A guard against hanging, wide enough for a machine that does other work."""
@@ -39,7 +39,7 @@ class Driver:
         )  # fmt: skip
 
     def run(self, folder: Path, environment: dict[str, str], *arguments: str) -> dict[str, Any]:
-        """What one command did in the project of the folder."""
+        """Runs one command in the project of a folder and returns its result."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         asked = {"folder": str(folder), "environment": environment, "arguments": arguments}

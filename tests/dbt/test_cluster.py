@@ -35,7 +35,7 @@ BY_GROUP = " group_by='g',"
 
 
 def ran(project: Any, folder: Path, models: dict[str, str]) -> dict[str, Any]:
-    """What dbt said of these models, by file; rows for workers lie in the folder."""
+    """Runs these models, by file, and returns their results; rows for workers lie in folder."""
     paths = [project.folder / "models" / file for file in models]
     for path, text in zip(paths, models.values(), strict=True):
         path.write_text(text)

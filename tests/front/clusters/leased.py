@@ -1,4 +1,4 @@
-"""What tests ask of the arbiter of leases, and the trainings that have leases."""
+"""Trainings with leases, and questions of tests to the arbiter of leases."""
 
 import json
 import time

@@ -6,9 +6,10 @@
 
 namespace tusk {
 
-// The greatest number that all numbers added so far are whole multiples of but for rounding, at
-// most 2^20 of it each. The result does not depend on the order of the numbers; numbers <= 0 are
-// ignored. In this unit sums of weights are exact, and have the same bits whatever the caller's.
+// The greatest common divisor of the numbers added so far, up to rounding. Each number is at most
+// 2^20 times the divisor, or there is none. The result does not depend on the order of the
+// numbers; numbers <= 0 are ignored. Sums of weights in this unit are exact, so that they have the
+// same bits in every unit that a caller uses.
 class CommonUnit {
 public:
     void add(double number) {

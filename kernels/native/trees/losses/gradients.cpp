@@ -337,12 +337,21 @@ double quantile_of_labels(const Labels &labels, double t) {
 
 } // namespace
 
-double sum_of_labels(const Labels &labels) {
+namespace {
+
+// A label as the mean counts it: for classes 1 for the positive one, else 0.
+double counted(const Labels &labels, double y) {
     bool classes = labels.objective == TK_LOGISTIC || labels.objective == TK_GINI;
+    return classes ? y == labels.positive : y;
+}
+
+} // namespace
+
+double sum_of_labels(const Labels &labels) {
     ExactSum sum;
     for (const Piece &p : pieces_of(*labels.group))
         for (uint32_t i = 0; i < p.n; i++) {
-            double y = classes ? p.y[i] == labels.positive : p.y[i];
+            double y = counted(labels, p.y[i]);
             sum.add(p.weight ? p.weight[i] * y : y);
         }
     return sum.value();
@@ -433,10 +442,8 @@ double best_constant(const Labels &labels) {
         return labels.weights.total;
     if (labels.group->extras & TUSK_OFFSETS)
         return constant_beside_offsets(labels);
-    bool classes = labels.objective == TK_LOGISTIC || labels.objective == TK_GINI;
-    auto [sum, total] = sums_of(labels, [&](double y, double w, double) {
-        return Pair{classes ? (y == labels.positive ? w : 0) : w * y, w};
-    });
+    auto [sum, total] = sums_of(
+        labels, [&](double y, double w, double) { return Pair{w * counted(labels, y), w}; });
     return constant_of(labels.objective, sum, total);
 }
 
