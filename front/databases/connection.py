@@ -154,9 +154,28 @@ too.
 
 
 def is_loaded(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Returns whether `load` has been called for the connection, or its database in memory."""
-    query = "SELECT 1 FROM duckdb_functions() WHERE function_name = '_tusk_loaded' LIMIT 1"
-    return bool(connection.execute(query).fetchall())
+    """Returns whether `load` has been called for the connection, or its database in memory.
+
+    A search among all functions takes 25 ms, so a connection that has the macros keeps a variable.
+    """
+    if holds(connection, f"SELECT getvariable('{MARK}')"):
+        return True
+    query = "SELECT true FROM duckdb_functions() WHERE function_name = '_tusk_loaded' LIMIT 1"
+    found = holds(connection, query)
+    if found:
+        keep_mark(connection)
+    return found
+
+
+MARK = "_tusk_loaded"
+"""A variable of a connection that has the macros."""
+
+
+def keep_mark(connection: duckdb.DuckDBPyConnection) -> None:
+    """Sets the variable, unless a rollback might yet remove the macros: it keeps variables."""
+    before, after = (connection.execute("SELECT txid_current()").fetchall() for _ in range(2))
+    if before != after:  # each statement has a transaction of its own
+        connection.execute(f"SET VARIABLE {MARK} = true")
 
 
 def ensure_macros(connection: duckdb.DuckDBPyConnection) -> None:
@@ -178,6 +197,7 @@ def run_macros(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(for_all_cursors(text))
     run_registry_macros(connection)
     create_macros(connection, LOADED)
+    keep_mark(connection)
 
 
 def documented_names(connection: duckdb.DuckDBPyConnection) -> str:
@@ -207,13 +227,13 @@ def create_macros(connection: duckdb.DuckDBPyConnection, text: str) -> None:
 
 def holds(connection: duckdb.DuckDBPyConnection, query: str) -> bool:
     """Returns whether the query's one answer is true."""
-    row = connection.execute(query).fetchone()
-    return row is not None and bool(row[0])
+    rows = connection.execute(query).fetchall()  # all: a result that is left open is in the way
+    return bool(rows and rows[0][0])
 
 
 def for_all_cursors(text: str) -> str:
     """Changes the macros' scope from the connection to the database."""
-    return text.replace("TEMP MACRO", "MACRO")
+    return text.replace(" TEMP ", " ")
 
 
 SHARED = "tuskml_macros"
@@ -266,7 +286,7 @@ def see_macros(cursor: duckdb.DuckDBPyConnection) -> bool:
 
 def as_shared(text: str) -> str:
     """The macros as those of the database that is shared."""
-    return text.replace("TEMP MACRO ", f"MACRO {SHARED}.main.")
+    return re.sub(r" TEMP (MACRO |TYPE IF NOT EXISTS )", rf" \1{SHARED}.main.", text)
 
 
 REGISTRY_SCHEMA = """

@@ -1,4 +1,4 @@
-"""DuckDB's macros as a text in C, which the extension runs at LOAD, and the query for clashes.
+"""DuckDB's macros, and the type of models, as a text in C, which the extension runs at LOAD, and the query for clashes.
 
 python macros.py FOLDER HEADER
 """
@@ -13,7 +13,7 @@ DEFINED = re.compile(r"MACRO (?:IF NOT EXISTS )?(\w+)\s*\((.*?)\) AS( TABLE)?", 
 
 
 def marked(text: str) -> str:
-    """The macros' SQL with a mark where one is defined or called, in texts of SQL too.
+    """The macros' SQL with a mark where one, or the type, is defined or called, in texts of SQL too.
 
     A table function is called after FROM only: elsewhere its name is that of a function in C.
     """
@@ -22,7 +22,7 @@ def marked(text: str) -> str:
     tables = {name for name, _, table in found if table}
     scalar, table = ("|".join(sorted(names, key=len, reverse=True)) for names in (scalars, tables))
     defines, calls = r"MACRO (?:IF NOT EXISTS )?", r"FROM\s+"
-    named = rf"({defines}|{calls})({table})(?=\s*\()|({scalar})(?=\s*\()|({defines})(?=\")"
+    named = rf"({defines}|{calls})({table})(?=\s*\()|({scalar})(?=\s*\()|({defines}(?=\")|TYPE IF NOT EXISTS )"
     return re.sub(rf"(?<![\w.])(?:{named})", put_mark, text)
 
 

@@ -98,10 +98,13 @@ def parts() -> list[Part]:
     duckdb = "    model STRUCT(\n" + columns(0, " " * 8) + ") NOT NULL,\n"
     cast = "    CAST(struct_pack(m := model).m AS STRUCT("
     whole = cast + "\n" + columns(0, " " * 8) + "));\n"
+    named = "CREATE TEMP TYPE IF NOT EXISTS tuskml_model AS STRUCT("
+    kind = named + "\n" + columns(0, " " * 4) + ");\n"
     postgres = "CREATE TYPE @extschema@.tuskml_model AS (\n" + columns(1, " " * 4) + ");\n"
     return [
         Part("sql/duckdb/registry.sql", "    model STRUCT(", ") NOT NULL,\n", duckdb),
         Part("sql/duckdb/macros.sql", cast, "));\n", whole),
+        Part("sql/duckdb/macros.sql", named, ");\n", kind),
         Part(
             "sql/postgres/tuskml/10_types.sql",
             "CREATE TYPE @extschema@.tuskml_model",
@@ -117,7 +120,7 @@ def contents() -> dict[Path, str]:
     files = {ROOT / "udas" / "model_fields.py": python()}
     for part in parts():
         path = ROOT / part.path
-        text = path.read_text()
+        text = files.get(path) or path.read_text()
         begin = text.index("\n" + part.begin) + 1
         end = text.index(part.end, begin) + len(part.end)
         files[path] = text[:begin] + part.text + text[end:]

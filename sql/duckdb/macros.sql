@@ -1,7 +1,8 @@
 -- Macros that are written in SQL; the other functions are in the extension.
 
--- The error of IMPORT DATABASE if it meets these macros and cannot create them
--- (udas/duckdb/settings.c).
+-- The error of IMPORT DATABASE if it meets these macros and this type and cannot create them
+-- (udas/duckdb/settings.c). EXPORT writes types first, in the order of their names.
+CREATE TEMP TYPE IF NOT EXISTS "IMPORT an exported database in memory into a database file that tuskml.connect(path) opens" AS BOOLEAN;
 CREATE OR REPLACE TEMP MACRO "_tusk: IMPORT an exported database in memory into a database file that tuskml.connect(path) opens"() AS "_tusk: IMPORT an exported database in memory into a database file that tuskml.connect(path) opens."();
 
 -- Sparse features: ids >= 0 and their values, in any order; the values of repeated ids are added.
@@ -24,6 +25,13 @@ CREATE OR REPLACE TEMP MACRO _tusk_model(model) AS
         classes DOUBLE[], class_names VARCHAR[], n_rows BIGINT, n_skipped BIGINT, note VARCHAR, n_features BIGINT,
         loss DOUBLE, history DOUBLE[], iterations BIGINT, converged BOOLEAN, status VARCHAR, plan VARCHAR,
         seconds DOUBLE, options VARCHAR, store VARCHAR, trials VARCHAR, spread DOUBLE[], payload BLOB));
+
+-- The type of models, for columns of tables and for contracts of dbt.
+CREATE TEMP TYPE IF NOT EXISTS tuskml_model AS STRUCT(
+    task VARCHAR, features VARCHAR[], preparation VARCHAR, coef DOUBLE[], intercept DOUBLE, std_err DOUBLE[],
+    classes DOUBLE[], class_names VARCHAR[], n_rows BIGINT, n_skipped BIGINT, note VARCHAR, n_features BIGINT,
+    loss DOUBLE, history DOUBLE[], iterations BIGINT, converged BOOLEAN, status VARCHAR, plan VARCHAR,
+    seconds DOUBLE, options VARCHAR, store VARCHAR, trials VARCHAR, spread DOUBLE[], payload BLOB);
 
 -- Recomputes the payload of a model from its other fields: for models that were edited, or read
 -- from JSON without it.

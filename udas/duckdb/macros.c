@@ -1,4 +1,4 @@
-/* Creates the macros that are written in SQL, which a database file never keeps. A database in
+/* Creates the macros and the type that are written in SQL, which a database file never keeps. A database in
  * memory has them itself. For a database file they are in an attached database in memory, since
  * a temporary macro belongs to its connection, and this connection is not the user's. The
  * package makes temporary ones in its connections itself. */
@@ -43,7 +43,7 @@ static bool run(duckdb_connection connection, const char *text) {
 
 /* The text with the schema in place of each mark and without TEMP, to be freed. */
 static char *macros_in(const char *schema) {
-    static const char TEXT[] = MACROS, TEMP[] = "TEMP MACRO";
+    static const char TEXT[] = MACROS, TEMP[] = " TEMP ";
     size_t marks = 0, length = strlen(schema);
     for (const char *at = TEXT; *at; at++)
         marks += *at == MARK;
@@ -60,7 +60,7 @@ static char *macros_in(const char *schema) {
     }
     *to = 0;
     for (char *at = made; (at = strstr(at, TEMP));)
-        memset(at, ' ', strlen("TEMP"));
+        memset(at, ' ', strlen(TEMP));
     return made;
 }
 

@@ -9,6 +9,7 @@ import pytest
 
 import tuskml
 from tuskml.databases import connection
+from tuskml.databases.duckdb import DuckDB
 from tuskml.udas.duckdb import extension_path
 
 MACROS = ["sparse", "with_payload", "predict", "predict_proba", "decision", "model_summary"]
@@ -247,3 +248,26 @@ def test_a_plain_connection_says_what_lacks_before_anything_is_loaded(
         assert plain.execute(
             "SELECT count(*) FROM duckdb_functions() WHERE function_name = 'train_model'"
         ).fetchall() == [(0,)]
+
+
+def test_macros_that_a_transaction_took_back_are_made_again(tmp_path) -> None:
+    with tuskml.connect(tmp_path / "a.duckdb") as con:
+        cursor = con.cursor()
+        cursor.execute("BEGIN")
+        tuskml.load(cursor)
+        assert connection.is_loaded(cursor)
+        cursor.execute("ROLLBACK")
+        assert not connection.is_loaded(cursor)
+        DuckDB(cursor)
+        assert one(cursor, "SELECT accuracy(1, 1)") == 1
+
+
+def test_a_variable_says_that_a_connection_is_loaded() -> None:
+    with tuskml.connect() as con:
+        cursor = con.cursor()
+        assert connection.is_loaded(cursor), "which has no variable yet"
+        for database in ("temp", "memory"):
+            con.execute(f"DROP MACRO {database}.main._tusk_loaded")
+        assert connection.is_loaded(con)
+        assert connection.is_loaded(cursor)
+        assert not connection.is_loaded(con.cursor())
