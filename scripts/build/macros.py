@@ -1,4 +1,6 @@
-"""DuckDB's macros, and the type of models, as a text in C, which the extension runs at LOAD, and the query for clashes.
+"""DuckDB's macros and the type of models as a text in C, which the extension runs at LOAD.
+
+The query for clashes is another text.
 
 python macros.py FOLDER HEADER
 """
@@ -13,7 +15,7 @@ DEFINED = re.compile(r"MACRO (?:IF NOT EXISTS )?(\w+)\s*\((.*?)\) AS( TABLE)?", 
 
 
 def marked(text: str) -> str:
-    """The macros' SQL with a mark where one, or the type, is defined or called, in texts of SQL too.
+    """The SQL with a mark where a macro is defined or called, in texts of SQL too, or a type.
 
     A table function is called after FROM only: elsewhere its name is that of a function in C.
     """
@@ -22,7 +24,8 @@ def marked(text: str) -> str:
     tables = {name for name, _, table in found if table}
     scalar, table = ("|".join(sorted(names, key=len, reverse=True)) for names in (scalars, tables))
     defines, calls = r"MACRO (?:IF NOT EXISTS )?", r"FROM\s+"
-    named = rf"({defines}|{calls})({table})(?=\s*\()|({scalar})(?=\s*\()|({defines}(?=\")|TYPE IF NOT EXISTS )"
+    others = rf"{defines}(?=\")|TYPE IF NOT EXISTS "
+    named = rf"({defines}|{calls})({table})(?=\s*\()|({scalar})(?=\s*\()|({others})"
     return re.sub(rf"(?<![\w.])(?:{named})", put_mark, text)
 
 

@@ -1,7 +1,7 @@
-/* Creates the macros and the type that are written in SQL, which a database file never keeps. A database in
- * memory has them itself. For a database file they are in an attached database in memory, since
- * a temporary macro belongs to its connection, and this connection is not the user's. The
- * package makes temporary ones in its connections itself. */
+/* Creates the macros and the type that are written in SQL, which a database file never keeps. A
+ * database in memory has them itself. For a database file they are in an attached database in
+ * memory, since a temporary macro belongs to its connection, and this connection is not the
+ * user's. The package makes temporary ones in its connections itself. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
