@@ -110,6 +110,13 @@ def named_in(note: str, names: Sequence[str]) -> str:
     return re.sub(r"(?<=[:,] )feature (\d+)(?= is NULL)", name, note)
 
 
+def gaps_in(note: str | None) -> dict[str, int]:
+    """Reads in how many rows a note says that each column or argument was NULL."""
+    places = (note or "").partition("): ")[2]
+    found = re.findall(r"(?:^|(?<=, ))(.+?) in ([\d,]+) \([^)]*%\)", places)
+    return {place: int(n.replace(",", "")) for place, n in found}
+
+
 def share(n: int, whole: int) -> str:
     """The share of some rows in percent; 0% and 100% stand only for none and all."""
     percent = 100 * n / whole

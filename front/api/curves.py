@@ -1,4 +1,4 @@
-"""Curves of a classifier's predictions: the SQL tables of metrics, as rows by group."""
+"""Curves of predictions as rows by group: the SQL tables of metrics, and deciles of numbers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -81,4 +81,37 @@ def fetch_curve(
         found.setdefault(key, []).append(dict(zip(columns, values, strict=True)))
     for points in found.values():
         points.sort(key=lambda point: point[columns[0]], reverse=name in RANKED)
+    return found
+
+
+DECILES = ("decile", "mean_prediction", "mean_label", "n")
+
+
+def fetch_deciles(
+    database: Database, relation: str, keys: Sequence[str], weighed: bool
+) -> dict[tuple[Any, ...], Points]:
+    """The mean label by tenths of each group's rows, from the lowest predictions on, by key.
+
+    relation: a query with tusk_y, tusk_c, the keys and, if weighed, tusk_w.
+    """
+    beside = "".join(f"{key}, " for key in keys)
+    by = f"PARTITION BY {', '.join(keys)} " if keys else ""
+    weight = "tusk_w" if weighed else "1"
+    positive = " AND tusk_w > 0" if weighed else ""
+    order = "tusk_c, tusk_y, tusk_w" if weighed else "tusk_c, tusk_y"
+    cut = (
+        f"SELECT {beside}tusk_y, tusk_c, {weight} AS tusk_w, "
+        f"ntile(10) OVER ({by}ORDER BY {order}) AS decile FROM ({relation}) AS scored "
+        f"WHERE tusk_y IS NOT NULL AND tusk_c IS NOT NULL{positive}"
+    )
+    means = ", ".join(f"sum(tusk_w * {of}) / sum(tusk_w)" for of in ("tusk_c", "tusk_y"))
+    grouped = ", ".join([*keys, "decile"])
+    query = (
+        f"SELECT {beside}decile, {means}, count(*) FROM ({cut}) AS cut "
+        f"GROUP BY {grouped} ORDER BY {grouped}"
+    )
+    found: dict[tuple[Any, ...], Points] = {}
+    for row in database.fetch(query):
+        key, values = tuple(row[: len(keys)]), row[len(keys) :]
+        found.setdefault(key, []).append(dict(zip(DECILES, values, strict=True)))
     return found

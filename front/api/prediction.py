@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tuskml.api.argument_checks import refuse_replace
-from tuskml.api.curves import curve_names, fetch_curve
+from tuskml.api.curves import curve_names, fetch_curve, fetch_deciles
 from tuskml.api.joining import Joined, ModelLike, joined
 from tuskml.databases.database import Database, Row, kind_of
 from tuskml.databases.frames import Form, checked_form, fetched
@@ -129,7 +129,8 @@ def evaluate(
     expressions. group_by: metrics per group, also for one model. curves: adds the rows of
     `roc_curve`, `precision_recall_curve` and `lift`, and with probabilities of `calibration`, of
     more than two classes those of `confusion`, as lists of dicts; `tuskml.plots` draws them. They
-    are empty where the rows do not determine them.
+    are empty where the rows do not determine them. Of numbers it adds `deciles`: the mean label
+    and the mean prediction of each tenth of the rows, in the order of the predictions.
 
     Returns a dict: `n_rows`, the rows that have a label and a prediction, and `n_not_scored`, the
     others, such as those with a NULL among the features, which no metric counts; `rmse`, `mae` and
@@ -140,7 +141,7 @@ def evaluate(
     value, such as the `auc` of one class, is None. With group_by it is a dict of such dicts by
     key, or by a tuple of keys if there are several. With more than two classes, a label that is
     none of them is a wrong prediction, whose class has the probability 0. Raises DataError as
-    `predict` does, for labels that are none of a model's classes, and for curves of numbers.
+    `predict` does, and for labels that are none of a model's classes.
 
     >>> import tuskml
     >>> con = tuskml.connect()
@@ -264,8 +265,6 @@ class Scoring:
     def metrics(self, label: str, curves: bool = False, extras: Sequence[str] = ()) -> Any:
         """The metrics of each group of keys; label: a column or SQL; extras: as of `extras`."""
         answers = self.models.answers()
-        if curves and not answers.classifies:
-            raise DataError("curves is True for a model of numbers, expected one of classes")
         several = self.models.several
         names = SEVERAL if several else metrics_of(answers)
         label = self.scope.label(label, may_be_text=answers.classifies)
@@ -305,6 +304,10 @@ class Scoring:
             points = fetch_curve(self.database, name, given, scored, keys)
             for key, metrics in by_key.items():
                 metrics[name] = points.get(key, [])
+        if curves and not answers.classifies:
+            points = fetch_deciles(self.database, scored, keys, bool(extras))
+            for key, metrics in by_key.items():
+                metrics["deciles"] = points.get(key, [])
         if not keys:
             return by_key[()]
         return {key[0]: m for key, m in by_key.items()} if len(keys) == 1 else by_key

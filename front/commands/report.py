@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tuskml.api.drift import Drift, drifts
 from tuskml.api.joining import of_one_task
 from tuskml.api.model_tables import chosen_keys, model_table
+from tuskml.api.prediction import known_features
 from tuskml.commands.predict import scoring_of
 from tuskml.commands.sql import script
 from tuskml.commands.terminal.bar import bar
@@ -17,6 +19,7 @@ from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.opening import open_database
 from tuskml.databases.script import run
+from tuskml.databases.sources import find_source, scope_of, split_expressions
 from tuskml.errors import DataError
 from tuskml.model.file import save
 from tuskml.model.model import FIELDS, LATER
@@ -31,9 +34,9 @@ the models that tuskml train --into models kept, a page in report.html:
 another table and file, features by name, keys of several columns:
   tuskml report postgresql:///shop --models monthly --group-by shop,month \\
       --features price,hour --output monthly.html
-with ROC, calibration and gain of predictions of these rows:
+with calibration and gain of predictions of these rows, and drift since others:
   tuskml report flights.duckdb --rows flights --label 'arr_delay > 15' \\
-      --features dep_delay,distance
+      --features dep_delay,distance --reference last_year
 what a script trains: its last result that contains models
   tuskml report :memory: --script train.sql
 """
@@ -46,8 +49,9 @@ def grammar(command: Parser) -> None:
         show_report,
         "Writes one HTML page of the models of a table, a query or a script: the groups with "
         "their status, which can be searched and sorted, convergence curves, estimated and "
-        "actual times, the largest coefficients, and what stored models asked of their "
-        "store. The page needs no network.",
+        "actual times, the largest coefficients with intervals, and what stored models asked of "
+        "their store; of given rows the metrics of each group, the worst first, calibration and "
+        "drift. The page needs no network.",
         EXAMPLES,
     )
     add = command.add_argument
@@ -62,6 +66,8 @@ def grammar(command: Parser) -> None:
     rows = "rows to predict by these models: a table, a query or Parquet files; needs --label"
     add("--rows", metavar="TABLE", help=rows)
     add("--label", metavar="SQL", help="with --rows: what the models predict, as SQL over them")
+    reference = "with --rows: rows such as those of the training, from which drift is measured"
+    add("--reference", metavar="TABLE", help=reference)
     names = (
         "the features' names, with commas, in the order of the training; with --rows also their "
         "columns or SQL (default: what the models know)"
@@ -80,12 +86,13 @@ def show_report(args: argparse.Namespace) -> None:
     from tuskml.report import page
 
     check_rows(args)
-    scores = None
+    scores: dict[str, Any] | None = None
+    found_drifts: list[Drift] = []
     with open_database(args.database) as database:
         if args.script is None:
             names, groups = of_table(database, args)
             if args.rows is not None:
-                scores = scores_of(database, args)
+                scores, found_drifts = scores_of(database, args)
         else:
             names, groups = of_script(database, args)
     if not groups:
@@ -101,6 +108,7 @@ def show_report(args: argparse.Namespace) -> None:
         title=args.title or "Training report",
         source=f"{what}{where}",
         scores=scores,
+        drifts=found_drifts,
     )
     save(text, args.output)
     size = len(text.encode())
@@ -115,6 +123,8 @@ def show_report(args: argparse.Namespace) -> None:
 def check_rows(args: argparse.Namespace) -> None:
     """Raises DataError unless --rows has the options that it requires."""
     if args.rows is None and args.label is None:
+        if args.reference is not None:
+            raise DataError("--reference is given without --rows, expected both")
         return
     for name, value in (("--rows", args.rows), ("--label", args.label)):
         if not value:
@@ -123,14 +133,19 @@ def check_rows(args: argparse.Namespace) -> None:
         raise DataError("--rows is given with --script, expected a table of models: --models")
 
 
-def scores_of(database: Database, args: argparse.Namespace) -> dict[str, Any]:
-    """The metrics and curves of each group by name, '' where there are no keys."""
+def scores_of(database: Database, args: argparse.Namespace) -> tuple[dict[str, Any], list[Drift]]:
+    """The metrics and curves of each group by name, '' where there are no keys; and the drift of
+    features.
+    """
     scoring = scoring_of(database, args, args.rows, of_one_task)
-    classifies = scoring.models.answers().classifies
-    found = scoring.metrics(args.label, curves=classifies)
-    if not scoring.keys:
-        return {"": found}
-    return {shown_key(key): metrics for key, metrics in found.items()}
+    found = scoring.metrics(args.label, curves=True)
+    by_name = {shown_key(key): one for key, one in found.items()} if scoring.keys else {"": found}
+    if args.reference is None:
+        return by_name, []
+    reference = scope_of(database, find_source(database, args.reference))
+    known = known_features(args.features or None, scoring.models, "--features")
+    texts = split_expressions(known, "--features", scoring.scope.columns)
+    return by_name, drifts(scoring.scope, reference, texts)
 
 
 def shown_key(key: Any) -> str:

@@ -172,22 +172,34 @@ def against(pairs: Sequence[tuple[float, float, str]], label: str, unit: str) ->
 
 def unit_square(lines: Sequence[Line], across: str, down: str, diagonal: bool = True) -> str:
     """Lines of shares over shares, with the diagonal; '' without lines."""
-    if not lines:
-        return ""
+    return square(lines, across, down, (0.0, 1.0), diagonal) if lines else ""
+
+
+def square(
+    lines: Sequence[Line],
+    across: str,
+    down: str,
+    ends: tuple[float, float],
+    diagonal: bool = True,
+) -> str:
+    """Lines on axes that both have the same ends, with the diagonal, where both are equal."""
     frame = Frame(430, 400, 56, 14)
     x0, y0, x1, y1 = frame.plot
+    low, room = ends[0], (ends[1] - ends[0]) or 1.0
     parts = []
-    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
-        x, y = x0 + (x1 - x0) * tick, y1 - (y1 - y0) * tick
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        x, y = x0 + (x1 - x0) * share, y1 - (y1 - y0) * share
+        shown = f"{low + room * share:.3g}"
         parts.append(f'<path class="grid" d="M{x0} {y:.1f}H{x1}M{x:.1f} {y0}V{y1}"/>')
-        parts.append(text(x0 - 8, y + 4, f"{tick:g}", "end"))
-        parts.append(text(x, y1 + 18, f"{tick:g}"))
+        parts.append(text(x0 - 8, y + 4, shown, "end"))
+        parts.append(text(x, y1 + 18, shown))
     if diagonal:
         parts.append(f'<path class="equal" d="M{x0} {y1}L{x1} {y0}"/>')
     parts.append(text((x0 + x1) / 2, frame.height - 6, across, style="axis"))
     parts.append(upright((y0 + y1) / 2, down))
     for line in lines[::-1]:
-        parts.append(draw_curve(line, x0 + (x1 - x0) * line.x, y1 - (y1 - y0) * line.y))
+        right, up = (line.x - low) / room, (line.y - low) / room
+        parts.append(draw_curve(line, x0 + (x1 - x0) * right, y1 - (y1 - y0) * up))
     return svg(frame, f"{down} by {across} of {len(lines)} groups", parts)
 
 
@@ -227,10 +239,10 @@ def upright(middle: float, content: str) -> str:
 
 
 def legend(marks: Sequence[tuple[str, str]]) -> str:
-    """Says which colour is which curve: classes and names."""
+    """Says which colour and which dashes are which curve: classes and names."""
     items = "".join(
-        f'<li><svg class="mark {style}" viewBox="0 0 18 4" aria-hidden="true">'
-        f'<path d="M1 2H17"/></svg>{escape(name)}</li>'
+        f'<li><svg class="mark {style}" viewBox="0 0 34 10" aria-hidden="true">'
+        f'<path d="M1 5H33"/></svg>{escape(name)}</li>'
         for style, name in marks
     )
     return f'<ul class="legend">{items}</ul>'
@@ -288,6 +300,7 @@ def shares(parts: Sequence[tuple[str, float, str]], label: str) -> str:
             drawn_parts.append(
                 f'<rect class="{style}" x="{x:.1f}" y="0" width="{shown:.1f}" height="14" rx="3">'
                 f"<title>{escape(title)}</title></rect>"
+                f'<path class="stripes {style}" d="M{x:.1f} 7H{x + shown:.1f}"/>'
             )
         x += wide
     return svg(Frame(1070, 14), label, drawn_parts, "shares")

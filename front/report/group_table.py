@@ -6,6 +6,7 @@ from typing import Any
 
 from tuskml.learners.explaining.text import shown_seconds
 from tuskml.report import charts
+from tuskml.report.coefficients import largest_terms, term_row
 from tuskml.report.groups import Group, some_of
 from tuskml.report.pieces import largest, note, number, pill, section
 
@@ -119,10 +120,8 @@ def detail(group: Group, names: Sequence[str], most: int, coefs: int) -> Mapping
         found["x"] = [round(float(x), 1) for x in curve[0]]
         found["y"] = [float(f"{y:.3g}") for y in curve[1]]
     if group.linear:
-        terms = group.terms(names)
-        found["coef"] = [
-            [terms[k], float(f"{group.weights[k]:.5g}")] for k in largest(group.weights, coefs)
-        ]
+        terms = largest_terms(group, names, coefs)
+        found["coef"] = [[*term_row(term)[:3]] for term in terms]
     kept = {name: value for name, value in model.options.items() if name != "counters"}
     found["options"] = ", ".join(f"{name}: {value}" for name, value in kept.items())
     return found

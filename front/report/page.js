@@ -130,10 +130,11 @@
     if (group.x) right.append(chart(group));
     if (group.coef) {
       const lines = make("tbody", {});
-      for (const [name, value] of group.coef) {
-        lines.append(make("tr", {}, make("th", { scope: "row" }, name), make("td", { class: "n" }, String(value))));
+      for (const [name, ...cells] of group.coef) {
+        const shown = cells.map((cell) => make("td", { class: "n" }, cell));
+        lines.append(make("tr", {}, make("th", { scope: "row" }, name), ...shown));
       }
-      right.append(make("table", {}, make("caption", {}, "largest coefficients"), lines));
+      right.append(make("table", {}, make("caption", {}, "largest coefficients, with 95% intervals"), lines));
     }
     one.append(make("div", { class: "sides" }, left, right));
     one.hidden = false;

@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
+from tuskml.api.drift import Drift
 from tuskml.databases.script import plain
 from tuskml.report import (
+    coefficients,
+    drift,
     group_table,
     importance,
     paths,
@@ -52,6 +55,7 @@ LINKS = {
     "searches": "Searches",
     "paths": "Paths",
     "predictions": "Predictions",
+    "drift": "Drift",
     "recommended": "Recommendations",
     "plans": "Plans",
     "coefficients": "Coefficients",
@@ -70,14 +74,16 @@ def page(
     source: str = "",
     made: float | None = None,
     scores: predictions.Scores | None = None,
+    drifts: Sequence[Drift] = (),
 ) -> str:
     """The report of models as one HTML page.
 
     groups: their keys have as many texts as keys has names; features: the features' names, x1, x2,
     ... where there are none; source: where the models were found, in words; made: seconds of the
     clock, now unless given; scores: what `tuskml.evaluate(..., curves=True)` says of each group's
-    predictions, by name. The page stays below some megabytes whatever the number of groups:
-    beyond `group_table.ROWS` it shows those worth a look and the largest, and says so.
+    predictions, by name; drifts: of the columns of these rows. The page stays below some megabytes
+    whatever the number of groups: beyond `group_table.ROWS` it shows those worth a look and the
+    largest, and says so.
     """
     style, script = asset("page.css"), asset("page.js")
     parts = {
@@ -86,9 +92,10 @@ def page(
         "searches": searches.searches(groups),
         "paths": paths.paths(groups, features),
         "predictions": predictions.predictions(scores or {}),
+        "drift": drift.drift(drifts),
         "recommended": recommendations.recommendations(groups),
         "plans": sections.plans(groups),
-        "coefficients": sections.coefficients(groups, features),
+        "coefficients": coefficients.coefficients(groups, features),
         "importance": importance.importance(groups, features),
         "stores": sections.stores(groups),
         "groups": group_table.section_of(groups, keys, features),

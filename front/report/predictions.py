@@ -19,22 +19,21 @@ def predictions(scores: Scores) -> str:
     """Curves of the largest groups, and the metrics of all; '' without any."""
     if not scores:
         return ""
-    order = sorted(scores, key=lambda name: -scores[name]["n_rows"])
-    drawn = order[:NAMED]
+    drawn = sorted(scores, key=lambda name: -scores[name]["n_rows"])[:NAMED]
     parts = [
         figure(drawing, caption)
         for kind, caption in CAPTIONS.items()
         if (drawing := DRAWINGS[kind]([(name, scores[name]) for name in drawn]))
     ]
-    if len(order) > NAMED:
+    if len(scores) > NAMED:
         parts.append(note(f"The curves are of the {NAMED} groups with most rows."))
     marks = charts.legend([(f"series-{k + 1}", name) for k, name in enumerate(drawn)])
     return section(
         "predictions",
         "Predictions",
-        marks if len(order) > 1 else "",
+        marks if len(scores) > 1 else "",
         f'<div class="pair three">{"".join(parts)}</div>' if parts else "",
-        metrics_table(scores, order[:LISTED]),
+        metrics_table(scores),
         *(confusion_table(name, scores[name]) for name in drawn),
     )
 
@@ -53,15 +52,29 @@ def confusion_table(name: str, scores: Mapping[str, Any]) -> str:
     return table(("label", *some), rows, f"Predicted classes{of}: a row a label{more}")
 
 
-def metrics_table(scores: Scores, names: Sequence[str]) -> str:
-    """A line a group."""
-    first = scores[names[0]]
-    columns = [name for name, value in first.items() if not isinstance(value, list)]
+def metrics_table(scores: Scores) -> str:
+    """A line a group, the worst first."""
+    columns = [
+        name for name, value in next(iter(scores.values())).items() if not isinstance(value, list)
+    ]
+    by = next(name for name in COMPARABLE if name in columns)
+    worst = sorted(scores, key=lambda name: order_of(scores[name][by]))
     rows = [
         [name or "all rows", *(format_value(scores[name][column]) for column in columns)]
-        for name in names
+        for name in worst[:LISTED]
     ]
-    return table(("group", *columns), rows, "Metrics of the predictions, most rows first")
+    some = f", {LISTED} of {len(scores):,} groups" if len(scores) > LISTED else ""
+    caption = f"Metrics of the predictions, the lowest {by} first{some}"
+    return table(("group", *columns), rows, caption if len(scores) > 1 else "Metrics")
+
+
+COMPARABLE = ("auc", "f1_macro", "accuracy", "r2", "n_rows")
+"""Metrics that say in which of two groups a model does worse, the best to say so first."""
+
+
+def order_of(value: float | None) -> tuple[bool, float]:
+    """Sorts a metric, groups without a value last."""
+    return (value is None, 0.0 if value is None else float(value))
 
 
 def format_value(value: Any) -> str:
@@ -110,15 +123,27 @@ def gain(some: Named) -> str:
     return charts.unit_square(drawn, "share of rows", "share of positive rows")
 
 
+def deciles(some: Named) -> str:
+    """Labels by predictions of numbers; '' of classes."""
+    drawn = lines(some, "deciles", lambda c: c["mean_prediction"], lambda c: c["mean_label"])
+    if not drawn:
+        return ""
+    ends = np.concatenate([values for line in drawn for values in (line.x, line.y)])
+    both = (float(ends.min()), float(ends.max()))
+    return charts.square(drawn, "mean prediction", "mean label", both)
+
+
 DRAWINGS = {
     "roc": roc,
     "precision": precision_recall,
     "calibration": calibration,
     "gain": gain,
+    "deciles": deciles,
 }
 CAPTIONS = {
     "roc": "ROC: on the dotted line scores say nothing, in the upper left corner all.",
     "precision": "Precision by recall: of the rows with high scores, the share that is positive.",
     "calibration": "Calibration: on the dotted line a probability means what it says.",
     "gain": "Cumulative gain: how many positive rows are among those with the highest scores.",
+    "deciles": "Calibration by deciles of the predictions: on the dotted line they are right.",
 }

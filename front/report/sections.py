@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from tuskml.learners.explaining.text import shown_seconds
+from tuskml.learners.remarks import gaps_in
+from tuskml.model.model import Model
 from tuskml.report import charts
-from tuskml.report.charts import Line, Span
+from tuskml.report.charts import Line
 from tuskml.report.groups import SYMBOLS, WORST_FIRST, Group, some_of
-from tuskml.report.pieces import figure, largest, note, section, table
+from tuskml.report.pieces import figure, note, section, table
 
 CURVES, CURVE_POINTS, NAMED_CURVES = 200, 48, 6
 POINTS, PLANS, STORED = 400, 20, 1000
-WIDEST = 10_000
-"""Features of which the spread over many models is looked at: the first ones."""
+REASONS = 5
+"""Reasons for skipped rows that the summary names; the others it counts."""
 GRADES = {
     "good": "trained well",
     "fair": "usable, needs attention",
@@ -42,7 +44,7 @@ def summary(groups: Sequence[Group]) -> str:
             f"{grades['good'] / max(len(groups), 1):.0%}",
             f"{grades['good']:,} of them",
         ),
-        ("rows", f"{rows:,}", f"{skipped:,} skipped for a NULL"),
+        ("rows", f"{rows:,}", f"{skipped:,} skipped"),
         ("iterations", f"{np.median(iterations):.0f}", f"median; at most {max(iterations):,}"),
         ("training", shown_seconds(seconds) if seconds else "0 s", "the models' shares, summed"),
     ]
@@ -51,7 +53,22 @@ def summary(groups: Sequence[Group]) -> str:
         f'<dd class="small">{escape(more)}</dd></div>'
         for label, value, more in tiles
     )
-    return section("summary", "In all", f'<dl class="tiles">{shown}</dl>', statuses(groups))
+    tiles_shown = f'<dl class="tiles">{shown}</dl>'
+    return section("summary", "In all", tiles_shown, statuses(groups), skipped_rows(models))
+
+
+def skipped_rows(models: Sequence[Model]) -> str:
+    """Says what was NULL in the rows that were left out; '' where no model knows."""
+    gaps = Counter[str]()
+    for model in models:
+        gaps.update(gaps_in(model.note))
+    if not gaps:
+        return ""
+    most = gaps.most_common(REASONS)
+    told = [f"{what} in {n:,}" for what, n in most]
+    if len(gaps) > len(most):
+        told.append(f"{len(gaps) - len(most):,} more columns in fewer")
+    return note(f"Rows were skipped where {', '.join(told)}.")
 
 
 def statuses(groups: Sequence[Group]) -> str:
@@ -194,67 +211,6 @@ def scatters(estimated: Sequence[Group]) -> str:
         f"{len(some):,} models whose plan was chosen by cost. On the line the estimate was right; "
         "above it the training took more."
     )
-
-
-# --- coefficients ---
-
-
-def coefficients(groups: Sequence[Group], names: Sequence[str]) -> str:
-    """The largest of one model with its errors, of many with their spread; '' of trees alone."""
-    some = [group for group in groups if group.linear and np.any(group.weights)]
-    if not some and any(group.has_trees for group in groups):
-        return ""
-    if not some:
-        text = (
-            "No model has non-zero coefficients to show: they are in a store, or the models are "
-            "factors, trees or nets."
-        )
-        return section("coefficients", "Largest coefficients", note(text))
-    if len(some) == 1:
-        rows = of_one(some[0], names)
-        text = "A coefficient is the change of the margin by one unit of its feature"
-        text += "; whiskers reach two standard errors." if rows and rows[0].low else "."
-    else:
-        rows = of_many(some, names)
-        text = (
-            f"Medians over {len(some):,} models, or those that have the feature, by size; "
-            "whiskers reach from the 10th to the 90th percentile. A coefficient is the change of "
-            "the margin by one unit of its feature."
-        )
-    label = "; ".join(row.title for row in rows)
-    return section("coefficients", "Largest coefficients", figure(charts.spans(rows, label), text))
-
-
-def of_one(group: Group, names: Sequence[str]) -> list[Span]:
-    """A model's largest coefficients, with two standard errors."""
-    errors = (group.model.std_err if group.model else None) or []
-    rows, terms = [], group.terms(names)
-    for k in largest(group.weights):
-        value, name = group.weights[k], terms[k]
-        error = errors[k + 1] if k + 1 < len(errors) else None
-        reach = 2 * (error or 0.0)
-        more = "" if error is None else f", standard error {error:.3g}"
-        rows.append(Span(name, value, value - reach, value + reach, f"{name} {value:.4g}{more}"))
-    return rows
-
-
-def of_many(some: Sequence[Group], names: Sequence[str]) -> list[Span]:
-    """The spread of the features that weigh most in the middle of the models that have them."""
-    terms = [tuple(group.terms(names)) for group in some]
-    frequent = Counter(name for one in terms for name in one).most_common(WIDEST)
-    place = {name: k for k, (name, _) in enumerate(frequent)}
-    table = np.full((len(some), len(place)), np.nan)
-    for row, group, own in zip(table, some, terms, strict=True):
-        there = [k for k, name in enumerate(own) if name in place]
-        row[[place[own[k]] for k in there]] = group.weights[there]
-    low, middle, high = np.nanpercentile(table, [10, 50, 90], axis=0)
-    rows = []
-    for k in largest(middle):
-        (name, n), ends = frequent[k], (float(low[k]), float(high[k]))
-        title = f"{name} {middle[k]:.4g}, from {ends[0]:.4g} to {ends[1]:.4g}"
-        title += "" if n == len(some) else f", in {n:,} of {len(some):,} models"
-        rows.append(Span(name, float(middle[k]), *ends, title))
-    return rows
 
 
 # --- counters ---

@@ -8,7 +8,7 @@ import pytest
 from sklearn import metrics
 
 import tuskml
-from tuskml import DataError, evaluate, train
+from tuskml import evaluate, predict, train
 from tuskml.plots import (
     plot_calibration,
     plot_confusion,
@@ -84,21 +84,39 @@ def test_a_group_of_one_class_has_no_roc_curve(trips) -> None:
     assert found[1]["roc_curve"] != []
 
 
-def test_curves_of_numbers_are_refused(trips) -> None:
-    model = train(trips, "linear", **GIVEN)
-    with pytest.raises(DataError, match="curves is True for a model of numbers, expected one of"):
-        evaluate(trips, model, source="trips", curves=True)
+@pytest.mark.parametrize("keys", [(), "city"])
+@pytest.mark.parametrize("weight", [None, "1 + city"])
+def test_deciles_of_numbers_are_those_of_numpy(trips, keys, weight) -> None:
+    model = train(trips, "linear", **GIVEN | {"label": "x * x"})
+    given = {"source": "trips", "label": "x * x", "group_by": keys, "weight": weight}
+    found = evaluate(trips, model, curves=True, **given)
+    rows = predict(trips, model, source="trips", returns="numpy", group_by=())
+    for key, scored in found.items() if keys else [(None, found)]:
+        there = np.isfinite(rows["x"]) & ((rows["city"] == key) if keys else True)
+        x, said, city = (rows[name][there] for name in ("x", "prediction", "city"))
+        mass = 1.0 + city if weight else np.ones(len(x))
+        order = np.lexsort((mass, x * x, said))
+        tenths = np.array_split(order, 10)
+        for point, tenth in zip(scored["deciles"], tenths, strict=True):
+            assert point["n"] == len(tenth)
+            assert point["mean_prediction"] == pytest.approx(
+                np.average(said[tenth], weights=mass[tenth])
+            )
+            assert point["mean_label"] == pytest.approx(
+                np.average(x[tenth] ** 2, weights=mass[tenth])
+            )
 
 
-def test_postgresql_gives_the_same(trips, twin) -> None:
-    model = train(trips, "logistic", **GIVEN)
+@pytest.mark.parametrize("task", ["logistic", "linear"])
+def test_postgresql_gives_the_same(trips, twin, task: str) -> None:
+    model = train(trips, task, **GIVEN)
     for keys in ((), "city"):
         given = {"source": "trips", "label": "late", "features": ["x"], "group_by": keys}
         here = evaluate(trips, model, curves=True, **given)
         there = evaluate(twin, model, curves=True, **given)
         for key in here if keys else [None]:
             one, other = (here, there) if key is None else (here[key], there[key])
-            for name in CURVES:
+            for name in CURVES if task == "logistic" else ["deciles"]:
                 assert len(one[name]) == len(other[name])
                 for row, twin_row in zip(one[name], other[name], strict=True):
                     assert row == pytest.approx(twin_row)

@@ -125,6 +125,40 @@ def test_coefficients_of_one_model_have_names_and_errors() -> None:
     )
 
 
+def test_the_table_has_the_interval_of_the_summary() -> None:
+    found = group_of([], MODEL | {"coef": [0.5, -2.0], "std_err": [0.1, 0.2, 0.3]})
+    text = page([found], features=["age", "dose"])
+    lines = re.findall(r'<th scope="row">([^<]*)</th><td>(.*?)</td></tr>', text)
+    cells = {name: rest.split("</td><td>") for name, rest in lines}
+    assert found.model is not None
+    for name, term in zip(("intercept", "age", "dose"), found.model.summary().terms, strict=True):
+        assert cells[name][1] == f"{term.lower:.4g} to {term.upper:.4g}"
+    assert cells["intercept"][0] == "0.1"
+
+
+def test_rows_are_skipped_for_reasons_that_the_page_names() -> None:
+    notes = (
+        "3 of 9 rows were skipped (33.3%): column 'a, b in 3' is NULL in 2 (22.2%), label is NULL "
+        "in 1 (11.1%)",
+        "1,200 of 9,000 rows were skipped (13.3%): column 'a, b in 3' is NULL in 1,200 (13.3%)",
+        None,
+    )
+    text = page([group_of([i], MODEL | {"note": note}) for i, note in enumerate(notes)])
+    assert (
+        "Rows were skipped where column 'a, b in 3' is NULL in 1,202, label is NULL in 1."
+        in Outline(text).text
+    )
+
+
+def test_the_worst_group_is_the_first_of_the_metrics() -> None:
+    aucs = {"a": 0.8, "b": None, "c": 0.6, "d": 0.9}
+    scores = {name: {"n_rows": 5, "n_not_scored": 0, "auc": auc} for name, auc in aucs.items()}
+    text = page([group_of([name], MODEL) for name in aucs], scores=scores)
+    section = text[text.index('<section id="predictions"') :].partition("</section>")[0]
+    assert re.findall(r'<th scope="row">(.*?)</th>', section) == ["c", "a", "d", "b"]
+    assert "the lowest auc first" in section
+
+
 def test_coefficients_of_many_models_have_their_spread() -> None:
     groups = [group_of([i], MODEL | {"coef": [0.0, float(i)]}) for i in range(1, 12)]
     text = Outline(page(groups)).text

@@ -1,0 +1,90 @@
+"""How far the columns of new rows have drifted from those of reference rows."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tuskml.databases.database import kind_of
+from tuskml.databases.sources import Scope
+from tuskml.errors import DataError
+
+NUMBERS = ("number", "boolean")
+LEAST_SHARE = 1e-4
+"""An empty bin's share in the index, as in SQL's `psi`."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """One column. psi: the population stability index, over deciles of the reference's numbers, or
+    over the values of text and dates; ks: the largest distance between the distributions of
+    numbers; missing: the shares of NULL in the reference and in the new rows. None where there are
+    no values.
+    """
+
+    name: str
+    psi: float | None
+    ks: float | None
+    missing: tuple[float | None, float | None]
+
+
+def drifts(new: Scope, reference: Scope, texts: Sequence[str]) -> list[Drift]:
+    """Compares columns or SQL expressions of two sources of one database, the furthest first.
+
+    Raises DataError for a column that a source lacks, and for arrays.
+    """
+    kinds = [kind_of(kind) for kind in new.types([new.sql(t, "features") for t in texts], "rows")]
+    for text, kind in zip(texts, kinds, strict=True):
+        if kind not in (*NUMBERS, "category", "date"):
+            raise DataError(f"feature {text!r} is an array, expected columns that can be compared")
+    pairs = list(zip(texts, kinds, strict=True))
+    both = " UNION ALL ".join(
+        f"SELECT {old} AS tusk_new, {columns(scope, pairs)} FROM {scope.source.sql}"
+        for scope, old in ((reference, "false"), (new, "true"))
+    )
+    found = [
+        Drift(text, *compared(new, f"tusk_x{k}", kind in NUMBERS, both))
+        for k, (text, kind) in enumerate(pairs)
+    ]
+    return sorted(found, key=lambda one: -(one.psi or 0.0))
+
+
+def columns(scope: Scope, pairs: Sequence[tuple[str, str]]) -> str:
+    """SQL of the columns, as doubles and texts."""
+    shown = []
+    for k, (text, kind) in enumerate(pairs):
+        sql = scope.sql(text, "features")
+        number = f"CAST({sql} AS int)" if kind == "boolean" else sql
+        cast = f"CAST({number} AS double precision)" if kind in NUMBERS else f"CAST({sql} AS text)"
+        shown.append(f"{cast} AS tusk_x{k}")
+    return ", ".join(shown)
+
+
+def compared(
+    scope: Scope, column: str, is_number: bool, both: str
+) -> tuple[float | None, float | None, tuple[float | None, float | None]]:
+    """The index, the distance and the shares of NULL of one column."""
+    database = scope.database
+    missing = ", ".join(
+        f"avg(CASE WHEN {column} IS NULL THEN 1.0 ELSE 0.0 END) FILTER (WHERE tusk_new = {new})"
+        for new in ("false", "true")
+    )
+    measures = [f"{database.function(name)}(tusk_new, {column})" for name in ("psi", "ks")]
+    shown = ", ".join([missing, *(measures if is_number else ())])
+    ((before, after, *found),) = database.fetch(f"SELECT {shown} FROM ({both}) AS both_rows")
+    shares = tuple(None if one is None else float(one) for one in (before, after))
+    if is_number:
+        return found[0], found[1], (shares[0], shares[1])
+    counts = database.fetch(
+        f"SELECT count(*) FILTER (WHERE NOT tusk_new), count(*) FILTER (WHERE tusk_new) "
+        f"FROM ({both}) AS both_rows WHERE {column} IS NOT NULL GROUP BY {column}"
+    )
+    return index_of([(int(a), int(b)) for a, b in counts]), None, (shares[0], shares[1])
+
+
+def index_of(counts: Sequence[tuple[int, int]]) -> float | None:
+    """The population stability index of values' counts; None where one side has none."""
+    old, new = (sum(side) for side in zip(*counts, strict=True)) if counts else (0, 0)
+    if not old or not new:
+        return None
+    shares = [(max(a / old, LEAST_SHARE), max(b / new, LEAST_SHARE)) for a, b in counts]
+    return math.fsum((b - a) * math.log(b / a) for a, b in shares)
