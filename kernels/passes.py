@@ -385,16 +385,23 @@ class Pass:
         return out
 
     def squared_scores(
-        self, weights: Floats, shift: Floats, scale: Floats, inverse: Floats, power: int
+        self,
+        weights: Floats,
+        shift: Floats,
+        scale: Floats,
+        inverse: Floats,
+        power: int,
+        squared: bool = False,
     ) -> Floats:
         """Lower triangle of the sum of squared scores by z, (G, p (p + 1) / 2).
 
         Each score is divided by a power of 1 - its leverage; inverse: of the summed curvature,
-        packed likewise.
+        packed likewise; squared: whether the rows' weights are the squares of those of the
+        curvature.
         """
         out = np.empty((self.n_groups, self.p * (self.p + 1) // 2))
         contiguous = [np.ascontiguousarray(one) for one in (weights, shift, scale, inverse)]
-        how = Robust(*map(pointer, contiguous), power)
+        how = Robust(*map(pointer, contiguous), power, squared)
         check_code(library().tk_squared_scores(self.struct, how, pointer(out)))
         return out
 

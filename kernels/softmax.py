@@ -73,23 +73,24 @@ class Softmax:
         weights: Floats,
         to_z: tuple[Floats, Floats],
         clustered: bool = False,
-        leverage: tuple[Floats, int] | None = None,
+        leverage: tuple[Floats, int, bool] | None = None,
     ) -> tuple[Floats, NDArray[np.int64] | None]:
         """Lower triangle of the sum of squared scores by z, (G, w (w + 1) / 2) with w = K p.
 
         Scores of rows, or of clusters, and the number of these, (G,). to_z: shift and scale;
-        leverage: the packed inverse of the summed curvature, in the shape of the result, and twice
-        the power of 1 - leverage by which scores are divided.
+        leverage: the packed inverse of the summed curvature, in the shape of the result, twice the
+        power of 1 - leverage by which scores are divided, and whether the rows' weights are the
+        squares of those of the curvature.
         """
         n, k, p = weights.shape
-        inverse, power = leverage or (None, 0)
+        inverse, power, squared = leverage or (None, 0, False)
         if isinstance(rows, ShardedPass):
             own = self.label, self.weight, weights, *to_z, inverse
-            return rows.summed("softmax_scores", *own, power=power), None
+            return rows.summed("softmax_scores", *own, power=power, squared=squared), None
         out = np.empty((n, k * p * (k * p + 1) // 2))
         clusters = np.empty(n, np.int64) if clustered else None
         contiguous = [np.ascontiguousarray(one) for one in (weights, *to_z)]
-        how = Robust(*map(pointer, contiguous), pointer(inverse), power)
+        how = Robust(*map(pointer, contiguous), pointer(inverse), power, squared)
         call = library().tk_softmax_scores
         check_code(call(rows.struct, self.struct, how, pointer(out), pointer(clusters)))
         return out, clusters

@@ -95,7 +95,7 @@ def stepped(
 
 def softmax_scores(rows: Pass, arrays: list[Any], given: Given) -> list[Array]:
     classes, (weights, shift, scale, inverse) = softmax_of(arrays)
-    leverage = None if inverse is None else (inverse, given["power"])
+    leverage = None if inverse is None else (inverse, given["power"], given["squared"])
     return [classes.scores(rows, weights, (shift, scale), False, leverage)[0]]
 
 

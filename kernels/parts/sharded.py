@@ -164,9 +164,16 @@ class ShardedPass(Pass):
         return self.summed("size_likelihood", weights, size)
 
     def squared_scores(
-        self, weights: Floats, shift: Floats, scale: Floats, inverse: Floats, power: int
+        self,
+        weights: Floats,
+        shift: Floats,
+        scale: Floats,
+        inverse: Floats,
+        power: int,
+        squared: bool = False,
     ) -> Floats:
-        return self.summed("squared_scores", weights, shift, scale, inverse, power=int(power))
+        arrays = weights, shift, scale, inverse
+        return self.summed("squared_scores", *arrays, power=int(power), squared=bool(squared))
 
     def sgd(self, epoch: Epoch, weights: Floats, average: Floats | None, shared: bool) -> Floats:
         if not self.n_groups:

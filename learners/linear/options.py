@@ -149,7 +149,7 @@ def check_together(options: LinearOptions) -> None:
             f"options 'cluster' and 'covariance' are both given, '{options.covariance}' the "
             "latter, expected one of them"
         )
-    if options.weight_kind != FREQUENCY and options.covariance in LEVERAGED:
+    if options.weight_kind == SURVEY and options.covariance in LEVERAGED:
         raise OptionError(
             f"covariance '{options.covariance}' is not available with weight_kind "
             f"'{options.weight_kind}', expected 'HC0' or 'HC1'"

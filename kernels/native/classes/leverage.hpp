@@ -20,8 +20,8 @@ namespace tusk {
 class Leverage {
 public:
     Leverage(int64_t n_classes, int64_t p, const tk_robust *how, int64_t group)
-        : k_(n_classes), p_(p), power_(how->power), s_(k_), m_(k_ * k_), vectors_(k_ * k_), r_(k_),
-          a_(k_), b_(k_) {
+        : k_(n_classes), p_(p), power_(how->power), squared_(how->squared), s_(k_), m_(k_ * k_),
+          vectors_(k_ * k_), r_(k_), a_(k_), b_(k_) {
         int64_t w = k_ * p_;
         inverse_ = how->inverse ? how->inverse + group * (w * (w + 1) / 2) : nullptr;
     }
@@ -33,6 +33,9 @@ public:
             s_[k] = std::sqrt(std::max(r_[k] + (k == own), 0.0));
         }
         set_quadratic_forms(z);
+        if (squared_)
+            for (double &form : m_)
+                form *= std::sqrt(weight);
         for (int64_t k = 0; k < k_; k++) {
             a_[k] = 0;
             for (int64_t l = 0; l < k_; l++)
@@ -109,6 +112,7 @@ private:
 
     int64_t k_, p_;
     int power_;
+    bool squared_;
     const double *inverse_;
     std::vector<double> s_, m_, vectors_, r_, a_, b_;
 };

@@ -66,6 +66,7 @@ typedef struct tk_robust {
     const double *weights, *shift, *scale;
     const double *inverse; /* the inverse of the summed curvature of z, packed like it */
     int32_t power;         /* power of 1 - leverage that divides squared derivatives */
+    int32_t squared;       /* whether a row is one, and has the square of its weight as weight */
 } tk_robust;
 /* The lower triangle of sum(s^2 / (1 - h)^power z z'), row by row, shape (n_groups, (d + 1)(d +
  * 2)/2), with the derivatives s of the losses by the margin. */

@@ -20,6 +20,7 @@ constexpr double LEAST = 1e-12; // least 1 - h
 struct Group {
     int64_t d;
     int power;
+    bool squared;
     const double *shift, *scale, *inverse;
 
     // z'Az with the lower triangle of A, row by row.
@@ -42,7 +43,8 @@ struct Group {
             to_z(x, i, d, shift, scale, z);
             double weight = t.weight ? t.weight[i] : 1, by = slope[i] * slope[i] / weight;
             if (power) {
-                double left = 1 - curvature[i] / weight * squared_length(z);
+                double rows = squared ? std::sqrt(weight) : 1; // of its own leverage
+                double left = 1 - rows * curvature[i] / weight * squared_length(z);
                 by /= power == 1 ? std::max(left, LEAST) : std::pow(std::max(left, LEAST), power);
             }
             double *to = out;
@@ -113,7 +115,11 @@ template <class T> int robust(const tk_pass *pass, const tk_robust *how, double 
     const PaddedWeights padded = padded_weights(pass, how);
     auto chunks = make_chunks(pass, std::max<int64_t>(chunk_rows_for(pass), 4 * p));
     return sum_over_chunks(pass, chunks, triangle, out, [&](const Chunk &c, double *acc) {
-        const Group group{d, how->power, how->shift + c.group * d, how->scale + c.group * d,
+        const Group group{d,
+                          how->power,
+                          how->squared != 0,
+                          how->shift + c.group * d,
+                          how->scale + c.group * d,
                           how->inverse + c.group * triangle};
         std::vector<double> z(p, 1.0);
         each_slope<T>(pass, how, padded, c,

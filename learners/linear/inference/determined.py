@@ -394,20 +394,22 @@ def sandwich_of(
     else:
         row, column = np.tril_indices(inverse.shape[1])
         packed = np.ascontiguousarray(inverse[:, row, column]) / n[:, None]
-        with scored(rows, problem.weight_kind) as alone:
-            middle = unpacked(alone.squared_scores(*given, packed, POWERS[problem.covariance]))
+        with scored(rows, problem.weight_kind) as (alone, squared):
+            power = POWERS[problem.covariance]
+            middle = unpacked(alone.squared_scores(*given, packed, power, squared))
         factor = of_few_rows(problem.covariance, problem.n_rows, spare)
     found = inverse @ (middle / n[:, None, None]) @ inverse
     return np.asarray(found * factor[:, None, None]), clusters
 
 
 @contextmanager
-def scored(rows: Pass, kind: str) -> Iterator[Pass]:
-    """The rows whose squared scores are summed: a row of weight w and score s counts as w rows,
-    with w s^2, or by weights of other kinds as one with (w s)^2, as if its weight were w^2.
+def scored(rows: Pass, kind: str) -> Iterator[tuple[Pass, bool]]:
+    """The rows whose squared scores are summed, and whether their weights are squared: a row of
+    weight w and score s counts as w rows, with w s^2, or by weights of other kinds as one with
+    (w s)^2, as if its weight were w^2.
     """
     if kind == FREQUENCY or not rows.weighted:
-        yield rows
+        yield rows, False
         return
     memory = 0 if rows.charges is None else rows.charges.memory
     every = [np.ones(n, bool) for n in rows.groups["n_rows"].tolist()]
@@ -416,7 +418,7 @@ def scored(rows: Pass, kind: str) -> Iterator[Pass]:
             for _, weight in labels_of(group):
                 assert weight is not None
                 np.square(weight, out=weight)
-        yield replace(rows, groups=copies)
+        yield replace(rows, groups=copies), True
 
 
 def of_few_rows(covariance: str, n: Floats, spare: Floats) -> Floats:

@@ -153,12 +153,12 @@ class SoftmaxProblem(Problem):
         """
         size, leverage = weights.shape[1] * self.p, None
         row, column = np.tril_indices(size)
-        if POWERS.get(self.covariance):
-            packed = np.ascontiguousarray(inverse[:, row, column])
-            leverage = packed, POWERS[self.covariance]
         clustered = self.covariance == CLUSTERED
         to_z = self.shift, self.scale
-        with scored(self.rows, FREQUENCY if clustered else self.weight_kind) as rows:
+        with scored(self.rows, FREQUENCY if clustered else self.weight_kind) as (rows, squared):
+            if POWERS.get(self.covariance):
+                packed = np.ascontiguousarray(inverse[:, row, column])
+                leverage = packed, POWERS[self.covariance], squared
             packed, clusters = self.softmax.scores(rows, weights, to_z, clustered, leverage)
         whole = np.empty((len(weights), size, size))
         whole[:, row, column] = whole[:, column, row] = packed

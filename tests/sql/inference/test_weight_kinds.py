@@ -9,6 +9,7 @@ import duckdb
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from scipy.linalg import fractional_matrix_power
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -46,14 +47,17 @@ def estimates(model: Any) -> Any:
     return np.r_[model.intercept, model.coef]
 
 
-def scores(task: str, params: Any) -> tuple[Any, Any]:
-    """The weighted scores of the rows (N, 3), and the inverse of the expected curvature."""
+def scores(task: str, params: Any) -> tuple[Any, Any, Any]:
+    """The weighted scores of the rows (N, 3), the inverse of the expected curvature, and the rows'
+    leverages (N,).
+    """
     mean = FAMILIES[task].link.inverse(WHOLE @ params)
     spread = {"linear": np.ones(N), "poisson": mean, "gamma": np.ones(N)}
     bend = spread.get(task, mean * (1 - mean))
     slope = (LABELS[task] - mean) / (mean if task == "gamma" else 1)
     own = (WEIGHT * slope)[:, None] * WHOLE
-    return own, np.linalg.inv(WHOLE.T @ ((WEIGHT * bend)[:, None] * WHOLE))
+    bread = np.linalg.inv(WHOLE.T @ ((WEIGHT * bend)[:, None] * WHOLE))
+    return own, bread, WEIGHT * bend * np.einsum("ij,jk,ik->i", WHOLE, bread, WHOLE)
 
 
 @pytest.mark.parametrize("storage", ["dense", "sparse", "float"])
@@ -105,19 +109,55 @@ def test_equal_weights_of_any_size_are_no_weights(here: Client) -> None:
 def test_sampling_weights_have_the_errors_of_a_survey(client: Client, task: str) -> None:
     """n / (n - 1) times the sandwich of weighted scores, as svyglm of R's survey has it."""
     model = fitted(client, task, "sampling")
-    own, bread = scores(task, estimates(model))
+    own, bread, _ = scores(task, estimates(model))
     spread = bread @ (own.T @ own) @ bread * N / (N - 1)
     assert model.std_err == pytest.approx(np.sqrt(np.diag(spread)), rel=1e-6)
 
 
 @pytest.mark.parametrize("task", list(LABELS))
-@pytest.mark.parametrize("covariance", ["HC0", "HC1"])
+@pytest.mark.parametrize("covariance", ["HC0", "HC1", "HC2", "HC3"])
 def test_robust_errors_square_the_weights(here: Client, task: str, covariance: str) -> None:
-    """As vcovHC of R's sandwich and statsmodels' WLS have them."""
+    """As vcovHC of R's sandwich has them: a row is one, whose leverage has its weight."""
     model = fitted(here, task, "analytic", covariance=covariance)
-    own, bread = scores(task, estimates(model))
+    own, bread, leverage = scores(task, estimates(model))
+    own = own / ((1 - leverage) ** {"HC2": 0.5, "HC3": 1}.get(covariance, 0))[:, None]
     spread = bread @ (own.T @ own) @ bread * (N / (N - 3) if covariance == "HC1" else 1)
     assert model.std_err == pytest.approx(np.sqrt(np.diag(spread)), rel=1e-6)
+
+
+@pytest.mark.parametrize("covariance", ["HC2", "HC3"])
+def test_leverages_are_those_of_statsmodels(client: Client, covariance: str) -> None:
+    model = fitted(client, "linear", "analytic", covariance=covariance)
+    truth = sm.WLS(LABELS["linear"], WHOLE, weights=WEIGHT).fit(cov_type=covariance)
+    assert model.std_err == pytest.approx(truth.bse, rel=1e-6)
+
+
+def leverages_of_classes(y: Any, weights: Any, power: float) -> Any:
+    """Errors (2, 3) of three classes: scores by (1 - W M)^-power, W with the row's weight."""
+    k, p = 2, 3
+    margins = np.c_[np.zeros(N), WHOLE @ weights.T]
+    shares = (np.exp(margins).T / np.exp(margins).sum(axis=1)).T[:, 1:]
+    rows = [np.kron(np.eye(k), x) for x in WHOLE]
+    bends = [w * (np.diag(s) - np.outer(s, s)) for w, s in zip(WEIGHT, shares, strict=True)]
+    bread = np.linalg.inv(sum(z.T @ b @ z for z, b in zip(rows, bends, strict=True)))
+    middle = np.zeros((k * p, k * p))
+    for z, bend, share, w, own in zip(rows, bends, shares, WEIGHT, y.astype(int), strict=True):
+        left = np.eye(k) - bend @ z @ bread @ z.T
+        slope = w * (share - (np.arange(1, k + 1) == own))
+        score = z.T @ fractional_matrix_power(left, -power) @ slope
+        middle += np.outer(score, score)
+    return np.sqrt(np.diag(bread @ middle @ bread)).reshape(k, p)
+
+
+@pytest.mark.parametrize(("covariance", "power"), [("HC2", 0.5), ("HC3", 1.0)])
+def test_leverages_of_many_classes_have_the_weights(
+    here: Client, covariance: str, power: float
+) -> None:
+    y = np.digitize(LABELS["linear"], [0.7, 1.2]).astype(float)
+    how = SETTLED | {"weight_kind": "analytic", "covariance": covariance}
+    model = here.fit("logistic", X, y, more={"w": WEIGHT}, **how)
+    found, weights = (np.array(one).reshape(3, 3)[1:] for one in (model.std_err, model.coef))
+    assert found == pytest.approx(leverages_of_classes(y, weights, power), rel=1e-6)
 
 
 def test_many_classes_of_a_survey(here: Client) -> None:
@@ -154,8 +194,8 @@ def test_the_freedom_of_tests_is_by_rows(client: Client) -> None:
     ("options", "message"),
     [
         (
-            {"weight_kind": "analytic", "covariance": "HC3"},
-            "covariance 'HC3' is not available with weight_kind 'analytic', expected 'HC0' or 'HC",
+            {"weight_kind": "sampling", "covariance": "HC3"},
+            "covariance 'HC3' is not available with weight_kind 'sampling', expected 'HC0' or 'HC",
         ),
         (
             {"weight_kind": "sampling", "fit": True, "likelihood_ratio": True},
