@@ -20,6 +20,8 @@ sys.path.append(str(Path(__file__).parent))
 
 from databases import Client, client, few, here, there
 
+from tuskml.text.type_errors import explain_message
+
 __all__ = ["client", "here", "there"]
 
 RANDOM = np.random.default_rng(43)
@@ -382,6 +384,11 @@ REFUSED = {
         "the model keeps calibrated probabilities, expected one that",
     ),
     "narrow": ("'linear', y, ARRAY[c0, c1]", "ARRAY[c0]", "the model has 2 features, row has 1"),
+    "text": (
+        "'linear', y, ARRAY[c0]",
+        "CAST(c0 AS text)",
+        "features is (VARCHAR|text), expected a row with names",
+    ),
     "weight": ("'linear', y, ARRAY[c0]", "ARRAY[c0], -1", "weight is -1, expected a finite"),
 }
 
@@ -394,6 +401,13 @@ def test_what_has_no_effects_is_refused(client: Client, case: str) -> None:
     sql = f"SELECT marginal_effects(m, {arguments}) FROM {source}, {model}"
     with pytest.raises(Exception, match=f"marginal_effects: {sentence}"):
         client.connection.execute(sql, [*parameters, *parameters])
+
+
+def test_wrong_types_get_the_arguments_in_a_sentence() -> None:
+    told = explain_message("function marginal_effects(integer, numeric[]) does not exist")
+    assert told.startswith(
+        "marginal_effects got (integer, numeric[]), expected (model, features [,"
+    )
 
 
 def test_rows_of_two_models_are_refused(client: Client) -> None:

@@ -1,9 +1,10 @@
 /* marginal_effects: an aggregate of the rows of one model. */
 #include "predictor.h"
 
+#include "utils/builtins.h"
+
 #include "../../scalars/explaining/effects.h"
 #include "../metrics/metrics.h"
-#include "../training/refusals.h"
 #include "model_value.h"
 
 enum argument { E_STATE, E_MODEL, E_FEATURES, E_WEIGHT, E_OFFSET };
