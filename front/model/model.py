@@ -17,7 +17,7 @@ from tuskml.learners.models import FORMAT, Lists, Models, Names, Strings
 from tuskml.learners.tasks import weighs_features
 from tuskml.learners.topics.payload import topics_of_payload
 from tuskml.learners.trees.forest import as_bytes, trees_of_payload
-from tuskml.model import card, dependence, scoring, uncertainty
+from tuskml.model import card, dependence, effects, scoring, uncertainty
 from tuskml.model import file as model_file
 from tuskml.model.explanation import Explanation, explain_rows
 from tuskml.model.fields import Fields
@@ -276,6 +276,18 @@ class Model(Fields):
         Raises DataError for a model that was trained without the option `intervals`.
         """
         return uncertainty.intervals(self, X, level)
+
+    def marginal_effects(
+        self, X: Any, weights: Any = None, offsets: Any = None
+    ) -> tuple[Term, ...]:
+        """The average marginal effects over rows, a term per feature, X as in `decision`: how the
+        mean, or the probability of the higher class, changes with it, as SQL's
+        `marginal_effects`.
+
+        weights, offsets: (n,). Errors are None unless the model has the option `intervals`. Raises
+        DataError for models that are neither linear nor generalized linear ones.
+        """
+        return effects.marginal_effects(self, X, weights, offsets)
 
     def permutation_importance(
         self, X: Any, y: Any, repeats: int = 5, seed: int = 0

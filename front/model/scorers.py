@@ -22,8 +22,11 @@ ANSWERS = (
     "predict_probas",
     "explain_prediction",
     "predict_interval",
+    "marginal_effects",
 )
 """The answers, in the order of C's `tusk_answer`."""
+MOST_EFFECTS = 1023
+"""Features of a model that may have marginal effects (`udas/scalars/explaining/effects.h`)."""
 
 
 class _Text(ctypes.Structure):
@@ -79,6 +82,25 @@ class _Column(ctypes.Structure):
     ]
 
 
+class _WeighedRows(ctypes.Structure):
+    _fields_ = [
+        ("columns", ctypes.c_void_p),
+        ("n_columns", ctypes.c_int64),
+        ("n", ctypes.c_int64),
+        ("rows", _Rows),
+        ("weight", ctypes.c_void_p),
+        ("offset", ctypes.c_void_p),
+    ]
+
+
+class _Effect(ctypes.Structure):
+    _fields_ = [
+        ("feature", ctypes.c_uint64),
+        ("effect", ctypes.c_double),
+        ("std_err", ctypes.c_double),
+    ]
+
+
 @functools.cache
 def _library() -> ctypes.CDLL:
     library = ctypes.CDLL(str(extension_path()))
@@ -109,6 +131,13 @@ def _library() -> ctypes.CDLL:
         ctypes.c_int32,
         ctypes.c_int64,
         ctypes.c_void_p,
+        refusal,
+    ]
+    library.tusk_effects_over.restype = ctypes.c_int64
+    library.tusk_effects_over.argtypes = [
+        _Text,
+        ctypes.POINTER(_WeighedRows),
+        ctypes.POINTER(_Effect),
         refusal,
     ]
     return library
@@ -199,14 +228,26 @@ def dense(
 
     Raises DataError with SQL's sentence if the model cannot answer.
     """
-    wide = x.dtype != np.float32
-    x = np.ascontiguousarray(x, np.float64 if wide else np.float32)
-    rows = _Rows(x.ctypes.data, None, None, *x.shape, wide, 0)
-    return _score(payload, kind, rows, columns, level)
+    kept: list[Any] = []
+    return _score(payload, kind, _dense_rows(x, kept), columns, level)
 
 
 def sparse(payload: bytes, kind: str, x: Any, columns: int = 0, level: float = math.nan) -> Floats:
     """The answers to a SciPy sparse matrix, whose columns are feature ids."""
+    kept: list[Any] = []
+    return _score(payload, kind, _sparse_rows(x, kept), columns, level)
+
+
+def _dense_rows(x: NDArray[Any], kept: list[Any]) -> _Rows:
+    """Rows for C; kept: collects the arrays that its pointers refer to."""
+    wide = x.dtype != np.float32
+    x = np.ascontiguousarray(x, np.float64 if wide else np.float32)
+    kept.append(x)
+    return _Rows(x.ctypes.data, None, None, *x.shape, wide, 0)
+
+
+def _sparse_rows(x: Any, kept: list[Any]) -> _Rows:
+    """The same of a SciPy sparse matrix."""
     rows = x.tocsr()
     f64 = rows.dtype != np.float32
     values = np.ascontiguousarray(rows.data, np.float64 if f64 else np.float32)
@@ -215,8 +256,9 @@ def sparse(payload: bytes, kind: str, x: Any, columns: int = 0, level: float = m
     begin = np.ascontiguousarray(rows.indptr, np.int64)
     if not len(ids):  # of which C sees that they are there
         ids = np.zeros(1, ids.dtype)
+    kept += [values, ids, begin]
     given = (values.ctypes.data, ids.ctypes.data, begin.ctypes.data)
-    return _score(payload, kind, _Rows(*given, *rows.shape, f64, wide), columns, level)
+    return _Rows(*given, *rows.shape, f64, wide)
 
 
 def answers_by_name(
@@ -232,9 +274,7 @@ def answers_by_name(
     None, and NaN in numbers, is a NULL.
     """
     kept: list[Any] = []
-    there = (_Column * max(1, len(given)))(
-        *(_column(name, values, kept) for name, values in given.items())
-    )
+    there = _columns(given, kept)
     out = np.full((n, columns) if columns else n, np.nan)
     why = Refusal()
     text = _Text(payload, len(payload))
@@ -243,6 +283,39 @@ def answers_by_name(
     if not _library().tusk_answer_named(*about, out.ctypes.data, why):
         raise DataError(why.text)
     return out
+
+
+def effects(
+    payload: bytes, rows: Any, n: int, weights: Floats | None, offsets: Floats | None
+) -> list[tuple[int, float, float]]:
+    """The feature of each average marginal effect, the effect and its standard error, NaN where it
+    is not known; none if no row counts.
+
+    rows: n of them, as an array, a SciPy sparse matrix or columns by name. Raises DataError with
+    SQL's sentence for a model without effects.
+    """
+    kept: list[Any] = [weights, offsets]
+    given = _WeighedRows(n=n)
+    if isinstance(rows, Mapping):
+        columns = _columns(rows, kept)
+        kept.append(columns)
+        given.columns, given.n_columns = ctypes.addressof(columns), len(rows)
+    else:
+        sparse = hasattr(rows, "tocsr")
+        given.rows = _sparse_rows(rows, kept) if sparse else _dense_rows(rows, kept)
+    given.weight = None if weights is None else weights.ctypes.data
+    given.offset = None if offsets is None else offsets.ctypes.data
+    out, why = (_Effect * MOST_EFFECTS)(), Refusal()
+    found = _library().tusk_effects_over(_Text(payload, len(payload)), given, out, why)
+    if found < 0:
+        raise DataError(why.text)
+    return [(one.feature, one.effect, one.std_err) for one in out[:found]]
+
+
+def _columns(given: Mapping[str, NDArray[Any]], kept: list[Any]) -> Any:
+    """Columns for C; kept: collects the arrays that their pointers refer to."""
+    each = (_column(name, values, kept) for name, values in given.items())
+    return (_Column * max(1, len(given)))(*each)
 
 
 def _column(name: str, values: NDArray[Any], kept: list[Any]) -> _Column:

@@ -49,6 +49,7 @@ EXPECTED = {
     "predict": PREDICTION,
     "predict_proba": PREDICTION,
     "decision": PREDICTION,
+    "marginal_effects": ("(model, features [, weight [, offset]])", FEATURES),
     "sparse": ("(indices, values)", "the indices a list of whole numbers, the values of numbers"),
     "hash_features": (
         "(names, bits) or (names, values, bits)",

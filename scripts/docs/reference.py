@@ -108,6 +108,7 @@ SENTENCES = {
     "model_covariance": "The covariances of the coefficients, one row per pair of terms.",
     "model_contrast": "A weighted sum of coefficients with its standard error, test and interval.",
     "predict_interval": "The prediction with intervals of the mean and of a label.",
+    "marginal_effects": "The mean change of a linear model's prediction with each feature.",
     "model_topics": "The most probable words of each topic.",
     "explain_prediction": "The contribution of each feature of a row to the margin.",
     "permutation_importance": "The rise of the mean loss of rows if a feature is shuffled.",
@@ -515,11 +516,11 @@ def function_table(here: Mapping[str, Function], there: Mapping[str, Function]) 
         for found, names in by_signatures.items()
         for row in found
     )
-    return table(("function", "database", "arguments", "returns"), rows)
+    return table(("function", "only in", "arguments", "returns"), rows)
 
 
 def signatures(here: Function | None, there: Function | None) -> list[tuple[str, str, str]]:
-    """Database, arguments and result, in one row where both databases have the same."""
+    """Database, arguments and result, in one row without it where both databases have the same."""
     if here is not None and there is not None:
         here = with_names(here, there)
         if "macro" in here.kind and len({result for *_, result in there.overloads}) == 1:
@@ -540,7 +541,7 @@ def signatures(here: Function | None, there: Function | None) -> list[tuple[str,
         if same_signature(one, other)
     ]
     merged = [signature for pair in both for signature in pair]
-    rows = [("both", shown_arguments(other[0]), other[1]) for _, other in both]
+    rows = [("", shown_arguments(other[0]), other[1]) for _, other in both]
     return rows + [
         (database, shown_arguments(signature[0]), signature[1])
         for database, shapes in found.items()

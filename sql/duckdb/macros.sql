@@ -119,6 +119,11 @@ CREATE OR REPLACE TEMP MACRO tuskml_predict_interval
     (model, features) AS _tusk_predict_interval(_tusk_payload(model), features, 0.95),
     (model, features, level) AS _tusk_predict_interval(_tusk_payload(model), features, CAST(level AS DOUBLE));
 
+-- The average marginal effects of a model's features over rows, an aggregate (udas/scalars/explaining/effects.h).
+CREATE OR REPLACE TEMP MACRO tuskml_marginal_effects(model, features, weight := 1, "offset" := 0) AS
+    _tusk_marginal_effects(_tusk_payload(model), CAST(struct_extract(model, 'features') AS VARCHAR[]), features,
+                           CAST(weight AS DOUBLE), CAST("offset" AS DOUBLE));
+
 -- The proportions of topics in a document: a list of words, or sparse(ids, counts).
 CREATE OR REPLACE TEMP MACRO tuskml_predict_topics
     (model VARCHAR, tokens) AS _tusk_predict_topics(_tusk_payload_of('predict_topics', model), tokens),

@@ -31,6 +31,7 @@ MODELS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "linear": ("linear", "a + b", LIST, {"fit": True}),
     "sure": ("linear", "a + b * b", LIST, {"intervals": "covariance"}),
     "named": ("linear", "a + c", "NAMED", {"text": ["t"], "missing": "level"}),
+    "sure by name": ("linear", "a + c * b", "NAMED", {"intervals": "covariance"}),
     "classes": ("logistic", "b", LIST, {"l2": 0.1}),
     "texts": ("logistic", "'c' || b", "NAMED", {"l2": 0.1, "dates": "cycles"}),
     "sparse": ("logistic", "c > 4", SPARSE, {"l2": 0.1}),
@@ -57,7 +58,7 @@ ROWS = {
 SCORES = (
     "predict({m}, {x})", "predict_proba({m}, {x})", "decision({m}, {x})",
     "predict_class({m}, {x})", "predict_probas({m}, {x})", "predict_proba({m}, {x}, 'c1')",
-    "predict_interval({m}, {x}, 0.9)",
+    "predict_interval({m}, {x}, 0.9)", "marginal_effects({m}, {x})",
     "predict_topics({m}, {x})", "perplexity({m}, {x})", "coherence({m}, {x}, 'u_mass', 5)",
 )  # fmt: skip
 """Calls that score a row, or sum scores."""

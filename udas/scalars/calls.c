@@ -2,9 +2,11 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../kvstore/mapped/default_root.h"
+#include "metrics/heap.h"
 #include "models/interval.h"
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -161,4 +163,59 @@ EXPORTED int tusk_answer_rows(tusk_text payload, int answer, double level, const
         snprintf(why->sqlstate, sizeof why->sqlstate, "%s", s.sqlstate);
     tusk_forget_model(&s);
     return done;
+}
+
+/* --- marginal effects --- */
+
+/* Adds n rows; `given` has their form. */
+static bool add_rows(tusk_effects *e, tusk_scorer *s, const tusk_weighed_rows *all,
+                     tusk_effect_row given, char *sentence) {
+    const tusk_rows *rows = &all->rows;
+    size_t width = rows->f64 ? sizeof(double) : sizeof(float);
+    for (int64_t i = 0; i < all->n; i++) {
+        tusk_sparse_row sparse;
+        given.at = (uint64_t)i;
+        given.weight = all->weight ? all->weight[i] : 1;
+        given.offset = all->offset ? all->offset[i] : 0;
+        if (!given.named && rows->ids) {
+            int64_t begin = rows->begin[i];
+            uint64_t n = (uint64_t)(rows->begin[i + 1] - begin);
+            sparse =
+                (tusk_sparse_row){ids_from(rows, begin),
+                                  (const char *)rows->x + (size_t)begin * width, n, n, rows->wide};
+            given.sparse = &sparse;
+        } else if (!given.named) {
+            given.x = (const char *)rows->x + (size_t)(i * rows->width) * width;
+        }
+        if (!tusk_effects_add(e, s, &given, sentence))
+            return false;
+    }
+    return true;
+}
+
+EXPORTED int64_t tusk_effects_over(tusk_text payload, const tusk_weighed_rows *all,
+                                   tusk_effect *out, tusk_refusal *why) {
+    char usual[LONGEST_PATH];
+    tusk_scorer s;
+    tusk_stores stores = stores_at(NULL, usual);
+    const tusk_class_names unnamed = {0};
+    tusk_named_rows named = {.column = all->columns, .n_columns = (uint32_t)all->n_columns};
+    tusk_effect_row given = {.named = all->columns ? &named : NULL,
+                             .d = (uint64_t)all->rows.width,
+                             .f64 = all->rows.f64};
+    double freedom;
+    *why = (tusk_refusal){.sqlstate = "22023"};
+    if (!tusk_read_model(payload, &stores, TUSK_MARGINAL_EFFECTS, &s, why->sentence))
+        return -1;
+    if (s.null)
+        return 0;
+    tusk_effects *e = tusk_effects_new(&s, payload, &unnamed, tusk_heap, why->sentence);
+    bool done = e && (!given.named || tusk_named_match(&named, &s, why->sentence)) &&
+                add_rows(e, &s, all, given, why->sentence);
+    int64_t n = !done                   ? -1
+                : tusk_effects_known(e) ? (int64_t)tusk_effects_give(e, out, &freedom)
+                                        : 0;
+    tusk_named_free(&named);
+    free(e);
+    return n;
 }

@@ -3,6 +3,7 @@
 #ifndef TUSK_CALLS_H
 #define TUSK_CALLS_H
 
+#include "explaining/effects.h"
 #include "models/score.h"
 #include "named/named.h"
 
@@ -45,5 +46,18 @@ int tusk_answer_rows(tusk_text payload, int answer, double level, const char *ro
 int tusk_answer_named(tusk_text payload, int answer, double level,
                       const tusk_given_column *columns, int32_t n_columns, int64_t n, double *out,
                       tusk_refusal *why);
+
+/* Rows with names, or of features if `columns` is NULL, and what each of them counts. */
+typedef struct tusk_weighed_rows {
+    const tusk_given_column *columns;
+    int64_t n_columns, n;
+    tusk_rows rows;
+    const double *weight, *offset; /* (n,); NULL: 1 and 0 */
+} tusk_weighed_rows;
+
+/* Writes the average marginal effects to `out`, room for TUSK_MOST_EFFECTS, and returns their
+ * number; 0 if no row counts, or the model predicts NULL. -1: rejected. */
+int64_t tusk_effects_over(tusk_text payload, const tusk_weighed_rows *rows, tusk_effect *out,
+                          tusk_refusal *why);
 
 #endif

@@ -52,6 +52,50 @@ def test_they_are_those_of_statsmodels(con, by_name: bool) -> None:
         np.testing.assert_allclose(floats.std_err, expected[:, 1], rtol=1e-5)
 
 
+NUMBERS = ["estimate", "std_err", "statistic", "p", "lower", "upper"]
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_marginal_effects_are_those_of_sql(con, by_name: bool) -> None:
+    """Of arrays also those of statsmodels."""
+    row = "{'a': a, 'b': b, 'k': k}" if by_name else "[a, b]"
+    con.register("r", ROWS)
+    call = f"""train_model('logistic', g, {row}, '{{"intervals": "covariance"}}')"""
+    con.execute(f"CREATE TABLE kept AS SELECT {call} AS m FROM r")
+    ((value,),) = con.execute("SELECT m FROM kept").fetchall()
+    listed = f"unnest(marginal_effects(m, {row}), recursive := true)"
+    known = con.execute(f"SELECT {listed} FROM r, kept").fetchall()
+    x = ROWS if by_name else ROWS[["a", "b"]].to_numpy()
+    found = Model.of(value).marginal_effects(x)
+    assert [one.name for one in found] == [one[0] for one in known]
+    numbers = np.array([[getattr(one, name) for name in NUMBERS] for one in found])
+    np.testing.assert_allclose(numbers, np.array([one[1:] for one in known]), rtol=1e-9)
+    if not by_name:
+        peer = sm.Logit(ROWS.g, sm.add_constant(ROWS[["a", "b"]])).fit(disp=0).get_margeff()
+        np.testing.assert_allclose(numbers, peer.summary_frame().to_numpy(), rtol=1e-5)
+        sparse = Model.of(value).marginal_effects(scipy.sparse.csr_matrix(x))
+        assert [one.std_err for one in sparse] == pytest.approx(numbers[:, 1], rel=1e-9)
+
+
+def test_marginal_effects_leave_out_rows_without_a_number(con) -> None:
+    given = {"source": ROWS, "label": "g", "features": ["a", "b"], **KEPT}
+    model = tuskml.train(con, "poisson", **given)
+    x, weights, offsets = ROWS[["a", "b"]].to_numpy().copy(), np.ones(90), np.zeros(90)
+    x[0, 1] = weights[1] = offsets[2] = np.nan
+    weights[3] = 0
+    found = model.marginal_effects(x, weights, offsets)
+    known = model.marginal_effects(x[4:])
+    for one, other in zip(found, known, strict=True):
+        assert one.estimate == pytest.approx(other.estimate, rel=1e-9)
+        assert one.std_err == pytest.approx(other.std_err, rel=1e-9)
+    assert model.marginal_effects(x[:1]) == ()
+    with pytest.raises(DataError, match="weights has 3 numbers, X has 90 rows"):
+        model.marginal_effects(x, np.ones(3))
+    trees = tuskml.train(con, "gbdt", source=ROWS, label="y", features=["a"], trees=2)
+    with pytest.raises(DataError, match="model is 'gbdt', expected a linear or generalized"):
+        trees.marginal_effects(x[:, :1])
+
+
 def test_contrasts_are_those_of_statsmodels(con) -> None:
     model = tuskml.train(con, "linear", source=ROWS, label="y", features=["a", "b"], **KEPT)
     known = peer(ROWS).t_test([1, 2, -0.5])

@@ -57,7 +57,7 @@ def payload(kind: str) -> bytes:
 def test_forged_preparations_do_no_harm(
     con: duckdb.DuckDBPyConnection, payload: bytes, kind: str
 ) -> None:
-    """Few rows are scored one by one; for many, the model is laid out."""
+    """Few rows are scored one by one; for many, the model is laid out. Effects try other levels."""
     chosen = random.Random(1)
     start = payload.index(b"linear") + len(b"linear")
     refused = 0
@@ -69,10 +69,13 @@ def test_forged_preparations_do_no_harm(
             bytes_[at : at + 4] = struct.pack("<I", word)
         forged = signed(bytes(bytes_))
         rows = chosen.choice((1, 300))
+        model = f"{{'payload': from_hex('{forged.hex()}'), 'features': NULL::VARCHAR[]}}"
+        call = chosen.choice(
+            (f"sum(predict({model}, {ROWS[kind]}))",) * 3
+            + (f"marginal_effects({model}, {ROWS[kind]})",)
+        )
         try:
-            con.execute(
-                f"SELECT sum(predict({{'payload': from_hex('{forged.hex()}')}}, {ROWS[kind]})) FROM range({rows}) AS t(i)"
-            ).fetchall()
+            con.execute(f"SELECT {call} FROM range({rows}) AS t(i)").fetchall()
         except (duckdb.InvalidInputException, UnicodeDecodeError):
             refused += 1  # a sentence, which may quote a forged name
     assert refused > 100

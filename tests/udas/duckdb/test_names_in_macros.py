@@ -77,6 +77,13 @@ CALLS = {
     "tree_dump": ("FROM tree_dump({0})", "trees"),
     "feature_importance": ("FROM feature_importance({0})", "trees"),
     "predict_interval": ("predict_interval({0}, {1}, {2})", "errors", "[1, 2]", "0.9"),
+    "marginal_effects": (
+        "marginal_effects({0}, {1}, {2}, {3})",
+        "errors",
+        "[1, 2]",
+        "1.5",
+        "0.5",
+    ),
     "model_covariance": ("FROM model_covariance({0})", "errors"),
     "model_contrast": ("FROM model_contrast({0}, {1})", "errors", "{'x1': 1, 'x2': -1}"),
     "explain_prediction": ("FROM explain_prediction({0}, {1})", "two", "[1, 2]"),

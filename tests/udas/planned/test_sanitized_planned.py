@@ -22,6 +22,7 @@ COMPILER = shutil.which(os.environ.get("CC", "cc"))
 FLAGS = ["-std=gnu11", "-O0", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 FLAGS += ['-DTUSKML_VERSION="0"']
 PARTS = ("models", "named", "planned", "trees", "nets", "fm", "topics", "clusters", "explaining")
+PARTS += ("metrics",)
 FOLDERS = [f"udas/scalars/{name}" for name in PARTS]
 FOLDERS += ["udas/rowblock", "kvstore/mapped"]
 OPTIONS = (

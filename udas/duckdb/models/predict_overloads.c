@@ -95,7 +95,7 @@ static bool register_whole(duckdb_connection connection, database *d, enum tusk_
 
 bool register_predict(duckdb_connection connection, database *d) {
     bool done = true;
-    for (int a = 0; a < TUSK_ANSWERS; a++)
+    for (int a = 0; a < TUSK_MARGINAL_EFFECTS; a++) /* which are an aggregate's */
         done = done && register_one(connection, d, (enum tusk_answer)a, false) &&
                (!TUSK_OFFSET_NAMES[a] || register_one(connection, d, (enum tusk_answer)a, true)) &&
                (a > TUSK_DECISION || (register_whole(connection, d, (enum tusk_answer)a, false) &&

@@ -41,8 +41,7 @@ static bool is_sparse_type(Oid type, Oid model) {
     return sparse;
 }
 
-/* The form of features of a type; a type that is neither an array nor sparse has to be a row. */
-static enum feature_form form_of(Oid type, Oid model) {
+enum feature_form form_of(Oid type, Oid model) {
     return OidIsValid(get_element_type(type)) ? DENSE
            : is_sparse_type(type, model)      ? SPARSE
                                               : NAMED;

@@ -67,6 +67,16 @@ tusk_text read_payload(void *value, class_names *names) {
     return payload;
 }
 
+class_names read_feature_names(void *value) {
+    HeapTupleHeader model = DatumGetHeapTupleHeader(PointerGetDatum(value));
+    class_names names = {.context = CurrentMemoryContext};
+    Datum listed = read_field(model, MODEL_FIELD[M_FEATURES].name);
+    if (listed)
+        deconstruct_array(DatumGetArrayTypeP(listed), TEXTOID, -1, false, TYPALIGN_INT,
+                          &names.name, &names.null, &names.n);
+    return names;
+}
+
 struct varlena *telling_bytes(Datum model) {
     struct varlena *bytes = (struct varlena *)DatumGetPointer(model);
     bool pointer = VARATT_IS_EXTERNAL(bytes) && !VARATT_IS_EXTERNAL_ONDISK(bytes);

@@ -157,6 +157,24 @@ NullableDatum score_features(predictor *p, NullableDatum features, enum tusk_ans
     return (NullableDatum){.value = Float8GetDatum(answer_of(p, margin, answer))};
 }
 
+bool read_features(predictor *p, Datum features, enum tusk_answer answer, enum feature_form form,
+                   read_row_of *found) {
+    char sentence[TUSK_SENTENCE];
+    *found = (read_row_of){.named = NULL};
+    if (form >= NAMED) {
+        read_row(p->reader, features, answer, form);
+        if (!tusk_named_match(&p->reader->rows, &p->scorer, sentence))
+            refuse_answer(&p->scorer, answer, sentence);
+        found->named = &p->reader->rows;
+        return true;
+    }
+    if (p->scorer.preparation.length)
+        refuse_answer(&p->scorer, answer, TUSK_NEEDS_NAMES);
+    found->list = read_list(p, features, form, TUSK_ANSWER_NAMES[answer]);
+    found->ids = sparse_of(&found->list);
+    return !found->list.null;
+}
+
 /* The list of a row. */
 static double *list_numbers(tusk_scorer *s, const tusk_sparse_row *ids, const feature_row *row,
                             enum tusk_answer answer) {

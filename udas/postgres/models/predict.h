@@ -28,6 +28,10 @@ typedef struct class_names {
     int place;
 } class_names;
 
+/* The form of features of a type, for a model of another; a type that is neither an array nor
+ * sparse has to be a row. */
+enum feature_form form_of(Oid type, Oid model);
+
 /* features: a datum, and whether it is NULL. */
 NullableDatum score_features(predictor *p, NullableDatum features, enum tusk_answer answer,
                              enum feature_form form);

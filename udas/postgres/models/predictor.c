@@ -49,6 +49,7 @@ void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answ
     char sentence[TUSK_SENTENCE] = TUSK_NO_PAYLOAD;
     if (!payload.data || !tusk_read_model(payload, &stores, answer, &p->scorer, sentence))
         refuse_answer(&p->scorer, answer, sentence);
+    p->payload = payload;
     MemoryContextSwitchTo(before);
     p->bytes = copy;
     p->size = size;

@@ -26,6 +26,7 @@ struct predictor {
     uint64 n_named;              /* number of rows by name that it has scored */
     tusk_class_layouts *layouts; /* NULL: none yet, or not available for such a model */
     tusk_scorer scorer;
+    tusk_text payload;          /* which it was read from */
     MemoryContext model;        /* owns the bytes and the memory of the scorer */
     double offset;              /* of the row, added to its margin */
     int rows;                   /* scored since it was read, up to PACKED_FROM */
@@ -38,6 +39,18 @@ struct predictor {
 
 /* The model of a row, which is read unless an earlier row had the same bytes. */
 predictor *predictor_of(FmgrInfo *called, Datum model, enum tusk_answer answer);
+
+/* The features of a row, either by id or as n numbers; and the reader of rows by name, if it is
+ * one of them, whose columns are matched. */
+typedef struct read_row_of {
+    tusk_sparse_row ids;
+    feature_row list;
+    tusk_named_rows *named;
+} read_row_of;
+
+/* Reads the features of a row; false if one of them is NULL. Rows by name may have NULLs. */
+bool read_features(predictor *p, Datum features, enum tusk_answer answer, enum feature_form form,
+                   read_row_of *found);
 
 /* Limit on the memory of kept models. */
 Size kept_room(void);

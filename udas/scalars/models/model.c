@@ -128,12 +128,34 @@ static bool check_interval(const tusk_payload_view *v, bool several, char *sente
                             "task of numbers \"conformal\": true");
 }
 
+/* Whether the rows of a model have marginal effects. */
+static bool check_effects(const tusk_payload_view *v, char *sentence) {
+    bool linear = v->head.task == TUSK_LINEAR || v->head.task == TUSK_LOGISTIC;
+    if (v->head.task == TUSK_MULTINOMIAL)
+        return refuse(sentence, "the model has more than two classes, expected one of numbers or "
+                                "of two classes");
+    if (is_calibrated(v))
+        return refuse(sentence, "the model keeps calibrated probabilities, expected one that was "
+                                "trained without the option calibration");
+    if (linear && !v->store.data)
+        return true;
+    snprintf(
+        sentence, TUSK_SENTENCE,
+        "model is '%.*s'%s, expected a linear or generalized linear model, of numbers or with "
+        "probabilities, whose coefficients lie in no store; partial_dependence() takes others",
+        tusk_quoted(v->name.data, v->name.length, 40), v->name.data,
+        v->store.data ? " in a store" : "");
+    return false;
+}
+
 /* Whether a model of this task can give the answer. */
 static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, const tusk_scorer *s,
                          char *sentence) {
     bool several = s->task == TUSK_MULTINOMIAL || v->head.flags & TUSK_HAS_LABELS;
     const tusk_model_kind *kind = tusk_kind_of(v->head.task);
     bool two = has_probabilities(v, s);
+    if (answer == TUSK_MARGINAL_EFFECTS)
+        return check_effects(v, sentence);
     if (several && (answer == TUSK_PREDICT_PROBA || answer == TUSK_DECISION))
         return refuse(sentence, "the model has more than two classes, expected "
                                 "predict_proba(model, features, class) or "

@@ -12,8 +12,8 @@
 #include "../trees/compact.h"
 
 /* Results other than numbers: the index of the class in the model's list of them, from 1 on;
- * the probabilities of all classes; an explanation (explaining/contributions.h); and an interval
- * (interval.h). */
+ * the probabilities of all classes; an explanation (explaining/contributions.h); an interval
+ * (interval.h); and of many rows their mean effects (explaining/effects.h). */
 enum tusk_answer {
     TUSK_PREDICT,
     TUSK_PREDICT_PROBA,
@@ -22,12 +22,13 @@ enum tusk_answer {
     TUSK_PREDICT_PROBAS,
     TUSK_EXPLAIN_PREDICTION,
     TUSK_PREDICT_INTERVAL,
+    TUSK_MARGINAL_EFFECTS,
     TUSK_ANSWERS
 };
 
 static const char *const TUSK_ANSWER_NAMES[TUSK_ANSWERS] = {
-    "predict",        "predict_proba",      "decision",        "predict_class",
-    "predict_probas", "explain_prediction", "predict_interval"};
+    "predict",        "predict_proba",      "decision",         "predict_class",
+    "predict_probas", "explain_prediction", "predict_interval", "marginal_effects"};
 
 /* The same functions with a row's offset; NULL: there is none. */
 static const char *const TUSK_OFFSET_NAMES[TUSK_ANSWERS] = {

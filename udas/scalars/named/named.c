@@ -103,6 +103,11 @@ void tusk_named_free(tusk_named_rows *rows) {
     free(rows->entries);
     free(rows->ids);
     free(rows->values);
+    for (int k = 0; k < TUSK_SHARES_AT_ONCE; k++) {
+        free(rows->share[k].ids);
+        free(rows->share[k].values);
+        rows->share[k] = (tusk_named_share){0};
+    }
     rows->match = NULL;
     rows->entries = NULL;
     rows->ids = NULL;
@@ -366,5 +371,56 @@ bool tusk_named_row(tusk_named_rows *rows, const tusk_scorer *s, uint64_t row,
     *null = e.null;
     *features =
         (tusk_sparse_row){.ids = rows->ids, .values = rows->values, .n_ids = e.n, .n_values = e.n};
+    return true;
+}
+
+/* --- what one column has in a row --- */
+
+static bool share_room(tusk_named_share *share, uint64_t n) {
+    if (n <= share->room)
+        return true;
+    free(share->ids);
+    free(share->values);
+    share->ids = malloc(n * sizeof *share->ids);
+    share->values = malloc(n * sizeof *share->values);
+    share->room = share->ids && share->values ? n : 0;
+    return share->room;
+}
+
+static void put_products_of(expansion *e, uint32_t column) {
+    for (uint32_t i = column + 1; i < e->head->n_columns; i++) {
+        tusk_preparation_column c = tusk_preparation_at(e->all, i);
+        for (uint32_t f = 0; c.becomes == TUSK_AS_PRODUCT && f < c.n_factors; f++)
+            if (c.factor[f] == column) {
+                put_product(e, &c);
+                break;
+            }
+    }
+}
+
+bool tusk_named_share_of(tusk_named_rows *rows, const tusk_scorer *s,
+                         const tusk_named_change *change, int place, tusk_sparse_row *features,
+                         char *sentence) {
+    tusk_preparation_head head;
+    memcpy(&head, s->preparation.data, sizeof head);
+    tusk_named_share *share = rows->share + place;
+    if (!share_room(share, MOST_ENTRIES * (uint64_t)head.n_columns))
+        return refuse_memory(sentence);
+    tusk_entries_of *own = rows->entries + change->column, kept = *own;
+    if (!change->as_it_is) {
+        own->n = 0;
+        note(own, change->feature, change->value);
+    }
+    tusk_named_rows with = *rows; /* whose features are those of the share */
+    with.ids = share->ids;
+    with.values = share->values;
+    expansion e = {.all = s->preparation, .head = &head, .rows = &with, .sentence = sentence};
+    for (int k = 0; k < own->n; k++)
+        put(&e, own->feature[k], own->value[k]);
+    if (!change->alone)
+        put_products_of(&e, change->column);
+    *own = kept;
+    *features = (tusk_sparse_row){
+        .ids = share->ids, .values = share->values, .n_ids = e.n, .n_values = e.n};
     return true;
 }

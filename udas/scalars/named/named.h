@@ -43,6 +43,15 @@ static inline bool tusk_given_valid(const tusk_given_column *c, uint64_t row) {
     return !c->validity || (c->validity[row >> 6] >> (row & 63) & 1);
 }
 
+#define TUSK_SHARES_AT_ONCE 3
+
+/* The features that a column takes part in: its own and those of its products. */
+typedef struct tusk_named_share {
+    int32_t *ids;
+    double *values;
+    uint64_t room;
+} tusk_named_share;
+
 /* Rows with names, and the columns of the last model among them. All models that were trained
  * on the same columns share a match. */
 typedef struct tusk_named_rows {
@@ -58,6 +67,7 @@ typedef struct tusk_named_rows {
     uint64_t entries_room;
     int32_t *ids; /* [entries_room] the features of a row */
     double *values;
+    tusk_named_share share[TUSK_SHARES_AT_ONCE];
 } tusk_named_rows;
 
 /* Finds the columns of a model. False with a sentence if one is missing, or if the model was not
@@ -69,6 +79,21 @@ void tusk_named_free(tusk_named_rows *rows);
  * not fill. False with a sentence if the row is invalid. */
 bool tusk_named_row(tusk_named_rows *rows, const tusk_scorer *s, uint64_t row,
                     tusk_sparse_row *features, bool *null, char *sentence);
+
+/* What a column of the row that was read last would have in it. */
+typedef struct tusk_named_change {
+    uint32_t column;
+    bool as_it_is;
+    int32_t feature; /* its only one; -1: none */
+    double value;
+    bool alone; /* the column is in no product */
+} tusk_named_change;
+
+/* The features that the column then takes part in, without an indicator. They are valid until the
+ * next call for the same place, of which there are TUSK_SHARES_AT_ONCE. */
+bool tusk_named_share_of(tusk_named_rows *rows, const tusk_scorer *s,
+                         const tusk_named_change *change, int place, tusk_sparse_row *features,
+                         char *sentence);
 
 #define TUSK_NEEDS_NAMES                                                                      \
     "the model was trained on rows with names, expected a row such as {'a': a, 'b': b} with " \
