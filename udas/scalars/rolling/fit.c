@@ -20,236 +20,303 @@ enum status { OK, CONSTANT, COLLINEAR, TOO_FEW_ROWS, OUT_OF_RANGE, INVALID_ROWS 
 static const char *const STATUS[] = {"ok",           "constant feature", "collinear features",
                                      "too few rows", "out of range",     "invalid rows"};
 
-/* The arrays of a fit in the caller's room; width numbers each, but for the triangles. */
-typedef struct work {
-    uint32_t d;
-    double *coef, *std_err, *scale, *share; /* share: of the inverse's diagonal */
-    double *column;                         /* for what a function needs */
-    double *factor, *inverse;
-} work;
+/* --- systems of equations, of which a vector has one number each --- */
 
-static double *row_of(double *triangle, uint32_t i) {
+#define LANES TUSK_FIT_LANES
+typedef double lanes __attribute__((vector_size(LANES * sizeof(double)), aligned(sizeof(double))));
+typedef int64_t truths
+    __attribute__((vector_size(LANES * sizeof(int64_t)), aligned(sizeof(int64_t))));
+/* x where a comparison holds, otherwise 0. */
+#define WHERE(holds, x) ((lanes)((holds) & (truths)(x)))
+
+static const lanes ONES = {1, 1, 1, 1};
+
+typedef struct systems {
+    uint32_t d;
+    const tusk_moments *moments[LANES];
+    uint32_t varying[LANES];
+    lanes rank, intercept, left; /* left: the squared last pivots */
+    lanes all, known; /* the intercept's factor of variance; how many errors are known */
+    /* Of features, and of the label, which comes last: */
+    lanes *coef, *scale, *share; /* share: of the inverse's diagonal */
+    lanes *mean, *column, *by;   /* column, by: for what a function needs */
+    lanes *factor, *inverse;     /* lower triangles */
+} systems;
+
+static lanes *row_of(lanes *triangle, uint32_t i) {
     return triangle + (size_t)i * (i + 1) / 2;
 }
 
-/* a[from .. to] -= by * b[from .. to]. */
-static inline void subtract(double *restrict a, const double *restrict b, double by, uint32_t from,
-                            uint32_t to) {
-    for (uint32_t j = from; j < to; j++)
-        a[j] -= by * b[j];
+/* The correlations, lower triangle, with 0 for features that are constant, and the roots of the
+ * sums of squares. */
+CLONES
+static void correlate(systems *s) {
+    for (int l = 0; l < LANES; l++) {
+        const tusk_moments *m = s->moments[l];
+        const double *products = tusk_products(m), *mean = tusk_means(m);
+        s->varying[l] = 0;
+        for (uint32_t i = 0; i <= s->d; i++) {
+            double square = products[tusk_product_row(i) + i];
+            double rounding = ROUNDINGS * DBL_EPSILON * mean[i];
+            bool varies = !isfinite(square) ||
+                          (square > m->weight * rounding * rounding && square >= DBL_MIN);
+            double root = varies ? sqrt(square) : 0;
+            s->scale[i][l] = root;
+            s->by[i][l] = varies ? 1 / root : 0;
+            s->mean[i][l] = mean[i];
+            s->varying[l] += i < s->d && varies;
+        }
+    }
+    const double *from[LANES];
+    for (int l = 0; l < LANES; l++)
+        from[l] = tusk_products(s->moments[l]);
+    for (uint32_t i = 0; i <= s->d; i++) {
+        lanes *restrict to = row_of(s->factor, i), by = s->by[i];
+        size_t at = tusk_product_row(i);
+        for (uint32_t j = 0; j < i; j++) {
+            lanes product = {from[0][at + j], from[1][at + j], from[2][at + j], from[3][at + j]};
+            to[j] = product * by * s->by[j];
+        }
+        to[i] = WHERE(s->scale[i] > 0, ONES);
+    }
 }
 
-/* The Cholesky factor of correlations, in place; width: rows. A column whose pivot is not above
- * the least one becomes zeros, and the last pivot is left squared. Returns how many are above. */
+/* The Cholesky factor of correlations, in place. A column whose pivot is not above the least one
+ * becomes zeros, and the last pivot is left squared. The rank is how many are above. */
 CLONES
-static uint32_t factorize(double *triangle, double *restrict column, uint32_t width) {
-    uint32_t rank = 0;
-    for (uint32_t k = 0; k + 1 < width; k++) {
-        double *own = row_of(triangle, k), pivot = own[k];
-        if (!(pivot > DEPENDENT)) {
-            for (uint32_t i = k; i < width; i++)
-                row_of(triangle, i)[k] = 0;
-            continue;
+static void factorize(systems *s) {
+    lanes *restrict column = s->column;
+    s->rank = (lanes){0};
+    for (uint32_t k = 0; k < s->d; k++) {
+        lanes *own = row_of(s->factor, k) + k, root;
+        truths above = *own > DEPENDENT;
+        for (int l = 0; l < LANES; l++)
+            root[l] = above[l] ? sqrt((*own)[l]) : 0;
+        s->rank += WHERE(above, ONES);
+        lanes by = WHERE(above, 1 / root);
+        *own = root;
+        for (uint32_t i = k + 1; i <= s->d; i++) {
+            lanes *restrict row = row_of(s->factor, i), own_column = WHERE(above, row[k] * by);
+            row[k] = column[i] = own_column;
+            for (uint32_t j = k + 1; j <= i; j++)
+                row[j] -= own_column * column[j];
         }
-        rank++;
-        own[k] = sqrt(pivot);
-        double by = 1 / own[k];
-        for (uint32_t i = k + 1; i < width; i++)
-            column[i] = row_of(triangle, i)[k] *= by;
-        for (uint32_t i = k + 1; i < width; i++)
-            subtract(row_of(triangle, i), column, column[i], k + 1, i + 1);
     }
-    return rank;
+    s->left = row_of(s->factor, s->d)[s->d];
 }
 
 /* The inverse of the first d rows of the factor, with zeros for its columns of zeros. */
 CLONES
-static void invert(double *restrict inverse, double *factor, uint32_t d) {
-    for (uint32_t i = 0; i < d; i++) {
-        double *own = row_of(inverse, i), *row = row_of(factor, i);
-        memset(own, 0, (i + 1) * sizeof *own);
-        if (row[i] == 0)
-            continue;
-        for (uint32_t k = 0; k < i; k++)
-            subtract(own, row_of(inverse, k), row[k], 0, k + 1);
-        double by = 1 / row[i];
-        for (uint32_t j = 0; j < i; j++)
-            own[j] *= by;
+static void invert(systems *s) {
+    for (uint32_t i = 0; i < s->d; i++) {
+        lanes *restrict own = row_of(s->inverse, i);
+        const lanes *row = row_of(s->factor, i);
+        lanes by = WHERE(row[i] != 0, 1 / row[i]);
+        memset(own, 0, i * sizeof *own);
+        for (uint32_t k = 0; k < i; k++) {
+            const lanes *former = row_of(s->inverse, k);
+            lanes factor = row[k] * by;
+            for (uint32_t j = 0; j <= k; j++)
+                own[j] -= factor * former[j];
+        }
         own[i] = by;
     }
 }
 
-/* The correlations, lower triangle, with 0 for features that are constant, and the roots of the
- * sums of squares. Returns how many features vary. */
+/* The coefficients and the intercepts, of factors whose last row is the label's. */
 CLONES
-static uint32_t correlate(const tusk_moments *m, work *w) {
-    const double *products = tusk_products(m), *mean = tusk_means(m);
-    uint32_t varying = 0;
-    for (uint32_t i = 0; i <= w->d; i++) {
-        double square = products[(size_t)i * (i + 1) / 2 + i];
-        double rounding = ROUNDINGS * DBL_EPSILON * mean[i];
-        bool varies =
-            !isfinite(square) || (square > m->weight * rounding * rounding && square >= DBL_MIN);
-        w->scale[i] = varies ? sqrt(square) : 0;
-        w->column[i] = varies ? 1 / w->scale[i] : 0;
-        varying += i < w->d && varies;
-    }
-    for (uint32_t i = 0; i <= w->d; i++) {
-        const double *from = products + (size_t)i * (i + 1) / 2;
-        double *restrict to = row_of(w->factor, i);
-        for (uint32_t j = 0; j <= i; j++)
-            to[j] = from[j] * w->column[i] * w->column[j];
-        to[i] = w->scale[i] > 0;
-    }
-    return varying;
-}
-
-/* The coefficients and the intercept, of a factor whose last row is the label's. */
-static void solve(tusk_fit *f, const tusk_moments *m, work *w) {
-    const double *mean = tusk_means(m), *label = row_of(w->factor, w->d);
-    for (uint32_t i = 0; i < w->d; i++)
-        w->coef[i] = label[i];
-    f->intercept = mean[w->d];
-    for (uint32_t i = w->d; i-- > 0;) {
-        const double *row = row_of(w->factor, i);
-        w->coef[i] = row[i] > 0 ? w->coef[i] / row[i] : 0;
-        subtract(w->coef, row, w->coef[i], 0, i);
-    }
-    for (uint32_t i = 0; i < w->d; i++) {
-        if (w->coef[i] != 0)
-            w->coef[i] *= w->scale[w->d] / w->scale[i];
-        f->intercept -= w->coef[i] * mean[i];
+static void solve(systems *s) {
+    lanes *restrict coef = s->coef;
+    memcpy(coef, row_of(s->factor, s->d), s->d * sizeof *coef);
+    s->intercept = s->mean[s->d];
+    for (uint32_t i = s->d; i-- > 0;) {
+        const lanes *row = row_of(s->factor, i);
+        lanes one = WHERE(row[i] > 0, coef[i] / row[i]);
+        for (uint32_t j = 0; j < i; j++)
+            coef[j] -= one * row[j];
+        coef[i] = WHERE(one != 0, one * s->scale[s->d] / s->scale[i]);
+        s->intercept -= coef[i] * s->mean[i];
     }
 }
 
-/* Standard errors, of s^2 the variance of a label; of what is not determined NaN. Returns how many
- * are numbers. */
+/* The factors of standard errors by the variance of a label. */
 CLONES
-static uint32_t add_errors(const tusk_moments *m, work *w, double variance) {
-    const double *mean = tusk_means(m);
-    uint32_t known = 1;
-    double all = 1 / m->weight;
-    invert(w->inverse, w->factor, w->d);
-    memset(w->share, 0, w->d * sizeof *w->share);
-    for (uint32_t j = 0; j < w->d; j++)
-        w->column[j] = w->scale[j] > 0 ? mean[j] / w->scale[j] : 0;
-    for (uint32_t i = 0; i < w->d; i++) {
-        const double *row = row_of(w->inverse, i);
-        double of_means = 0;
+static void add_shares(systems *s) {
+    invert(s);
+    lanes *restrict share = s->share, *restrict ratio = s->column;
+    memset(share, 0, s->d * sizeof *share);
+    for (uint32_t j = 0; j < s->d; j++)
+        ratio[j] = WHERE(s->scale[j] > 0, s->mean[j] / s->scale[j]);
+    s->all = (lanes){0};
+    s->known = ONES;
+    for (uint32_t i = 0; i < s->d; i++) {
+        const lanes *row = row_of(s->inverse, i);
+        lanes of_means = {0};
         for (uint32_t j = 0; j <= i; j++) {
-            w->share[j] += row[j] * row[j];
-            of_means += row[j] * w->column[j];
+            share[j] += row[j] * row[j];
+            of_means += row[j] * ratio[j];
         }
-        all += of_means * of_means;
+        s->all += of_means * of_means;
     }
-    w->std_err[0] = sqrt(variance * all);
-    for (uint32_t j = 0; j < w->d; j++) {
-        bool determined = w->share[j] > 0;
-        w->std_err[j + 1] = determined ? sqrt(variance * w->share[j]) / w->scale[j] : NAN;
-        known += determined;
-    }
-    return known;
+    for (uint32_t j = 0; j < s->d; j++)
+        s->known += WHERE(share[j] > 0, ONES);
 }
 
-static bool are_finite(const double *x, uint32_t n) {
-    double nothing = 0;
-    for (uint32_t i = 0; i < n; i++)
-        nothing += x[i] * 0;
-    return nothing == 0;
-}
+/* --- models --- */
 
-/* The columns of the one model, which predicts NULL until it is fitted. */
-static void begin(tusk_fit *f, const tusk_moments *m, double *coef, double *std_err) {
-    *f = (tusk_fit){.n_rows = m->n_rows,
-                    .n_skipped = m->n_skipped,
-                    .n_features = m->width ? m->width - 1 : 0,
-                    .null = -1,
-                    .task = "linear",
-                    .plan = PLAN,
-                    .options = OPTIONS "}",
-                    .intercept = NAN,
-                    .loss = NAN};
-    tusk_strings null = {NULL, &f->null};
+/* The columns of n models, which predict NULL until they are fitted. */
+static void begin(tusk_fits *f, uint32_t n, const double *coef, const double *std_err) {
+    f->task = "linear";
+    f->plan = PLAN;
+    f->options[0] = OPTIONS "}";
+    tusk_strings null = {NULL, f->null};
+    tusk_names no_names = {NULL, NULL, f->null};
     tusk_lists none = {coef, f->none};
-    f->models = (tusk_models){.n = 1,
-                              .group = &f->group,
-                              .task = {&f->task, &f->text},
-                              .features = {NULL, NULL, &f->null},
+    f->models = (tusk_models){.n = n,
+                              .group = f->group,
+                              .task = {&f->task, f->text},
+                              .features = no_names,
                               .preparation = null,
                               .coef = {coef, f->coef},
-                              .intercept = &f->intercept,
+                              .intercept = f->intercept,
                               .std_err = {std_err, f->std_err},
                               .classes = none,
-                              .class_names = {NULL, NULL, &f->null},
-                              .n_rows = &f->n_rows,
-                              .n_skipped = &f->n_skipped,
+                              .class_names = no_names,
+                              .n_rows = f->n_rows,
+                              .n_skipped = f->n_skipped,
                               .note = null,
-                              .n_features = &f->n_features,
-                              .loss = &f->loss,
+                              .n_features = f->n_features,
+                              .loss = f->loss,
                               .history = none,
-                              .iterations = &f->iterations,
-                              .converged = &f->converged,
-                              .status = {STATUS, &f->status},
-                              .plan = {&f->plan, &f->text},
-                              .seconds = &f->seconds,
-                              .options = {&f->options, &f->text},
+                              .iterations = f->iterations,
+                              .converged = f->converged,
+                              .status = {STATUS, f->status},
+                              .plan = {&f->plan, f->text},
+                              .seconds = f->seconds,
+                              .options = {f->options, f->chosen},
                               .store = null,
                               .trials = null,
                               .spread = none};
+    f->none[0] = f->coef[0] = f->std_err[0] = 0;
+}
+
+/* Model i before it is fitted; whether it can be. */
+static bool describe(tusk_fits *f, uint32_t i, const tusk_moments *m) {
+    f->group[i] = i;
+    f->n_rows[i] = m->n_rows;
+    f->n_skipped[i] = m->n_skipped;
+    f->n_features[i] = m->width ? m->width - 1 : 0;
+    f->iterations[i] = f->none[i + 1] = f->coef[i + 1] = f->std_err[i + 1] = 0;
+    f->intercept[i] = f->loss[i] = NAN;
+    f->seconds[i] = 0;
+    f->converged[i] = 0;
+    f->null[i] = -1;
+    f->text[i] = f->chosen[i] = 0;
+    f->status[i] = TOO_FEW_ROWS;
+    if (m->n_invalid) {
+        f->status[i] = INVALID_ROWS;
+        f->n_skipped[i] += f->n_rows[i] + m->n_invalid;
+        f->n_rows[i] = 0;
+        return false;
+    }
+    return m->width && m->n_rows >= m->width;
 }
 
 /* Notes the degrees of freedom where they are not the rows less the standard errors. */
-static void note_freedom(tusk_fit *f, double freedom, uint32_t known) {
-    if (freedom == (double)f->n_rows - known)
+static void note_freedom(tusk_fits *f, uint32_t i, double freedom, double known) {
+    if (freedom == (double)f->n_rows[i] - known)
         return;
-    snprintf(f->own, sizeof f->own, OPTIONS ",\"freedom\":%.15g}", freedom);
-    f->options = f->own;
+    snprintf(f->own[i], sizeof f->own[i], OPTIONS ",\"freedom\":%.15g}", freedom);
+    f->options[i + 1] = f->own[i];
+    f->chosen[i] = (int32_t)i + 1;
 }
 
-static work divide(uint32_t width, double *room) {
-    work w = {.d = width - 1};
-    double **arrays[] = {&w.coef, &w.std_err, &w.scale, &w.column, &w.share};
-    for (int i = 0; i < 5; i++, room += width)
-        *arrays[i] = room;
-    w.factor = room;
-    w.inverse = room + (size_t)width * (width + 1) / 2;
-    return w;
+static bool are_finite(const lanes *x, uint32_t n, int l) {
+    double nothing = 0;
+    for (uint32_t i = 0; i < n; i++)
+        nothing += x[i][l] * 0;
+    return nothing == 0;
 }
 
-void tusk_fit_moments(tusk_fit *f, const tusk_moments *m, double *room) {
-    if (!m->width) {
-        begin(f, m, NULL, NULL);
-        f->status = TOO_FEW_ROWS;
+/* Standard errors by the variance of a label; of what is not determined NaN. */
+static void put_errors(const systems *s, int l, double variance, double *out) {
+    *out++ = sqrt(variance * (s->all[l] + 1 / s->moments[l]->weight));
+    for (uint32_t j = 0; j < s->d; j++) {
+        bool determined = s->share[j][l] > 0;
+        out[j] = determined ? sqrt(variance * s->share[j][l]) / s->scale[j][l] : NAN;
+    }
+}
+
+/* Where the next lists begin. */
+typedef struct ends {
+    double *coef, *std_err;
+} ends;
+
+/* Writes the answer of system l into model i. The offsets of its lists become their lengths. */
+static void put(tusk_fits *f, const systems *s, int l, uint32_t i, ends *to) {
+    double rank = s->rank[l], weight = s->moments[l]->weight, scale = s->scale[s->d][l];
+    double squares = fmax(s->left[l], 0) * scale * scale, freedom = weight - rank - 1;
+    double loss = squares / (2 * weight);
+    uint32_t varying = s->varying[l];
+    if (!are_finite(s->scale, s->d + 1, l) || !are_finite(s->coef, s->d, l) ||
+        !isfinite(s->intercept[l]) || !isfinite(loss)) {
+        f->status[i] = OUT_OF_RANGE;
         return;
     }
-    work w = divide(m->width, room);
-    begin(f, m, w.coef, w.std_err);
-    if (m->n_invalid) {
-        f->status = INVALID_ROWS;
-        f->n_skipped += f->n_rows + m->n_invalid;
-        f->n_rows = 0;
-        return;
-    }
-    if (m->n_rows < m->width) {
-        f->status = TOO_FEW_ROWS;
-        return;
-    }
-    uint32_t varying = correlate(m, &w), rank = factorize(w.factor, w.column, m->width);
-    solve(f, m, &w);
-    double squares = fmax(row_of(w.factor, w.d)[w.d], 0) * w.scale[w.d] * w.scale[w.d];
-    double freedom = m->weight - rank - 1;
-    f->loss = squares / (2 * m->weight);
-    if (!are_finite(w.scale, m->width) || !are_finite(w.coef, w.d) || !isfinite(f->intercept) ||
-        !isfinite(f->loss)) {
-        f->status = OUT_OF_RANGE;
-        f->intercept = f->loss = NAN;
-        return;
-    }
-    f->coef[1] = w.d;
-    f->converged = 1;
-    f->status = rank < varying ? COLLINEAR : varying < w.d ? CONSTANT : OK;
+    f->intercept[i] = s->intercept[l];
+    f->loss[i] = loss;
+    f->converged[i] = 1;
+    f->status[i] = rank < varying ? COLLINEAR : varying < s->d ? CONSTANT : OK;
+    for (uint32_t j = 0; j < s->d; j++)
+        *to->coef++ = s->coef[j][l];
+    f->coef[i + 1] = s->d;
     if (freedom > 0) {
-        note_freedom(f, freedom, add_errors(m, &w, squares / freedom));
-        f->std_err[1] = m->width;
+        note_freedom(f, i, freedom, s->known[l]);
+        put_errors(s, l, squares / freedom, to->std_err);
+        to->std_err += s->d + 1;
+        f->std_err[i + 1] = s->d + 1;
+    }
+}
+
+static systems divide(uint32_t width, double *room) {
+    systems s = {.d = width - 1};
+    lanes *at = (lanes *)room,
+          **arrays[] = {&s.coef, &s.scale, &s.share, &s.mean, &s.column, &s.by};
+    for (int i = 0; i < 6; i++, at += width)
+        *arrays[i] = at;
+    s.factor = at;
+    s.inverse = at + (size_t)width * (width + 1) / 2;
+    return s;
+}
+
+/* Fits n models, which are named; the last one fills the systems that are left. */
+static void fit(tusk_fits *f, systems *s, const tusk_moments *const *moments,
+                const uint32_t *models, uint32_t n, ends *to) {
+    for (uint32_t l = 0; l < LANES; l++)
+        s->moments[l] = moments[models[l < n ? l : n - 1]];
+    correlate(s);
+    factorize(s);
+    solve(s);
+    add_shares(s);
+    for (uint32_t l = 0; l < n; l++)
+        put(f, s, (int)l, models[l], to);
+}
+
+void tusk_fit_moments(tusk_fits *f, const tusk_moments *const *moments, uint32_t n, double *room) {
+    uint32_t width = moments[0]->width, held = 0, models[LANES];
+    ends to = {room, room + (size_t)n * width};
+    begin(f, n, to.coef, to.std_err);
+    systems s = divide(width, to.std_err + (size_t)n * width);
+    for (uint32_t i = 0; i < n; i++) {
+        if (describe(f, i, moments[i]))
+            models[held++] = i;
+        if (held == LANES || (held && i + 1 == n)) {
+            fit(f, &s, moments, models, held, &to);
+            held = 0;
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        f->coef[i + 1] += f->coef[i];
+        f->std_err[i + 1] += f->std_err[i];
     }
 }
