@@ -23,6 +23,7 @@ static const char *const STATUS[] = {"ok",           "constant feature", "collin
 /* --- systems of equations, of which a vector has one number each --- */
 
 #define LANES TUSK_FIT_LANES
+#define BLOCK TUSK_MOMENT_LANES /* columns of a triangle whose sums fit registers */
 typedef double lanes __attribute__((vector_size(LANES * sizeof(double)), aligned(sizeof(double))));
 typedef int64_t truths
     __attribute__((vector_size(LANES * sizeof(int64_t)), aligned(sizeof(int64_t))));
@@ -32,94 +33,152 @@ typedef int64_t truths
 static const lanes ONES = {1, 1, 1, 1};
 
 typedef struct systems {
-    uint32_t d;
+    size_t d; /* features */
     const tusk_moments *moments[LANES];
-    uint32_t varying[LANES];
-    lanes rank, intercept, left; /* left: the squared last pivots */
-    lanes all, known; /* the intercept's factor of variance; how many errors are known */
+    lanes varying, rank;   /* counts of features */
+    lanes intercept, left; /* left: the squared last pivots */
+    lanes all, known;      /* the intercept's factor of variance; how many errors are known */
     /* Of features, and of the label, which comes last: */
     lanes *coef, *scale, *share; /* share: of the inverse's diagonal */
     lanes *mean, *column, *by;   /* column, by: for what a function needs */
     lanes *factor, *inverse;     /* lower triangles */
 } systems;
 
-static lanes *row_of(lanes *triangle, uint32_t i) {
-    return triangle + (size_t)i * (i + 1) / 2;
+/* Row i of a triangle; each is padded to whole blocks of columns. */
+static lanes *row_of(lanes *triangle, size_t i) {
+    return triangle + tusk_product_row((uint32_t)i);
 }
 
-/* The correlations, lower triangle, with 0 for features that are constant, and the roots of the
- * sums of squares. */
+/* Elements of the arrays of moments, one of each system. */
+#define GATHER(arrays, i) ((lanes){(arrays)[0][i], (arrays)[1][i], (arrays)[2][i], (arrays)[3][i]})
+
+/* The roots of the sums of squares, and their inverses; 0 for features that are constant. */
+CLONES
+static void measure(systems *s) {
+    const double *products[LANES], *means[LANES];
+    lanes *scale = s->scale, *inverse = s->by, *mean = s->mean, varying = {0}, weight = {0}, root = {0};
+    for (int l = 0; l < LANES; l++) {
+        products[l] = tusk_products(s->moments[l]);
+        means[l] = tusk_means(s->moments[l]);
+        weight[l] = s->moments[l]->weight;
+    }
+    for (size_t i = 0; i <= s->d; i++) {
+        size_t at = tusk_product_row((uint32_t)i) + i;
+        lanes square = GATHER(products, at), rounding;
+        mean[i] = GATHER(means, i);
+        rounding = ROUNDINGS * DBL_EPSILON * mean[i];
+        truths varies = (square > weight * rounding * rounding) & (square >= DBL_MIN);
+        varies |= ~(square <= DBL_MAX);
+        for (int l = 0; l < LANES; l++)
+            root[l] = sqrt(square[l]);
+        scale[i] = WHERE(varies, root);
+        inverse[i] = WHERE(varies, 1 / root);
+        if (i < s->d)
+            varying += WHERE(varies, ONES);
+    }
+    s->varying = varying;
+}
+
+/* The correlations, lower triangle, with 0 for features that are constant. */
 CLONES
 static void correlate(systems *s) {
-    for (int l = 0; l < LANES; l++) {
-        const tusk_moments *m = s->moments[l];
-        const double *products = tusk_products(m), *mean = tusk_means(m);
-        s->varying[l] = 0;
-        for (uint32_t i = 0; i <= s->d; i++) {
-            double square = products[tusk_product_row(i) + i];
-            double rounding = ROUNDINGS * DBL_EPSILON * mean[i];
-            bool varies = !isfinite(square) ||
-                          (square > m->weight * rounding * rounding && square >= DBL_MIN);
-            double root = varies ? sqrt(square) : 0;
-            s->scale[i][l] = root;
-            s->by[i][l] = varies ? 1 / root : 0;
-            s->mean[i][l] = mean[i];
-            s->varying[l] += i < s->d && varies;
-        }
-    }
     const double *from[LANES];
+    const lanes *by = s->by;
     for (int l = 0; l < LANES; l++)
         from[l] = tusk_products(s->moments[l]);
-    for (uint32_t i = 0; i <= s->d; i++) {
-        lanes *restrict to = row_of(s->factor, i), by = s->by[i];
-        size_t at = tusk_product_row(i);
-        for (uint32_t j = 0; j < i; j++) {
-            lanes product = {from[0][at + j], from[1][at + j], from[2][at + j], from[3][at + j]};
-            to[j] = product * by * s->by[j];
-        }
-        to[i] = WHERE(s->scale[i] > 0, ONES);
+    for (size_t i = 0; i <= s->d; i++) {
+        lanes *restrict to = row_of(s->factor, i), own = by[i];
+        for (size_t j = 0; j < i; j++)
+            to[j] = GATHER(from, j) * own * by[j];
+        to[i] = WHERE(own > 0, ONES);
+        for (int l = 0; l < LANES; l++)
+            from[l] += (i / BLOCK + 1) * BLOCK;
     }
 }
 
-/* The Cholesky factor of correlations, in place. A column whose pivot is not above the least one
- * becomes zeros, and the last pivot is left squared. The rank is how many are above. */
+/* Sums over columns k before `first` of products of row `own` with rows first .. first + BLOCK - 1
+ * of a triangle, subtracted from the elements of `own` there. Rows behind `last`, which is `own`,
+ * do not count. */
+static inline __attribute__((always_inline)) void
+reduce(lanes *left, const lanes *own, lanes *triangle, size_t first, size_t last) {
+    const lanes *rows[BLOCK];
+    lanes sums[BLOCK];
+#pragma GCC unroll 4
+    for (size_t c = 0; c < BLOCK; c++) {
+        rows[c] = row_of(triangle, first + c < last ? first + c : last);
+        sums[c] = own[first + c];
+    }
+    for (size_t k = 0; k < first; k++) {
+        lanes one = own[k];
+#pragma GCC unroll 4
+        for (size_t c = 0; c < BLOCK; c++)
+            sums[c] -= one * rows[c][k];
+    }
+#pragma GCC unroll 4
+    for (size_t c = 0; c < BLOCK; c++)
+        left[c] = sums[c];
+}
+
+/* The root of a pivot in place of it, 0 if it is not above the least one; its inverse, or 0. */
+static inline __attribute__((always_inline)) void root_of(lanes *pivot, lanes *inverse,
+                                                          lanes *rank) {
+    truths above = *pivot > DEPENDENT;
+    lanes root;
+    for (int l = 0; l < LANES; l++)
+        root[l] = above[l] ? sqrt((*pivot)[l]) : 0;
+    *pivot = root;
+    *inverse = WHERE(above, 1 / root);
+    *rank += WHERE(above, ONES);
+}
+
+/* The Cholesky factor of correlations, in place, a row after another. A column whose pivot is not
+ * above the least one becomes zeros, and the last pivot is left squared. The rank is how many are
+ * above. `column` gets the inverses of the diagonal. */
 CLONES
 static void factorize(systems *s) {
-    lanes *restrict column = s->column;
-    s->rank = (lanes){0};
-    for (uint32_t k = 0; k < s->d; k++) {
-        lanes *own = row_of(s->factor, k) + k, root;
-        truths above = *own > DEPENDENT;
-        for (int l = 0; l < LANES; l++)
-            root[l] = above[l] ? sqrt((*own)[l]) : 0;
-        s->rank += WHERE(above, ONES);
-        lanes by = WHERE(above, 1 / root);
-        *own = root;
-        for (uint32_t i = k + 1; i <= s->d; i++) {
-            lanes *restrict row = row_of(s->factor, i), own_column = WHERE(above, row[k] * by);
-            row[k] = column[i] = own_column;
-            for (uint32_t j = k + 1; j <= i; j++)
-                row[j] -= own_column * column[j];
+    lanes *inverse = s->column, rank = {0}, left[BLOCK];
+    for (size_t i = 0; i <= s->d; i++) {
+        lanes *own = row_of(s->factor, i);
+        for (size_t first = 0; first <= i; first += BLOCK) {
+            reduce(left, own, s->factor, first, i);
+            for (size_t c = 0; c < BLOCK && first + c <= i; c++) {
+                lanes one = left[c];
+                const lanes *row = row_of(s->factor, first + c) + first;
+                for (size_t e = 0; e < c; e++)
+                    one -= own[first + e] * row[e];
+                own[first + c] =
+                    first + c < i ? WHERE(inverse[first + c] > 0, one * inverse[first + c]) : one;
+            }
         }
+        if (i < s->d)
+            root_of(&own[i], &inverse[i], &rank);
     }
+    s->rank = rank;
     s->left = row_of(s->factor, s->d)[s->d];
 }
 
-/* The inverse of the first d rows of the factor, with zeros for its columns of zeros. */
+/* The inverse of the first d rows of the factor, with zeros for its columns of zeros and above
+ * the diagonal. */
 CLONES
 static void invert(systems *s) {
-    for (uint32_t i = 0; i < s->d; i++) {
-        lanes *restrict own = row_of(s->inverse, i);
+    const lanes *inverses = s->column;
+    for (size_t i = 0; i < s->d; i++) {
+        lanes *restrict own = row_of(s->inverse, i), by = -inverses[i];
         const lanes *row = row_of(s->factor, i);
-        lanes by = WHERE(row[i] != 0, 1 / row[i]);
-        memset(own, 0, i * sizeof *own);
-        for (uint32_t k = 0; k < i; k++) {
-            const lanes *former = row_of(s->inverse, k);
-            lanes factor = row[k] * by;
-            for (uint32_t j = 0; j <= k; j++)
-                own[j] -= factor * former[j];
+        for (size_t first = 0; first <= i; first += BLOCK) {
+            lanes sums[BLOCK] = {{0}, {0}, {0}, {0}};
+            const lanes *former = row_of(s->inverse, first) + first;
+            for (size_t k = first; k < i; k++) {
+#pragma GCC unroll 4
+                for (size_t c = 0; c < BLOCK; c++)
+                    sums[c] += row[k] * former[c];
+                former += (k / BLOCK + 1) * BLOCK;
+            }
+#pragma GCC unroll 4
+            for (size_t c = 0; c < BLOCK; c++)
+                own[first + c] = sums[c] * by;
         }
-        own[i] = by;
+        own[i] = -by;
     }
 }
 
@@ -129,10 +188,10 @@ static void solve(systems *s) {
     lanes *restrict coef = s->coef;
     memcpy(coef, row_of(s->factor, s->d), s->d * sizeof *coef);
     s->intercept = s->mean[s->d];
-    for (uint32_t i = s->d; i-- > 0;) {
+    for (size_t i = s->d; i-- > 0;) {
         const lanes *row = row_of(s->factor, i);
         lanes one = WHERE(row[i] > 0, coef[i] / row[i]);
-        for (uint32_t j = 0; j < i; j++)
+        for (size_t j = 0; j < i; j++)
             coef[j] -= one * row[j];
         coef[i] = WHERE(one != 0, one * s->scale[s->d] / s->scale[i]);
         s->intercept -= coef[i] * s->mean[i];
@@ -145,20 +204,20 @@ static void add_shares(systems *s) {
     invert(s);
     lanes *restrict share = s->share, *restrict ratio = s->column;
     memset(share, 0, s->d * sizeof *share);
-    for (uint32_t j = 0; j < s->d; j++)
+    for (size_t j = 0; j < s->d; j++)
         ratio[j] = WHERE(s->scale[j] > 0, s->mean[j] / s->scale[j]);
     s->all = (lanes){0};
     s->known = ONES;
-    for (uint32_t i = 0; i < s->d; i++) {
+    for (size_t i = 0; i < s->d; i++) {
         const lanes *row = row_of(s->inverse, i);
         lanes of_means = {0};
-        for (uint32_t j = 0; j <= i; j++) {
+        for (size_t j = 0; j <= i; j++) {
             share[j] += row[j] * row[j];
             of_means += row[j] * ratio[j];
         }
         s->all += of_means * of_means;
     }
-    for (uint32_t j = 0; j < s->d; j++)
+    for (size_t j = 0; j < s->d; j++)
         s->known += WHERE(share[j] > 0, ONES);
 }
 
@@ -231,9 +290,9 @@ static void note_freedom(tusk_fits *f, uint32_t i, double freedom, double known)
     f->chosen[i] = (int32_t)i + 1;
 }
 
-static bool are_finite(const lanes *x, uint32_t n, int l) {
+static bool are_finite(const lanes *x, size_t n, int l) {
     double nothing = 0;
-    for (uint32_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++)
         nothing += x[i][l] * 0;
     return nothing == 0;
 }
@@ -241,7 +300,7 @@ static bool are_finite(const lanes *x, uint32_t n, int l) {
 /* Standard errors by the variance of a label; of what is not determined NaN. */
 static void put_errors(const systems *s, int l, double variance, double *out) {
     *out++ = sqrt(variance * (s->all[l] + 1 / s->moments[l]->weight));
-    for (uint32_t j = 0; j < s->d; j++) {
+    for (size_t j = 0; j < s->d; j++) {
         bool determined = s->share[j][l] > 0;
         out[j] = determined ? sqrt(variance * s->share[j][l]) / s->scale[j][l] : NAN;
     }
@@ -254,10 +313,10 @@ typedef struct ends {
 
 /* Writes the answer of system l into model i. The offsets of its lists become their lengths. */
 static void put(tusk_fits *f, const systems *s, int l, uint32_t i, ends *to) {
-    double rank = s->rank[l], weight = s->moments[l]->weight, scale = s->scale[s->d][l];
+    double rank = s->rank[l], varying = s->varying[l], weight = s->moments[l]->weight,
+           scale = s->scale[s->d][l];
     double squares = fmax(s->left[l], 0) * scale * scale, freedom = weight - rank - 1;
     double loss = squares / (2 * weight);
-    uint32_t varying = s->varying[l];
     if (!are_finite(s->scale, s->d + 1, l) || !are_finite(s->coef, s->d, l) ||
         !isfinite(s->intercept[l]) || !isfinite(loss)) {
         f->status[i] = OUT_OF_RANGE;
@@ -266,15 +325,15 @@ static void put(tusk_fits *f, const systems *s, int l, uint32_t i, ends *to) {
     f->intercept[i] = s->intercept[l];
     f->loss[i] = loss;
     f->converged[i] = 1;
-    f->status[i] = rank < varying ? COLLINEAR : varying < s->d ? CONSTANT : OK;
-    for (uint32_t j = 0; j < s->d; j++)
+    f->status[i] = rank < varying ? COLLINEAR : varying < (double)s->d ? CONSTANT : OK;
+    for (size_t j = 0; j < s->d; j++)
         *to->coef++ = s->coef[j][l];
-    f->coef[i + 1] = s->d;
+    f->coef[i + 1] = (int64_t)s->d;
     if (freedom > 0) {
         note_freedom(f, i, freedom, s->known[l]);
         put_errors(s, l, squares / freedom, to->std_err);
         to->std_err += s->d + 1;
-        f->std_err[i + 1] = s->d + 1;
+        f->std_err[i + 1] = (int64_t)s->d + 1;
     }
 }
 
@@ -285,7 +344,7 @@ static systems divide(uint32_t width, double *room) {
     for (int i = 0; i < 6; i++, at += width)
         *arrays[i] = at;
     s.factor = at;
-    s.inverse = at + (size_t)width * (width + 1) / 2;
+    s.inverse = at + tusk_product_row(width);
     return s;
 }
 
@@ -294,6 +353,7 @@ static void fit(tusk_fits *f, systems *s, const tusk_moments *const *moments,
                 const uint32_t *models, uint32_t n, ends *to) {
     for (uint32_t l = 0; l < LANES; l++)
         s->moments[l] = moments[models[l < n ? l : n - 1]];
+    measure(s);
     correlate(s);
     factorize(s);
     solve(s);

@@ -46,25 +46,21 @@ typedef struct terms {
     const double *first, *second;
 } terms;
 
-static inline void add_to(lanes *sum, const double *term) {
-    lanes t;
-    memcpy(&t, term, sizeof t);
-    *sum += t;
-}
-
 /* Sums of products of features i .. i + LANES - 1 with those of `blocks` vectors from j on, which
  * fit registers. Those of the first `rows` features are written. */
 static inline __attribute__((always_inline)) void add_tile(double *out, terms of,
                                                            const deviations *d, uint32_t i,
                                                            uint32_t j, uint32_t rows,
                                                            const int blocks) {
-    lanes sums[LANES][2] = {0};
+    lanes sums[LANES][2], v, term;
+#pragma GCC unroll 4
+    for (int r = 0; r < LANES; r++)
+        sums[r][0] = sums[r][1] = (lanes){0};
     for (uint32_t k = 0; k < d->n; k++) {
         const double *left = d->weighted + (size_t)k * d->padded + i;
         const double *right = d->plain + (size_t)k * d->padded + j;
 #pragma GCC unroll 2
         for (int b = 0; b < blocks; b++) {
-            lanes v;
             memcpy(&v, right + b * LANES, sizeof v);
 #pragma GCC unroll 4
             for (int r = 0; r < LANES; r++)
@@ -72,15 +68,24 @@ static inline __attribute__((always_inline)) void add_tile(double *out, terms of
         }
     }
 #pragma GCC unroll 4
-    for (uint32_t r = 0; r < LANES; r++)
-        for (int b = 0; b < blocks && r < rows; b++) {
-            size_t at = (size_t)r * (i + LANES) + j + (uint32_t)b * LANES;
-            if (of.first)
-                add_to(&sums[r][b], of.first + at);
-            if (of.second)
-                add_to(&sums[r][b], of.second + at);
-            memcpy(out + at, &sums[r][b], sizeof sums[r][b]);
+    for (int r = 0; r < LANES; r++) {
+        if (r >= (int)rows)
+            break;
+#pragma GCC unroll 2
+        for (int b = 0; b < blocks; b++) {
+            size_t at = (size_t)r * (i + LANES) + j + (size_t)b * LANES;
+            v = sums[r][b];
+            if (of.first) {
+                memcpy(&term, of.first + at, sizeof term);
+                v += term;
+            }
+            if (of.second) {
+                memcpy(&term, of.second + at, sizeof term);
+                v += term;
+            }
+            memcpy(out + at, &v, sizeof v);
         }
+    }
 }
 
 /* out = the terms + the sums of weighted products of deviations; `out` may be a term. */
@@ -107,75 +112,73 @@ static void add_all(double *restrict out, const double *restrict other, size_t n
 
 /* --- changes --- */
 
-/* Moves the means to those of the moments' rows and n further ones, which are given by their
- * deviations from the means so far. Makes these the deviations from the new means, and appends
- * those of the former means. Returns how many there are, with factors in `weights`. */
+/* Moves the means to those of the moments' rows and n further ones: d has what these have in
+ * place of a row each, and behind them room for one more, and for as many products with weights.
+ * Makes them deviations from the new means, and appends that of the former means. */
 CLONES
-static uint32_t move_means(tusk_moments *m, double *restrict d, double *restrict weights,
-                           uint32_t n) {
-    uint32_t padded = tusk_padded(m->width);
-    double *restrict mean = tusk_means(m), *restrict moved = d + (size_t)n * padded;
-    double before = m->weight;
+static deviations move_means(tusk_moments *m, double *d, double *weights, uint32_t n) {
+    uint32_t padded = tusk_padded(m->width), all = n;
+    double *mean = tusk_means(m), *weighted = d + (TUSK_ROWS_AT_ONCE + 1) * (size_t)padded;
+    double before = m->weight, shares[TUSK_ROWS_AT_ONCE];
     for (uint32_t k = 0; k < n; k++)
         m->weight += weights[k];
-    memset(moved, 0, padded * sizeof *moved);
-    for (uint32_t k = 0; k < n; k++) {
-        double share = weights[k] / m->weight;
-        for (uint32_t j = 0; j < padded; j++)
-            moved[j] += share * d[(size_t)k * padded + j];
-    }
-    for (uint32_t j = 0; j < padded; j++)
-        mean[j] += moved[j];
-    if (n == 1) {
-        weights[0] *= before / m->weight;
-        return before > 0;
-    }
     for (uint32_t k = 0; k < n; k++)
-        for (uint32_t j = 0; j < padded; j++)
-            d[(size_t)k * padded + j] -= moved[j];
-    weights[n] = before;
-    return n + (before > 0);
+        shares[k] = weights[k] / m->weight;
+    bool lone = n == 1; /* its deviation and that of the former means make one product */
+    if (lone)
+        weights[0] *= before / m->weight;
+    else if (before > 0)
+        weights[all++] = before;
+    for (uint32_t j = 0; j < padded; j += LANES) {
+        lanes centre, moved = {0}, x;
+        memcpy(&centre, mean + j, sizeof centre);
+        for (uint32_t k = 0; k < n; k++) {
+            memcpy(&x, d + (size_t)k * padded + j, sizeof x);
+            moved += shares[k] * (x - centre);
+        }
+        lanes from = lone ? centre : centre + moved;
+        for (uint32_t k = 0; k < all; k++) {
+            double *at = d + (size_t)k * padded + j;
+            memcpy(&x, k < n ? at : mean + j, sizeof x);
+            x -= from;
+            memcpy(at, &x, sizeof x);
+            x *= weights[k];
+            memcpy(weighted + (size_t)k * padded + j, &x, sizeof x);
+        }
+        centre += moved;
+        memcpy(mean + j, &centre, sizeof centre);
+    }
+    return (deviations){d, weighted, lone && !(before > 0) ? 0 : all, padded};
 }
 
-CLONES
-static deviations weigh(const double *restrict d, const double *weights, uint32_t n,
-                        uint32_t padded) {
-    double *restrict out = (double *)d + (TUSK_ROWS_AT_ONCE + 1) * (size_t)padded;
-    for (uint32_t k = 0; k < n; k++)
-        for (uint32_t j = 0; j < padded; j++)
-            out[(size_t)k * padded + j] = weights[k] * d[(size_t)k * padded + j];
-    return (deviations){d, out, n, padded};
+static inline bool is_finite(double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits & EXPONENT) != EXPONENT;
 }
 
 /* The features and the label as doubles in `out`; whether all are finite. */
-CLONES
-static bool read_row(const tusk_moment_row *row, double *restrict out, uint32_t padded) {
-    if (row->doubles)
-        memcpy(out, row->doubles, row->n * sizeof *out);
-    else
-        for (uint64_t i = 0; i < row->n; i++)
-            out[i] = (double)row->floats[i];
+static inline bool read_row(const tusk_moment_row *row, double *restrict out, uint32_t padded) {
+    uint64_t infinite = !(row->weight >= 0 && is_finite(row->weight) && is_finite(row->label));
+    for (uint64_t i = 0; row->doubles && i < row->n; i++) {
+        out[i] = row->doubles[i];
+        infinite |= !is_finite(out[i]);
+    }
+    for (uint64_t i = 0; row->floats && i < row->n; i++) {
+        out[i] = (double)row->floats[i];
+        infinite |= !is_finite(out[i]);
+    }
     out[row->n] = row->label;
     for (uint64_t i = row->n + 1; i < padded; i++)
         out[i] = 0;
-    uint64_t infinite = 0;
-    for (uint32_t i = 0; i < padded; i++) {
-        uint64_t bits;
-        memcpy(&bits, out + i, sizeof bits);
-        infinite |= (bits & EXPONENT) == EXPONENT;
-    }
-    return !infinite && row->weight >= 0 && isfinite(row->weight);
+    return !infinite;
 }
 
+/* Reads the rows that count into `room`, and notes the others. Returns how many count. */
 CLONES
-static void subtract(double *restrict from, const double *restrict what, uint32_t n) {
-    for (uint32_t j = 0; j < n; j++)
-        from[j] -= what[j];
-}
-
-void tusk_moments_add(tusk_moments *m, const tusk_moment_row *rows, uint32_t n, double *room) {
+static uint32_t read_rows(tusk_moments *m, const tusk_moment_row *rows, uint32_t n, double *room,
+                          double *weights) {
     uint32_t padded = tusk_padded(m->width), given = 0;
-    double weights[TUSK_ROWS_AT_ONCE + 1];
     for (uint32_t i = 0; i < n; i++) {
         if (!read_row(&rows[i], room + (size_t)given * padded, padded))
             m->n_invalid++;
@@ -184,16 +187,19 @@ void tusk_moments_add(tusk_moments *m, const tusk_moment_row *rows, uint32_t n, 
         else
             weights[given++] = rows[i].weight;
     }
+    return given;
+}
+
+void tusk_moments_add(tusk_moments *m, const tusk_moment_row *rows, uint32_t n, double *room) {
+    double weights[TUSK_ROWS_AT_ONCE + 1], *products = tusk_products(m);
+    uint32_t given = read_rows(m, rows, n, room, weights);
     if (!given)
         return;
-    double *products = tusk_products(m);
     terms former = {m->n_rows ? products : NULL, NULL};
     if (!m->n_rows)
-        memcpy(tusk_means(m), room, padded * sizeof *room);
-    for (uint32_t k = 0; k < given; k++)
-        subtract(room + (size_t)k * padded, tusk_means(m), padded);
+        memcpy(tusk_means(m), room, tusk_padded(m->width) * sizeof *room);
     m->n_rows += given;
-    deviations d = weigh(room, weights, move_means(m, room, weights, given), padded);
+    deviations d = move_means(m, room, weights, given);
     add_products(products, former, &d, m->width);
 }
 
@@ -234,10 +240,13 @@ bool tusk_moments_remove(tusk_moments *m, const tusk_moment_row *row, double *ro
     m->n_removed++;
     m->weight -= row->weight;
     double share = row->weight / m->weight, weight = -(share * (m->weight + row->weight));
-    subtract(room, mean, padded);
-    for (uint32_t i = 0; i < padded; i++)
+    double *weighted = room + padded;
+    for (uint32_t i = 0; i < padded; i++) {
+        room[i] -= mean[i];
         mean[i] -= share * room[i];
-    deviations d = weigh(room, &weight, 1, padded);
+        weighted[i] = weight * room[i];
+    }
+    deviations d = {room, weighted, 1, padded};
     add_products(products, (terms){products, NULL}, &d, m->width);
     return m->n_removed <= 2 * m->n_rows + 32 && m->weight > LEAST_SHARE * row->weight &&
            keeps_digits(m);
@@ -253,12 +262,11 @@ static void merge(tusk_moments *m, const tusk_moments *const *others, uint32_t n
         memcpy(tusk_means(m), tusk_means(others[0]), padded * sizeof *room);
     for (uint32_t k = 0; k < n; k++) {
         memcpy(room + (size_t)k * padded, tusk_means(others[k]), padded * sizeof *room);
-        subtract(room + (size_t)k * padded, tusk_means(m), padded);
         weights[k] = others[k]->weight;
         m->n_rows += others[k]->n_rows;
         m->n_removed += others[k]->n_removed;
     }
-    deviations d = weigh(room, weights, move_means(m, room, weights, n), padded);
+    deviations d = move_means(m, room, weights, n);
     add_products(products, former, &d, m->width);
     for (uint32_t k = 1; k < n; k++)
         add_all(products, tusk_products(others[k]), length);
