@@ -35,13 +35,12 @@ static const lanes ONES = {1, 1, 1, 1};
 typedef struct systems {
     size_t d; /* features */
     const tusk_moments *moments[LANES];
-    lanes varying, rank;   /* counts of features */
-    lanes intercept, left; /* left: the squared last pivots */
-    lanes all, known;      /* the intercept's factor of variance; how many errors are known */
-    /* Of features, and of the label, which comes last: */
-    lanes *coef, *scale, *share; /* share: of the inverse's diagonal */
-    lanes *mean, *column, *by;   /* column, by: for what a function needs */
-    lanes *factor, *inverse;     /* lower triangles */
+    lanes varying, rank, known;    /* counts of features, and of standard errors */
+    lanes intercept, squares, all; /* squares: of residuals; all: the intercept's share */
+    truths sound;                  /* whether all numbers are finite */
+    lanes *coef, *inverse, *share; /* inverse: of the pivots, or 0; share: of errors */
+    lanes *mean, *factor;          /* as moments have them; the label comes last */
+    lanes *factor_inverse;         /* a lower triangle too */
 } systems;
 
 /* Row i of a triangle; each is padded to whole blocks of columns. */
@@ -49,58 +48,58 @@ static lanes *row_of(lanes *triangle, size_t i) {
     return triangle + tusk_product_row((uint32_t)i);
 }
 
-/* Elements of the arrays of moments, one of each system. */
-#define GATHER(arrays, i) ((lanes){(arrays)[0][i], (arrays)[1][i], (arrays)[2][i], (arrays)[3][i]})
-
-/* The roots of the sums of squares, and their inverses; 0 for features that are constant. */
+/* Vectors of the n-th numbers of each system, for n numbers in whole vectors. */
 CLONES
-static void measure(systems *s) {
-    const double *products[LANES], *means[LANES];
-    lanes *scale = s->scale, *inverse = s->by, *mean = s->mean, varying = {0}, weight = {0}, root = {0};
+static void interleave(lanes *restrict out, const double *const *numbers, size_t n) {
+    const double *a = numbers[0], *b = numbers[1], *c = numbers[2], *d = numbers[3];
+    for (size_t i = 0; i < n; i += LANES, out += LANES) {
+        lanes p, q, r, t;
+        memcpy(&p, a + i, sizeof p);
+        memcpy(&q, b + i, sizeof q);
+        memcpy(&r, c + i, sizeof r);
+        memcpy(&t, d + i, sizeof t);
+        lanes even = __builtin_shufflevector(p, q, 0, 4, 2, 6);
+        lanes odd = __builtin_shufflevector(p, q, 1, 5, 3, 7);
+        lanes more_even = __builtin_shufflevector(r, t, 0, 4, 2, 6);
+        lanes more_odd = __builtin_shufflevector(r, t, 1, 5, 3, 7);
+        out[0] = __builtin_shufflevector(even, more_even, 0, 1, 4, 5);
+        out[1] = __builtin_shufflevector(odd, more_odd, 0, 1, 4, 5);
+        out[2] = __builtin_shufflevector(even, more_even, 2, 3, 6, 7);
+        out[3] = __builtin_shufflevector(odd, more_odd, 2, 3, 6, 7);
+    }
+}
+
+/* Copies the moments, and keeps the sums of squares that are not 0 but for errors of rounding.
+ * The label's sums of products become 0 if it is constant. */
+CLONES
+static void load(systems *s) {
+    const double *numbers[LANES];
+    lanes weight = {0}, varying = {0}, *squares = s->share;
+    truths sound = ONES == ONES, varies = sound;
     for (int l = 0; l < LANES; l++) {
-        products[l] = tusk_products(s->moments[l]);
-        means[l] = tusk_means(s->moments[l]);
+        numbers[l] = s->moments[l]->numbers;
         weight[l] = s->moments[l]->weight;
     }
+    uint32_t width = (uint32_t)s->d + 1;
+    interleave(s->mean, numbers, tusk_padded(width) + tusk_product_row(width));
     for (size_t i = 0; i <= s->d; i++) {
-        size_t at = tusk_product_row((uint32_t)i) + i;
-        lanes square = GATHER(products, at), rounding;
-        mean[i] = GATHER(means, i);
-        rounding = ROUNDINGS * DBL_EPSILON * mean[i];
-        truths varies = (square > weight * rounding * rounding) & (square >= DBL_MIN);
-        varies |= ~(square <= DBL_MAX);
-        for (int l = 0; l < LANES; l++)
-            root[l] = sqrt(square[l]);
-        scale[i] = WHERE(varies, root);
-        inverse[i] = WHERE(varies, 1 / root);
-        if (i < s->d)
-            varying += WHERE(varies, ONES);
+        lanes square = row_of(s->factor, i)[i], rounding = ROUNDINGS * DBL_EPSILON * s->mean[i];
+        varies = (square > weight * rounding * rounding) & (square >= DBL_MIN);
+        sound &= square <= DBL_MAX;
+        squares[i] = WHERE(varies, square);
+        varying += WHERE(varies, ONES);
     }
-    s->varying = varying;
+    lanes *label = row_of(s->factor, s->d);
+    for (size_t j = 0; j <= s->d; j++)
+        label[j] = WHERE(varies, label[j]);
+    s->varying = varying - WHERE(varies, ONES);
+    s->sound = sound;
 }
 
-/* The correlations, lower triangle, with 0 for features that are constant. */
-CLONES
-static void correlate(systems *s) {
-    const double *from[LANES];
-    const lanes *by = s->by;
-    for (int l = 0; l < LANES; l++)
-        from[l] = tusk_products(s->moments[l]);
-    for (size_t i = 0; i <= s->d; i++) {
-        lanes *restrict to = row_of(s->factor, i), own = by[i];
-        for (size_t j = 0; j < i; j++)
-            to[j] = GATHER(from, j) * own * by[j];
-        to[i] = WHERE(own > 0, ONES);
-        for (int l = 0; l < LANES; l++)
-            from[l] += (i / BLOCK + 1) * BLOCK;
-    }
-}
-
-/* Sums over columns k before `first` of products of row `own` with rows first .. first + BLOCK - 1
- * of a triangle, subtracted from the elements of `own` there. Rows behind `last`, which is `own`,
- * do not count. */
-static inline __attribute__((always_inline)) void
-reduce(lanes *left, const lanes *own, lanes *triangle, size_t first, size_t last) {
+/* Subtracts from elements first .. first + BLOCK - 1 of row `own` of the triangle, the last one
+ * so far, its products with the rows of these numbers, by the columns before. */
+static inline __attribute__((always_inline)) void reduce(lanes *own, lanes *triangle, size_t first,
+                                                         size_t last) {
     const lanes *rows[BLOCK];
     lanes sums[BLOCK];
 #pragma GCC unroll 4
@@ -115,108 +114,99 @@ reduce(lanes *left, const lanes *own, lanes *triangle, size_t first, size_t last
             sums[c] -= one * rows[c][k];
     }
 #pragma GCC unroll 4
-    for (size_t c = 0; c < BLOCK; c++)
-        left[c] = sums[c];
+    for (size_t c = 0; c < BLOCK; c++) {
+        if (first + c >= last)
+            break;
+#pragma GCC unroll 4
+        for (size_t e = 0; e < c; e++)
+            sums[c] -= sums[e] * rows[c][first + e];
+        own[first + c] = sums[c];
+    }
 }
 
-/* The root of a pivot in place of it, 0 if it is not above the least one; its inverse, or 0. */
-static inline __attribute__((always_inline)) void root_of(lanes *pivot, lanes *inverse,
-                                                          lanes *rank) {
-    truths above = *pivot > DEPENDENT;
-    lanes root;
-    for (int l = 0; l < LANES; l++)
-        root[l] = above[l] ? sqrt((*pivot)[l]) : 0;
-    *pivot = root;
-    *inverse = WHERE(above, 1 / root);
-    *rank += WHERE(above, ONES);
-}
-
-/* The Cholesky factor of correlations, in place, a row after another. A column whose pivot is not
- * above the least one becomes zeros, and the last pivot is left squared. The rank is how many are
- * above. `column` gets the inverses of the diagonal. */
+/* The factor L of a matrix L D L', in place, a row after another, and the inverses of the pivots
+ * D. A column whose pivot is too small a share of the feature's sum of squares becomes zeros. The
+ * label's pivot is the sum of squares of the residuals. */
 CLONES
 static void factorize(systems *s) {
-    lanes *inverse = s->column, rank = {0}, left[BLOCK];
+    lanes *restrict inverse = s->inverse;
+    s->rank = (lanes){0};
     for (size_t i = 0; i <= s->d; i++) {
-        lanes *own = row_of(s->factor, i);
-        for (size_t first = 0; first <= i; first += BLOCK) {
-            reduce(left, own, s->factor, first, i);
-            for (size_t c = 0; c < BLOCK && first + c <= i; c++) {
-                lanes one = left[c];
-                const lanes *row = row_of(s->factor, first + c) + first;
-                for (size_t e = 0; e < c; e++)
-                    one -= own[first + e] * row[e];
-                own[first + c] =
-                    first + c < i ? WHERE(inverse[first + c] > 0, one * inverse[first + c]) : one;
-            }
+        lanes *restrict own = row_of(s->factor, i), pivot = own[i];
+        for (size_t first = 0; first < i; first += BLOCK)
+            reduce(own, s->factor, first, i);
+        for (size_t j = 0; j < i; j++) {
+            lanes one = own[j] * inverse[j];
+            pivot -= own[j] * one;
+            own[j] = one;
         }
+        truths above = (s->share[i] > 0) & (pivot > DEPENDENT * s->share[i]);
+        inverse[i] = WHERE(above, 1 / pivot);
         if (i < s->d)
-            root_of(&own[i], &inverse[i], &rank);
+            s->rank += WHERE(above, ONES);
+        else
+            s->squares = WHERE(pivot > 0, pivot);
     }
-    s->rank = rank;
-    s->left = row_of(s->factor, s->d)[s->d];
 }
 
-/* The inverse of the first d rows of the factor, with zeros for its columns of zeros and above
- * the diagonal. */
+/* The coefficients and the intercepts. */
+CLONES
+static void solve(systems *s) {
+    lanes *restrict coef = s->coef, intercept = s->mean[s->d];
+    memcpy(coef, row_of(s->factor, s->d), s->d * sizeof *coef);
+    for (size_t i = s->d; i-- > 0;) {
+        const lanes *row = row_of(s->factor, i);
+        lanes one = coef[i];
+        for (size_t j = 0; j < i; j++)
+            coef[j] -= one * row[j];
+        intercept -= one * s->mean[i];
+        s->sound &= (one <= DBL_MAX) & (one >= -DBL_MAX);
+    }
+    s->intercept = intercept;
+    s->sound &= (intercept <= DBL_MAX) & (intercept >= -DBL_MAX);
+}
+
+/* The inverse of the first d rows of the factor, with zeros above the diagonal. */
 CLONES
 static void invert(systems *s) {
-    const lanes *inverses = s->column;
     for (size_t i = 0; i < s->d; i++) {
-        lanes *restrict own = row_of(s->inverse, i), by = -inverses[i];
+        lanes *restrict own = row_of(s->factor_inverse, i);
         const lanes *row = row_of(s->factor, i);
         for (size_t first = 0; first <= i; first += BLOCK) {
             lanes sums[BLOCK] = {{0}, {0}, {0}, {0}};
-            const lanes *former = row_of(s->inverse, first) + first;
+            const lanes *former = row_of(s->factor_inverse, first) + first;
             for (size_t k = first; k < i; k++) {
 #pragma GCC unroll 4
                 for (size_t c = 0; c < BLOCK; c++)
-                    sums[c] += row[k] * former[c];
+                    sums[c] -= row[k] * former[c];
                 former += (k / BLOCK + 1) * BLOCK;
             }
 #pragma GCC unroll 4
             for (size_t c = 0; c < BLOCK; c++)
-                own[first + c] = sums[c] * by;
+                own[first + c] = sums[c];
         }
-        own[i] = -by;
+        own[i] = ONES;
     }
 }
 
-/* The coefficients and the intercepts, of factors whose last row is the label's. */
-CLONES
-static void solve(systems *s) {
-    lanes *restrict coef = s->coef;
-    memcpy(coef, row_of(s->factor, s->d), s->d * sizeof *coef);
-    s->intercept = s->mean[s->d];
-    for (size_t i = s->d; i-- > 0;) {
-        const lanes *row = row_of(s->factor, i);
-        lanes one = WHERE(row[i] > 0, coef[i] / row[i]);
-        for (size_t j = 0; j < i; j++)
-            coef[j] -= one * row[j];
-        coef[i] = WHERE(one != 0, one * s->scale[s->d] / s->scale[i]);
-        s->intercept -= coef[i] * s->mean[i];
-    }
-}
-
-/* The factors of standard errors by the variance of a label. */
+/* The shares of standard errors in the deviation of a label, squared. */
 CLONES
 static void add_shares(systems *s) {
-    invert(s);
-    lanes *restrict share = s->share, *restrict ratio = s->column;
+    lanes *restrict share = s->share, weight = {0};
+    for (int l = 0; l < LANES; l++)
+        weight[l] = s->moments[l]->weight;
+    s->all = 1 / weight;
     memset(share, 0, s->d * sizeof *share);
-    for (size_t j = 0; j < s->d; j++)
-        ratio[j] = WHERE(s->scale[j] > 0, s->mean[j] / s->scale[j]);
-    s->all = (lanes){0};
-    s->known = ONES;
     for (size_t i = 0; i < s->d; i++) {
-        const lanes *row = row_of(s->inverse, i);
-        lanes of_means = {0};
+        const lanes *row = row_of(s->factor_inverse, i);
+        lanes of_means = {0}, inverse = s->inverse[i];
         for (size_t j = 0; j <= i; j++) {
-            share[j] += row[j] * row[j];
-            of_means += row[j] * ratio[j];
+            share[j] += inverse * row[j] * row[j];
+            of_means += row[j] * s->mean[j];
         }
-        s->all += of_means * of_means;
+        s->all += inverse * of_means * of_means;
     }
+    s->known = ONES;
     for (size_t j = 0; j < s->d; j++)
         s->known += WHERE(share[j] > 0, ONES);
 }
@@ -290,20 +280,11 @@ static void note_freedom(tusk_fits *f, uint32_t i, double freedom, double known)
     f->chosen[i] = (int32_t)i + 1;
 }
 
-static bool are_finite(const lanes *x, size_t n, int l) {
-    double nothing = 0;
-    for (size_t i = 0; i < n; i++)
-        nothing += x[i][l] * 0;
-    return nothing == 0;
-}
-
 /* Standard errors by the variance of a label; of what is not determined NaN. */
 static void put_errors(const systems *s, int l, double variance, double *out) {
-    *out++ = sqrt(variance * (s->all[l] + 1 / s->moments[l]->weight));
-    for (size_t j = 0; j < s->d; j++) {
-        bool determined = s->share[j][l] > 0;
-        out[j] = determined ? sqrt(variance * s->share[j][l]) / s->scale[j][l] : NAN;
-    }
+    *out++ = sqrt(variance * s->all[l]);
+    for (size_t j = 0; j < s->d; j++)
+        out[j] = s->share[j][l] > 0 ? sqrt(variance * s->share[j][l]) : NAN;
 }
 
 /* Where the next lists begin. */
@@ -313,12 +294,9 @@ typedef struct ends {
 
 /* Writes the answer of system l into model i. The offsets of its lists become their lengths. */
 static void put(tusk_fits *f, const systems *s, int l, uint32_t i, ends *to) {
-    double rank = s->rank[l], varying = s->varying[l], weight = s->moments[l]->weight,
-           scale = s->scale[s->d][l];
-    double squares = fmax(s->left[l], 0) * scale * scale, freedom = weight - rank - 1;
-    double loss = squares / (2 * weight);
-    if (!are_finite(s->scale, s->d + 1, l) || !are_finite(s->coef, s->d, l) ||
-        !isfinite(s->intercept[l]) || !isfinite(loss)) {
+    double rank = s->rank[l], varying = s->varying[l], weight = s->moments[l]->weight;
+    double squares = s->squares[l], freedom = weight - rank - 1, loss = squares / (2 * weight);
+    if (!s->sound[l] || !isfinite(loss)) {
         f->status[i] = OUT_OF_RANGE;
         return;
     }
@@ -339,12 +317,13 @@ static void put(tusk_fits *f, const systems *s, int l, uint32_t i, ends *to) {
 
 static systems divide(uint32_t width, double *room) {
     systems s = {.d = width - 1};
-    lanes *at = (lanes *)room,
-          **arrays[] = {&s.coef, &s.scale, &s.share, &s.mean, &s.column, &s.by};
-    for (int i = 0; i < 6; i++, at += width)
-        *arrays[i] = at;
-    s.factor = at;
-    s.inverse = at + tusk_product_row(width);
+    lanes *at = (lanes *)room;
+    s.coef = at;
+    s.inverse = s.coef + width;
+    s.share = s.inverse + width;
+    s.mean = s.share + width;
+    s.factor = s.mean + tusk_padded(width);
+    s.factor_inverse = s.factor + tusk_product_row(width);
     return s;
 }
 
@@ -353,10 +332,10 @@ static void fit(tusk_fits *f, systems *s, const tusk_moments *const *moments,
                 const uint32_t *models, uint32_t n, ends *to) {
     for (uint32_t l = 0; l < LANES; l++)
         s->moments[l] = moments[models[l < n ? l : n - 1]];
-    measure(s);
-    correlate(s);
+    load(s);
     factorize(s);
     solve(s);
+    invert(s);
     add_shares(s);
     for (uint32_t l = 0; l < n; l++)
         put(f, s, (int)l, models[l], to);
