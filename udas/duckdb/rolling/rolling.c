@@ -75,10 +75,22 @@ static void rolling_init(duckdb_function_info info, duckdb_aggregate_state state
     *moments_of(state) = (tusk_moments){0};
 }
 
+/* Adds sources to a target, and leaves them unchanged: a window uses one state as the source of
+ * many. */
+static bool merge(duckdb_function_info info, tusk_moments *to, const tusk_moments *const *from,
+                  idx_t n, room *r) {
+    for (idx_t i = 0; i < n; i++)
+        if (from[i]->width && !prepare(info, to, from[i]->width - 1, r))
+            return false;
+    tusk_moments_merge(to, from, n, r->numbers);
+    return true;
+}
+
 /* The arguments of a chunk. */
 typedef struct rows {
     column label, weight;
     feature_column features;
+    bool no_nulls;
 } rows;
 
 static bool is_complete(const rows *c, idx_t row, bool weighted) {
@@ -96,33 +108,91 @@ static tusk_moment_row row_at(const rows *c, idx_t row, const overload *o) {
                              .weight = o->weighted ? ((const double *)c->weight.data)[row] : 1};
 }
 
-/* Adds rows from .. to - 1, which are few, to their state. */
-static bool take(duckdb_function_info info, tusk_moments *m, const rows *c, idx_t from, idx_t to,
-                 room *r) {
+/* Neighbouring rows of one state, at most TUSK_ROWS_AT_ONCE. */
+typedef struct run {
+    idx_t from, to;
+} run;
+
+static run run_from(const duckdb_aggregate_state *states, idx_t from, idx_t n) {
+    idx_t most = from + TUSK_ROWS_AT_ONCE < n ? from + TUSK_ROWS_AT_ONCE : n, to = from + 1;
+    while (to < most && states[to] == states[from])
+        to++;
+    return (run){from, to};
+}
+
+static bool take(duckdb_function_info info, tusk_moments *m, const rows *c, run given, room *r) {
     const overload *o = overload_of(info);
-    tusk_moment_row given[TUSK_ROWS_AT_ONCE];
+    tusk_moment_row complete[TUSK_ROWS_AT_ONCE];
     uint32_t n = 0;
-    for (idx_t row = from; row < to; row++) {
+    for (idx_t row = given.from; row < given.to; row++) {
         if (!is_complete(c, row, o->weighted)) {
             m->n_skipped++;
             continue;
         }
-        given[n] = row_at(c, row, o);
-        if (!prepare(info, m, given[n].n, r))
+        complete[n] = row_at(c, row, o);
+        if (!prepare(info, m, complete[n].n, r))
             return false;
         n++;
     }
     if (n)
-        tusk_moments_add(m, given, n, r->numbers);
+        tusk_moments_add(m, complete, n, r->numbers);
     return true;
 }
 
-/* Where the rows end that are of the same state as the first, and are added at once. */
-static idx_t end_of_run(const duckdb_aggregate_state *states, idx_t from, idx_t n) {
-    idx_t most = from + TUSK_ROWS_AT_ONCE < n ? from + TUSK_ROWS_AT_ONCE : n, to = from + 1;
-    while (to < most && states[to] == states[from])
-        to++;
-    return to;
+/* Whether n rows from a on have the same values as those from b on. */
+static bool are_same(const rows *c, idx_t a, idx_t b, idx_t n) {
+    const duckdb_list_entry *entries = c->features.values.self.data;
+    const double *label = c->label.data, *weight = c->weight.data;
+    return memcmp(entries + a, entries + b, n * sizeof *entries) == 0 &&
+           memcmp(label + a, label + b, n * sizeof *label) == 0 &&
+           (!weight || memcmp(weight + a, weight + b, n * sizeof *weight) == 0);
+}
+
+/* Runs of which each has the rows of the one before, and more behind them or fewer before them:
+ * such are the ends of the frames of neighbouring rows. */
+typedef struct series {
+    run runs[CHUNK_ROWS];
+    idx_t n;
+    bool shrinks;
+} series;
+
+static void find_series(series *found, const rows *c, const duckdb_aggregate_state *states,
+                        idx_t from, idx_t n) {
+    run last = run_from(states, from, n);
+    found->runs[0] = last;
+    found->n = 1;
+    while (c->no_nulls && last.to < n) {
+        run next = run_from(states, last.to, n);
+        idx_t length = last.to - last.from, following = next.to - next.from;
+        bool shrinks = following < length;
+        if ((found->n > 1 && shrinks != found->shrinks) ||
+            !(shrinks ? are_same(c, last.to - following, next.from, following)
+                      : are_same(c, last.from, next.from, length)))
+            return;
+        found->shrinks = shrinks;
+        found->runs[found->n++] = last = next;
+    }
+}
+
+/* Moments of a series, each of which is computed from the one before. */
+static bool take_series(duckdb_function_info info, const duckdb_aggregate_state *states,
+                        const rows *c, const series *of, room *r) {
+    tusk_moments sum = {0};
+    const tusk_moments *source = &sum;
+    bool done = true;
+    idx_t length = 0; /* of the run that is summed up */
+    for (idx_t i = 0; done && i < of->n; i++) {
+        run next = of->runs[of->shrinks ? of->n - 1 - i : i], new = next;
+        if (of->shrinks)
+            new.to -= length;
+        else
+            new.from += length;
+        length = next.to - next.from;
+        done = take(info, &sum, c, new, r) &&
+               merge(info, moments_of(states[next.from]), &source, 1, r);
+    }
+    free(sum.numbers);
+    return done;
 }
 
 static void rolling_update(duckdb_function_info info, duckdb_data_chunk chunk,
@@ -140,24 +210,16 @@ static void rolling_update(duckdb_function_info info, duckdb_data_chunk chunk,
               .features = feature_column_of(features, (feature_type){.f64 = o->f64})};
     if (o->weighted)
         c.weight = chunk_column(chunk, A_WEIGHT);
+    c.no_nulls = !c.label.validity && !c.features.self.validity && !c.weight.validity;
     room r = {0};
+    series found;
     bool done = true;
-    for (idx_t row = 0, end; done && row < n; row = end) {
-        end = end_of_run(states, row, n);
-        done = take(info, moments_of(states[row]), &c, row, end, &r);
+    for (idx_t row = 0; done && row < n; row = found.runs[found.n - 1].to) {
+        find_series(&found, &c, states, row, n);
+        done = found.n > 1 ? take_series(info, states, &c, &found, &r)
+                           : take(info, moments_of(states[row]), &c, found.runs[0], &r);
     }
     free(r.numbers);
-}
-
-/* Adds sources to a target, and leaves them unchanged: a window uses one state as the source of
- * many. */
-static bool merge(duckdb_function_info info, tusk_moments *to, const tusk_moments *const *from,
-                  idx_t n, room *r) {
-    for (idx_t i = 0; i < n; i++)
-        if (from[i]->width && !prepare(info, to, from[i]->width - 1, r))
-            return false;
-    tusk_moments_merge(to, from, n, r->numbers);
-    return true;
 }
 
 /* The sources of the last target that had several, and their sum. */

@@ -295,7 +295,9 @@ typedef struct ends {
 /* Writes the answer of system l into model i. The offsets of its lists become their lengths. */
 static void put(tusk_fits *f, const systems *s, int l, uint32_t i, ends *to) {
     double rank = s->rank[l], varying = s->varying[l], weight = s->moments[l]->weight;
-    double squares = s->squares[l], freedom = weight - rank - 1, loss = squares / (2 * weight);
+    /* As many coefficients as rows leave residuals of 0. */
+    double squares = (double)f->n_rows[i] > rank + 1 ? s->squares[l] : 0;
+    double freedom = weight - rank - 1, loss = squares / (2 * weight);
     if (!s->sound[l] || !isfinite(loss)) {
         f->status[i] = OUT_OF_RANGE;
         return;

@@ -88,9 +88,34 @@ static inline __attribute__((always_inline)) void add_tile(double *out, terms of
     }
 }
 
+/* out = the terms, of which there is a first, + the weighted products of one row's deviations. */
+static inline __attribute__((always_inline)) void
+add_product(double *out, terms of, const deviations *d, uint32_t width) {
+    for (uint32_t i = 0; i < width; i++) {
+        double by = d->weighted[i];
+        for (uint32_t j = 0; j <= i; j += LANES) {
+            lanes sum, term;
+            memcpy(&sum, d->plain + j, sizeof sum);
+            memcpy(&term, of.first, sizeof term);
+            sum = by * sum + term;
+            if (of.second) {
+                memcpy(&term, of.second, sizeof term);
+                sum += term;
+                of.second += LANES;
+            }
+            memcpy(out, &sum, sizeof sum);
+            out += LANES, of.first += LANES;
+        }
+    }
+}
+
 /* out = the terms + the sums of weighted products of deviations; `out` may be a term. */
 CLONES
 static void add_products(double *out, terms of, const deviations *d, uint32_t width) {
+    if (d->n == 1 && of.first) {
+        add_product(out, of, d, width);
+        return;
+    }
     for (uint32_t i = 0; i < width; i += LANES) {
         uint32_t rows = width - i < LANES ? width - i : LANES, j = 0;
         for (; j + LANES <= i; j += 2 * LANES)
@@ -256,6 +281,13 @@ bool tusk_moments_remove(tusk_moments *m, const tusk_moment_row *row, double *ro
 static void merge(tusk_moments *m, const tusk_moments *const *others, uint32_t n, double *room) {
     uint32_t padded = tusk_padded(m->width);
     size_t length = tusk_product_row(m->width);
+    if (n == 1 && !m->n_rows) {
+        m->n_rows = others[0]->n_rows;
+        m->n_removed = others[0]->n_removed;
+        m->weight = others[0]->weight;
+        memcpy(m->numbers, others[0]->numbers, (padded + length) * sizeof *room);
+        return;
+    }
     double *products = tusk_products(m), weights[TUSK_ROWS_AT_ONCE + 1];
     terms former = {m->n_rows ? products : NULL, tusk_products(others[0])};
     if (!m->n_rows)
