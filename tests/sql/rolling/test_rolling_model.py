@@ -268,6 +268,24 @@ def test_degrees_of_freedom(session: Session) -> None:
     assert weighted["freedom"] == 58
 
 
+def test_features_of_very_different_sizes(session: Session) -> None:
+    """Units of a feature change its coefficient and nothing else, powers of two not even digits."""
+    x, y = series(60)
+    sizes = np.array([2.0**450, 1.0, 2.0**-490])
+    table(session, x, y)
+    plain = fitted(session, "ROWS 19 PRECEDING")
+    session[1].execute("DROP TABLE days")
+    table(session, x * sizes, y)
+    for one, other in zip(fitted(session, "ROWS 19 PRECEDING"), plain, strict=True):
+        coef, intercept, std_err, *rest = one
+        assert rest == pytest.approx(other[3:]) if other[4] == "ok" else rest == list(other[3:])
+        if other[0]:
+            assert intercept == pytest.approx(other[1])
+            np.testing.assert_allclose(np.array(coef) * sizes, other[0], 1e-9)
+        if other[2]:
+            np.testing.assert_allclose(np.array(std_err[1:]) * sizes, other[2][1:], 1e-9)
+
+
 def test_numbers_out_of_range(session: Session) -> None:
     x, y = series(20, 1)
     table(session, x, y * 1e300)

@@ -12,6 +12,9 @@
 #define DEPENDENT 1e-10
 /* Errors of rounding in a deviation from a mean. */
 #define ROUNDINGS 8
+/* The form of a double. */
+#define MANTISSA_BITS 52
+#define BIAS 1023
 #define PLAN "least squares by moments of the rows"
 #define OPTIONS "{\"tuskml\":1,\"l1\":0.0,\"l2\":0.0,\"fit_intercept\":true"
 
@@ -28,7 +31,7 @@ typedef double lanes __attribute__((vector_size(LANES * sizeof(double)), aligned
 typedef int64_t truths
     __attribute__((vector_size(LANES * sizeof(int64_t)), aligned(sizeof(int64_t))));
 /* x where a comparison holds, otherwise 0. */
-#define WHERE(holds, x) ((lanes)((holds) & (truths)(x)))
+#define WHERE(holds, x) ((lanes)((truths)(holds) & (truths)(x)))
 
 static const lanes ONES = {1, 1, 1, 1};
 
@@ -39,6 +42,7 @@ typedef struct systems {
     lanes intercept, squares, all; /* squares: of residuals; all: the intercept's share */
     truths sound;                  /* whether all numbers are finite */
     lanes *coef, *inverse, *share; /* inverse: of the pivots, or 0; share: of errors */
+    lanes *scale;                  /* of the features; 0 if they are constant */
     lanes *mean, *factor;          /* as moments have them; the label comes last */
     lanes *factor_inverse;         /* a lower triangle too */
 } systems;
@@ -69,30 +73,42 @@ static void interleave(lanes *restrict out, const double *const *numbers, size_t
     }
 }
 
-/* Copies the moments, and keeps the sums of squares that are not 0 but for errors of rounding.
- * The label's sums of products become 0 if it is constant. */
+/* The power of two whose square brings a number near 1. */
+static inline __attribute__((always_inline)) void scale_of(lanes *scale, const lanes *square) {
+    truths exponent = ((truths)*square >> MANTISSA_BITS) - BIAS;
+    *scale = (lanes)((BIAS - (exponent >> 1)) << MANTISSA_BITS);
+}
+
+/* Copies the moments, with features scaled so that no product leaves the range of doubles.
+ * Features are 0 if their sums of squares are 0 but for errors of rounding, and so is the label.
+ */
 CLONES
 static void load(systems *s) {
     const double *numbers[LANES];
-    lanes weight = {0}, varying = {0}, *squares = s->share;
-    truths sound = ONES == ONES, varies = sound;
+    lanes weight = {0}, *scale = s->scale;
+    truths sound = ~(truths){0}, varies = sound;
     for (int l = 0; l < LANES; l++) {
         numbers[l] = s->moments[l]->numbers;
         weight[l] = s->moments[l]->weight;
     }
     uint32_t width = (uint32_t)s->d + 1;
     interleave(s->mean, numbers, tusk_padded(width) + tusk_product_row(width));
+    s->varying = (lanes){0};
     for (size_t i = 0; i <= s->d; i++) {
-        lanes square = row_of(s->factor, i)[i], rounding = ROUNDINGS * DBL_EPSILON * s->mean[i];
+        lanes *restrict row = row_of(s->factor, i), square = row[i];
+        lanes rounding = ROUNDINGS * DBL_EPSILON * s->mean[i], own = ONES;
         varies = (square > weight * rounding * rounding) & (square >= DBL_MIN);
         sound &= square <= DBL_MAX;
-        squares[i] = WHERE(varies, square);
-        varying += WHERE(varies, ONES);
+        if (i < s->d) {
+            scale_of(&own, &square);
+            s->mean[i] *= WHERE(varies, own);
+            s->varying += WHERE(varies, ONES);
+        }
+        own = scale[i] = WHERE(varies, own);
+        for (size_t j = 0; j <= i; j++)
+            row[j] = row[j] * own * scale[j];
+        s->share[i] = row[i];
     }
-    lanes *label = row_of(s->factor, s->d);
-    for (size_t j = 0; j <= s->d; j++)
-        label[j] = WHERE(varies, label[j]);
-    s->varying = varying - WHERE(varies, ONES);
     s->sound = sound;
 }
 
@@ -160,6 +176,7 @@ static void solve(systems *s) {
         for (size_t j = 0; j < i; j++)
             coef[j] -= one * row[j];
         intercept -= one * s->mean[i];
+        coef[i] = one *= s->scale[i];
         s->sound &= (one <= DBL_MAX) & (one >= -DBL_MAX);
     }
     s->intercept = intercept;
@@ -284,7 +301,7 @@ static void note_freedom(tusk_fits *f, uint32_t i, double freedom, double known)
 static void put_errors(const systems *s, int l, double variance, double *out) {
     *out++ = sqrt(variance * s->all[l]);
     for (size_t j = 0; j < s->d; j++)
-        out[j] = s->share[j][l] > 0 ? sqrt(variance * s->share[j][l]) : NAN;
+        out[j] = s->share[j][l] > 0 ? sqrt(variance * s->share[j][l]) * s->scale[j][l] : NAN;
 }
 
 /* Where the next lists begin. */
@@ -323,7 +340,8 @@ static systems divide(uint32_t width, double *room) {
     s.coef = at;
     s.inverse = s.coef + width;
     s.share = s.inverse + width;
-    s.mean = s.share + width;
+    s.scale = s.share + width;
+    s.mean = s.scale + width;
     s.factor = s.mean + tusk_padded(width);
     s.factor_inverse = s.factor + tusk_product_row(width);
     return s;

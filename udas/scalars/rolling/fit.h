@@ -26,7 +26,7 @@ typedef struct tusk_fits {
 
 /* Numbers of room for changes of moments and for n fits. */
 static inline size_t tusk_fit_numbers(uint32_t width, uint32_t n) {
-    size_t system = 2 * tusk_product_row(width) + 4 * (size_t)tusk_padded(width);
+    size_t system = 2 * tusk_product_row(width) + 5 * (size_t)tusk_padded(width);
     size_t fits = 2 * (size_t)n * width + TUSK_FIT_LANES * system;
     size_t change = tusk_change_numbers(width);
     return fits > change ? fits : change;
