@@ -5,8 +5,8 @@
 #include "database.h"
 
 TUSK_EXPORT void tusk_emit_models(tusk_batch *batch, const tusk_models *models);
-/* Writes the first of these models at a row; DuckDB throws if its memory runs out. */
-void put_first_model(duckdb_vector result, idx_t row, const tusk_models *models);
+/* Writes models into the rows of their groups; DuckDB throws if its memory runs out. */
+void put_models(duckdb_vector result, const idx_t *row_of_group, const tusk_models *models);
 /* Text results of the other requests, a group at a time. */
 TUSK_EXPORT void tusk_emit_text(tusk_batch *batch, int64_t group, const char *text);
 TUSK_EXPORT void tusk_emit_frequencies(tusk_batch *batch, int64_t group,

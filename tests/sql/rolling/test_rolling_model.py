@@ -119,6 +119,70 @@ def test_no_drift(session: Session, width: int, jump: int, far: float, seed: int
         assert np.linalg.norm(residual) <= np.linalg.norm(least) * (1 + 1e-6) + 1e-6 * size
 
 
+def bound(offset: int | None, end: str) -> str:
+    """The bound of a frame that is so many rows, values or peer groups away; None: none."""
+    if offset is None:
+        return f"UNBOUNDED {end}"
+    return (
+        f"{abs(offset)} {'PRECEDING' if offset < 0 else 'FOLLOWING'}" if offset else "CURRENT ROW"
+    )
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> str:
+    """What OVER takes, with frames of any form; rows of ROWS have an order of their own."""
+    unit = draw(st.sampled_from(["ROWS", "RANGE", "GROUPS"]))
+    first, last = sorted(draw(st.tuples(*[st.integers(-50, 50)] * 2)))
+    begin = bound(draw(st.sampled_from([first, first, first, None])), "PRECEDING")
+    end = bound(draw(st.sampled_from([last, last, last, None])), "FOLLOWING")
+    excluded = draw(
+        st.sampled_from(["", "", "EXCLUDE CURRENT ROW", "EXCLUDE GROUP", "EXCLUDE TIES"])
+    )
+    parts = draw(st.sampled_from(["", "PARTITION BY i % 2"]))
+    order = "i" if unit == "ROWS" else "i - i % 3"
+    return f"({parts} ORDER BY {order} {unit} BETWEEN {begin} AND {end} {excluded})"
+
+
+@few
+@given(windows(), st.integers(1, 120), st.integers(1, 9), st.booleans(), st.integers(0, 99))
+def test_any_frame_is_a_training_of_its_rows(
+    session: Session, window: str, n: int, d: int, weighted: bool, seed: int
+) -> None:
+    """Frames of any form, with rows that are skipped, in widths that vectors hold or do not."""
+    x, y = series(n, d, 3.0, seed)
+    random = np.random.default_rng(seed)
+    session[1].execute("DROP TABLE IF EXISTS days")
+    table(session, x, y, w=random.choice([0.5, 1.0, 3.0], n))
+    if weighted:
+        session[1].execute("UPDATE days SET y = NULL WHERE i % 7 = 3")
+        session[1].execute("UPDATE days SET w = NULL WHERE i % 11 = 5")
+    more, counted = (", w", ", '{}', w") if weighted else ("", "")
+    rolled = f"SELECT i, rolling_model(y, x{more}) OVER {window} AS m, array_agg(i) OVER {window} AS rows FROM days"
+    found = session[1].execute(f"SELECT i, {FIELDS} FROM ({rolled}) AS t ORDER BY i").fetchall()
+    each = f"SELECT i, unnest(rows) AS k FROM ({rolled}) AS t"
+    trained = f"SELECT f.i, train_model('linear', y, x{counted}) AS m FROM ({each}) AS f JOIN days AS d ON d.i = f.k GROUP BY f.i"
+    truth = {
+        i: fields
+        for i, *fields in session[1]
+        .execute(f"SELECT i, {FIELDS} FROM ({trained}) AS t")
+        .fetchall()
+    }
+    assert len(found) == n
+    for i, *fields in found:
+        coef, intercept, std_err, n_rows, status, loss = fields
+        if n_rows is None or status != "ok":
+            assert n_rows is None or (status == "too few rows" and n_rows <= d)
+            assert i not in truth or (truth[i][3] or 0) <= d
+            continue
+        expected = truth[i]
+        assert n_rows == expected[3] > d
+        if n_rows < 2 * d + 4:
+            continue  # so few rows may determine coefficients badly
+        np.testing.assert_allclose([intercept, *coef], [expected[1], *expected[0]], 1e-6, 1e-6)
+        np.testing.assert_allclose(std_err, expected[2], 1e-5)
+        assert loss == pytest.approx(expected[5], rel=1e-6)
+
+
 def test_as_train_model(session: Session) -> None:
     """The same model of a group as a training, with weights, and its predictions."""
     x, y = series()
@@ -202,6 +266,24 @@ def test_degrees_of_freedom(session: Session) -> None:
     plain, weighted = map(json.loads, session[1].execute(query).fetchone())
     assert "freedom" not in plain
     assert weighted["freedom"] == 58
+
+
+def test_features_of_very_different_sizes(session: Session) -> None:
+    """Units of a feature change its coefficient and nothing else, powers of two not even digits."""
+    x, y = series(60)
+    sizes = np.array([2.0**450, 1.0, 2.0**-490])
+    table(session, x, y)
+    plain = fitted(session, "ROWS 19 PRECEDING")
+    session[1].execute("DROP TABLE days")
+    table(session, x * sizes, y)
+    for one, other in zip(fitted(session, "ROWS 19 PRECEDING"), plain, strict=True):
+        coef, intercept, std_err, *rest = one
+        assert rest == pytest.approx(other[3:]) if other[4] == "ok" else rest == list(other[3:])
+        if other[0]:
+            assert intercept == pytest.approx(other[1])
+            np.testing.assert_allclose(np.array(coef) * sizes, other[0], 1e-9)
+        if other[2]:
+            np.testing.assert_allclose(np.array(std_err[1:]) * sizes, other[2][1:], 1e-9)
 
 
 def test_numbers_out_of_range(session: Session) -> None:

@@ -11,10 +11,14 @@
 #define NAME "model_payload"
 #define FROM_STACK 4096 /* a payload of up to this many bytes needs no allocation */
 
-bool put_payload_of(duckdb_vector v, idx_t row, const tusk_model_fields *fields, char *sentence) {
-    tusk_payload_parts parts;
-    if (!tusk_payload_of(fields, &parts, sentence))
-        return false;
+bool put_payload_of(duckdb_vector v, idx_t row, const tusk_model_fields *fields,
+                    last_payload *last, char *sentence) {
+    tusk_payload_parts parts = last->parts;
+    if (!last->made || !tusk_payload_again(fields, &last->fields, &parts)) {
+        last->made = false;
+        if (!tusk_payload_of(fields, &parts, sentence))
+            return false;
+    }
     char small[FROM_STACK];
     size_t size = tusk_payload_size(&parts);
     char *bytes = size <= sizeof small ? small : malloc(size);
@@ -25,6 +29,7 @@ bool put_payload_of(duckdb_vector v, idx_t row, const tusk_model_fields *fields,
     }
     tusk_payload_write(&parts, bytes);
     tusk_payload_free(&parts);
+    *last = (last_payload){*fields, parts, true};
     duckdb_vector_assign_string_element_len(v, row, bytes, size);
     if (bytes != small)
         free(bytes);
@@ -50,6 +55,7 @@ static bool keep_payload(duckdb_vector v, idx_t row, tusk_text payload, char *se
 static void put_payloads(duckdb_function_info info, const model_column *models, idx_t n,
                          duckdb_vector result) {
     char sentence[TUSK_SENTENCE];
+    last_payload last = {.made = false};
     for (idx_t row = 0; row < n; row++) {
         if (!is_valid(&models->self, row)) {
             set_null(result, row);
@@ -68,7 +74,7 @@ static void put_payloads(duckdb_function_info info, const model_column *models, 
             return;
         }
         tusk_model_fields fields = model_fields_at(models, row);
-        if (!put_payload_of(result, row, &fields, sentence)) {
+        if (!put_payload_of(result, row, &fields, &last, sentence)) {
             refuse(info, sentence);
             return;
         }

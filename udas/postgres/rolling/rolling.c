@@ -35,7 +35,8 @@ static void grow(FmgrInfo *function, rolling_site *site, uint32 width) {
     if (site->room)
         pfree(site->room);
     site->width = 0;
-    site->room = MemoryContextAlloc(function->fn_mcxt, tusk_fit_numbers(width) * sizeof(double));
+    site->room =
+        MemoryContextAlloc(function->fn_mcxt, tusk_fit_numbers(width, 1) * sizeof(double));
     site->width = width;
 }
 
@@ -77,11 +78,11 @@ Datum tuskml_rolling_add(PG_FUNCTION_ARGS) {
         refuse(sentence);
     if (!m->width) {
         uint32 width = (uint32)row.n + 1;
-        m->numbers = MemoryContextAllocZero(context, tusk_moment_numbers(width) * sizeof(double));
-        m->width = width;
+        tusk_moments_begin(
+            m, width, MemoryContextAlloc(context, tusk_moment_numbers(width) * sizeof(double)));
     }
     grow(fcinfo->flinfo, site, m->width);
-    tusk_moments_add(m, &row, site->room);
+    tusk_moments_add(m, &row, 1, site->room);
     PG_RETURN_POINTER(m);
 }
 
@@ -117,7 +118,9 @@ Datum tuskml_rolling_give(PG_FUNCTION_ARGS) {
         MemoryContextSwitchTo(before);
     }
     grow(fcinfo->flinfo, site, m->width);
-    tusk_fit fit;
-    tusk_fit_moments(&fit, m, site->room);
-    PG_RETURN_DATUM(model_datum(site->model, &fit.models, 0));
+    tusk_fits *fits = palloc(sizeof *fits);
+    tusk_fit_moments(fits, &m, 1, site->room);
+    Datum model = model_datum(site->model, &fits->models, 0);
+    pfree(fits);
+    PG_RETURN_DATUM(model);
 }

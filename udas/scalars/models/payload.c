@@ -401,6 +401,26 @@ bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *p, char *se
     return false;
 }
 
+static bool same_text(tusk_text a, tusk_text b) {
+    return a.length == b.length &&
+           (a.data == b.data || (a.data && b.data && memcmp(a.data, b.data, a.length) == 0));
+}
+
+bool tusk_payload_again(const tusk_model_fields *m, const tusk_model_fields *before,
+                        tusk_payload_parts *p) {
+    tusk_payload_head *h = &p->head;
+    if (h->flags != TUSK_HAS_INTERCEPT || h->format != TUSK_PAYLOAD_FORMAT || h->n_classes ||
+        tusk_kind_of(h->task)->check || h->n_weights != m->coef.n || !m->coef.n ||
+        !m->coef.complete || !m->has_intercept || m->classes.n || m->class_names.n ||
+        m->preparation.data || !same_text(m->task, before->task) ||
+        !same_text(m->options, before->options))
+        return false;
+    h->intercept = m->intercept;
+    p->weights = m->coef.items;
+    p->name.data = m->task.data;
+    return true;
+}
+
 void tusk_payload_free(tusk_payload_parts *p) {
     free((char *)p->preparation.data);
     free(p->compact);

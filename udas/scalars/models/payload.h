@@ -85,6 +85,10 @@ tusk_model_fields tusk_fields_of(const tusk_models *m, int64_t i);
 /* Checks the fields of a model; false with a sentence if no prediction could use them. The
  * parts point into the fields, and must be freed. */
 bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *parts, char *sentence);
+/* Makes the parts of a model those of another one, without reading its options again. False if
+ * the models may differ in more than the numbers of a linear margin; the parts are unchanged. */
+bool tusk_payload_again(const tusk_model_fields *m, const tusk_model_fields *before,
+                        tusk_payload_parts *parts);
 size_t tusk_payload_size(const tusk_payload_parts *parts);
 void tusk_payload_free(tusk_payload_parts *parts);
 /* Writes tusk_payload_size bytes. */
