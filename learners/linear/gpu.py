@@ -15,7 +15,7 @@ from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.linear.algorithms import ALGORITHMS as BUILT_IN
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.planner.candidates import corners
-from tuskml.learners.linear.request import Plan, Request
+from tuskml.learners.linear.request import LinearOptions, Plan, Request
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.models import Models
 from tuskml.learners.near import Near
@@ -49,10 +49,11 @@ def patience(groups: NDArray[np.void], request: Request) -> float | None:
     return None if options.device == "gpu" or options.deterministic else placement.spared(groups)
 
 
-def placed(plan: Plan, task: LinearTask) -> Plan:
+def placed(plan: Plan, task: LinearTask, options: LinearOptions) -> Plan:
     """The plan on the GPU, where an algorithm may have to follow smoothed corners."""
     if BUILT_IN[plan.family].smoothed_on_gpu(task):
-        plan = replace(plan, smoothing=corners(plan.epsilon, task), max_iter=5 * plan.max_iter)
+        most = options.max_iter or 5 * plan.max_iter
+        plan = replace(plan, smoothing=corners(plan.epsilon, task), max_iter=most)
     return replace(plan, device=placement.gpu_name())
 
 
