@@ -363,7 +363,7 @@ def fit_described(
         plan = replace(chosen.plan, after=after)
         timing.planned(chosen, time.monotonic() - asked)
     if gpu:
-        plan = placed(plan, request.task, options)
+        plan = placed(plan, rows.groups, request)
     begun = problem
     if request.near is not None:
         plan = replace(plan, epsilon=max(plan.epsilon, request.near.epsilon))

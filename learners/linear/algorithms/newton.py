@@ -331,13 +331,16 @@ class Newton(Algorithm):
     def refusal(self, task: LinearTask) -> str | None:
         return None if task.curved else f"task '{task.name}' has no curvature"
 
-    def unfit(self, options: LinearOptions) -> Unfit | None:
-        if options.l1 > 0:
+    def unfit(self, options: LinearOptions, task: LinearTask | None = None) -> Unfit | None:
+        """As the base class has it; at the hinge the interior-point method has the penalty."""
+        if options.l1 > 0 and not (task is not None and task.hinged):
             return Unfit("l1", f"l1 > 0 leaves no curvature for {self.name}")
         return None
 
     def why_not(self, question: Question, memory: float) -> str | None:
         features = question.seen.n_features
+        if question.gpu and question.options.l1:
+            return "the GPU has no interior-point method"
         if features > MOST_FEATURES:
             return f"{features:,} features make systems of more than {MOST_FEATURES:,} unknowns"
         if memory > MOST_BYTES:

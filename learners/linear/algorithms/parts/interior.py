@@ -17,6 +17,7 @@ import numpy as np
 
 from tuskml.kernels.hinge.interior import AFFINE, CORRECTED, DUAL_HIGH, DUAL_LOW, Interior
 from tuskml.kernels.passes import Floats, solve
+from tuskml.learners.linear.algorithms.parts.absolute import Absolute, Changes
 from tuskml.learners.linear.gap import keep_bound, move_bound, summed_up
 from tuskml.learners.linear.operators import Operators, State, on_all_rows
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, Cost, Costs
@@ -24,6 +25,7 @@ from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.problem import (
     ROUNDING,
     Found,
+    Index,
     Problem,
     clear_last_row,
     diagonal,
@@ -39,13 +41,33 @@ NEAR = 10.0
 """
 
 
+Asked = tuple[Floats, Floats]
+"""Changes that both products of variables of the l1 penalty have to make."""
+
+
+SURELY = 1e-3
+"""The share of the tolerance as gap from where on coefficients stay as they are if zeros do harm.
+"""
+
+
 @dataclass
 class InteriorState:
-    """Variables of the rows of G groups, weights (G, p), and the least objectives so far (G,)."""
+    """Variables of the rows of G groups, weights (G, p), the least objectives so far (G,), and the
+    variables of the l1 penalty if there is one.
+    """
 
     inside: Interior
     weights: Floats
     least: Floats
+    absolute: Absolute | None = None
+
+    def products(self, which: Index, inside: Interior) -> Floats:
+        """The gap (n,) of some groups, by the products of their variables."""
+        rows = 2 * inside.groups["product"]
+        if self.absolute is None:
+            return np.asarray(rows)
+        more = self.absolute.some(which)
+        return np.asarray(rows + more.product() / more.n[:, 0])
 
 
 def interior_state(state: State) -> InteriorState:
@@ -62,8 +84,10 @@ class StageInterior:
 
     def __call__(self, problem: Problem) -> State:
         state = State.at(self.start)
-        inside = Interior.of_rows(problem.rows, problem.to_caller(state.v))
-        state.own = InteriorState(inside, state.v.copy(), np.full(len(state.v), np.inf))
+        weights = problem.to_caller(state.v)
+        inside = Interior.of_rows(problem.rows, weights)
+        absolute = Absolute.of(problem, weights[:, :-1]) if problem.l1 else None
+        state.own = InteriorState(inside, state.v.copy(), np.full(len(state.v), np.inf), absolute)
         return state
 
 
@@ -81,17 +105,42 @@ class InteriorGap:
         better = objective < own.least[active]
         own.least[active[better]] = objective[better]
         state.v[active[better]] = v[better]
-        near = np.flatnonzero(inside.groups["product"] <= NEAR * max(self.epsilon, ROUNDING))
+        gap = own.products(active, inside)
+        near = np.flatnonzero(gap <= 2 * NEAR * max(self.epsilon, ROUNDING))
         move_bound(part, state, active)
         if len(near):
             some = part.of(near)
             theirs = inside.of(near)
             sums = (theirs.gradient(some.rows, mode) for mode in (DUAL_LOW, DUAL_HIGH))
             keep_bound(some, state, active[near], summed_up(some, sums))
+        whole = (
+            own.least[active].copy() if own.absolute is None else self._rounded(part, state, near)
+        )
         best = own.least[active]
         slack = ROUNDING * np.maximum(np.abs(best), 1.0)
-        gap = np.maximum(best - state.below[active] - slack, 0.0)
+        gap = np.maximum(whole - state.below[active] - slack, 0.0)
         return Found(best, np.full_like(v, np.nan), 2 * gap, slack)
+
+    def _rounded(self, part: Problem, state: State, near: Index) -> Floats:
+        """Sets coefficients of the groups `near` that vanish at the optimum to 0, where that is
+        within the tolerance; returns the objectives by which groups end, (n,).
+
+        A group whose coefficients may not be 0 yet goes on, unless that hardly matters any more.
+        """
+        active, own = state.active, interior_state(state)
+        least, ended = own.least[active], own.least[active].copy()
+        if not len(near) or own.absolute is None:
+            return ended
+        which, some = active[near], part.of(near)
+        v = own.weights[which].copy()
+        v[:, :-1][own.absolute.some(which).vanishing(some.scale)] = 0.0
+        objective = some.objective(v)
+        slack = ROUNDING * np.maximum(np.abs(objective), 1.0)
+        within = objective - state.below[which] - slack <= self.epsilon / 2
+        state.v[which[within]], own.least[which[within]] = v[within], objective[within]
+        sure = least[near] - state.below[which] <= SURELY * self.epsilon + slack
+        ended[near] = np.where(sure & ~within, least[near], objective)
+        return ended
 
 
 class InteriorStep:
@@ -111,24 +160,43 @@ class InteriorStep:
             hessian[:, diagonal(rows.p)[:-1]] += curved
         if not rows.fit_intercept:
             clear_last_row(hessian, part.d + 1)
+        more = None if own.absolute is None else own.absolute.some(active)
+        if more is not None:
+            hessian[:, diagonal(rows.p)[:-1]] += part.scale**2 * more.curvature()
         before = inside.groups["product"].copy()
 
-        def towards(sums: Floats, mode: int) -> Floats:
+        def towards(sums: Floats, mode: int, asked: Asked | None) -> Floats:
             side = right_side(part, sums)
             side[:, :-1] += curved * v[:, :-1]
+            if more is not None and asked is not None:
+                side[:, :-1] += part.scale * more.slope(asked)
             step = -solve(
                 hessian, side, self.threads, cancel_mark=rows.cancel_mark, deadline=rows.deadline
             ).step
             inside.aim(rows, part.to_caller(step), mode)
             return step
 
-        towards(sums, AFFINE)
-        after = inside.groups["product"]
-        share = np.divide(after, before, where=before > 0, out=np.zeros_like(before))
-        inside.groups["target"] = np.minimum(np.maximum(share, 0.0), 1.0) ** 3 * before
-        step = towards(inside.gradient(rows, CORRECTED), CORRECTED)
+        asked = None if more is None else more.asked()
+        step = towards(sums, AFFINE, asked)
+        bent = None
+        if more is None:
+            after = inside.groups["product"]
+            share = np.divide(after, before, where=before > 0, out=np.zeros_like(before))
+        else:
+            assert asked is not None
+            bent = more.changes(asked, part.scale * step[:, :-1])
+            before, share = shrunk(inside, before, more, bent)
+        target = np.minimum(np.maximum(share, 0.0), 1.0) ** 3 * before
+        inside.groups["target"] = target
+        asked = None if more is None else more.asked(target, bent)
+        step = towards(inside.gradient(rows, CORRECTED), CORRECTED, asked)
         length = inside.groups["step"]
+        if more is not None and asked is not None and own.absolute is not None:
+            by = more.changes(asked, part.scale * step[:, :-1])
+            np.minimum(length, more.longest(by), out=length)
         np.minimum(NOT_QUITE * length, 1.0, out=length)
+        if more is not None and own.absolute is not None:
+            own.absolute.put(active, more.moved(by, length))
         inside.move(rows)
         own.weights[active] = v + length[:, None] * step
         own.inside.groups[active] = inside.groups
@@ -139,6 +207,26 @@ class InteriorStep:
         """Ends a group that cannot move, as its arithmetic allows no more."""
         stuck = ~(length > 1e-10)
         state.running[state.active[stuck]] = False
+
+
+def shrunk(
+    inside: Interior, before: Floats, more: Absolute, bent: Changes
+) -> tuple[Floats, Floats]:
+    """The mean product of all variables, and the share of it that the affine step leaves, (G,).
+
+    before (G,): of the rows; that of their products is a parabola in the length of the step.
+    """
+    n, whole = 2.0 * inside.groups["n_rows"], inside.groups["step"]
+    length = np.minimum(whole, more.longest(bent))
+    bend = np.divide(
+        inside.groups["product"] - before * (1 - whole),
+        whole**2,
+        where=whole > 0,
+        out=np.zeros_like(whole),
+    )
+    left = n * (before * (1 - length) + bend * length**2) + more.moved(bent, length).product()
+    all_ = n * before + more.product()
+    return all_ / (n + more.count), np.divide(left, all_, where=all_ > 0, out=np.zeros_like(all_))
 
 
 def right_side(part: Problem, sums: Floats) -> Floats:
