@@ -4,8 +4,8 @@ The rule's plan trains where it is instant anyway; else `choice.py` replaces it 
 costs less. auto takes newton where its p x p systems are small compared with the passes over the
 rows, and lbfgs otherwise:
 
-1. l1 > 0: lbfgs (OWL-QN); newton's quadratic model has no kinks. The hinge's interior-point
-   method has variables for them.
+1. l1 > 0: lbfgs (OWL-QN); newton's quadratic model has no kinks. The interior-point
+   method of the hinge and of quantiles has variables for them.
 2. At most 512 features: newton. Its iterations are few and hardly dearer than a gradient's, and
    it yields standard errors; those of the hinge are of an interior-point method, which the
    condition of the problem does not slow down as it does the methods for a smoothed corner.
@@ -79,7 +79,7 @@ def choose(
     family = algorithm if algorithm in ALGORITHMS else base_of(algorithm)
     known = ALGORITHMS[family]
     schedule = options.schedule or known.default_schedule(seen)
-    smooth = task.smooth or not (known.smooths(task) or schedule == "line_search")
+    smooth = task.smooth or not (known.smooths(task, options) or schedule == "line_search")
     drawn = options.sampler in DRAWN
     sampler = options.sampler if drawn or options.sampler in OPERATORS["sample"] else None
     in_python = family == SAMPLED.name and steps_in_python(algorithm, sampler, task.general)

@@ -45,10 +45,10 @@ class Absolute:
     e: Floats
 
     @classmethod
-    def of(cls, problem: Problem, coef: Floats) -> "Absolute":
-        """The variables at the start, coefficients in the caller's units."""
+    def of(cls, problem: Problem, coef: Floats, unit: Floats) -> "Absolute":
+        """The variables at the start; coef: in the caller's units; unit: of margins, (G,)."""
         used = problem.scale > 0
-        beside = np.where(used, BESIDE * problem.scale, 1.0)
+        beside = np.where(used, BESIDE * unit[:, None] * problem.scale, 1.0)
         n = problem.rows.groups["n_rows"].astype(float)[:, None]
         excess = np.maximum(coef, 0.0) + beside
         return cls(problem.l1, n, used, np.full_like(coef, problem.l1), excess - coef, excess)

@@ -195,7 +195,7 @@ class Algorithm(ABC):
         """
         return None
 
-    def smooths(self, task: LinearTask) -> bool:
+    def smooths(self, task: LinearTask, options: LinearOptions | None = None) -> bool:
         """Returns whether it smooths the corner of a task's loss."""
         return self.smooths_corners
 

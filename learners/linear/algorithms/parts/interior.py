@@ -11,6 +11,7 @@ The dual variables give a bound below every objective (`gap.py`). What is found 
 is twice the gap, and the best weights that were looked at are the answer.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,14 @@ import numpy as np
 from tuskml.kernels.hinge.interior import AFFINE, CORRECTED, DUAL_HIGH, DUAL_LOW, Interior
 from tuskml.kernels.passes import Floats, solve
 from tuskml.learners.linear.algorithms.parts.absolute import Absolute, Changes
-from tuskml.learners.linear.gap import keep_bound, move_bound, summed_up
+from tuskml.learners.linear.gap import (
+    SHARES,
+    DualPoint,
+    felt,
+    keep_bound,
+    move_bound,
+    summed_up,
+)
 from tuskml.learners.linear.operators import Operators, State, on_all_rows
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, Cost, Costs
 from tuskml.learners.linear.planner.curves import Interval
@@ -76,6 +84,21 @@ def interior_state(state: State) -> InteriorState:
     return state.own
 
 
+def unit_of(problem: Problem) -> Floats:
+    """The unit of margins and losses, (G,)."""
+    if problem.weight_unit is None or problem.task.hinged:
+        return np.ones(problem.n_groups)
+    return problem.weight_unit
+
+
+def tilt_of(problem: Problem) -> Floats:
+    """The slope of a quantile's loss below its corner, (G,); 0 at the hinge."""
+    if problem.task.hinged:
+        return np.zeros(problem.n_groups)
+    assert problem.rows.parameter is not None
+    return np.asarray(1.0 - problem.rows.parameter[:, 0])
+
+
 class StageInterior:
     """Stage: variables in the middle of their bounds, for the weights of the start."""
 
@@ -85,8 +108,9 @@ class StageInterior:
     def __call__(self, problem: Problem) -> State:
         state = State.at(self.start)
         weights = problem.to_caller(state.v)
-        inside = Interior.of_rows(problem.rows, weights)
-        absolute = Absolute.of(problem, weights[:, :-1]) if problem.l1 else None
+        unit = unit_of(problem)
+        inside = Interior.of_rows(problem.rows, weights, tilt_of(problem), unit)
+        absolute = Absolute.of(problem, weights[:, :-1], unit) if problem.l1 else None
         state.own = InteriorState(inside, state.v.copy(), np.full(len(state.v), np.inf), absolute)
         return state
 
@@ -106,20 +130,25 @@ class InteriorGap:
         own.least[active[better]] = objective[better]
         state.v[active[better]] = v[better]
         gap = own.products(active, inside)
-        near = np.flatnonzero(gap <= 2 * NEAR * max(self.epsilon, ROUNDING))
+        unit = unit_of(part)
+        near = np.flatnonzero(gap <= 2 * NEAR * max(self.epsilon, ROUNDING) * unit)
         move_bound(part, state, active)
         if len(near):
             some = part.of(near)
             theirs = inside.of(near)
-            sums = (theirs.gradient(some.rows, mode) for mode in (DUAL_LOW, DUAL_HIGH))
-            keep_bound(some, state, active[near], summed_up(some, sums))
+            sums = [theirs.gradient(some.rows, mode) for mode in (DUAL_LOW, DUAL_HIGH)]
+            if some.task.hinged:
+                keep_bound(some, state, active[near], summed_up(some, sums))
+            else:
+                found = bound_of_pinball(some, theirs, v[near], sums)
+                state.below[active[near]] = np.maximum(state.below[active[near]], found)
         whole = (
             own.least[active].copy() if own.absolute is None else self._rounded(part, state, near)
         )
         best = own.least[active]
-        slack = ROUNDING * np.maximum(np.abs(best), 1.0)
+        slack = ROUNDING * np.maximum(np.abs(best), unit)
         gap = np.maximum(whole - state.below[active] - slack, 0.0)
-        return Found(best, np.full_like(v, np.nan), 2 * gap, slack)
+        return Found(best, np.full_like(v, np.nan), 2 * gap / unit, slack)
 
     def _rounded(self, part: Problem, state: State, near: Index) -> Floats:
         """Sets coefficients of the groups `near` that vanish at the optimum to 0, where that is
@@ -133,12 +162,13 @@ class InteriorGap:
             return ended
         which, some = active[near], part.of(near)
         v = own.weights[which].copy()
-        v[:, :-1][own.absolute.some(which).vanishing(some.scale)] = 0.0
+        unit = unit_of(some)
+        v[:, :-1][own.absolute.some(which).vanishing(some.scale * unit[:, None])] = 0.0
         objective = some.objective(v)
-        slack = ROUNDING * np.maximum(np.abs(objective), 1.0)
-        within = objective - state.below[which] - slack <= self.epsilon / 2
+        slack = ROUNDING * np.maximum(np.abs(objective), unit)
+        within = objective - state.below[which] - slack <= self.epsilon * unit / 2
         state.v[which[within]], own.least[which[within]] = v[within], objective[within]
-        sure = least[near] - state.below[which] <= SURELY * self.epsilon + slack
+        sure = least[near] - state.below[which] <= SURELY * self.epsilon * unit + slack
         ended[near] = np.where(sure & ~within, least[near], objective)
         return ended
 
@@ -227,6 +257,41 @@ def shrunk(
     left = n * (before * (1 - length) + bend * length**2) + more.moved(bent, length).product()
     all_ = n * before + more.product()
     return all_ / (n + more.count), np.divide(left, all_, where=all_ > 0, out=np.zeros_like(all_))
+
+
+def bound_of_pinball(
+    part: Problem, inside: Interior, v: Floats, gradients: Sequence[Floats]
+) -> Floats:
+    """A lower bound of a quantile's objective with l1, (G,), from the dual variables.
+
+    For any b_i between q - 1 and q whose sum is 0 no weights have an objective below mean(b_i y_i)
+    - max_w (g.w - l2/2 ||w||^2 - l1 ||w||_1), g = mean(b_i z_i). Those above 0 and those below are
+    scaled until their sums agree, and all until l1 bounds g. mean(b_i y_i) is that of b_i (y_i -
+    m_i), which the variables have, and of b_i m_i. gradients: sums over both.
+    """
+    n = inside.groups["n_rows"].astype(float)
+    total = np.array([-sums[:, part.d + 2] / n for sums in gradients])
+    pull = np.array(
+        [-(sums[:, 2 : part.d + 2] - part.shift * sums[:, part.d + 2 :]) for sums in gradients]
+    )
+    pull /= n[:, None]
+    coef = part.to_caller(v)[:, :-1]
+    value = np.array([inside.groups["low"], inside.groups["high"]]) + total * v[:, -1]
+    value += np.einsum("kgd,gd->kg", pull, coef)
+    if part.rows.fit_intercept:
+        size = np.abs(total)
+        least = size.min(axis=0)
+        share = np.divide(least, size, where=size > 0, out=np.zeros_like(size))
+        total, value, pull = total * share, value * share, pull * share[:, :, None]
+    at = DualPoint(np.abs(total).sum(axis=0), pull.sum(axis=0))
+    size, dual = felt(part, at), value.sum(axis=0)
+    largest = np.maximum(size.max(axis=1, initial=0.0), part.l1)
+    found = part.l1 / largest * dual
+    for share_of_all in SHARES if part.l2 else ():
+        excess = np.maximum(share_of_all * size - part.l1, 0.0)
+        less = np.einsum("gd,gd->g", excess, excess) / (2 * part.l2)
+        found = np.maximum(found, share_of_all * dual - less)
+    return np.asarray(np.maximum(found, 0.0))
 
 
 def right_side(part: Problem, sums: Floats) -> Floats:
