@@ -34,12 +34,15 @@ class Interior:
     groups: NDArray[np.void]
 
     @classmethod
-    def of_rows(cls, rows: Pass, weights: Floats) -> "Interior":
-        """Initial state from weights (G, p) in the caller's units."""
+    def of_rows(
+        cls, rows: Pass, weights: Floats, tilt: Floats | float = 0.0, beside: Floats | float = 1.0
+    ) -> "Interior":
+        """Initial state from weights (G, p) in the caller's units; tilt, beside: (G,)."""
         n = int(rows.groups["n_rows"].sum())
         arrays = tuple(rows.beside(n, kind) for kind in KINDS)
         weight = rows.beside(n) if rows.weighted else None
         interior = cls(rows.first_rows, arrays, weight, np.zeros(rows.n_groups, INTERIOR_GROUP))
+        interior.groups["tilt"], interior.groups["beside"] = tilt, beside
         weights = np.ascontiguousarray(weights)
         interior._call("start", rows, pointer(weights))
         return interior

@@ -14,6 +14,7 @@ from tuskml.learners.classes import Allowed
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.operators import State
+from tuskml.learners.linear.options import refuse_unfit
 from tuskml.learners.linear.own.operators import base_of, refuse_sampler
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions, Request
@@ -202,6 +203,7 @@ def refuse_together(task: LinearTask, options: LinearOptions) -> None:
             f"algorithm '{algorithm}' is not available with task '{task.name}', {reason}, "
             f"expected {one_of(possible)}"
         )
+    refuse_unfit(options, task)
 
 
 def many_classes(

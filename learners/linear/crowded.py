@@ -6,15 +6,14 @@ where a classifier is certain of them. So a descent goes on from its end in unit
 the result is taken where it is an optimum, or better than before.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
-from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.turns import Turns
 
 CROWDED = 1e-2
 """The largest share of a feature's deviation that the spread of crowded values is."""
@@ -26,13 +25,10 @@ DESCENTS = 5
 P = TypeVar("P", bound=Problem)
 
 
-def go_on_in_crowds(
-    problem: P, state: State, again: Callable[[P, Floats], State]
-) -> tuple[P, State]:
+def go_on_in_crowds(problem: P, state: State, turns: Turns) -> tuple[P, State]:
     """The problem and the state of a descent, which goes on where features are crowded.
 
-    again: descends on a problem from weights v (G, p). Groups that get further have the shift and
-    the scale of their crowds from then on.
+    Groups that get further have the shift and the scale of their crowds from then on.
     """
     if problem.spread is None or not problem.task.saturates or state.out_of_time:
         return problem, state
@@ -47,13 +43,17 @@ def go_on_in_crowds(
         scale=np.where(crowded, 1.0 / np.where(crowded, spread, 1.0), far.scale),
     )
     before = far.objective(state.v[which])
-    v, after = near.from_caller(far.to_caller(state.v[which])), before
+    ended, after = State.at(near.from_caller(far.to_caller(state.v[which]))), before.copy()
+    ended.iterations, going = state.iterations[which], np.arange(len(which))
+    of_these = replace(turns, before=turns.spent(state)[which])
     for _ in range(DESCENTS):
-        ended, at = again(near, v), after  # type: ignore[arg-type]
-        state.iterations[which] += ended.iterations
-        v, after = ended.v, near.objective(ended.v)
-        if (ended.converged | ~(after < at - ROUNDING * np.abs(at))).all() or ended.out_of_time:
+        of_these.descend(near, ended, going, last=True)  # type: ignore[arg-type]
+        at, after[going] = after[going], near.of(going).objective(ended.v[going])
+        further = after[going] < at - ROUNDING * np.abs(at)
+        going = going[further & ~ended.converged[going]]
+        if not len(going) or ended.out_of_time:
             break
+    state.iterations[which] = ended.iterations
     slack = ROUNDING * np.abs(before)
     better = (after < before - slack) | (ended.converged & (after <= before + slack))
     better = np.isfinite(after) & (better | ~np.isfinite(before))

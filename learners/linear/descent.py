@@ -3,7 +3,7 @@ costs.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -29,6 +29,7 @@ from tuskml.learners.linear.planner.iterations import Point, iterations_left
 from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions, Plan
+from tuskml.learners.linear.turns import Counts, Turns
 from tuskml.learners.machine import constants
 from tuskml.learners.machine.constants import LEAST_SECONDS, key_of, layout_of, reports_file
 from tuskml.learners.validation import PATIENCE
@@ -86,14 +87,19 @@ class Run:
         begin: Beginning,
         plan: Plan,
         watch: Watch | None = None,
+        most: Counts | None = None,
     ) -> State:
-        """Runs a plan."""
+        """Runs a plan; most (G,): iterations of each group, None: those of the plan."""
         held = self.held if self.options.validation else None
-        return descend(problem, begin, held, plan, self.deadline, self.timing, watch)
+        return descend(problem, begin, held, plan, self.deadline, self.timing, watch, most)
 
-    def again(self, plan: Plan) -> Callable[[Problem, Floats], State]:
-        """A function that runs the same plan on a problem that has changed."""
-        return lambda problem, v: self(problem, Beginning(v), plan)
+    def turns(self, plan: Plan) -> Turns:
+        """Runs the same plan on a problem that has changed, in the iterations that are left."""
+        return Turns(
+            lambda problem, v, most: self(problem, Beginning(v), plan, most=most),
+            plan.max_iter,
+            self.options.max_iter is not None,
+        )
 
 
 def descend(
@@ -104,22 +110,24 @@ def descend(
     deadline: float | None,
     timing: "Timing",
     watch: Watch | None = None,
+    most: Counts | None = None,
 ) -> State:
     """Runs the plan's stages, each from where the one before it ended.
 
     held: rows to stop early by, if any; watch: may give the plan up, whose state is then not
-    final.
+    final; most (G,): iterations of each group in all stages, None: those of the plan.
     """
     v, kept = begin.v, begin.kept
     iterations = np.zeros(problem.n_groups, np.int64)
+    most = np.full(problem.n_groups, plan.max_iter) if most is None else most
     state, monitor = State.at(v), None
     for part, settings in stages(problem, plan):
-        left = plan.max_iter - int(iterations.max())
-        if left <= 0 and settings is not plan:
+        left = np.clip(most - iterations, 0, settings.max_iter)
+        if not left.any() and settings is not plan:
             continue  # the last stage looks at all rows though no iteration is left
         if held is not None and settings is plan:
             monitor = EarlyStop(part, held)
-        within = replace(settings, max_iter=min(settings.max_iter, left))
+        within = replace(settings, max_iter=int(left.max(initial=0)))
         meter = Meter(whole=False) if watch is None else watch.meter
         timed = part.on(replace(part.rows, deadline=deadline, meter=meter))
         build = ALGORITHMS[plan.family].operators
@@ -141,7 +149,7 @@ def descend(
         operators, clock = timing.watched(chosen)
         if watch is not None:
             operators = watch.watching(operators, part.rows.stride > 1, settings is plan)
-        state = run(timed, operators, monitor or report)
+        state = run(timed, operators, monitor or report, left)
         timing.add(state, clock, part.rows.stride > 1)
         iterations += state.iterations
         v = usable(problem, state.v, v)
@@ -150,7 +158,7 @@ def descend(
             return state
     state.iterations = iterations
     if monitor is None and extrapolates(problem, plan):
-        to_the_corner(problem, plan, state, deadline)
+        to_the_corner(problem, plan, state, deadline, most)
     unsearched = ALGORITHMS[plan.family].line_search and plan.schedule != "line_search"
     may_rise = state.current is not None or unsearched
     settle_end(problem, plan, state, monitor)
@@ -249,18 +257,22 @@ def extrapolates(problem: Problem, plan: Plan) -> bool:
     return not own and criterion and plan.smoothing[-1] > 0
 
 
-def to_the_corner(problem: Problem, plan: Plan, state: State, deadline: float | None) -> None:
-    """Moves groups that converged at the last smoothing to the optimum without one.
+def to_the_corner(
+    problem: Problem, plan: Plan, state: State, deadline: float | None, most: Counts
+) -> None:
+    """Moves groups that converged at the last smoothing to the optimum without one, where they
+    have not made `most` (G,) iterations yet.
 
     Once the rows within the smoothed corner stay the same, the optimum is linear in its width
     (Madsen and Nielsen, A finite smoothing algorithm for linear l1 estimation, 1993): two widths
     tell where it ends. Weights that are not better are not taken.
     """
-    most = min(plan.max_iter, FINER_ITERATIONS)
-    finer = replace(plan, epsilon=FINER * plan.epsilon, max_iter=most)
+    finer = replace(plan, epsilon=FINER * plan.epsilon, max_iter=FINER_ITERATIONS)
     width = plan.smoothing[-1]
     left = np.flatnonzero(state.converged)
     for _ in range(HALVINGS):
+        allowed = np.minimum(most - state.iterations, FINER_ITERATIONS)
+        left = left[allowed[left] > 0]
         if not len(left):
             return
         width, some = width / 2, problem.of(left)
@@ -270,7 +282,7 @@ def to_the_corner(problem: Problem, plan: Plan, state: State, deadline: float | 
             operators = operators_of(part, finer, before, deadline)
         except OutOfTime:  # they converged already
             return
-        ended = run(part, operators)
+        ended = run(part, operators, most=allowed[left])
         state.iterations[left] += ended.iterations
         if ended.out_of_time:
             return

@@ -13,10 +13,11 @@ from tuskml.kernels.gpu.cuda import unless_it_fails
 from tuskml.kernels.gpu.placement import Answer
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.linear.algorithms import ALGORITHMS as BUILT_IN
+from tuskml.learners.linear.algorithms import FIRST_CHOICE, LAST_CHOICE
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
-from tuskml.learners.linear.planner.candidates import corners
+from tuskml.learners.linear.planner.candidates import choose, corners
+from tuskml.learners.linear.planner.planning import statistics
 from tuskml.learners.linear.request import Plan, Request
-from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.models import Models
 from tuskml.learners.near import Near
 from tuskml.schedule.devices import BusyError, TurnError, gpu_in_turn, hoping
@@ -49,10 +50,16 @@ def patience(groups: NDArray[np.void], request: Request) -> float | None:
     return None if options.device == "gpu" or options.deterministic else placement.spared(groups)
 
 
-def placed(plan: Plan, task: LinearTask) -> Plan:
+def placed(plan: Plan, groups: NDArray[np.void], request: Request) -> Plan:
     """The plan on the GPU, where an algorithm may have to follow smoothed corners."""
+    task, options = request.task, request.options
+    if options.l1 and not task.smooth and plan.family == FIRST_CHOICE.name:
+        seen = statistics(groups)
+        other = choose(task, options, seen, only=LAST_CHOICE.name, threads=plan.threads)
+        plan = replace(other, after=plan.after)
     if BUILT_IN[plan.family].smoothed_on_gpu(task):
-        plan = replace(plan, smoothing=corners(plan.epsilon, task), max_iter=5 * plan.max_iter)
+        most = options.max_iter or 5 * plan.max_iter
+        plan = replace(plan, smoothing=corners(plan.epsilon, task), max_iter=most)
     return replace(plan, device=placement.gpu_name())
 
 
@@ -67,6 +74,8 @@ def without_kernels(request: Request) -> str | None:
     known = BUILT_IN.get(request.options.algorithm)
     if known is not None and not known.on_gpu:
         return f"algorithm '{request.options.algorithm}'"
+    if request.options.l1 and known is FIRST_CHOICE:
+        return f"option 'l1' with algorithm '{known.name}'"
     return None
 
 

@@ -42,7 +42,8 @@ class State:
     at, and the largest one that was found. hessian: the curvature, packed, at v but where stale
     (G,), of products in double where precise (G,). own: what one algorithm alone keeps; enough:
     whether it takes too long, by the products with the curvature in all and the errors of the
-    system that is being solved; memory: what the user's own operators keep.
+    system that is being solved; memory: what the user's own operators keep. most (G,): iterations
+    that each may make, None: as many as the loop allows; tired (G,): whether it has made them all.
     """
 
     v: Floats
@@ -70,9 +71,12 @@ class State:
     own: Any = None
     enough: Callable[[int, list[float]], bool] | None = None
     memory: dict[str, Any] = field(default_factory=dict)
+    most: NDArray[np.int64] | None = None
+    tired: Bools = field(init=False)
 
     def __post_init__(self) -> None:
         n = len(self.v)
+        self.tired = np.zeros(n, bool)
         self.step, self.below = np.ones(n), np.zeros(n)
         self.rejected, self.stopped = np.zeros(n, bool), np.zeros(n, bool)
         self.diverged = np.zeros(n, bool)
@@ -96,7 +100,48 @@ class State:
         """The groups that still move."""
         return self.running.nonzero()[0]
 
+    def left(self) -> NDArray[np.int64]:
+        """The iterations that each group has left, (G,)."""
+        if self.most is None:
+            return np.full(len(self.v), np.iinfo(np.int64).max)
+        return self.most - self.iterations
 
+    def ends_next(self, most: int) -> Bools:
+        """Tests which of the active groups make their last iteration now; most: the iterations of
+        all, where a group has none of its own.
+        """
+        last = self.left()[self.active] == 1
+        return np.asarray(last if self.most is not None else last | (self.iteration + 1 >= most))
+
+    def put(self, which: Index, ended: "State") -> None:
+        """Takes over where a later descent of some groups ended; its iterations are added."""
+        for name in PER_GROUP:
+            getattr(self, name)[which] = getattr(ended, name)
+        self.iterations[which] += ended.iterations
+        self.iteration = max(self.iteration, ended.iteration)
+        self.out_of_time |= ended.out_of_time
+        self.current = self.found = None  # of the descent before
+        if ended.hessian is None:
+            self.stale[which] = True
+        else:
+            if self.hessian is None:
+                self.hessian = room_for(ended.hessian, len(self.v))
+                self.stale[:] = True
+                self.stale[which] = ended.stale
+            self.hessian[which] = ended.hessian
+        for number, objective in enumerate(ended.history):
+            if number == len(self.history):
+                self.history.append(np.full(len(self.v), np.nan))
+            self.history[number][which] = objective
+        for entry in self.history[len(ended.history) :]:
+            entry[which] = np.nan
+
+
+PER_GROUP = (
+    *("v", "objective", "violation", "known", "running", "converged", "step", "below"),
+    *("rejected", "diverged", "stopped", "stale", "precise"),
+)
+"""What `State.put` takes over as it is."""
 Transform = Callable[[Problem], Problem]
 """Puts a batch into the coordinates that the algorithm works in."""
 Stage = Callable[[Problem], State]
@@ -129,14 +174,24 @@ class Operators:
 Monitor = Callable[[Problem, State], None]
 
 
-def run(problem: Problem, operators: Operators, monitor: Monitor | None = None) -> State:
-    """Trains all groups of the batch; returns where each ended."""
+def run(
+    problem: Problem,
+    operators: Operators,
+    monitor: Monitor | None = None,
+    most: NDArray[np.int64] | None = None,
+) -> State:
+    """Trains all groups of the batch; returns where each ended.
+
+    most: as in `State`.
+    """
     problem = operators.transform(problem)
     state = operators.stage(problem)
+    state.most = most
     try:
         loop(problem, state, operators, monitor)
     except OutOfTime:  # within a pass or a system: the weights are those before it
         state.out_of_time = True
+    state.running |= state.tired
     return state
 
 
@@ -157,6 +212,7 @@ def steps(
         found = settle(state, operators.converge(state, state.active, found), found)
         if monitor is not None:
             found = show_state(problem, state, found, monitor)
+        found = rest(state, found)
         if not operators.loop(state):
             return
         yield
@@ -177,6 +233,19 @@ def show_state(
     if found is None or len(after) == len(before):
         return found
     return found.of(np.isin(before, after))
+
+
+def rest(state: State, found: Found | None) -> Found | None:
+    """Stops groups that have made all of their iterations, so that no neighbour gives them more;
+    returns the results of the others.
+    """
+    active = state.active
+    going = state.left()[active] > 0
+    if going.all():
+        return found
+    state.tired[active[~going]] = True
+    state.running[active[~going]] = False
+    return None if found is None else found.of(going)
 
 
 def note(state: State, found: Found | None) -> None:

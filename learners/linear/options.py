@@ -18,7 +18,7 @@ from tuskml.learners.linear.request import (
     WEIGHT_KINDS,
     LinearOptions,
 )
-from tuskml.learners.linear.tasks import LINEAR, LINKS
+from tuskml.learners.linear.tasks import LINEAR, LINKS, LinearTask
 from tuskml.learners.options.kinds import (
     ALONE,
     ANYWHERE,
@@ -129,11 +129,9 @@ class OpenChoice:
 
 
 def check_together(options: LinearOptions) -> None:
-    """Raises OptionError if an algorithm cannot train with the other options."""
-    chosen = ALGORITHMS.get(options.algorithm)
-    wrong = None if chosen is None else chosen.unfit(options)
-    if wrong is not None:
-        raise OptionError(unfit_sentence(options, wrong))
+    """Raises OptionError if an algorithm cannot train any task with the other options."""
+    if all(refused(options, task) is not None for task in LINEAR.values()):
+        refuse_unfit(options, LINEAR["linear"])
     if options.sampler == EAGER and "transform" in options.given and options.transform == "lazy":
         raise OptionError(
             f"transform 'lazy' is not available with sampler '{EAGER}', which takes its rows from "
@@ -167,14 +165,27 @@ def check_together(options: LinearOptions) -> None:
         )
 
 
-def unfit_sentence(options: LinearOptions, wrong: Unfit) -> str:
+def refused(options: LinearOptions, task: LinearTask) -> Unfit | None:
+    """The option that keeps the algorithm from training a task; None where none does."""
+    chosen = ALGORITHMS.get(options.algorithm)
+    return None if chosen is None else chosen.unfit(options, task)
+
+
+def refuse_unfit(options: LinearOptions, task: LinearTask) -> None:
+    """Raises OptionError if another option keeps the algorithm from training a task."""
+    wrong = refused(options, task)
+    if wrong is not None:
+        raise OptionError(unfit_sentence(options, wrong, task))
+
+
+def unfit_sentence(options: LinearOptions, wrong: Unfit, task: LinearTask) -> str:
     """A sentence on what an option must be for an algorithm, or which algorithms have it."""
     algorithm = f"algorithm '{options.algorithm}'"
     if not getattr(options, wrong.option):
         return (
             f"option '{wrong.option}' is 0, {algorithm} needs a number greater than 0: {wrong.why}"
         )
-    found = [(one.name, one.unfit(options)) for one in REGISTERED]
+    found = [(one.name, one.unfit(options, task)) for one in REGISTERED]
     others = [name for name, why in found if why is None or why.option != wrong.option]
     return (
         f"option '{wrong.option}' is not available with {algorithm}: {wrong.why}, "

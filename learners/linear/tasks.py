@@ -85,6 +85,11 @@ class LinearTask(Task):
         return self.own is None and self.loss == HINGE
 
     @property
+    def straight(self) -> bool:
+        """Returns whether the loss is of straight pieces, as an interior-point method needs it."""
+        return self.hinged or (self.own is None and self.parameter == "quantile")
+
+    @property
     def moves_on(self) -> bool:
         """As in `Task`."""
         return self.smooth and not self.quadratic

@@ -70,6 +70,7 @@ from tuskml.learners.linear.result import (
     task_members,
 )
 from tuskml.learners.linear.shares import of_both_classes
+from tuskml.learners.linear.turns import Turns, first_turn
 from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.validation import parted_alike, shuffled
 from tuskml.schedule import shares
@@ -362,7 +363,7 @@ def fit_described(
         plan = replace(chosen.plan, after=after)
         timing.planned(chosen, time.monotonic() - asked)
     if gpu:
-        plan = placed(plan, request.task)
+        plan = placed(plan, rows.groups, request)
     begun = problem
     if request.near is not None:
         plan = replace(plan, epsilon=max(plan.epsilon, request.near.epsilon))
@@ -372,16 +373,16 @@ def fit_described(
         state, chosen = run_guarded(run, begun, v, chosen, question)
         plan = chosen.plan
     else:
-        state = run(begun, Beginning(v, chosen.kept), plan)
+        first = first_turn(plan, options, alternates(problem, options))
+        state = run(begun, Beginning(v, chosen.kept), first)
+    turns = run.turns(plan)
     if given.held is None:
-        problem, state = go_on_in_crowds(problem, state, run.again(plan))
+        problem, state = go_on_in_crowds(problem, state, turns)
     if request.near is not None:
         leave(problem, state, request.near)
-    if estimates_dispersion(problem, options):
-        problem, state = with_dispersion(problem, state, options, run.again(plan))
-    if request.task.parameter == "delta" and not state.out_of_time:
-        how = options.delta, plan, run.again(plan)
-        problem, state = with_threshold(problem, state, *how)
+    if alternates(problem, options):
+        problem, state = with_parameter(problem, state, options, plan, turns)
+        plan = replace(plan, max_iter=turns.of_training)
     if not gpu:  # its seconds say nothing of the CPU's
         timing.report(plan, question)
     if state.converged.all():  # the warning of too few iterations was wrong
@@ -393,6 +394,22 @@ def fit_described(
         return models
     text = explained(rows.groups, request, chosen, question, state, began)
     return replace(models, plan=Strings.same(text, len(labels)))
+
+
+def alternates(problem: Problem, options: LinearOptions) -> bool:
+    """Returns whether a parameter of the loss is found between descents."""
+    return estimates_dispersion(problem, options) or problem.task.parameter == "delta"
+
+
+def with_parameter(
+    problem: Problem, state: State, options: LinearOptions, plan: Plan, turns: Turns
+) -> tuple[Problem, State]:
+    """The problem with that parameter, and where the descent for it ended."""
+    if problem.task.parameter != "delta":
+        return with_dispersion(problem, state, options, turns)
+    if state.out_of_time:
+        return problem, state
+    return with_threshold(problem, state, options.delta, plan, turns)
 
 
 def ended_at(given: Inputs, problem: Problem, state: State, plan: Plan, run: Run) -> Ended:
@@ -411,8 +428,8 @@ def ended_at(given: Inputs, problem: Problem, state: State, plan: Plan, run: Run
         spread = covariances(problem, state, seen, plan.threads)
     if terms is not None and greatest is not None and spread is not None:
         whole = Whole(problem, seen, *greatest)
-        again = replace(run, held=None).again(plan)  # no model without a term stops early
-        ratios = likelihood_ratios(whole, terms, options, again, run.is_over)
+        turns = replace(run, held=None).turns(plan)  # no model without a term stops early
+        ratios = likelihood_ratios(whole, terms, options, turns, run.is_over)
     kept = None
     if options.intervals is not None:
         kept = roots(problem, state, seen, plan.threads, given.widths)

@@ -67,23 +67,28 @@ enum tk_interior_mode {
     TK_AFFINE = 0, /* step towards the optimum itself */
     TK_CORRECTED =
         1, /* step to the point where each product of a variable and its slack is `target` */
-    TK_DUAL_LOW = 2, /* only for tk_interior_slopes: the dual variables of the class -1 */
-    TK_DUAL_HIGH = 3 /* the same for the class +1 */
+    TK_DUAL_LOW = 2, /* only for tk_interior_slopes: the dual variables of the class -1, or those
+                        below the tilt */
+    TK_DUAL_HIGH = 3 /* the same for the class +1, or above it */
 };
 typedef struct tk_interior_group {
     int64_t n_rows;
-    double target;  /* set by the caller */
+    double tilt;    /* 1 - quantile, where labels are numbers; 0: they are classes, of a hinge */
+    double beside;  /* how far from their bounds excess and slack start, in units of margins */
+    double target;  /* these three are set by the caller */
     double step;    /* longest step that keeps all variables >= 0, at most 1.01 */
     double product; /* mean product of a variable and its slack: after that step when
                        tk_interior_aim is called with TK_AFFINE, else the current one */
-    double loss;    /* mean hinge loss */
+    double loss;    /* mean loss */
     double total;   /* mean dual variable */
+    double low;  /* the mean of (dual variable - tilt) (excess - slack) where the first factor */
+    double high; /* is at most 0, and where it is above; 0 for the other rows */
 } tk_interior_group;
 typedef struct tk_interior {
     const int64_t *offset; /* (n_groups,) */
     double *alpha;         /* (rows,) dual variables, between 0 and the row's weight */
-    double *slack;         /* (rows,) y m + excess - 1 > 0 */
-    double *excess;        /* (rows,) > 0, an upper bound of the hinge */
+    double *slack;         /* (rows,) y m + excess - 1 > 0, or m + excess - label */
+    double *excess;        /* (rows,) > 0, an upper bound of the hinge, or of label - m */
     double *affine, *move; /* (rows,) change of the margin: for TK_AFFINE, and for TK_CORRECTED */
     double *slope;         /* (rows,) scratch: result of tk_interior_slopes */
     double *curvature;     /* (rows,) scratch: result of tk_interior_slopes */

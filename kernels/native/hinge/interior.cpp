@@ -12,6 +12,9 @@
 //   q_i = p_i / a_i - r_i / (c_i - a_i),
 // where a_i s_i has to change by p_i, and (c_i - a_i) e_i by r_i. The change of the margins then
 // gives the changes of the variables. Arrays are in the order in which the pass reads the rows.
+//
+// The loss of a quantile q is max(y - m, 0) - (1 - q) (y - m): a hinge whose corner is at the
+// label y, with y_i = 1 above, and a slope 1 - q, the tilt, which a_i is less of in all gradients.
 #include <cmath>
 #include <vector>
 
@@ -120,11 +123,13 @@ struct Longest {
 };
 
 struct Sums {
-    double product = 0, loss = 0, total = 0;
+    double product = 0, loss = 0, total = 0, low = 0, high = 0;
     void add(const Sums &other) {
         product += other.product;
         loss += other.loss;
         total += other.total;
+        low += other.low;
+        high += other.high;
     }
 };
 
@@ -172,6 +177,7 @@ void fill_rows(const tk_pass *pass, tk_interior *rows) {
     parallel_for((int64_t)all.chunks.size(), pass->threads, [&](int64_t k) {
         const Chunk &c = all.chunks[k];
         double positive = Labels(pass, c.group).positive;
+        bool numbers = rows->groups[c.group].tilt > 0;
         const StepWeights &given = weights[c.group];
         int64_t to = rows->offset[c.group] + all.first[k];
         const tusk_segment *s = c.segment;
@@ -179,7 +185,9 @@ void fill_rows(const tk_pass *pass, tk_interior *rows) {
         for (int64_t i = to; i < to + c.rows; i++, at++) {
             for (; at == s->n_rows; at = 0)
                 s = s->next;
-            rows->sign[i] = tusk_labels(s)[at] == positive ? 1 : -1;
+            double label = tusk_labels(s)[at];
+            rows->sign[i] = numbers || label == positive ? 1 : -1;
+            rows->slope[i] = numbers ? label : rows->sign[i]; // where the corner is
             if (rows->weight)
                 rows->weight[i] = given.of(s)[at] * given.inverse();
         }
@@ -187,11 +195,13 @@ void fill_rows(const tk_pass *pass, tk_interior *rows) {
 }
 
 void note_sums(const tk_pass *pass, tk_interior *rows, const Interior &inside) {
-    auto sums = inside.over(Sums(), [&](Sums &sum, int64_t, int64_t i, double cost) {
+    auto sums = inside.over(Sums(), [&](Sums &sum, int64_t g, int64_t i, double cost) {
         Variables v = inside.at(i, cost);
+        double tilt = rows->groups[g].tilt * cost, pull = v.a - tilt, under = v.e - v.s;
         sum.product += v.a * v.s + v.u * v.e;
-        sum.loss += cost * std::max(v.e - v.s, 0.0);
+        sum.loss += cost * std::max(under, 0.0) - tilt * under;
         sum.total += v.a;
+        (pull > 0 ? sum.high : sum.low) += pull * under;
     });
     for (int64_t g = 0; g < pass->n_groups; g++) {
         tk_interior_group &group = rows->groups[g];
@@ -199,6 +209,8 @@ void note_sums(const tk_pass *pass, tk_interior *rows, const Interior &inside) {
         group.product = sums[g].product / (2 * n);
         group.loss = sums[g].loss / n;
         group.total = sums[g].total / n;
+        group.low = sums[g].low / n;
+        group.high = sums[g].high / n;
     }
 }
 
@@ -213,10 +225,10 @@ int tk_interior_start(const tk_pass *pass, tk_interior *rows, const double *weig
         if (code != TK_OK)
             return code;
         Interior inside(pass, rows);
-        inside.over(Nothing(), [&](Nothing &, int64_t, int64_t i, double cost) {
-            double under = 1 - rows->sign[i] * rows->move[i];
+        inside.over(Nothing(), [&](Nothing &, int64_t g, int64_t i, double cost) {
+            double under = rows->sign[i] * (rows->slope[i] - rows->move[i]);
             rows->alpha[i] = cost / 2;
-            rows->excess[i] = std::max(under, 0.0) + 1;
+            rows->excess[i] = std::max(under, 0.0) + rows->groups[g].beside;
             rows->slack[i] = rows->excess[i] - under;
         });
         note_sums(pass, rows, inside);
@@ -230,14 +242,15 @@ int tk_interior_slopes(const tk_pass *pass, tk_interior *rows, int mode) {
         Interior inside(pass, rows);
         inside.over(Nothing(), [&](Nothing &, int64_t g, int64_t i, double cost) {
             Variables v = inside.at(i, cost);
+            double tilt = rows->groups[g].tilt, pull = v.a - tilt * cost;
             if (mode == TK_DUAL_LOW || mode == TK_DUAL_HIGH) {
-                bool wanted = (v.y > 0) == (mode == TK_DUAL_HIGH);
-                rows->slope[i] = wanted ? -v.a * v.y : 0.0;
+                bool high = tilt > 0 ? pull > 0 : v.y > 0;
+                rows->slope[i] = high == (mode == TK_DUAL_HIGH) ? -pull * v.y : 0.0;
                 return;
             }
             auto [lower, upper] = inside.asked(v, g, i, mode);
             double h = Interior::curvature(v);
-            rows->slope[i] = -(v.a + h * (lower / v.a - upper / v.u)) * v.y;
+            rows->slope[i] = -(pull + h * (lower / v.a - upper / v.u)) * v.y;
             rows->curvature[i] = h;
         });
         return ending(pass->cancel_mark, 0);

@@ -26,10 +26,11 @@ tk_boost rules_of(const tk_boost &boost, const tusk_group &group) {
         own.min_child_rows = tk_child_rows(group.n_rows);
     if (boost.min_child_hessian >= 0)
         return own;
-    double total = labels.weights.total, unit = total / (double)group.n_rows;
+    MeanRow mean = mean_row_of(labels);
+    double unit = mean.weight;
     if (has_log_link(boost.objective))
-        unit *= tk_usual_curvature(boost.objective, boost.shape, sum_of_labels(labels) / total);
-    own.min_child_hessian *= -unit;
+        unit *= tk_usual_curvature(boost.objective, boost.shape, mean.label);
+    own.min_child_hessian = -unit * boost.min_child_hessian;
     return own;
 }
 

@@ -23,7 +23,7 @@ from tuskml.learners.linear.algorithms.parts.lipschitz import curvature_bound
 from tuskml.learners.linear.operators import Operators, StartAt, State, on_all_rows
 from tuskml.learners.linear.planner.cost import TYPICAL, Cost, Costs
 from tuskml.learners.linear.planner.curves import Interval
-from tuskml.learners.linear.planner.iterations import ByModel, Usual
+from tuskml.learners.linear.planner.iterations import ByModel, Usual, between_corners
 from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.linear.request import Plan
@@ -181,7 +181,7 @@ class Bgd(Algorithm):
         return cost_of_passes(costs, plan, searched, 0.0, costs.on_weights(), self.memory(costs))
 
     def usual(self, question: Question, k: float) -> Interval:
-        return USUAL.iterations(question, k)
+        return between_corners(question, USUAL.iterations(question, k))
 
 
 ALGORITHM = Bgd()

@@ -142,7 +142,7 @@ class DualEpoch:
         """Returns whether any group's gap may be within the tolerance, or the training ends
         here.
         """
-        last = self.unseen >= SELDOM or state.iteration + 1 >= self.plan.max_iter
+        last = self.unseen >= SELDOM or bool(state.ends_next(self.plan.max_iter).any())
         if self.always or last or self.gained is None or time.monotonic() >= self.deadline:
             return True
         active = state.active
@@ -206,7 +206,7 @@ class Dcd(Algorithm):
     def refusal(self, task: LinearTask) -> str | None:
         return None if task.name == "svm" else "it trains only svm"
 
-    def unfit(self, options: LinearOptions) -> Unfit | None:
+    def unfit(self, options: LinearOptions, task: LinearTask | None = None) -> Unfit | None:
         if options.l1 > 0:
             return Unfit("l1", "its dual has no l1")
         if options.l2 == 0:

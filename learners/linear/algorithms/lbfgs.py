@@ -21,7 +21,7 @@ from tuskml.learners.linear.algorithms.parts.batch import (
 from tuskml.learners.linear.operators import Operators, StartAt, State, on_all_rows
 from tuskml.learners.linear.planner.cost import TYPICAL, Cost, Costs
 from tuskml.learners.linear.planner.curves import Interval
-from tuskml.learners.linear.planner.iterations import ByModel, ByPenalty, Usual
+from tuskml.learners.linear.planner.iterations import ByModel, ByPenalty, Usual, between_corners
 from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.linear.request import Plan
@@ -282,7 +282,7 @@ class Lbfgs(Algorithm):
         return None if guess is None else (Method.QUASI_NEWTON, np.sqrt(guess[0]))
 
     def usual(self, question: Question, k: float) -> Interval:
-        return USUAL.iterations(question, k)
+        return between_corners(question, USUAL.iterations(question, k))
 
     def steps(self, times: list[float]) -> dict[str, float]:
         """The first iteration pays for its memory too, and each later one for a move more."""

@@ -320,9 +320,10 @@ class Newton(Algorithm):
         """Most of the iterations, since the sample's optimum is near that of all rows."""
         return max(1.0, (1.0 if enough else 0.6) * whole)
 
-    def smooths(self, task: LinearTask) -> bool:
-        """The interior-point method is the hinge's alone."""
-        return not task.smooth and not task.hinged
+    def smooths(self, task: LinearTask, options: LinearOptions | None = None) -> bool:
+        """The interior-point method is the hinge's, and that of quantiles with l1."""
+        own = options is not None and options.l1 > 0 and task.straight
+        return not task.smooth and not task.hinged and not own
 
     def smoothed_on_gpu(self, task: LinearTask) -> bool:
         """The GPU has no interior-point method."""
@@ -331,13 +332,16 @@ class Newton(Algorithm):
     def refusal(self, task: LinearTask) -> str | None:
         return None if task.curved else f"task '{task.name}' has no curvature"
 
-    def unfit(self, options: LinearOptions) -> Unfit | None:
-        if options.l1 > 0:
+    def unfit(self, options: LinearOptions, task: LinearTask | None = None) -> Unfit | None:
+        """As the base class has it; the interior-point method has the penalty."""
+        if options.l1 > 0 and not (task is not None and task.straight):
             return Unfit("l1", f"l1 > 0 leaves no curvature for {self.name}")
         return None
 
     def why_not(self, question: Question, memory: float) -> str | None:
         features = question.seen.n_features
+        if question.gpu and question.options.l1:
+            return "the GPU has no interior-point method"
         if features > MOST_FEATURES:
             return f"{features:,} features make systems of more than {MOST_FEATURES:,} unknowns"
         if memory > MOST_BYTES:

@@ -228,7 +228,7 @@ class NewtonCg(Algorithm):
             return super().refusal(task)
         return f"{'the hinge' if task.hinged else 'a loss with a corner'} has no curvature"
 
-    def unfit(self, options: LinearOptions) -> Unfit | None:
+    def unfit(self, options: LinearOptions, task: LinearTask | None = None) -> Unfit | None:
         if options.l1 > 0:
             return Unfit("l1", f"l1 > 0 leaves no curvature for {self.name}")
         return None

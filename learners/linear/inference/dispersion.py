@@ -8,7 +8,6 @@ degrees of freedom for the other tests by t (McCullagh and Nelder, Generalized l
 mean(psi')^2 with psi the loss's derivative (Huber, Robust statistics, 1981, 7.6.1).
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +18,7 @@ from tuskml.learners.linear.inference.last_steps import step_once
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.turns import Turns
 
 LEAST, MOST = 1e-8, 1e8
 """The range of the dispersion of counts; the least one is numerically a Poisson distribution, and
@@ -144,31 +144,35 @@ def estimates_dispersion(problem: Problem, options: LinearOptions) -> bool:
 
 
 def with_dispersion(
-    problem: Problem,
-    state: State,
-    options: LinearOptions,
-    again: Callable[[Problem, NDArray[np.float64]], State],
+    problem: Problem, state: State, options: LinearOptions, turns: Turns
 ) -> tuple[Problem, State]:
     """The problem with the likeliest dispersion, and where the descent for it ended.
 
-    state: of the descent for the first one; again: descends from weights v (G, p).
+    state: of the descent for the first one. A group whose dispersion has settled stays as it is.
     """
     least, last = max(ENOUGH * options.epsilon, SETTLED), np.full(problem.n_groups, np.inf)
+    moving = np.arange(problem.n_groups)
     for _ in range(ROUNDS):
-        step_once(problem, state)
-        rows = problem.rows
+        step_once(problem, state, moving)
+        rows, part = problem.rows, problem.of(moving)
         assert rows.parameter is not None
-        before = rows.parameter[:, 0]
         parameter = rows.parameter.copy()
-        parameter[:, 0] = likeliest(rows, problem.to_caller(state.v), before)
-        change = np.abs(np.log(parameter[:, 0] / before))
-        rounded = (change < NOISE) & (change > SHRINKS * last)
-        moved, last = (change > least) & ~rounded, change
-        if not moved.any() or state.out_of_time:
+        before = parameter[moving, 0]
+        found = likeliest(part.rows, part.to_caller(state.v[moving]), before)
+        change = np.abs(np.log(found / before))
+        rounded = (change < NOISE) & (change > SHRINKS * last[moving])
+        last[moving] = change
+        moved = (change > least) & ~rounded
+        off = moved | turns.cut_short(state, moving)
+        state.converged[moving[moved]] = False  # unless it goes on and then settles
+        moving, found = moving[off], found[off]
+        going = turns.left(state)[moving] > 0
+        moving, found = moving[going], found[going]
+        if not len(moving) or state.out_of_time:
             break
+        parameter[moving, 0] = found
         problem = problem.on(replace(rows, parameter=parameter))
-        iterations = state.iterations
-        state = again(problem, state.v)
-        state.iterations += iterations
-    state.converged &= ~moved
+        turns.descend(problem, state, moving)
+    else:
+        state.converged[moving] = False
     return problem, state

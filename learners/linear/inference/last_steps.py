@@ -68,9 +68,13 @@ def polish(problem: Problem, state: State, which: Index, step: Floats) -> None:
     )
 
 
-def step_once(problem: Problem, state: State) -> None:
-    """Makes one of Newton's steps in groups that converged without a curvature and a penalty."""
-    which = np.flatnonzero(state.converged)
+def step_once(problem: Problem, state: State, some: Index | None = None) -> None:
+    """Makes one of Newton's steps in groups that converged without a curvature and a penalty.
+
+    some: the groups that are looked at, None: all.
+    """
+    which = np.arange(problem.n_groups) if some is None else some
+    which = which[state.converged[which]]
     small = problem.d < MOST_WEIGHTS and not (problem.l1 or problem.l2)
     if state.hessian is None and small and len(which):
         step, _ = newton_step(problem.of(which), state.v[which])

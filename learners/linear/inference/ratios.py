@@ -20,12 +20,11 @@ from tuskml.learners.linear.inference.dispersion import estimates_dispersion, wi
 from tuskml.learners.linear.inference.goodness import log_likelihood, sums_of
 from tuskml.learners.linear.inference.last_steps import step_once
 from tuskml.learners.linear.inference.outcome import Inference, free_weights, wants_inference
-from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.request import LinearOptions, Request
+from tuskml.learners.linear.turns import Turns
 from tuskml.learners.models import Lists
 
-Again = Callable[[Problem, Floats], State]
 """Descends from weights v (G, p)."""
 
 
@@ -66,7 +65,7 @@ def likelihood_ratios(
     whole: Whole,
     widths: NDArray[np.int64],
     options: LinearOptions,
-    again: Again,
+    turns: Turns,
     over: Callable[[], bool],
 ) -> Lists:
     """Degrees of freedom and statistic of each term, two numbers each, of G groups.
@@ -78,7 +77,7 @@ def likelihood_ratios(
     usable = np.flatnonzero(has_likelihood(whole, options))
 
     def statistic(which: Index, dropped: NDArray[np.bool_]) -> Floats:
-        return statistics(whole, which, dropped, options, again)
+        return statistics(whole, which, dropped, options, replace(turns))
 
     return ratios_of(whole.problem, usable, widths, statistic, over)
 
@@ -150,16 +149,16 @@ def statistics(
     which: Index,
     dropped: NDArray[np.bool_],
     options: LinearOptions,
-    again: Again,
+    turns: Turns,
 ) -> Floats:
     """2 log(L / L0) of some groups, (G,); dropped: features that L0 is without, (G, d)."""
     problem, v = whole.of(which)
     v[:, :-1][dropped] = 0.0
     less = replace(problem, scale=np.where(dropped, 0.0, problem.scale))
-    state = again(less, v)
+    state = turns.begin(less, v)
     step_once(less, state)
     if estimates_dispersion(less, options):
-        less, state = with_dispersion(less, state, options, again)
+        less, state = with_dispersion(less, state, options, turns)
     scale = whole.seen.scale[which]
     most = likelihoods(problem, whole.v[which], scale)
     ratio = 2 * (most - likelihoods(less, state.v, scale))

@@ -5,7 +5,6 @@ The least ridge that makes one: l2 = 1 / n on coefficients of features divided b
 deviation, as scikit-learn's LogisticRegression has it with C = 1 on scaled features.
 """
 
-import math
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -75,26 +74,27 @@ def temper(
     """Moves some groups to their optimum with the ridge; returns which of them reached it in time,
     (n,). The others stay where they are.
 
-    Where features are too many for Newton's steps, all iterations together stay within the option,
-    and no group gets the ridge if another algorithm was named.
+    Where features are too many for Newton's steps, all iterations of a group together stay within
+    the option, and none gets the ridge if another algorithm was named.
     """
-    rows, most = problem.rows, math.inf
-    if problem.d >= determined.MOST_WEIGHTS:
-        if options.algorithm not in ("auto", LAST_CHOICE.name):
-            return np.zeros(len(which), bool)
-        if options.max_iter is not None:
-            most = options.max_iter - int(state.iterations[which].max())
+    rows, few = problem.rows, problem.d < determined.MOST_WEIGHTS
+    if not few and options.algorithm not in ("auto", LAST_CHOICE.name):
+        return np.zeros(len(which), bool)
+    usual = MOST_ITERATIONS if few else MOST_WIDE_ITERATIONS
+    most = np.full(len(which), usual)
+    if not few and options.max_iter is not None:
+        most = np.clip(options.max_iter - state.iterations[which], 0, usual)
     given = rows.loss, rows.positive, rows.class_weight, rows.fit_intercept, rows.open
     fresh = replace(anew(rows, *given), parameter=rows.parameter)
     part = problem.on(fresh).of(which)
     penalised = with_ridge(part)
     start = np.zeros((len(which), problem.d + 1))
-    ended = run(penalised, descent(penalised, plan, start, deadline, most))
+    operators = descent(penalised, plan, start, deadline, int(most.max(initial=0)))
+    ended = run(penalised, operators, most=most)
     v = ended.v
     if penalised.scale is not part.scale:
         v = part.from_caller(penalised.to_caller(v))
-    over = ended.out_of_time or (ended.iteration >= most and most < MOST_WIDE_ITERATIONS)
-    arrived = ~ended.running if over else np.ones(len(which), bool)
+    arrived = ~(ended.running & ((most < usual) | ended.out_of_time))
     there = which[arrived]
     state.v[there] = v[arrived]
     state.objective[there] = ended.objective[arrived]
@@ -118,7 +118,7 @@ def with_ridge(problem: Problem) -> Tempered:
 
 
 def descent(
-    problem: Problem, plan: Plan, start: Floats, deadline: float | None, most: float
+    problem: Problem, plan: Plan, start: Floats, deadline: float | None, most: int
 ) -> Operators:
     """The operators that reach the optimum, for any algorithm of the plan; most: iterations."""
     few, chosen = problem.d < determined.MOST_WEIGHTS, solver(problem)
@@ -128,7 +128,7 @@ def descent(
         base=None,
         converge="gradient",
         epsilon=PRECISE if few else WIDE_PRECISE,
-        max_iter=int(min(most, MOST_ITERATIONS if few else MOST_WIDE_ITERATIONS)),
+        max_iter=most,
     )
     return chosen.operators(problem, settings, start, deadline)
 

@@ -11,19 +11,18 @@ the labels' spread, at which the loss is that of median regression. Where all of
 squares has the optimum of each threshold, and no narrow one has to be approached.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats, solve
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
 from tuskml.learners.linear.inference.last_steps import polish
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.request import Plan
+from tuskml.learners.linear.turns import Again, Counts, Turns
 
 EFFICIENT = 1.345
 NORMAL = 0.6744897501960817
@@ -43,8 +42,6 @@ NARROWER = 1 / 3
 WIDEST_STEP = 30.0
 """Times the step to the next estimate, of one that takes its trend into account."""
 
-Again = Callable[[Problem, Floats], State]
-
 
 def settled(plan: Plan) -> float:
     """The tolerance of the logarithm of an estimated threshold, for a plan."""
@@ -53,62 +50,71 @@ def settled(plan: Plan) -> float:
 
 
 def with_threshold(
-    problem: Problem, state: State, delta: float | None, plan: Plan, again: Again
+    problem: Problem, state: State, delta: float | None, plan: Plan, turns: Turns
 ) -> tuple[Problem, State]:
     """The problem with its threshold, and where the descent for it ended.
 
     state: of least squares; delta: the threshold, None: by the residuals' scale; plan: of the
-    descents; again: descends from weights v (G, p).
+    descents. A group whose threshold has settled stays as it is.
     """
     least = settled(plan)
     unit = np.ones(problem.n_groups) if problem.weight_unit is None else problem.weight_unit
     if delta is not None:
-        return narrowed(problem, state, np.full(len(unit), delta), unit, again)
-    again = arriving(again, problem, plan)
-    trend = Trend(len(unit))
-    before = scaled(problem, state, unit)
-    if (before < NEARLY_EXACT * unit).any() and not state.out_of_time:
-        state, exact = exactly(problem, state, before, unit, again)  # changes no other group
-        before = np.where(exact, LEAST * unit, scaled(problem, state, unit))
-        if exact.all():
-            problem = at_threshold(problem, before, before, unit)
-            state.converged[:] = True
-            return problem, state
-    for _ in range(ROUNDS):
-        problem, state = descended(problem, state, before, unit, again)
-        estimate = scaled(problem, state, unit)
-        moved = np.abs(np.log(estimate / before)) > least
-        if not moved.any() or state.out_of_time:
+        return narrowed(problem, state, np.full(len(unit), delta), unit, turns)
+    turns = replace(turns, again=arriving(turns.again, plan))
+    before, trend = scaled(problem, state, unit), Trend(len(unit))
+    moving = np.arange(len(unit))
+    near = np.flatnonzero(before < NEARLY_EXACT * unit)
+    if len(near) and not state.out_of_time:
+        exact = exactly(problem, state, near, before, unit, turns)
+        before[near] = scaled(problem, state, unit)[near]
+        before[exact], state.converged[exact] = LEAST * unit[exact], True
+        moving = np.setdiff1d(moving, exact)
+    problem = at_threshold(problem, before, before, unit)
+    for _ in range(ROUNDS if len(moving) else 0):
+        turns.descend(problem, state, moving)
+        estimate = np.where(np.isin(np.arange(len(unit)), moving), 0, before)
+        estimate[moving] = scaled(problem.of(moving), state, unit, moving)
+        moved = np.abs(np.log(estimate / before))[moving] > least
+        short = turns.cut_short(state, moving)
+        state.converged[moving[moved]] = False  # unless it goes on and then settles
+        rough = moving[short]
+        trend.forget(rough)
+        going = (moved | short) & (turns.left(state)[moving] > 0)
+        moving = moving[going]
+        if not len(moving) or state.out_of_time:
             break
-        before = np.where(moved, np.maximum(trend.next(before, estimate), LEAST * unit), before)
-    state.converged &= ~moved
+        after = np.maximum(trend.next(before, estimate), LEAST * unit)
+        trend.forget(rough)
+        before = before.copy()
+        before[moving] = after[moving]
+        problem = at_threshold(problem, before, before, unit)
     return problem, state
 
 
 def exactly(
-    problem: Problem, state: State, threshold: Floats, unit: Floats, again: Again
-) -> tuple[State, NDArray[np.bool_]]:
-    """Least squares at the tolerance of thresholds (G,), and which groups have no residuals
-    there.
+    problem: Problem, state: State, near: Index, threshold: Floats, unit: Floats, turns: Turns
+) -> Index:
+    """Goes on to least squares at the tolerance of thresholds (G,) in the groups `near`; returns
+    those that have no residuals there.
     """
-    near = threshold < NEARLY_EXACT * unit
-    ended = again(at_threshold(problem, unit, threshold, unit), state.v)
-    ended.v[~near] = state.v[~near]
-    ended.iterations = np.where(near, ended.iterations, 0) + state.iterations
-    return ended, near & (np.sqrt(2 * np.maximum(ended.objective, 0.0)) <= LEAST * unit)
+    turns.descend(at_threshold(problem, unit, threshold, unit), state, near)
+    left = np.sqrt(2 * np.maximum(state.objective[near], 0.0))
+    return near[left <= LEAST * unit[near]]
 
 
-def arriving(again: Again, problem: Problem, plan: Plan) -> Again:
+def arriving(again: Again, plan: Plan) -> Again:
     """Descents that end by Newton's step: the error that a tolerance of gradients leaves along
     flat directions moves the median residual by far more.
     """
-    if problem.l1 or problem.d >= MOST_WEIGHTS or ALGORITHMS[plan.family].stochastic:
+    if ALGORITHMS[plan.family].stochastic:
         return again
 
-    def arrived(at: Problem, v: Floats) -> State:
-        state = again(at, v)
+    def arrived(at: Problem, v: Floats, most: Counts) -> State:
+        state = again(at, v, most)
         which = np.flatnonzero(state.converged)
-        if state.hessian is None and len(which) and not state.out_of_time:
+        wanted = not at.l1 and at.d < MOST_WEIGHTS and state.hessian is None
+        if wanted and len(which) and not state.out_of_time:
             part = at.of(which)
             found = part.evaluate(state.v[which], curvature=True)
             hessian = np.asarray(found.hessian)
@@ -119,29 +125,28 @@ def arriving(again: Again, problem: Problem, plan: Plan) -> Again:
 
 
 def narrowed(
-    problem: Problem, state: State, delta: Floats, unit: Floats, again: Again
+    problem: Problem, state: State, delta: Floats, unit: Floats, turns: Turns
 ) -> tuple[Problem, State]:
-    """Trains with thresholds delta (G,), approached from that of least squares."""
+    """Trains with thresholds delta (G,), approached from that of least squares.
+
+    A group that has hardly any iteration left goes on to its own at once.
+    """
     with np.errstate(invalid="ignore"):
         wide = np.sqrt(2 * np.maximum(state.objective, 0.0))
     now = np.maximum(np.where(np.isfinite(wide), wide, delta), delta)
+    moving = np.arange(len(now))
     while True:
-        problem, state = descended(problem, state, now, unit, again)
-        if state.out_of_time or (now <= delta).all():
+        problem = at_threshold(problem, now, now, unit)
+        last = now[moving] <= delta[moving]
+        turns.descend(problem, state, moving[last], last=True)
+        turns.descend(problem, state, moving[~last])
+        moving = moving[~last]
+        if state.out_of_time or not len(moving):
             break
-        now = np.maximum(NARROWER * now, delta)
+        few, narrower = turns.left(state)[moving] <= 1, now[moving] * NARROWER
+        now = now.copy()
+        now[moving] = np.where(few, delta[moving], np.maximum(narrower, delta[moving]))
     state.converged &= now <= delta
-    return problem, state
-
-
-def descended(
-    problem: Problem, state: State, threshold: Floats, unit: Floats, again: Again
-) -> tuple[Problem, State]:
-    """The problem with a threshold (G,), and where a descent from the state ends."""
-    problem = at_threshold(problem, threshold, threshold, unit)
-    iterations = state.iterations
-    state = again(problem, state.v)
-    state.iterations += iterations
     return problem, state
 
 
@@ -153,11 +158,16 @@ def at_threshold(problem: Problem, threshold: Floats, least: Floats, unit: Float
     return replace(problem.on(at), weight_unit=finer, gradient_unit=finer)
 
 
-def scaled(problem: Problem, state: State, unit: Floats) -> Floats:
-    """The threshold by the residuals' scale, (G,)."""
-    median = problem.rows.median_residual(problem.to_caller(state.v))
+def scaled(
+    problem: Problem, state: State, unit: Floats, which: Index | slice = slice(None)
+) -> Floats:
+    """The thresholds (G,) by the residuals' scale; which: the groups of the state that the problem
+    has.
+    """
+    median = problem.rows.median_residual(problem.to_caller(state.v[which]))
     found = EFFICIENT / NORMAL * median
-    return np.where(np.isfinite(found), np.maximum(found, LEAST * unit), unit)
+    own = unit[which]
+    return np.where(np.isfinite(found), np.maximum(found, LEAST * own), own)
 
 
 class Trend:
@@ -171,6 +181,12 @@ class Trend:
     def __init__(self, n: int) -> None:
         self.at, self.off = np.full(n, np.nan), np.full(n, np.nan)
         self.low, self.high = np.full(n, -np.inf), np.full(n, np.inf)
+
+    def forget(self, which: Index) -> None:
+        """Forgets thresholds at which a descent did not arrive: their estimates are too rough."""
+        for one, nothing in ((self.at, np.nan), (self.off, np.nan), (self.low, -np.inf)):
+            one[which] = nothing
+        self.high[which] = np.inf
 
     def next(self, threshold: Floats, estimate: Floats) -> Floats:
         """The thresholds to try next."""

@@ -38,6 +38,7 @@ from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.result import Inputs, judge, options_json, plan_line
+from tuskml.learners.linear.turns import Counts, Turns
 from tuskml.learners.models import Lists, Models, Strings, by_group, joined, thinned
 from tuskml.learners.options.kinds import WarmStart
 from tuskml.learners.validation import shuffled
@@ -120,14 +121,17 @@ def fit(given: Many, request: Request, memory: int, began: float) -> Models:
             late = go_on(problem, state, then, deadline)
         if held is None:
             again = partial(descend_from, plan=plan, deadline=deadline)
-            problem, state = go_on_in_crowds(problem, state, again)
+            turns = Turns(again, plan.max_iter, request.options.max_iter is not None)
+            problem, state = go_on_in_crowds(problem, state, turns)
         about = About(given, n_rows, began, deadline, then or plan, late)
         return models_of(problem, state, plan, request, about)
 
 
-def descend_from(problem: Problem, v: Floats, plan: Plan, deadline: float | None) -> State:
-    """Where a descent from weights v (G, K p) ends."""
-    return descend(problem, Beginning(v), None, plan, deadline, Timing())
+def descend_from(
+    problem: Problem, v: Floats, most: Counts | None = None, *, plan: Plan, deadline: float | None
+) -> State:
+    """Where a descent from weights v (G, K p) ends; most (G,): its iterations."""
+    return descend(problem, Beginning(v), None, plan, deadline, Timing(), most=most)
 
 
 def softmax_problem(rows: Pass, given: Many, plan: Plan, request: Request) -> SoftmaxProblem:

@@ -31,7 +31,7 @@ def operators_of(problem: Problem, plan: Plan, start: Floats, deadline: float | 
     if steps_in_python(plan.algorithm, plan.sampler, problem.task.general):
         found = sampled.operators(problem, plan, start, deadline)
         if "sample" in own:
-            uniform = sampled.Uniform(plan.batch_size, random)
+            uniform = sampled.Uniform(plan.batch_size, plan.seed)
             setting = Setting(problem, plan, start, deadline, uniform, random)
             update = sampled.SampledEpoch(plan, make_operator(own["sample"], setting, "sample"))
             found = replace(found, update=update)

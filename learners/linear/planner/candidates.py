@@ -4,7 +4,8 @@ The rule's plan trains where it is instant anyway; else `choice.py` replaces it 
 costs less. auto takes newton where its p x p systems are small compared with the passes over the
 rows, and lbfgs otherwise:
 
-1. l1 > 0: lbfgs (OWL-QN); newton's quadratic model has no kinks.
+1. l1 > 0: lbfgs (OWL-QN); newton's quadratic model has no kinks. The interior-point
+   method of the hinge and of quantiles has variables for them.
 2. At most 512 features: newton. Its iterations are few and hardly dearer than a gradient's, and
    it yields standard errors; those of the hinge are of an interior-point method, which the
    condition of the problem does not slow down as it does the methods for a smoothed corner.
@@ -56,7 +57,7 @@ def not_first(task: LinearTask | None, options: LinearOptions) -> str | None:
     why = None if task is None else FIRST_CHOICE.refusal(task)
     if why is not None:
         return f"{why} for {FIRST_CHOICE.name}"
-    wrong = FIRST_CHOICE.unfit(options)
+    wrong = FIRST_CHOICE.unfit(options, task)
     return None if wrong is None else wrong.why
 
 
@@ -78,7 +79,7 @@ def choose(
     family = algorithm if algorithm in ALGORITHMS else base_of(algorithm)
     known = ALGORITHMS[family]
     schedule = options.schedule or known.default_schedule(seen)
-    smooth = task.smooth or not (known.smooths(task) or schedule == "line_search")
+    smooth = task.smooth or not (known.smooths(task, options) or schedule == "line_search")
     drawn = options.sampler in DRAWN
     sampler = options.sampler if drawn or options.sampler in OPERATORS["sample"] else None
     in_python = family == SAMPLED.name and steps_in_python(algorithm, sampler, task.general)
@@ -221,7 +222,7 @@ def unable(question: Question, plan: Plan, memory: float) -> str | None:
     memory: bytes in addition to the rows.
     """
     algorithm = ALGORITHMS[plan.family]
-    wrong = algorithm.unfit(question.options)
+    wrong = algorithm.unfit(question.options, question.task)
     if wrong is not None:
         return wrong.why
     own = algorithm.why_not(question, memory)

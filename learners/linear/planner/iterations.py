@@ -307,6 +307,18 @@ def narrow(question: Question, k: float) -> float:
     return math.exp(math.log(NARROW_TIMES) * min(max((k - 3) / 3, 0.0), 1.0))
 
 
+KINKED = 8.0
+"""Times the iterations of a smoothed corner without l1, whose kinks lie between its own: of the
+sets of `tests/learners/linear/test_kinks.py` L-BFGS took 40 to 5,000.
+"""
+
+
+def between_corners(question: Question, found: Interval) -> Interval:
+    """The iterations, more of them where both the loss and the penalty have corners."""
+    kinked = question.options.l1 > 0 and not question.task.smooth
+    return found.scaled(KINKED) if kinked else found
+
+
 def by_density(question: Question, k: float, powers: tuple[float, float]) -> float:
     """The factor on iterations for sparse rows, by their density relative to the penalty.
 

@@ -246,7 +246,9 @@ def with_rows_seen(problem: Problem, question: Question) -> Question:
     if question.task.classifies and not question.task.smooth:
         question = replace(question, rarer=rarer_share(one))
     looking = [one for one in REGISTERED if one.looks_at_length]
-    if any(not one.refusal(question.task) and not one.unfit(options) for one in looking):
+    if any(
+        not one.refusal(question.task) and not one.unfit(options, question.task) for one in looking
+    ):
         dual = Dual.of_rows(
             one.rows.head(few_of(question)), one.shift, options.l2, 0.0, 0, np.zeros(1)
         )

@@ -51,7 +51,7 @@ from tuskml.learners.linear.inference.outcome import Inference, may_part
 from tuskml.learners.linear.inference.separation import completely
 from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.operators import State, on_all_rows, steps
-from tuskml.learners.linear.options import OPTIONS
+from tuskml.learners.linear.options import OPTIONS, refuse_unfit
 from tuskml.learners.linear.own.operators import operators_of
 from tuskml.learners.linear.planner.planning import plan_for
 from tuskml.learners.linear.problem import Found, Index, Problem
@@ -232,6 +232,7 @@ def refuse_options(request: Request) -> None:
     task = request.task
     known = AboutTraining(task.name, lambda: (LIST, ROW_GROUPS), task.classifies)
     refuse_idle(OPTIONS.by_name, request.options, known)
+    refuse_unfit(request.options, request.task)
 
 
 def train_streamed(source: RowGroups, request: Request, n_features: int) -> Models | None:

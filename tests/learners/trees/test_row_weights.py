@@ -144,6 +144,26 @@ def test_units_decide_between_no_equal_gains(name: str, size: float) -> None:
             np.testing.assert_allclose(margins(found, x), unit * margins(first, x), rtol=1e-9)
 
 
+@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("size", [3.7, 0.1, 1 / 3, 2.0**-30, 2.0**40, 1e-306, 1e300])
+def test_units_of_weights_change_no_bit_of_trees(name: str, size: float) -> None:
+    """A leaf may have just the least curvature, which the unit's rounding must not decide."""
+    objective = OBJECTIVES[name]
+    rules = {"objective": objective, "shape": SHAPES.get(objective, 0.5), "trees": 2}
+    rules |= {"min_child_rows": 1, "num_leaves": 60}
+    for seed in range(24):
+        x, y = drawn(objective, 60, seed)
+        weight = np.random.default_rng(seed).integers(1, 5, len(y)) / 4
+        weight = weight if seed % 3 else np.ones(len(y))
+        for least in (-1.0, -2.0, -3.0, -5.0):  # of as many rows by their curvature at the mean
+            first, other = (
+                grown(x, y, weight=unit * weight, min_child_hessian=least, **rules)
+                for unit in (1.0, size)
+            )
+            assert first.nodes.tobytes() == other.nodes.tobytes(), (seed, least)
+            assert first.base.tobytes() == other.base.tobytes()
+
+
 def test_weights_without_a_finite_sum_train_nothing() -> None:
     x, y = drawn(SQUARED, 100)
     forest = grown(x, y, weight=np.full(100, 1e308))

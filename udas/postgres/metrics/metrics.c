@@ -37,8 +37,8 @@ static Datum take(FunctionCallInfo fcinfo, enum tusk_metric_kind kind) {
     aggregate_context(fcinfo);
     int behind = names_positive(fcinfo) || parameter ? A_FOURTH : A_THIRD;
     if ((parameter && !has_argument(fcinfo, A_THIRD)) ||
-        !read_row(fcinfo, tusk_metric_of(kind)->name, &row.y, &row.p) ||
-        !read_weight(fcinfo, behind, &row.weight))
+        !read_weight(fcinfo, behind, &row.weight) ||
+        !read_row(fcinfo, tusk_metric_of(kind)->name, &row.y, &row.p))
         return give_state(fcinfo, state_at(fcinfo, A_STATE));
     if (parameter)
         row.parameter = PG_GETARG_FLOAT8(A_THIRD);

@@ -29,7 +29,7 @@ double read_class(FunctionCallInfo fcinfo, int argument, Oid type, const char *n
  * booleans have the names that models give them. */
 bool is_positive(FunctionCallInfo fcinfo, int argument, Oid type, int positive, const char *name);
 /* Reads the row of a transition as numbers, the label as 1 for the named positive class; false
- * if it has a NULL. */
+ * if it has a NULL. It refuses what a row without a weight may be: read_weight comes first. */
 bool read_row(FunctionCallInfo fcinfo, const char *name, double *label, double *predicted);
 /* Whether the transition has this argument, and it is not NULL. */
 bool has_argument(FunctionCallInfo fcinfo, int argument);

@@ -37,8 +37,8 @@ static Datum take(FunctionCallInfo fcinfo, enum tusk_ranking_kind kind) {
     int behind = names_positive(fcinfo) ? A_FOURTH : A_THIRD;
     int weight_place = tusk_has_bins(ranking) ? behind + 1 : behind;
     tusk_ranked row;
-    if (!read_row(fcinfo, ranking->name, &row.y, &row.score) ||
-        !read_weight(fcinfo, weight_place, &row.weight))
+    if (!read_weight(fcinfo, weight_place, &row.weight) ||
+        !read_row(fcinfo, ranking->name, &row.y, &row.score))
         return give_state(fcinfo, s);
     if (!s)
         s = state_new(context, kind);

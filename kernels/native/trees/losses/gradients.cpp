@@ -217,7 +217,8 @@ template <class Body> auto with_loss(const Labels &labels, Body &&body) {
 } // namespace
 
 Units units_for(const Widest &widest, const Weights &weights) {
-    double scale = weights.scale(), total = weights.total / scale, most = weights.most / scale;
+    double total = scaled(weights, splat(weights.total))[0];
+    double most = scaled(weights, splat(weights.most))[0];
     return Units{derivative_unit(widest.derivative, total * weights.room),
                  unit_for(widest.curvature, most * weights.room, CURVATURE_BITS - 1)};
 }
@@ -433,6 +434,12 @@ double constant_beside_offsets(const Labels &labels) {
 
 } // namespace
 
+MeanRow mean_row_of(const Labels &labels) {
+    auto [sum, total] = sums_of(
+        labels, [&](double y, double w, double) { return Pair{w * counted(labels, y), w}; });
+    return {sum / total, total / (double)labels.group->n_rows};
+}
+
 double best_constant(const Labels &labels) {
     if (labels.objective == TK_QUANTILE_TREES)
         return quantile_of_labels(labels, labels.shape);
@@ -442,9 +449,7 @@ double best_constant(const Labels &labels) {
         return labels.weights.total;
     if (labels.group->extras & TUSK_OFFSETS)
         return constant_beside_offsets(labels);
-    auto [sum, total] = sums_of(
-        labels, [&](double y, double w, double) { return Pair{w * counted(labels, y), w}; });
-    return constant_of(labels.objective, sum, total);
+    return constant_of(labels.objective, mean_row_of(labels).label, 1);
 }
 
 double threshold_of(const Labels &labels, const double *margins) {
@@ -452,13 +457,14 @@ double threshold_of(const Labels &labels, const double *margins) {
     std::vector<double> size(labels.group->n_rows), weight(size.size());
     copy_labels(*labels.group, size.data());
     copy_weights(*labels.group, weight.data());
-    double mean = 0;
+    double sum = 0, total = 0;
     for (size_t i = 0; i < size.size(); i++) {
         size[i] = std::fabs(size[i] - labels.origin - margins[i]);
-        mean += weight[i] / labels.weights.total * size[i];
+        double own = scaled(labels.weights, splat(weight[i]))[0];
+        sum += own * size[i], total += own;
     }
     double median = quantile_of_rows(*labels.group, size, 0.5);
-    double scale = median > 0 ? median : mean;
+    double scale = median > 0 ? median : sum / total;
     return scale > 0 ? EFFICIENT / NORMAL * scale : 1;
 }
 

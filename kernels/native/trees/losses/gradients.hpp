@@ -47,6 +47,12 @@ double best_constant(const Labels &labels);
 // weights.
 double sum_of_labels(const Labels &labels);
 double constant_of(int32_t objective, double sum, double total);
+// The mean label, as the sum counts it, and the mean weight in the `scale()` of the weights. Both
+// have the same bits in every unit of weights.
+struct MeanRow {
+    double label, weight;
+};
+MeanRow mean_row_of(const Labels &labels);
 
 // The largest values over the rows at their margins.
 Widest widest_of(const Labels &labels, const double *margins, int threads);

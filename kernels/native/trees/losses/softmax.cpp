@@ -60,17 +60,23 @@ double ClassLosses::base_of(double sum, double total) {
 }
 
 void ClassLosses::bases(double *out) const {
-    sums(out);
+    std::vector<ExactSum> sums(k_);
+    ExactSum total;
+    for (int64_t i = 0; i < n_; i++) {
+        double own = weight_of_ ? scaled(weights_, splat(weight_of_[i]))[0] : 1;
+        sums[place_.data()[i]].add(own), total.add(own);
+    }
     for (int64_t c = 0; c < k_; c++)
-        out[c] = base_of(out[c], weights_.total);
+        out[c] = base_of(sums[c].value(), total.value());
 }
 
 // Units for a derivative of up to 1, summed over all weights, and a curvature of up to 1/2.
 Units ClassLosses::units_for(const Weights &weights) {
     int exponent = 0, largest = 0;
-    double scale = weights.scale(), room = weights.room / scale;
-    std::frexp(std::max(weights.total * room, 1e-280), &exponent);
-    double part = std::frexp(std::max(weights.most * room, 1e-280), &largest);
+    double total = scaled(weights, splat(weights.total))[0] * weights.room;
+    double most = scaled(weights, splat(weights.most))[0] * weights.room;
+    std::frexp(std::max(total, 1e-280), &exponent);
+    double part = std::frexp(std::max(most, 1e-280), &largest);
     largest -= part == 0.5; // the weight is this power of two
     return Units{std::ldexp(1.0, exponent - 62), std::ldexp(1.0, largest - 24)};
 }

@@ -195,7 +195,7 @@ class Algorithm(ABC):
         """
         return None
 
-    def smooths(self, task: LinearTask) -> bool:
+    def smooths(self, task: LinearTask, options: LinearOptions | None = None) -> bool:
         """Returns whether it smooths the corner of a task's loss."""
         return self.smooths_corners
 
@@ -211,8 +211,11 @@ class Algorithm(ABC):
             return "its steps are compiled for other losses"
         return None
 
-    def unfit(self, options: LinearOptions) -> Unfit | None:
-        """An option that keeps it from training; None where none does."""
+    def unfit(self, options: LinearOptions, task: LinearTask | None = None) -> Unfit | None:
+        """An option that keeps it from training; None where none does.
+
+        task: None where any is meant.
+        """
         return None
 
     def why_not(self, question: Question, memory: float) -> str | None:

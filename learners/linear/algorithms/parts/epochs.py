@@ -136,8 +136,8 @@ class RunEpoch:
         assert state.current is not None
         before = state.current[active]
         current = before.copy()
-        late = part.rows.sparse and not self.shared and state.iteration + 1 >= self.plan.max_iter
-        mean = current if part.rows.sparse and not late else np.empty_like(before)
+        late = state.ends_next(self.plan.max_iter) & (part.rows.sparse and not self.shared)
+        mean = current if part.rows.sparse and not late.any() else np.empty_like(before)
         step = state.step[active]
         epoch = epoch_of(part, self.plan, step, float(state.iteration))
         if self.sampler is not None:
@@ -154,8 +154,9 @@ class RunEpoch:
         if bad.any():
             current[bad] = mean[bad] = before[bad]
             state.step[active[bad]] *= 0.25
-        if late:
-            keep_better(part, mean, current)
+        if late.any():
+            mean[~late] = current[~late]
+            keep_better(part.of(np.flatnonzero(late)), mean, current, late)
         state.current[active] = current
         state.v[active] = mean
         state.known[active] = False
@@ -168,12 +169,17 @@ class RunEpoch:
             state.history.append(entry)
 
 
-def keep_better(part: Problem, v: Floats, other: Floats) -> None:
-    """Replaces weights v (G, p) by others of a lower objective; of many rows a sample tells."""
+def keep_better(
+    part: Problem, v: Floats, other: Floats, some: NDArray[np.bool_] | slice = slice(None)
+) -> None:
+    """Replaces weights v (G, p) by others of a lower objective; of many rows a sample tells.
+
+    some: the groups that part has.
+    """
     stride = max(1, most_rows(part.rows.groups) // COMPARED_ROWS)
     sample = part.on(replace(part.rows, stride=stride))
-    better = sample.objective(other) < sample.objective(v)
-    v[better] = other[better]
+    better = sample.objective(other[some]) < sample.objective(v[some])
+    v[some] = np.where(better[:, None], other[some], v[some])
 
 
 def finish(problem: Problem, state: State) -> None:

@@ -11,19 +11,29 @@ The dual variables give a bound below every objective (`gap.py`). What is found 
 is twice the gap, and the best weights that were looked at are the answer.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tuskml.kernels.hinge.interior import AFFINE, CORRECTED, DUAL_HIGH, DUAL_LOW, Interior
 from tuskml.kernels.passes import Floats, solve
-from tuskml.learners.linear.gap import keep_bound, move_bound, summed_up
+from tuskml.learners.linear.algorithms.parts.absolute import Absolute, Changes
+from tuskml.learners.linear.gap import (
+    SHARES,
+    DualPoint,
+    felt,
+    keep_bound,
+    move_bound,
+    summed_up,
+)
 from tuskml.learners.linear.operators import Operators, State, on_all_rows
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, Cost, Costs
 from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.problem import (
     ROUNDING,
     Found,
+    Index,
     Problem,
     clear_last_row,
     diagonal,
@@ -39,19 +49,54 @@ NEAR = 10.0
 """
 
 
+Asked = tuple[Floats, Floats]
+"""Changes that both products of variables of the l1 penalty have to make."""
+
+
+SURELY = 1e-3
+"""The share of the tolerance as gap from where on coefficients stay as they are if zeros do harm.
+"""
+
+
 @dataclass
 class InteriorState:
-    """Variables of the rows of G groups, weights (G, p), and the least objectives so far (G,)."""
+    """Variables of the rows of G groups, weights (G, p), the least objectives so far (G,), and the
+    variables of the l1 penalty if there is one.
+    """
 
     inside: Interior
     weights: Floats
     least: Floats
+    absolute: Absolute | None = None
+
+    def products(self, which: Index, inside: Interior) -> Floats:
+        """The gap (n,) of some groups, by the products of their variables."""
+        rows = 2 * inside.groups["product"]
+        if self.absolute is None:
+            return np.asarray(rows)
+        more = self.absolute.some(which)
+        return np.asarray(rows + more.product() / more.n[:, 0])
 
 
 def interior_state(state: State) -> InteriorState:
     """The interior-point state that Stage stored."""
     assert isinstance(state.own, InteriorState)
     return state.own
+
+
+def unit_of(problem: Problem) -> Floats:
+    """The unit of margins and losses, (G,)."""
+    if problem.weight_unit is None or problem.task.hinged:
+        return np.ones(problem.n_groups)
+    return problem.weight_unit
+
+
+def tilt_of(problem: Problem) -> Floats:
+    """The slope of a quantile's loss below its corner, (G,); 0 at the hinge."""
+    if problem.task.hinged:
+        return np.zeros(problem.n_groups)
+    assert problem.rows.parameter is not None
+    return np.asarray(1.0 - problem.rows.parameter[:, 0])
 
 
 class StageInterior:
@@ -62,8 +107,11 @@ class StageInterior:
 
     def __call__(self, problem: Problem) -> State:
         state = State.at(self.start)
-        inside = Interior.of_rows(problem.rows, problem.to_caller(state.v))
-        state.own = InteriorState(inside, state.v.copy(), np.full(len(state.v), np.inf))
+        weights = problem.to_caller(state.v)
+        unit = unit_of(problem)
+        inside = Interior.of_rows(problem.rows, weights, tilt_of(problem), unit)
+        absolute = Absolute.of(problem, weights[:, :-1], unit) if problem.l1 else None
+        state.own = InteriorState(inside, state.v.copy(), np.full(len(state.v), np.inf), absolute)
         return state
 
 
@@ -81,17 +129,48 @@ class InteriorGap:
         better = objective < own.least[active]
         own.least[active[better]] = objective[better]
         state.v[active[better]] = v[better]
-        near = np.flatnonzero(inside.groups["product"] <= NEAR * max(self.epsilon, ROUNDING))
+        gap = own.products(active, inside)
+        unit = unit_of(part)
+        near = np.flatnonzero(gap <= 2 * NEAR * max(self.epsilon, ROUNDING) * unit)
         move_bound(part, state, active)
         if len(near):
             some = part.of(near)
             theirs = inside.of(near)
-            sums = (theirs.gradient(some.rows, mode) for mode in (DUAL_LOW, DUAL_HIGH))
-            keep_bound(some, state, active[near], summed_up(some, sums))
+            sums = [theirs.gradient(some.rows, mode) for mode in (DUAL_LOW, DUAL_HIGH)]
+            if some.task.hinged:
+                keep_bound(some, state, active[near], summed_up(some, sums))
+            else:
+                found = bound_of_pinball(some, theirs, v[near], sums)
+                state.below[active[near]] = np.maximum(state.below[active[near]], found)
+        whole = (
+            own.least[active].copy() if own.absolute is None else self._rounded(part, state, near)
+        )
         best = own.least[active]
-        slack = ROUNDING * np.maximum(np.abs(best), 1.0)
-        gap = np.maximum(best - state.below[active] - slack, 0.0)
-        return Found(best, np.full_like(v, np.nan), 2 * gap, slack)
+        slack = ROUNDING * np.maximum(np.abs(best), unit)
+        gap = np.maximum(whole - state.below[active] - slack, 0.0)
+        return Found(best, np.full_like(v, np.nan), 2 * gap / unit, slack)
+
+    def _rounded(self, part: Problem, state: State, near: Index) -> Floats:
+        """Sets coefficients of the groups `near` that vanish at the optimum to 0, where that is
+        within the tolerance; returns the objectives by which groups end, (n,).
+
+        A group whose coefficients may not be 0 yet goes on, unless that hardly matters any more.
+        """
+        active, own = state.active, interior_state(state)
+        least, ended = own.least[active], own.least[active].copy()
+        if not len(near) or own.absolute is None:
+            return ended
+        which, some = active[near], part.of(near)
+        v = own.weights[which].copy()
+        unit = unit_of(some)
+        v[:, :-1][own.absolute.some(which).vanishing(some.scale * unit[:, None])] = 0.0
+        objective = some.objective(v)
+        slack = ROUNDING * np.maximum(np.abs(objective), unit)
+        within = objective - state.below[which] - slack <= self.epsilon * unit / 2
+        state.v[which[within]], own.least[which[within]] = v[within], objective[within]
+        sure = least[near] - state.below[which] <= SURELY * self.epsilon * unit + slack
+        ended[near] = np.where(sure & ~within, least[near], objective)
+        return ended
 
 
 class InteriorStep:
@@ -111,24 +190,43 @@ class InteriorStep:
             hessian[:, diagonal(rows.p)[:-1]] += curved
         if not rows.fit_intercept:
             clear_last_row(hessian, part.d + 1)
+        more = None if own.absolute is None else own.absolute.some(active)
+        if more is not None:
+            hessian[:, diagonal(rows.p)[:-1]] += part.scale**2 * more.curvature()
         before = inside.groups["product"].copy()
 
-        def towards(sums: Floats, mode: int) -> Floats:
+        def towards(sums: Floats, mode: int, asked: Asked | None) -> Floats:
             side = right_side(part, sums)
             side[:, :-1] += curved * v[:, :-1]
+            if more is not None and asked is not None:
+                side[:, :-1] += part.scale * more.slope(asked)
             step = -solve(
                 hessian, side, self.threads, cancel_mark=rows.cancel_mark, deadline=rows.deadline
             ).step
             inside.aim(rows, part.to_caller(step), mode)
             return step
 
-        towards(sums, AFFINE)
-        after = inside.groups["product"]
-        share = np.divide(after, before, where=before > 0, out=np.zeros_like(before))
-        inside.groups["target"] = np.minimum(np.maximum(share, 0.0), 1.0) ** 3 * before
-        step = towards(inside.gradient(rows, CORRECTED), CORRECTED)
+        asked = None if more is None else more.asked()
+        step = towards(sums, AFFINE, asked)
+        bent = None
+        if more is None:
+            after = inside.groups["product"]
+            share = np.divide(after, before, where=before > 0, out=np.zeros_like(before))
+        else:
+            assert asked is not None
+            bent = more.changes(asked, part.scale * step[:, :-1])
+            before, share = shrunk(inside, before, more, bent)
+        target = np.minimum(np.maximum(share, 0.0), 1.0) ** 3 * before
+        inside.groups["target"] = target
+        asked = None if more is None else more.asked(target, bent)
+        step = towards(inside.gradient(rows, CORRECTED), CORRECTED, asked)
         length = inside.groups["step"]
+        if more is not None and asked is not None and own.absolute is not None:
+            by = more.changes(asked, part.scale * step[:, :-1])
+            np.minimum(length, more.longest(by), out=length)
         np.minimum(NOT_QUITE * length, 1.0, out=length)
+        if more is not None and own.absolute is not None:
+            own.absolute.put(active, more.moved(by, length))
         inside.move(rows)
         own.weights[active] = v + length[:, None] * step
         own.inside.groups[active] = inside.groups
@@ -139,6 +237,61 @@ class InteriorStep:
         """Ends a group that cannot move, as its arithmetic allows no more."""
         stuck = ~(length > 1e-10)
         state.running[state.active[stuck]] = False
+
+
+def shrunk(
+    inside: Interior, before: Floats, more: Absolute, bent: Changes
+) -> tuple[Floats, Floats]:
+    """The mean product of all variables, and the share of it that the affine step leaves, (G,).
+
+    before (G,): of the rows; that of their products is a parabola in the length of the step.
+    """
+    n, whole = 2.0 * inside.groups["n_rows"], inside.groups["step"]
+    length = np.minimum(whole, more.longest(bent))
+    bend = np.divide(
+        inside.groups["product"] - before * (1 - whole),
+        whole**2,
+        where=whole > 0,
+        out=np.zeros_like(whole),
+    )
+    left = n * (before * (1 - length) + bend * length**2) + more.moved(bent, length).product()
+    all_ = n * before + more.product()
+    return all_ / (n + more.count), np.divide(left, all_, where=all_ > 0, out=np.zeros_like(all_))
+
+
+def bound_of_pinball(
+    part: Problem, inside: Interior, v: Floats, gradients: Sequence[Floats]
+) -> Floats:
+    """A lower bound of a quantile's objective with l1, (G,), from the dual variables.
+
+    For any b_i between q - 1 and q whose sum is 0 no weights have an objective below mean(b_i y_i)
+    - max_w (g.w - l2/2 ||w||^2 - l1 ||w||_1), g = mean(b_i z_i). Those above 0 and those below are
+    scaled until their sums agree, and all until l1 bounds g. mean(b_i y_i) is that of b_i (y_i -
+    m_i), which the variables have, and of b_i m_i. gradients: sums over both.
+    """
+    n = inside.groups["n_rows"].astype(float)
+    total = np.array([-sums[:, part.d + 2] / n for sums in gradients])
+    pull = np.array(
+        [-(sums[:, 2 : part.d + 2] - part.shift * sums[:, part.d + 2 :]) for sums in gradients]
+    )
+    pull /= n[:, None]
+    coef = part.to_caller(v)[:, :-1]
+    value = np.array([inside.groups["low"], inside.groups["high"]]) + total * v[:, -1]
+    value += np.einsum("kgd,gd->kg", pull, coef)
+    if part.rows.fit_intercept:
+        size = np.abs(total)
+        least = size.min(axis=0)
+        share = np.divide(least, size, where=size > 0, out=np.zeros_like(size))
+        total, value, pull = total * share, value * share, pull * share[:, :, None]
+    at = DualPoint(np.abs(total).sum(axis=0), pull.sum(axis=0))
+    size, dual = felt(part, at), value.sum(axis=0)
+    largest = np.maximum(size.max(axis=1, initial=0.0), part.l1)
+    found = part.l1 / largest * dual
+    for share_of_all in SHARES if part.l2 else ():
+        excess = np.maximum(share_of_all * size - part.l1, 0.0)
+        less = np.einsum("gd,gd->g", excess, excess) / (2 * part.l2)
+        found = np.maximum(found, share_of_all * dual - less)
+    return np.asarray(np.maximum(found, 0.0))
 
 
 def right_side(part: Problem, sums: Floats) -> Floats:

@@ -1,8 +1,9 @@
 """Mini-batch gradient descent in Python: Sample chooses the rows of a step and their weights.
 
 It serves custom samplers and losses, which the compiled steps of `epochs.py` cannot. An iteration
-is an epoch: as many steps as batches make up the rows of the largest group. The answer is a mean
-of all iterates in which the t-th has weight t (Shamir and Zhang, Stochastic gradient descent for
+is an epoch: as many steps of a group as batches make up its rows. All groups draw by the same
+numbers, which are those of the epoch: so neighbours change no bit. The answer is a mean of all
+iterates in which the t-th has weight t (Shamir and Zhang, Stochastic gradient descent for
 non-smooth optimization, 2013, section 4), or the last iterate, whichever has the lower objective.
 """
 
@@ -21,13 +22,21 @@ TRIAL_STEPS = 48
 class Uniform:
     """Sample: rows of each group drawn with replacement, all alike."""
 
-    def __init__(self, size: int, random: "np.random.Generator") -> None:
-        self.size, self.random = size, random
+    def __init__(self, size: int, seed: int) -> None:
+        self.size, self.seed = size, seed
+        self.iteration = -1
 
     def __call__(self, problem: Problem, state: State) -> Problem:
-        n = problem.rows.groups["n_rows"]
-        drawn = self.random.random((len(n), self.size)) * n[:, None]
-        return problem.take(drawn.astype(np.int64))
+        if state.iteration != self.iteration:
+            self.iteration = state.iteration
+            self.random = np.random.default_rng([self.seed, self.iteration])
+        return drawn_by(problem, self.random.random(self.size))
+
+
+def drawn_by(problem: Problem, numbers: Floats) -> Problem:
+    """Rows of each group at these shares of them."""
+    places = numbers * problem.rows.groups["n_rows"][:, None]
+    return problem.take(places.astype(np.int64))
 
 
 def first_steps(problem: Problem, plan: Plan, start: Floats) -> Floats:
@@ -38,24 +47,24 @@ def first_steps(problem: Problem, plan: Plan, start: Floats) -> Floats:
     if plan.step != "auto":
         return np.full(problem.n_groups, float(plan.step))
     random = np.random.default_rng([plan.seed, 1])
-    state = State.at(start)
-    seen = Uniform(TRIAL_ROWS, random)(problem, state)
-    batches = [Uniform(plan.batch_size, random)(problem, state) for _ in range(TRIAL_STEPS)]
+    seen = drawn_by(problem, random.random(TRIAL_ROWS))
+    batches = [drawn_by(problem, random.random(plan.batch_size)) for _ in range(TRIAL_STEPS)]
     unit = 1.0 / curvature_bound(problem)
     best = np.full(problem.n_groups, np.inf)
-    chosen = unit / 4
+    chosen, racing = unit / 4, np.ones(problem.n_groups, bool)
     for factor in (*FALLING[::-1], *RISING):
         v = start.copy()
         with np.errstate(all="ignore"):
             for batch in batches:
                 gradient = batch.evaluate(v).gradient
                 v = batch.proximal(v - (factor * unit)[:, None] * gradient, factor * unit)
-                if not np.isfinite(v).all():
+                if not np.isfinite(v).all(axis=1).any():
                     break
             reached = seen.objective(np.nan_to_num(v, nan=0.0, posinf=0.0, neginf=0.0))
-        won = np.isfinite(v).all(axis=1) & (reached < best)
+        won = racing & np.isfinite(v).all(axis=1) & (reached < best)
         best[won], chosen[won] = reached[won], (factor * unit)[won]
-        if not won.any() and np.isfinite(best).all():
+        racing = won | ~np.isfinite(best)
+        if not racing.any():
             break
     return chosen
 
@@ -88,21 +97,22 @@ class SampledEpoch:
         if self.made is None:
             self.made = np.zeros(len(state.v))
         assert state.current is not None
-        steps = max(1, -(-int(part.rows.groups["n_rows"].max()) // self.plan.batch_size))
+        steps = np.maximum(1, -(-part.rows.groups["n_rows"] // self.plan.batch_size))
         before, mean = state.current[active], state.v[active]
         objective = np.zeros(len(active))
-        for number in range(steps):
-            v = state.current[active]
+        for number in range(int(steps.max(initial=0))):
+            going = number < steps
+            some, v = active[going], state.current[active]
             t = 1 + state.iteration + number / steps
             step = state.step[active] / t ** (self.plan.power / 2)
             drawn = self.sample(part, state)
             there = drawn.evaluate(v)
-            v = part.proximal(v - step[:, None] * there.gradient, step)
-            state.current[active] = v
-            self.made[active] += 1
-            share = 2.0 / (1.0 + self.made[active, None])
-            mean += share * (v - mean)
-            objective += there.objective / steps
+            v = part.proximal(v - step[:, None] * there.gradient, step)[going]
+            state.current[some] = v
+            self.made[some] += 1
+            share = 2.0 / (1.0 + self.made[some, None])
+            mean[going] += share * (v - mean[going])
+            objective[going] += (there.objective / steps)[going]
         bad = ~np.isfinite(mean.sum(axis=1) + objective)
         if bad.any():
             mean[bad] = before[bad]
@@ -125,7 +135,7 @@ def operators(
     sample: Sample | None = None,
 ) -> Operators:
     """Mini-batch gradient descent as a choice of operators; samples uniformly by default."""
-    sampler = sample or Uniform(plan.batch_size, np.random.default_rng(plan.seed))
+    sampler = sample or Uniform(plan.batch_size, plan.seed)
     return on_all_rows(
         problem,
         plan,

@@ -7,6 +7,7 @@ import pytest
 
 from tuskml.errors import OptionError
 from tuskml.learners.linear.algorithms import ALGORITHMS
+from tuskml.learners.linear.check import refuse_together
 from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner import candidates
 from tuskml.learners.linear.planner.candidates import choose
@@ -72,8 +73,10 @@ def test_newton_goes_round_the_corner(seen):
 @pytest.mark.parametrize("task", LINEAR)
 def test_auto_with_l1_follows_orthants(seen, task):
     chosen = plan(seen, task, l1=0.01)
-    assert chosen.algorithm == "lbfgs"
-    assert "l1" in chosen.reason
+    interior = task in ("svm", "quantile")
+    few = seen.n_features <= 512
+    assert chosen.algorithm == ("newton" if interior and few else "lbfgs")
+    assert ("l1" in chosen.reason) == (not interior)
 
 
 NEEDED = {"dcd": {"l2": 0.1}}
@@ -227,9 +230,15 @@ def test_others_without_l1(algorithm):
         plan(FLIGHTS, algorithm=algorithm, l1=0.1, l2=0.1)
 
 
-def test_newton_refuses_l1():
+@pytest.mark.parametrize("task", LINEAR)
+def test_newton_refuses_l1(task):
+    """But of the losses with an interior-point method, which has it."""
+    chosen = plan(FLIGHTS, task, algorithm="newton", l1=0.1)
+    if task in ("svm", "quantile"):
+        assert chosen.algorithm == "newton"
+        return
     with pytest.raises(OptionError, match=r"'l1' is not available with algorithm 'newton'"):
-        plan(FLIGHTS, algorithm="newton", l1=0.1)
+        refuse_together(LINEAR[task], parse('{"algorithm": "newton", "l1": 0.1}'))
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

@@ -88,7 +88,8 @@ class NewtonInPlace:
         active = state.active
         if not len(active):
             return
-        most = min(self.at_once, self.max_iter - state.iteration)
+        left = min(self.max_iter - state.iteration, int(state.left()[active].min()))
+        most = min(self.at_once, left)
         v, there, done, stuck, history = self.launch(part, state.v[active], self.epsilon, most)
         longest = int(done.max())
         for i in range(longest - 1):  # the last objective is noted as any other is

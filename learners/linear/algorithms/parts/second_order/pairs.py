@@ -106,6 +106,7 @@ class LastStep(Tolerance):
             return done
         now = found.violation
         last = ~done & (now <= self.enough) & (now * now <= self.epsilon * before[active])
+        last &= state.left()[active] > 0
         if last.any():
             which = np.flatnonzero(last)
             state.v[active[which]] -= self.update.step_of(state, active[which], found.of(which))
