@@ -110,14 +110,15 @@ def oblivious(given: Mapping[str, Any], columns: Columns, margins: int) -> list[
     inner = (1 << depth) - 1
     node = np.arange(2 * inner + 1)
     level = np.log2(node[:inner] + 1).astype(np.int64)
-    feature, border = (values[depth - 1 - level] for values in splits_of(splits, columns))
+    feature, border = splits_of(splits, columns)
     weights = np.array(given.get("leaf_weights") or np.zeros(inner + 1), np.float64)
     rows = [weights.reshape(inner + 1)]
     while len(rows[0]) > 1:
         rows.insert(0, rows[0].reshape(-1, 2).sum(axis=1))
     left = np.where(node < inner, 2 * node + 1, -1)
     values = np.array(given["leaf_values"], np.float64).reshape(inner + 1, margins)
-    return trees_of(left, left + 1, feature, border, np.concatenate(rows), values, columns)
+    of = depth - 1 - level
+    return trees_of(left, left + 1, feature[of], border[of], np.concatenate(rows), values, columns)
 
 
 def grown(given: Mapping[str, Any], columns: Columns, margins: int) -> list[Tree]:

@@ -252,7 +252,7 @@ def read_model(call: Call, text: bytes, places: Places) -> None:
     """
     look_at_limits(call.memory)
     size = bytes_to_read(text) + text.count(b" ") * READ_BYTES
-    held = reserved(size, f"a text of {len(text):,} characters")
+    held = reserved(size, f"the {len(text):,} characters of a text")
     models = import_module("tuskml.own.reading").models_from(text.decode())
     del held
     for place in range(len(places)):
@@ -531,12 +531,12 @@ def options_of(task: Task, text: bytes, memory: int) -> Iterator[Options]:
         yield registry.options_of(task, text.decode())
         return
     look_at_limits(memory)
-    what = f"options of {len(text):,} characters"
-    held = reserved(bytes_to_read(text), what)
+    what, mend = f"options of {len(text):,} characters", ", or start from a model in a store"
+    held = reserved(bytes_to_read(text), what, mend)
     options = registry.options_of(task, text.decode())
     kept = len(options.warm_start.coef) if options.warm_start is not None else 0
     del held
-    held = reserved(len(text) + kept * KEPT_BYTES, what)
+    held = reserved(len(text) + kept * KEPT_BYTES, what, mend)
     yield options
     del held
 
@@ -547,14 +547,17 @@ def bytes_to_read(text: bytes) -> int:
     return copies * len(text) + text.count(b",") * READ_BYTES + text.count(b":") * PAIR_BYTES
 
 
-def reserved(size: int, what: str) -> NDArray[Any]:
-    """Reserves `size` bytes to read something until it is freed; nothing is written to them."""
+def reserved(size: int, what: str, mend: str = "") -> NDArray[Any]:
+    """Reserves `size` bytes to read something until it is freed; nothing is written to them.
+
+    mend: what helps beside a higher limit, for the error.
+    """
     try:
         return np.empty(size, np.uint8)
     except MemoryError:
         raise MemoryError(
-            f"no memory to read {what}, which take about {size >> 20:,} MB: raise memory_limit, "
-            "or use a model in a store"
+            f"no memory to read {what}, which take about {size >> 20:,} MB: raise "
+            f"memory_limit{mend}"
         ) from None
 
 

@@ -155,6 +155,16 @@ def test_sql_refuses_in_a_sentence(con: duckdb.DuckDBPyConnection) -> None:
         assert con.execute("SELECT 1").fetchall() == [(1,)]
 
 
+def test_a_text_beyond_the_memory_limit_is_refused() -> None:
+    with (
+        tuskml.connect(threads=1, memory_limit="200MB") as con,
+        pytest.raises(
+            duckdb.Error, match="model_from: no memory to read the 10,000,004 characters"
+        ),
+    ):
+        con.execute("SELECT model_from('tree' || repeat('1 ', 5000000))")
+
+
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The paths of all values in JSON."""
     if not isinstance(value, dict | list):
