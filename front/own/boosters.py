@@ -29,8 +29,6 @@ XGBOOST = {
     "multi:softmax": ("softmax", "logistic"),
 }
 """The response and tuskml's objective by that of XGBoost."""
-
-
 EXPECTED = (
     "expected LightGBM's text of save_model('m.txt'), XGBoost's JSON of save_model('m.json') or "
     "CatBoost's JSON of save_model('m.json', format='json')"
@@ -118,8 +116,7 @@ def of_xgboost(found: Mapping[str, Any]) -> Converted:
         return replace(made, features=names, origin=XGBOOSTS)
     drops: list[float] | None = booster.get("weight_drop")
     model = booster["gbtree"]["model"] if "gbtree" in booster else booster["model"]
-    best = learner.get("attributes", {}).get("best_iteration")
-    kept = len(model["trees"]) if best is None else model["iteration_indptr"][int(best) + 1]
+    kept = trees_kept(learner, model, margins)
     trees: list[list[Tree]] = [[] for _ in range(margins)]
     pairs = list(zip(model["tree_info"], model["trees"], strict=True))[:kept]
     for place, (of, tree) in enumerate(pairs):
@@ -128,6 +125,18 @@ def of_xgboost(found: Mapping[str, Any]) -> Converted:
     forest = Forest(n, tuple(map(tuple, trees)), base)
     made = of_margins(forest, response, None, objective, single=True)
     return replace(made, features=names, origin=XGBOOSTS)
+
+
+def trees_kept(learner: Mapping[str, Any], model: Mapping[str, Any], margins: int) -> int:
+    """The number of XGBoost's trees up to the best iteration; all where it is not known."""
+    best = learner.get("attributes", {}).get("best_iteration")
+    if best is None:
+        return len(model["trees"])
+    ends = model.get("iteration_indptr")  # texts before XGBoost 2.0 have none
+    if ends is not None:
+        return int(ends[int(best) + 1])
+    together = int(model["gbtree_model_param"]["num_parallel_tree"])
+    return (int(best) + 1) * margins * max(together, 1)
 
 
 BY_PART = {"learner": of_xgboost, "features_info": of_catboost}

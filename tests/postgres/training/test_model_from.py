@@ -65,6 +65,11 @@ def test_other_texts_are_refused(pg: psycopg.Connection, text: str) -> None:
 
 
 def test_it_is_for_those_who_may_train(pg: psycopg.Connection) -> None:
-    asked = "SELECT has_function_privilege(%s, 'tuskml.model_from(text)', 'EXECUTE')"
-    found = [pg.execute(asked, [role]).fetchone() for role in ("public", "tuskml_user")]
-    assert found == [(False,), (True,)]
+    asked = "SELECT (model_from(%s)).n_features"
+    with pg.transaction(force_rollback=True):
+        pg.execute("CREATE ROLE stranger; CREATE ROLE reader IN ROLE tuskml_user")
+        pg.execute("SET LOCAL ROLE reader")
+        assert pg.execute(asked, [RECORDED[0]]).fetchall() == [(3,)]
+        pg.execute("SET LOCAL ROLE stranger")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="model_from"):
+            pg.execute(asked, [RECORDED[0]])
