@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tuskml.learners.linear.own.tasks import register_task, unregister_task
     from tuskml.model.group_models import Models
     from tuskml.model.model import Model
+    from tuskml.own.reading import model_from
     from tuskml.own.registering import register_learner, unregister_learner
 
 __all__ = [
@@ -63,6 +64,7 @@ __all__ = [
     "export_lightgbm",
     "last_training",
     "load",
+    "model_from",
     "model_to_sql",
     "predict",
     "progress",
@@ -108,6 +110,7 @@ _HOMES = {
     "formats.lightgbm_write": ("export_lightgbm",),
     "formats.plain_sql": ("model_to_sql",),
     "model.model": ("Model",),
+    "own.reading": ("model_from",),
     "own.registering": ("register_learner", "unregister_learner"),
     "api.prediction": ("evaluate", "predict"),
     "cluster.shards.splitting": ("split",),

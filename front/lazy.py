@@ -9,7 +9,7 @@ import importlib
 from typing import Any
 
 HOMES = {
-    "read_lightgbm": "formats.lightgbm_read.read",
+    "read_lightgbm": "own.reading.lightgbm_fields",
     "write_lightgbm": "formats.lightgbm_write.write",
     "read_onnx": "formats.onnx_reading.reading.fields",
     "plot_convergence": "plots.trainings.plot_convergence",

@@ -66,7 +66,7 @@ class Booster:
 
 def read(text: str) -> Booster:
     """Reads a text. Raises DataError if it is damaged, or has parts that tuskml's trees lack:
-    linear leaves, averages of trees, other objectives.
+    linear leaves, other objectives.
     """
     if not isinstance(text, str):
         raise DataError(f"the text is of type {type(text).__qualname__}, {EXPECTED}")
@@ -102,8 +102,6 @@ def booster(head: Fields, sections: Sequence[Fields]) -> Booster:
     """Builds the booster of the text's parts; raises ValueError and KeyError if they are
     damaged.
     """
-    if "average_output" in head:
-        raise DataError("the trees are averaged, expected trees that are added up, such as gbdt's")
     objective, factor, margins = objective_of(head)
     features = tuple(head["feature_names"].split())
     if len(features) != int(head["max_feature_idx"]) + 1:
@@ -113,6 +111,8 @@ def booster(head: Fields, sections: Sequence[Fields]) -> Booster:
     if "tree_sizes" in head and len(head["tree_sizes"].split()) != len(sections):
         raise ValueError("the trees are not as many as tree_sizes")
     classifies = OBJECTIVES[objective] == "logistic"
+    if "average_output" in head:  # random forests
+        factor *= margins / max(len(sections), 1)
     sets: list[float] = []
     trees = [tree_of(section, len(features), factor, sets) for section in sections]
     return Booster(OBJECTIVES[objective], features, margins, classifies, trees, sets)
@@ -150,6 +150,8 @@ def tree_of(given: Fields, n_features: int, factor: float, sets: list[float]) ->
     refuse_kinds(given)
     leaves = int(given["num_leaves"])
     values = numbers(given, "leaf_value", leaves) * factor
+    if not np.isfinite(values).all():
+        raise ValueError("a leaf has no number")
     counts = numbers(given, "leaf_count", leaves) if "leaf_count" in given else np.zeros(leaves)
     if leaves == 1:
         return np.array([[-1.0, values[0], 0.0, 0.0, counts[0], 0.0]])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.lazy import lazy_function
-from tuskml.learners.models import FORMAT, Lists, Models, Names, Strings
+from tuskml.learners.models import Lists, Models, Names, Strings
 from tuskml.learners.tasks import weighs_features
 from tuskml.learners.topics.payload import topics_of_payload
 from tuskml.learners.trees.forest import as_bytes, trees_of_payload
@@ -142,33 +142,9 @@ class Model(Fields):
         """The boosted trees that LightGBM's `Booster.save_model` wrote; classes are 0, 1, ...
 
         Raises DataError for text that is damaged, and for what tuskml's trees have not: linear
-        leaves, averaged trees, other objectives.
+        leaves, other objectives.
         """
-        found = lazy_function("read_lightgbm")(text)
-        n_classes = found.margins if found.margins > 1 else 2 if found.classifies else 0
-        rounds = len(found.trees) // found.margins
-        return cls(
-            task="gbdt",
-            coef=found.coef,
-            intercept=None if found.margins > 1 else 0.0,
-            std_err=None,
-            classes=[float(k) for k in range(n_classes)] or None,
-            n_rows=int(found.trees[0][0, 4]) if found.trees else 0,
-            n_skipped=0,
-            n_features=len(found.features),
-            loss=math.nan,
-            history=None,
-            iterations=rounds,
-            converged=True,
-            status="ok",
-            plan="read from LightGBM's text",
-            seconds=0.0,
-            options={"tuskml": FORMAT, "objective": found.objective, "trees": rounds},
-            store=None,
-            features=found.features,
-            preparation=found.preparation,
-            class_names=[str(k) for k in range(n_classes)] or None,
-        )
+        return cls(**lazy_function("read_lightgbm")(text))
 
     @classmethod
     def from_onnx(

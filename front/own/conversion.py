@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -14,15 +16,18 @@ from tuskml.own import boosters, sklearn_models, torch_modules
 from tuskml.own.converted import Converted
 
 EXPECTED = (
-    "expected an estimator of LightGBM or XGBoost, or one of scikit-learn that is a linear model, "
-    "trees, boosted trees, a net of layers, or a pipeline of scalers before a linear model or net"
+    "expected an estimator of LightGBM, XGBoost or CatBoost, or one of scikit-learn that is a "
+    "linear model, trees, boosted trees, a net of layers, or a pipeline of scalers before a "
+    "linear model or net"
 )
+BOOSTERS = ("lightgbm", "xgboost", "catboost")
+"""Packages of boosted trees."""
 
 
 def family(of: Any) -> str:
     """The package of an estimator's class, or of one that it derives from; '' of others."""
     roots = [one.__module__.partition(".")[0] for one in type(of).__mro__]
-    return next((one for one in ("lightgbm", "xgboost", "sklearn") if one in roots), "")
+    return next((one for one in (*BOOSTERS, "sklearn") if one in roots), "")
 
 
 def reader_of(of: Any) -> Callable[[Any], Converted] | None:
@@ -40,7 +45,7 @@ def searched(of: Any) -> bool:
 
 def refuse_unknown(of: Any) -> None:
     """Raises DataError for an estimator, fitted or not, that no model of tuskml can be made of."""
-    if family(of) in ("lightgbm", "xgboost"):
+    if family(of) in BOOSTERS:
         return
     if searched(of):
         refuse_unknown(of.estimator)
@@ -59,7 +64,7 @@ def refuse_unknown(of: Any) -> None:
 
 
 def convert(of: Any) -> Converted:
-    """The model of a fitted estimator, of LightGBM's text, of an ONNX graph, or of a Model.
+    """The model of a fitted estimator, of another package's text, of an ONNX graph, or of a Model.
 
     Raises DataError for others.
     """
@@ -100,14 +105,22 @@ def of_xgboost(of: Any) -> Converted:
     if missing is not None and not (isinstance(missing, float) and math.isnan(missing)):
         raise DataError(f"parameter 'missing' is {missing}, expected NaN, which NULL is in rows")
     booster = of.get_booster() if hasattr(of, "get_booster") else of
-    best = booster.attr("best_iteration")
-    whole = booster if best is None else booster[: int(best) + 1]
-    return boosters.of_xgboost(bytes(whole.save_raw("json")))
+    return boosters.of_json(bytes(booster.save_raw("json")))
+
+
+def of_catboost(of: Any) -> Converted:
+    """The trees of an estimator or a model. Raises AttributeError before it is fitted."""
+    if not of.is_fitted():
+        raise AttributeError("it has no trees")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        of.save_model(str(path), format="json")
+        return boosters.of_json(path.read_bytes())
 
 
 READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Converted]], ...] = (
     (lambda of: isinstance(of, Model), of_model),
-    (lambda of: isinstance(of, str), boosters.of_lightgbm),
+    (lambda of: isinstance(of, str), boosters.of_text),
     (
         lambda of: isinstance(of, bytes) or type(of).__name__ == "ModelProto",
         lambda of: of_model(Model.from_onnx(of)),
@@ -119,6 +132,7 @@ READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Converted]], ...] = 
         lambda of: boosters.of_lightgbm(getattr(of, "booster_", of).model_to_string()),
     ),
     (lambda of: family(of) == "xgboost", of_xgboost),
+    (lambda of: family(of) == "catboost", of_catboost),
     (lambda of: type(of).__name__ == "Pipeline", of_pipeline),
     (lambda of: True, of_sklearn),
 )

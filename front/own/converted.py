@@ -19,7 +19,9 @@ class Converted:
     """The fields of a model that determine its predictions.
 
     task: of tuskml; intercept: NaN where `coef` has all margins; options: such as the objective;
-    close: the tolerance of predictions; shares: whether classes have probabilities.
+    close: the tolerance of predictions; shares: whether classes have probabilities; features,
+    preparation: as a model has them; classes: the labels, empty where they are 0, 1, ...; n_rows:
+    rows of the training, as far as that is known; origin: what was read, in words.
     """
 
     task: str
@@ -30,6 +32,17 @@ class Converted:
     iterations: int = 0
     close: float = CLOSE
     shares: bool = True
+    features: tuple[str, ...] = ()
+    preparation: str | None = None
+    classes: tuple[Any, ...] = ()
+    n_rows: int = 0
+    origin: str = ""
+
+    @property
+    def classifies(self) -> bool:
+        """Returns whether the model predicts classes."""
+        objective = self.options.get("objective")
+        return self.task in ("logistic", "svm") or objective in ("logistic", "gini")
 
 
 LINEAR_TASKS = {"identity": "linear", "exp": "poisson", "logistic": "logistic"}

@@ -164,12 +164,8 @@ def as_models(
 ) -> Models:
     """The model of a group, without its status and loss."""
     own: dict[str, Any] = {} if classes is None else named_classes(Lists.of_parts([classes]))
-    has_classes = made.task in ("logistic", "svm") or made.options.get("objective") in (
-        "logistic",
-        "gini",
-    )
-    if has_classes != (classes is not None):
-        kinds = ("classes", "numbers") if has_classes else ("numbers", "classes")
+    if made.classifies != (classes is not None):
+        kinds = ("classes", "numbers") if made.classifies else ("numbers", "classes")
         raise DataError(f"the estimator predicts {kinds[0]}, and labels are {kinds[1]}")
     return Models.built(
         group,

@@ -28,13 +28,19 @@ class Nodes:
     missing_left: NDArray[Any]
 
     def levels(self) -> list[NDArray[np.intp]]:
-        """The nodes by their depth."""
-        found = [np.zeros(1, np.intp)]
+        """The nodes by their depth. Raises ValueError unless they are a tree."""
+        found, total = [np.zeros(1, np.intp)], 1
         while True:
             inner = found[-1][self.left[found[-1]] >= 0]
+            total += 2 * len(inner)
+            if total > len(self.left) or (self.right[inner] < 0).any():
+                raise ValueError("the nodes are no tree")
             if not len(inner):
-                return found
+                break
             found.append(np.concatenate([self.left[inner], self.right[inner]]).astype(np.intp))
+        if len(np.unique(np.concatenate(found))) < total:
+            raise ValueError("the nodes are no tree")
+        return found
 
     def table(self) -> Floats:
         """The nodes in preorder, (nodes, 6)."""

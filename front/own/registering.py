@@ -32,11 +32,11 @@ def register_learner(
 ) -> None:
     """Registers an estimator as a task: `train_model(name, label, features)` then trains with it.
 
-    estimator: one of scikit-learn, LightGBM or XGBoost, or a class or function without arguments
-    that makes one; each group fits a copy. Its parameters are options of the task, and `params`
-    has them by name. fit: instead, a function of features (n, d), labels (n,), `sample_weight`
-    (n,) or None if it has that parameter, and parameters by keyword, which are the options. It
-    returns a fitted estimator or booster, LightGBM's text, an ONNX graph or a `Model`.
+    estimator: one of scikit-learn, LightGBM, XGBoost or CatBoost, or a class or function without
+    arguments that makes one; each group fits a copy. Its parameters are options of the task, and
+    `params` has them by name. fit: instead, a function of features (n, d), labels (n,),
+    `sample_weight` (n,) or None if it has that parameter, and parameters by keyword, which are the
+    options. It returns a `Model`, or what `model_from` reads, but no file.
     predict: a function of what `fit` returned and of features, whose numbers, or probabilities
     (n, classes), the model has to reproduce; by default the estimator's own.
     optimizer: with a PyTorch module, a function of its parameters that makes an optimizer; then
@@ -185,7 +185,7 @@ def factory_of(name: str, given: Any) -> Callable[[], Any]:
         if not all(hasattr(made, one) for one in ("fit", "get_params", "set_params")):
             raise OptionError(
                 f"the estimator of learner '{name}' is {given!r}, expected one of scikit-learn, "
-                "LightGBM or XGBoost, or a function that makes one"
+                "LightGBM, XGBoost or CatBoost, or a function that makes one"
             )
         return given  # type: ignore[no-any-return]
     from sklearn.base import clone

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ from tuskml.learners.tasks import Task
 from tuskml.schedule import budget, phases, shares
 from tuskml.schedule.budget import look_at_limits, look_once
 
-TRAIN, EXPLAIN, SEND_ROWS, TAKE_MODEL = 0, 1, 4, 5
+TRAIN, EXPLAIN, SEND_ROWS, TAKE_MODEL, READ_MODEL = 0, 1, 4, 5, 6
 NUMBERS, BOOLEANS = 0, 1
 """The kinds of labels: `tusk_labels`."""
 Groups = NDArray[np.void]
@@ -188,6 +189,8 @@ def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> No
                 send_rows(call, texts.task.decode(), groups[places], places)
             elif batch.request == TAKE_MODEL:
                 take_model(call, texts, groups[places], places)
+            elif batch.request == READ_MODEL:
+                read_model(call, texts.options, places)
             elif batch.request == TRAIN:
                 with reported(call, texts.task, len(places)):
                     answer_training(call, texts.task, texts.options, groups[places], places)
@@ -240,6 +243,20 @@ def take_model(call: Call, texts: Any, groups: Groups, places: Places) -> None:
         models = receiving.take_models(handle, first_labels(groups).astype(np.intp))
         records.note(models, None, call.batch.statement)
         call.emit_models(places, models, given=False)
+
+
+def read_model(call: Call, text: bytes, places: Places) -> None:
+    """Returns the model that a text of another package is, for each of these places.
+
+    The module that reads it is in a folder above, which this one does not import.
+    """
+    look_at_limits(call.memory)
+    size = bytes_to_read(text) + text.count(b" ") * READ_BYTES
+    held = reserved(size, f"the {len(text):,} characters of a text")
+    models = import_module("tuskml.own.reading").models_from(text.decode())
+    del held
+    for place in range(len(places)):
+        call.emit_models(places[place : place + 1], models, given=False)
 
 
 def answer_training(
@@ -514,11 +531,12 @@ def options_of(task: Task, text: bytes, memory: int) -> Iterator[Options]:
         yield registry.options_of(task, text.decode())
         return
     look_at_limits(memory)
-    held = reserved(bytes_to_read(text), text)
+    what, mend = f"options of {len(text):,} characters", ", or start from a model in a store"
+    held = reserved(bytes_to_read(text), what, mend)
     options = registry.options_of(task, text.decode())
     kept = len(options.warm_start.coef) if options.warm_start is not None else 0
     del held
-    held = reserved(len(text) + kept * KEPT_BYTES, text)
+    held = reserved(len(text) + kept * KEPT_BYTES, what, mend)
     yield options
     del held
 
@@ -529,14 +547,17 @@ def bytes_to_read(text: bytes) -> int:
     return copies * len(text) + text.count(b",") * READ_BYTES + text.count(b":") * PAIR_BYTES
 
 
-def reserved(size: int, text: bytes) -> NDArray[Any]:
-    """Reserves `size` bytes until it is freed; nothing is written to them."""
+def reserved(size: int, what: str, mend: str = "") -> NDArray[Any]:
+    """Reserves `size` bytes to read something until it is freed; nothing is written to them.
+
+    mend: what helps beside a higher limit, for the error.
+    """
     try:
         return np.empty(size, np.uint8)
     except MemoryError:
         raise MemoryError(
-            f"no memory to read options of {len(text):,} characters, which take about "
-            f"{size >> 20:,} MB: raise memory_limit, or start from a model in a store"
+            f"no memory to read {what}, which take about {size >> 20:,} MB: raise "
+            f"memory_limit{mend}"
         ) from None
 
 

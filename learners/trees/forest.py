@@ -24,7 +24,7 @@ from tuskml.kernels.trees.boosting import BY_LEVEL, Forest
 
 NODE = 6
 """Numbers of a node."""
-FEATURE, VALUE, GAIN, MISSING = 0, 1, 3, 5
+FEATURE, VALUE, GAIN, ROWS, MISSING = 0, 1, 3, 4, 5
 """Places in a node."""
 HEAD = 3
 """Numbers before the margins before the first tree."""

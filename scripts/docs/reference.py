@@ -98,6 +98,7 @@ SENTENCES = {
     "predict_proba_with_offset": "As `predict_proba`, with an offset of the row.",
     "predict_class_with_offset": "As `predict_class`, with an offset of the row.",
     "predict_topics": "The proportions of topics in a document, of `lda` models.",
+    "model_from": "The model that LightGBM, XGBoost or CatBoost wrote as text.",
     "with_payload": "The model with a payload made anew of its other fields.",
     "model_payload": "The payload of a model's other fields, which predictions read.",
     "sparse": "Sparse features: ids from 0 and their values; values of repeated ids are added.",

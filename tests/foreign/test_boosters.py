@@ -52,6 +52,7 @@ VARIED: tuple[Params, ...] = (
     {"lambda_l2": 10.0},
     {"max_bin": 15},
     {"boosting": "dart"},
+    {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.7},
     {"data_sample_strategy": "goss"},
     {"extra_trees": True},
     {"path_smooth": 1.0},
@@ -76,7 +77,6 @@ OBJECTIVES: Mapping[str, Params] = {
 }
 REFUSED: Mapping[str, Params] = {
     "linear": {"linear_tree": True},
-    "averaged": {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.7},
     "zero_as_missing": {"zero_as_missing": True},
     "objective": {"objective": "fair"},
 }

@@ -64,6 +64,7 @@ const char *spelled(const char *name, bool own, char room[SPELLED]);
 
 /* Each function registers its functions in the database; false if DuckDB refuses. */
 bool register_train_model(duckdb_connection connection, database *d);
+bool register_read_model(duckdb_connection connection, database *d);
 bool register_partition(duckdb_connection connection, database *d);
 bool register_rounds(duckdb_connection connection, database *d);
 bool register_predict(duckdb_connection connection, database *d);

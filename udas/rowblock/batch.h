@@ -15,14 +15,16 @@ extern "C" {
 #endif
 
 /* SEND_ROWS and TAKE_MODEL are internal to the package: in place of a task they have the handle
- * of an object in Python that gets the rows, or has the models. */
+ * of an object in Python that gets the rows, or has the models. READ_MODEL has no rows: each
+ * spec's options are a text of another package, whose model is the result. */
 enum tusk_request {
     TUSK_TRAIN = 0,
     TUSK_EXPLAIN = 1,
     TUSK_FREQUENCIES = 2,
     TUSK_PARTITION = 3,
     TUSK_SEND_ROWS = 4,
-    TUSK_TAKE_MODEL = 5
+    TUSK_TAKE_MODEL = 5,
+    TUSK_READ_MODEL = 6
 };
 
 /* Whether the request returns a text for each group. */
@@ -32,16 +34,16 @@ static inline int tusk_answers_text(int request) {
 
 /* The error sentence for a cancelled request. */
 static inline const char *tusk_interrupted(int request) {
-    return request == TUSK_FREQUENCIES || request == TUSK_PARTITION
+    return request == TUSK_FREQUENCIES || request == TUSK_PARTITION || request == TUSK_READ_MODEL
                ? "the statement was interrupted"
                : "the training was interrupted";
 }
 
 /* The name of a request in SQL; for internal ones, the function that their errors name. */
 static inline const char *tusk_request_name(int request) {
-    static const char *const names[] = {"train_model",         "explain_training",
-                                        "feature_frequencies", "partition_model",
-                                        "train_model",         "train_model"};
+    static const char *const names[] = {
+        "train_model", "explain_training", "feature_frequencies", "partition_model",
+        "train_model", "train_model",      "model_from"};
     return names[request];
 }
 

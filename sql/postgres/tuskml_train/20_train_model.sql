@@ -12,7 +12,7 @@ $python$;
 CREATE FUNCTION tuskml._tuskml_support(internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_support' LANGUAGE C STRICT;
 
-CREATE FUNCTION tuskml._tuskml_{1:train|explain|send_rows|take_model}(internal) RETURNS {1:tuskml_model|text|text|tuskml_model}
+CREATE FUNCTION tuskml._tuskml_{1:train|explain|send_rows|take_model|read_model}(internal) RETURNS {1:tuskml_model|text|text|tuskml_model|tuskml_model}
 AS 'MODULE_PATHNAME', 'tuskml_{1}' LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT tuskml._tuskml_support;
 
 CREATE FUNCTION tuskml._tuskml_combine(internal, internal) RETURNS internal
@@ -39,10 +39,16 @@ CREATE AGGREGATE tuskml.{1:train_model|explain_training}(task text, label anycom
     COMBINEFUNC = tuskml._tuskml_combine, SERIALFUNC = tuskml._tuskml_serialize, DESERIALFUNC = tuskml._tuskml_deserialize, PARALLEL = SAFE);
 
 -- Internal to the package (learners/receiving.py): rows for Python, and models of Python; handle:
--- of an object there.
-CREATE AGGREGATE tuskml._tusk_{1:send_rows|take_model}(handle text, label anycompatible, features anyarray{1:|, options text}) (
+-- of an object there. _tusk_read_model has another package's text for options.
+CREATE AGGREGATE tuskml._tusk_{1:send_rows|take_model|read_model}(handle text, label anycompatible, features anyarray{1:|, options text|, options text}) (
     SFUNC = tuskml._tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = tuskml._tuskml_{1}, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = tuskml._tuskml_combine, SERIALFUNC = tuskml._tuskml_serialize, DESERIALFUNC = tuskml._tuskml_deserialize, PARALLEL = SAFE);
+
+CREATE FUNCTION tuskml.model_from(content text) RETURNS tuskml_model
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+SELECT tuskml._tusk_read_model('model_from', 0.0::float8, ARRAY[0.0::float8], content)
+$$;
+COMMENT ON FUNCTION tuskml.model_from(text) IS 'The model that LightGBM, XGBoost or CatBoost wrote as text';
 
 -- Features of other types: a sentence in place of "function does not exist". There is no overload of any type, since a
 -- table's row would then match two.

@@ -109,6 +109,21 @@ def test_tuskml_predicts_what_lightgbm_does(case: str, missing: bool) -> None:
     np.testing.assert_allclose(shapes, factor * raw[:, :, :3], rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("case", ["regression", "binary", "multiclass", "poisson"])
+def test_averaged_forests(case: str) -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    x, y = rows()
+    given = {"objective": case, "verbose": -1, "num_leaves": 7, "num_threads": 1, "sigmoid": 0.7}
+    given |= {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.7}
+    if case == "multiclass":
+        y, given["num_class"] = np.digitize(y, [-1, 1]), 3
+    elif case != "regression":
+        y = np.floor(np.abs(y)) if case == "poisson" else (y > 0) * 1.0
+    booster = lightgbm.train(given, lightgbm.Dataset(with_missing(x), y), 9)
+    assert "average_output" in booster.model_to_string()
+    agree(Model.from_lightgbm(booster.model_to_string()), booster, with_missing(x))
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_text_and_back_is_the_same_model(con: duckdb.DuckDBPyConnection, case: str) -> None:
     model = trained(con, case)
@@ -157,7 +172,6 @@ REFUSALS = [
     ("is_linear=0", "is_linear=1", "a tree has linear leaves"),
     ("multiclass num_class:3", "lambdarank", "the objective is lambdarank, expected"),
     ("objective=multiclass num_class:3\n", "", "the objective is missing, expected"),
-    ("label_index=0", "average_output", "the trees are averaged"),
     ("end of trees", "", "the text ends before 'end of trees'"),
     ("tree\n", "wood\n", "the text does not begin with 'tree'"),
     ("num_leaves=4", "num_leaves=5", "the text is damaged"),

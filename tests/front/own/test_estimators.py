@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 import tuskml
-from tuskml.own.boosters import of_xgboost
+from tuskml.own.boosters import of_json
 from tuskml.own.nodes import below, up_to
 
 X = "[a, b, c]"
@@ -182,7 +182,7 @@ def test_xgboost(rows: duckdb.DuckDBPyConnection, name: str) -> None:
     one = KEPT["models"][name]
 
     def fit(x: Any, y: Any) -> tuskml.Model:
-        found = of_xgboost(json.dumps(one["model"]))
+        found = of_json(json.dumps(one["model"]))
         kinds = [float(k) for k in range(len(one["classes"]))] or None
         intercept = None if np.isnan(found.intercept) else found.intercept
         about = {"coef": found.coef.tolist(), "intercept": intercept, "classes": kinds}

@@ -366,7 +366,7 @@ def test_explained(database: Any) -> None:
     ({"name": "one", "estimator": 7}, OptionError, "the estimator of learner 'one' is 7, expected one of scikit-learn"),
     ({"name": "one", "fit": 7}, OptionError, "fit is 7, expected a function"),
     ({"name": "one", "estimator": Ridge(), "labels": "ranks"}, OptionError, "labels is 'ranks', expected 'numbers' or 'classes'"),
-    ({"name": "one", "estimator": KNeighborsRegressor()}, DataError, "the estimator is KNeighborsRegressor, expected an estimator of LightGBM or XGBoost"),
+    ({"name": "one", "estimator": KNeighborsRegressor()}, DataError, "the estimator is KNeighborsRegressor, expected an estimator of LightGBM, XGBoost or CatBoost"),
     ({"name": "one", "estimator": make_pipeline(PolynomialFeatures(), Ridge())}, DataError, "a step of the pipeline is PolynomialFeatures"),
 ])  # fmt: skip
 def test_what_cannot_be_registered(given: dict[str, Any], error: type, sentence: str) -> None:

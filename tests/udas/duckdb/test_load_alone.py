@@ -87,17 +87,21 @@ def test_answers_are_those_of_python(file: Path, place: str) -> None:
 
 
 def test_macros_in_memory(file: Path) -> None:
-    table, lateral, training = alone(
+    table, lateral, training, read, nothing = alone(
         "memory", Path(":memory:"),
         "FROM model_summary((SELECT NULL))",
         f"ATTACH '{file}' AS f (READ_ONLY); SELECT count(s.p_value) FROM f.models, LATERAL model_summary(m) AS s",
         "FROM train('range(3)', 'linear', 'sqrt(range)', ['range'])",
+        "SELECT model_from('tree')",
+        "SELECT model_from(NULL) IS NULL",
     )  # fmt: skip
     assert table == []
     assert lateral == [[9]]
-    assert training.startswith(
-        "Invalid Input Error: train_model: the extension was loaded without its Python package, which trains: run"
-    )
+    for error, name in ((training, "train_model"), (read, "model_from")):
+        assert error.startswith(
+            f"Invalid Input Error: {name}: the extension was loaded without its Python package, which trains: run"
+        )
+    assert nothing == [[True]]
 
 
 MACROS = (

@@ -55,6 +55,7 @@ def test_the_extensions_functions_have_both_names(con: duckdb.DuckDBPyConnection
         "sparse",
         "model_summary",
         "predict",
+        "model_from",
     } <= twice
     for name in twice:
         assert {f for f in found[True] if f.startswith(f"('{name}',")} == {

@@ -25,6 +25,7 @@ from tuskml.udas.duckdb import extension_path
 
 duckdb_cli = pytest.importorskip("duckdb_cli")
 CLIENT = Path(duckdb_cli.__file__).parent / "duckdb"
+OF_LIGHTGBM = Path(__file__).parents[2] / "front" / "model" / "lightgbm_recorded.txt"
 ROWS = "CREATE TABLE r AS SELECT i % 3 AS g, sin(i) AS x, cos(7 * i) AS z, sin(i) + cos(3 * i) AS y, i % 5 < 2 AS b, ['red', 'blue', 'green'][1 + i % 3] AS colour, i FROM range(600) t(i)"
 QUERIES = (
     "SELECT g, m.coef AS coef, m.intercept AS c, m.status AS s FROM (SELECT g, train_model('linear', y, [x, z]) AS m FROM r GROUP BY g) ORDER BY g",
@@ -37,6 +38,7 @@ QUERIES = (
     "SELECT count(*) AS n, md5(string_agg(m.coef[1]::TEXT, ' ' ORDER BY h)) AS c, min(m.status) AS s FROM (SELECT h, train_model('linear', y, [x], '{\"deterministic\": true}') AS m FROM r, range(3000) k(h) WHERE i % 30 = h % 30 GROUP BY h)",
     "SELECT md5(m.payload) AS p, m.n_rows AS n FROM (SELECT train_model('lda', NULL, ['red', colour, 'x' || g], '{\"topics\": 2, \"max_iter\": 5}') AS m FROM r)",
     "SELECT explain_training('svm', b, [x, z]) LIKE '%dcd%' AS e, feature_frequencies([g, g + 1]) AS f, partition_model([g, 5000000000 + i]) AS p FROM r",
+    f"SELECT predict_class(model_from(content), [1, 2, 3]) AS c, md5(model_from(content).payload) AS p FROM read_text('{OF_LIGHTGBM}')",
 )  # fmt: skip
 LONG = 'SELECT (train_model(\'logistic\', b, [x, z], \'{"algorithm": "bgd", "epsilon": 0, "max_iter": 100000000}\')).status AS s FROM r'
 

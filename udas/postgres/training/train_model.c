@@ -369,3 +369,8 @@ PG_FUNCTION_INFO_V1(tuskml_take_model);
 Datum tuskml_take_model(PG_FUNCTION_ARGS) {
     return finish_group(fcinfo, TUSK_TAKE_MODEL);
 }
+
+PG_FUNCTION_INFO_V1(tuskml_read_model);
+Datum tuskml_read_model(PG_FUNCTION_ARGS) {
+    return finish_group(fcinfo, TUSK_READ_MODEL);
+}

@@ -59,15 +59,21 @@ static double rows_of(const walk *w, uint64_t at) {
     return w->nodes[at * NODE + ROWS];
 }
 
-/* The fraction of the rows of a split in its left child. */
-static double left_share(const walk *w, uint64_t at) {
-    double left = rows_of(w, at + 1), right = rows_of(w, (uint64_t)w->nodes[at * NODE + RIGHT]);
-    return left / (left + right);
+static double rows_below(const walk *w, uint64_t at) {
+    return rows_of(w, at + 1) + rows_of(w, (uint64_t)w->nodes[at * NODE + RIGHT]);
 }
 
-static bool check_rows(const walk *w, uint64_t at) {
+/* The fraction of the rows of a split in its left child; a half where no row of the training came,
+ * as in some parts of CatBoost's trees. */
+static double left_share(const walk *w, uint64_t at) {
+    double all = rows_below(w, at);
+    return all == 0 ? 0.5 : rows_of(w, at + 1) / all;
+}
+
+static bool check_rows(const walk *w, uint64_t at, uint64_t depth) {
     double share = left_share(w, at);
-    return (share >= 0 && share <= 1) ||
+    bool known = depth || rows_below(w, at) != 0;
+    return (known && share >= 0 && share <= 1) ||
            refuse(w->sentence, "the trees of the model do not say how many rows reached their "
                                "nodes, which contributions need");
 }
@@ -93,7 +99,7 @@ static uint64_t measure(const walk *w, uint64_t at, uint64_t depth, uint64_t *de
     if (middle >= w->n || node[RIGHT] != (double)middle)
         return refuse(w->sentence, NO_TREE);
     uint64_t end = measure(w, middle, depth + 1, deepest, &right);
-    if (!end || !check_rows(w, at))
+    if (!end || !check_rows(w, at, depth))
         return 0;
     double share = left_share(w, at);
     *mean = share * left + (1 - share) * right;
