@@ -3,7 +3,7 @@
 Blocks of a page run in their order, in one folder, which is empty at first: `sql` in one DuckDB
 database, `pgsql` in one of PostgreSQL, `python` in one namespace, and the `tuskml` commands of
 `console`. A `text` block behind one of them is what it printed, and so are the lines of `console`
-without a `$`. In a section with a line *DuckDB and PostgreSQL.*, `sql` runs in both and prints the
+without a `$`. In a section with a line *Both databases.*, `sql` runs in both and prints the
 same. On the line above a fence `<!-- saved as: NAME -->` saves the block instead of running it,
 and `<!-- not run: why -->` says why nothing is done with it. Pages with a test of their own are
 in OWN_TESTS.
@@ -22,7 +22,7 @@ import tuskml
 from tuskml.commands import cli
 from tuskml.databases import script
 
-BOTH = "*DuckDB and PostgreSQL.*"
+BOTH = "*Both databases.*"
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
 NOT_RUN = re.compile(r"<!-- not run: (\S.*\S) -->\n\Z")
 COMMAND = re.compile(r"^\$ (?:.*\\\n)*.*$", re.MULTILINE)
