@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from tuskml.errors import RowsError
 from tuskml.groups import wide
 from tuskml.kernels import passes
-from tuskml.kvstore import StoreRoot, access, file_rules, hosting
-from tuskml.kvstore.files.locks import interruptible
-from tuskml.kvstore.roots.names import default_root
+from tuskml.kvstore import StoreRoot, access
+from tuskml.kvstore.files import interruptible
+from tuskml.kvstore.names import default_root
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
 from tuskml.learners.options.kinds import DEFAULT_CACHE, LEAST_CACHE
@@ -40,16 +40,15 @@ def train_stored(
     these versions is a lineage of its own, which the training writes down. memory: address of the
     account that copies of rows are charged to; root: the directory of all stores, None for the
     default one (`StoreRoot`); statement: a number that its batches share, 0: unknown; account: of
-    the database whose rules for files hold (`file_rules`).
+    the database whose rules for files hold (`access.follow_rule`).
 
     Cancelling the training also ends a wait for a store's lock.
     """
-    access.serve(hosting.host)
     mark, training = passes.cancel_mark(), training_of(statement)
     look_at_limits(memory)
     check = lambda: passes.raise_if_cancelled(mark)  # noqa: E731
     with interruptible(check):
-        file_rules.check(root if root is not None else default_root(), account)
+        access.check_files(root if root is not None else default_root(), account)
         stores = StoreRoot(root, training)
         lanes = lanes_of(len(groups), request)
 
@@ -110,7 +109,7 @@ def lanes_of(n_groups: int, request: Request[Any, Any]) -> Lanes:
     that run in Python.
     """
     options, own = request.options, getattr(request.task, "own", None)
-    alone = options.ordered or options.resume or own is not None or hosting.host is not None
+    alone = options.ordered or options.resume or own is not None or access.is_served()
     threads = budget.threads(options.threads)
     cache = options.cache or DEFAULT_CACHE
     count = 1 if alone else max(1, min(n_groups, threads, cache // LEAST_CACHE))

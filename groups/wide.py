@@ -96,7 +96,7 @@ def train_stored(
     learner: Learner, group: Groups, request: Request[Any, Any], memory: int, root: "StoreRoot"
 ) -> Models:
     """`Stored.train` of one group, GROUP (1,), whatever its ids and the warm start's."""
-    from tuskml.kvstore.roots.numbered import NumberedRoot  # slow to import
+    from tuskml.kvstore.numbered import NumberedRoot  # slow to import
 
     start = ids_to_start(request, root)
     if not group["wide"][0] and not len(start):

@@ -22,7 +22,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.factorization import Shape, StoredFactorization, Visit
 from tuskml.kernels.passes import Pass
 from tuskml.kvstore import Frames, ModelStore, StoreRoot, buffers_of
-from tuskml.kvstore.working.frames import LEAST_FRAME_MEMORY, frame_bytes, frame_share
+from tuskml.kvstore.frames import LEAST_FRAME_MEMORY, frame_bytes, frame_share
 from tuskml.learners import events
 from tuskml.learners.factorization.epochs import ATTEMPTS, Epochs
 from tuskml.learners.factorization.options import FactorizationOptions, Request

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.kernels.rows.renumber import LEAST_WIDTH
 from tuskml.kvstore import StoreRoot
-from tuskml.kvstore.roots.numbered import MOST_ID, NumberedRoot
+from tuskml.kvstore.numbered import MOST_ID, NumberedRoot
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models
 from tuskml.learners.paths.by_number import copied, features_asked, of_numbers, refuse_named

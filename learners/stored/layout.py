@@ -13,13 +13,12 @@ from tuskml.errors import OptionError, StoreError
 from tuskml.kernels import passes
 from tuskml.kernels.segments import sparse_segments
 from tuskml.kvstore import StoreRoot, measure_store
-from tuskml.kvstore.working.database import LARGEST_PARTITION
-from tuskml.kvstore.working.frames import frame_bytes, frame_share
+from tuskml.kvstore.database import LARGEST_PARTITION
+from tuskml.kvstore.frames import frame_bytes, frame_share
 from tuskml.learners.options.table import Options
 from tuskml.partitioner import WARM_LEVELDB, Cost, IndexMap, LiveFeatures, Profile
-from tuskml.partitioner.index.blocks import Blocks
-from tuskml.partitioner.index.live import MOST_IDS, WINDOW, Part
-from tuskml.partitioner.index.order import MOST_GROUPS
+from tuskml.partitioner.index_map import Blocks
+from tuskml.partitioner.live import MOST_GROUPS, MOST_IDS, WINDOW, Part
 
 Ids = NDArray[np.int64]
 SAMPLE_ROWS = 10_000

@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.charged import FLOOR, memory_use
 from tuskml.kernels.passes import Floats
-from tuskml.kvstore.working.quiet import QuietThreads
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.kept import Beginning
 from tuskml.learners.linear.operators import Loop, Operators, State
@@ -46,6 +45,7 @@ from tuskml.learners.machine import constants, reading
 from tuskml.learners.machine.constants import Constants
 from tuskml.learners.machine.reading import not_cached
 from tuskml.schedule import shares
+from tuskml.schedule.pool import QuietThreads
 
 
 @dataclass

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.stored.chunks import Chunks, Keys, Widths
-from tuskml.kvstore.working.frames import frame_bytes, frame_share
+from tuskml.kvstore.frames import frame_bytes, frame_share
 from tuskml.learners.linear.algorithms import STORED
 from tuskml.learners.linear.planner.curves import decades
 from tuskml.learners.linear.planner.planning import statistics

@@ -15,7 +15,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.segments import sparse_segments
 from tuskml.kernels.stored.chunks import FRAME_BYTES, Keys, Widths
-from tuskml.kvstore.working.routes import piece_of
+from tuskml.kvstore.routes import piece_of
 from tuskml.learners.linear.multinomial.stored import Several
 from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.stored.estimate import (

@@ -9,7 +9,7 @@ import numpy as np
 from tuskml.kernels.stored.chunks import Keys, Widths
 from tuskml.kernels.stored.training import Training
 from tuskml.kvstore import Frames, ModelStore
-from tuskml.kvstore.working.routes import Routes
+from tuskml.kvstore.routes import Routes
 from tuskml.learners import events
 from tuskml.learners.linear.operators import LEAST_SIZE
 from tuskml.learners.linear.request import LinearOptions, Plan

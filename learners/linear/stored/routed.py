@@ -23,10 +23,10 @@ from tuskml.kernels.passes import Pass
 from tuskml.kernels.segments import sparse_segments
 from tuskml.kernels.stored.chunks import Chunks
 from tuskml.kvstore import ModelStore
-from tuskml.kvstore.roots.versions import Version
-from tuskml.kvstore.working.features import of_weights
-from tuskml.kvstore.working.frames import FrameCounters
-from tuskml.kvstore.working.routes import Routes
+from tuskml.kvstore.frames import FrameCounters
+from tuskml.kvstore.routes import Routes
+from tuskml.kvstore.versions import Version
+from tuskml.kvstore.working import of_weights
 from tuskml.learners.linear.stored import run as plain
 from tuskml.learners.linear.stored.estimate import StoreUse, routed_use
 from tuskml.learners.linear.stored.online import Online

@@ -20,9 +20,9 @@ from tuskml.kernels.passes import Pass
 from tuskml.kernels.stored.chunks import Chunks, Few
 from tuskml.kernels.stored.training import Model, Training
 from tuskml.kvstore import FrameCounters, ModelStore, StoreRoot, buffers_of
-from tuskml.kvstore.roots.versions import Version
-from tuskml.kvstore.working.features import pairs_of
-from tuskml.kvstore.working.frames import frame_share
+from tuskml.kvstore.frames import frame_share
+from tuskml.kvstore.versions import Version
+from tuskml.kvstore.working import pairs_of
 from tuskml.learners.linear.multinomial.stored import Several, centred, sealed_pairs
 from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.stored.estimate import StoreUse, estimate_of, expected_epochs

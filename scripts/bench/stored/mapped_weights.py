@@ -21,7 +21,7 @@ from tuskml.kernels import structures
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.stored.chunks import Chunks
 from tuskml.kvstore import FrameCounters, native
-from tuskml.kvstore.working.records import unnamed
+from tuskml.kvstore.arrays import unnamed
 from tuskml.learners.linear.stored import training
 from tuskml.learners.linear.stored.online import Online
 from tuskml.learners.linear.stored.run import Run

@@ -12,16 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from tuskml.errors import DataError, StoreError
-from tuskml.kvstore.files.files import Record
+from tuskml.kvstore.database import LEAST_MEMORY
+from tuskml.kvstore.files import Record
+from tuskml.kvstore.names import Reference
 from tuskml.kvstore.native import Ids, Weights
-from tuskml.kvstore.roots.names import Reference
-from tuskml.kvstore.roots.root import BLOCK, StoreRoot
-from tuskml.kvstore.roots.versions import Version
-from tuskml.kvstore.sealed.sealed import SealedModel
-from tuskml.kvstore.sealed.sealing import closing_generator
-from tuskml.kvstore.working.database import LEAST_MEMORY
-from tuskml.kvstore.working.features import pairs_of
-from tuskml.kvstore.working.working import ModelStore
+from tuskml.kvstore.root import BLOCK, StoreRoot
+from tuskml.kvstore.sealed import SealedModel, closing_generator
+from tuskml.kvstore.versions import Version
+from tuskml.kvstore.working import ModelStore, pairs_of
 from tuskml.partitioner import IndexMap
 
 Pairs = Iterable[tuple[Ids, Weights]]

@@ -1,5 +1,6 @@
 """All stores of a user or a database: names, versions, working stores."""
 
+import os
 import secrets
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -9,21 +10,77 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tuskml.errors import StoreError
-from tuskml.kvstore import access
+from tuskml.kvstore import access, versions, working
 from tuskml.kvstore.access import NothingToResume, UnknownStore
-from tuskml.kvstore.files.files import Record, reporting
-from tuskml.kvstore.files.locks import owner_of
+from tuskml.kvstore.database import LEAST_MEMORY, PROBE_PREFIX
+from tuskml.kvstore.files import TEMPORARY, Lock, Record, owner_of, remove_tree, reporting, unowned
+from tuskml.kvstore.names import Reference, folder_of, make_root, names_in
 from tuskml.kvstore.native import Ids, Weights
-from tuskml.kvstore.roots import leftovers, versions
-from tuskml.kvstore.roots.names import Reference, folder_of, make_root, names_in
-from tuskml.kvstore.roots.partitionings import read_partitioning
-from tuskml.kvstore.roots.versions import Version
-from tuskml.kvstore.sealed.sealed import SealedModel
-from tuskml.kvstore.sealed.sealing import CHUNK, sealing
-from tuskml.kvstore.working.database import LEAST_MEMORY
-from tuskml.kvstore.working.features import fill, pairs_of
-from tuskml.kvstore.working.working import ModelStore
+from tuskml.kvstore.sealed import MOST_PAIRS, SealedModel, sealing
+from tuskml.kvstore.versions import Version, read_partitioning
+from tuskml.kvstore.working import ModelStore, fill, pairs_of
 from tuskml.partitioner import IndexMap
+
+Leftover = tuple[Path, str]
+"""A path and the reason why it is of no use."""
+
+
+def leftovers_in_root(root: Path) -> Iterator[Leftover]:
+    """Yields unfinished measurements."""
+    for path in _entries(root):
+        if path.name.startswith(PROBE_PREFIX):
+            with unowned(path) as unlocked:
+                if unlocked:
+                    yield path, "a measurement that ended halfway"
+
+
+def leftovers_in_store(folder: Path) -> Iterator[Leftover]:
+    """Yields leftovers of one store, whose lock the caller holds, so that no record changes."""
+    for path in [*_entries(folder), *_entries(folder / "versions")]:
+        if path.name.startswith(TEMPORARY):
+            yield path, "a record that was written halfway"
+    for path in _entries(folder / "sealed"):
+        if path.name.startswith(TEMPORARY):
+            with unowned(path) as unlocked:
+                if unlocked:
+                    yield path, "a seal that ended halfway"
+    yield from _in_work(folder / "work")
+
+
+def _in_work(work: Path) -> Iterator[Leftover]:
+    for path in _entries(work):
+        if path.name.startswith(working.GONE):
+            yield path, "a working store whose removal ended halfway"
+        elif not has_checkpoint(path):
+            try:
+                lock = Lock(path / working.LOCK)
+            except (StoreError, FileNotFoundError, NotADirectoryError):
+                continue  # it is in use, or removed by now
+            with lock:
+                # its owner may have made a checkpoint just before unlocking
+                if not has_checkpoint(path):
+                    yield path, "its owner is gone and it has no checkpoint"
+
+
+def has_checkpoint(path: Path) -> bool:
+    """Returns whether a working store can be resumed."""
+    return any(part.name.isdigit() for part in _entries(path / working.CHECKPOINTS))
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(Path(entry.path) for entry in os.scandir(folder))
+    # running trainings may remove files at any time
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def sweep(root: Path, folder: Path) -> None:
+    """Removes all leftovers of the root and of one store, whose lock the caller holds."""
+    for leftovers in (leftovers_in_root(root), leftovers_in_store(folder)):
+        for path, _ in leftovers:  # each is locked until the next is requested
+            remove_tree(path)
+
 
 BLOCK = 1024
 """Weights per block of a sealed model without a layout of its own."""
@@ -68,7 +125,7 @@ class StoreRoot:
         folder = folder_of(self.path, name, create=True)
         run = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{secrets.token_hex(4)}"
         with versions.locked(folder):
-            leftovers.sweep(self.path, folder)
+            sweep(self.path, folder)
             store = ModelStore.create(
                 folder / "work" / run, index, dtype, memory, metadata, buffers
             )
@@ -291,6 +348,6 @@ def _among(roots: list[Path], wanted: Reference) -> tuple[Path, Version] | None:
 
 
 def _chunks(weights: Weights) -> Iterator[tuple[Ids, Weights]]:
-    for start in range(0, len(weights), CHUNK):
-        part = np.ascontiguousarray(weights[start : start + CHUNK])
+    for start in range(0, len(weights), MOST_PAIRS):
+        part = np.ascontiguousarray(weights[start : start + MOST_PAIRS])
         yield np.arange(start, start + len(part), dtype=np.int64), part

@@ -9,12 +9,13 @@ from pathlib import Path
 from tuskml.errors import StoreError
 from tuskml.kvstore import native
 from tuskml.kvstore.access import UnknownStore
-from tuskml.kvstore.files.files import make_directory, reporting
+from tuskml.kvstore.files import make_directory, reporting
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
 REFERENCE = re.compile(
     r"(?P<name>[^@]*)(?:@(?P<number>[0-9]{1,9})(?::(?P<digest>[0-9a-f]{16}))?)?"
 )
+PARTITIONING = re.compile(r"(?P<name>[^@]*)(?:@(?P<number>[0-9]{1,9}))?")
 PATH_BYTES = 4096
 ROOT_VARIABLE = "TUSKML_STORE_ROOT"
 SUBFOLDERS = ("sealed", "versions", "work")
@@ -56,6 +57,14 @@ def checked_name(name: str) -> str:
             f"got {name[:100]!r}"
         )
     return name
+
+
+def parse_partitioning(text: str) -> tuple[str, int | None]:
+    """Parses name and version of a partitioning. Raises StoreError."""
+    match = PARTITIONING.fullmatch(text)
+    if not match:
+        raise StoreError(f"a partitioning is NAME or NAME@VERSION, got {text[:100]!r}")
+    return checked_name(match["name"]), int(match["number"]) if match["number"] else None
 
 
 def default_root() -> Path:

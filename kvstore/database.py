@@ -7,7 +7,10 @@ tables that it cannot map. Every get verifies LevelDB's block checksum and the p
 
 import ctypes
 import errno
+import fcntl
 import os
+import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,9 +21,38 @@ import numpy as np
 
 from tuskml.errors import OF_SYSTEM, StoreError
 from tuskml.kvstore import native
-from tuskml.kvstore.files.locks import raise_if_interrupted
+from tuskml.kvstore.files import is_at, raise_if_interrupted, remove_tree, reporting
 from tuskml.kvstore.native import CORRUPT, ERROR_BYTES, NO_MEMORY, Array, Ids, Weights, address
-from tuskml.kvstore.working import forks
+from tuskml.partitioner import Cost, measure_cost
+
+# LevelDB's background thread stays in the parent of a fork, so a child that waits for it hangs.
+# LevelDB starts one thread for all databases of a process, once, and never checks that it still
+# exists.
+_used, _lost = threading.Event(), threading.Event()
+
+
+def _lose() -> None:
+    if _used.is_set():
+        _lost.set()
+
+
+os.register_at_fork(after_in_child=_lose)
+
+
+def leveldb_lost() -> bool:
+    """Returns whether this process was forked from one that had opened a store."""
+    return _lost.is_set()
+
+
+def use_leveldb() -> None:
+    """Records the use of LevelDB. Raises StoreError in a fork without LevelDB's thread."""
+    if _lost.is_set():
+        raise StoreError(
+            "this process was forked from one that had opened a store, whose threads it does not "
+            "have: start it by 'spawn' (multiprocessing.get_context('spawn'))"
+        )
+    _used.set()
+
 
 MEBIBYTE = 1 << 20
 LEAST_MEMORY = 128 * MEBIBYTE
@@ -112,7 +144,7 @@ class Database:
 
         memory, buffers: as for `options`.
         """
-        forks.use()
+        use_leveldb()
         self.path, self.dtype = path, dtype
         self._native = native.with_leveldb()
         self._store = ctypes.c_void_p()
@@ -125,7 +157,7 @@ class Database:
     def close(self) -> None:
         """Waits for a running compaction and closes all files. No effect the second time."""
         # in a fork it would wait for a thread that does not exist
-        if self._store and not forks.lost():
+        if self._store and not leveldb_lost():
             self._native.ks_close(self._store)
         self._store = ctypes.c_void_p()
 
@@ -179,7 +211,7 @@ class Database:
         Up to a given number of keys and values at a time, in arrays of their own; as the store is
         when the scan begins, which must end before the store is closed.
         """
-        forks.use()
+        use_leveldb()
         scan = self._native.ks_scan_open(self._store, first)
         if not scan:
             raise MemoryError
@@ -205,7 +237,7 @@ class Database:
     @property
     def counters(self) -> Counters:
         """Counts of operations since it was opened."""
-        if not self._store or forks.lost():
+        if not self._store or leveldb_lost():
             return Counters()
         numbers = (ctypes.c_int64 * 6)()
         self._native.ks_count(self._store, numbers)
@@ -215,7 +247,7 @@ class Database:
         """Value of a LevelDB property, such as "stats" or "approximate-memory-usage"; "" if
         unknown.
         """
-        forks.use()
+        use_leveldb()
         text = self._native.ks_property(self._store, f"leveldb.{name}".encode())
         if not text:
             return ""
@@ -228,7 +260,7 @@ class Database:
     def _reporting(self) -> Iterator["_Error"]:
         if not self._store:
             raise StoreError(f"the store {self.path} is closed")
-        forks.use()
+        use_leveldb()
         error = _Error()
         yield error
         self._check(error.code, error.text)
@@ -275,3 +307,53 @@ def _slices(starts: Ids, weights: int) -> Iterator[tuple[int, int]]:
         raise_if_interrupted()
         yield a, b
         a = b
+
+
+PROBE_PREFIX = ".probe-"
+
+
+def measure_store(
+    folder: "Path | str",
+    memory: int = 2 * LEAST_MEMORY,
+    most: int = 1 << 23,
+    writes: bool = False,
+) -> Cost:
+    """The cost function t_s + |P| t_u of LevelDB in a folder (`partitioner.measure_cost`).
+
+    A store is written there and removed again; takes about a second, and little memory.
+    """
+    with reporting("measuring a store"), _directory(Path(folder)) as path:
+        database = Database(path / "database", np.dtype(np.float32), memory, create=True)
+        try:
+            return measure_cost(database, most=most, writes=writes)
+        finally:
+            database.close()
+
+
+@contextmanager
+def _directory(folder: Path) -> Iterator[Path]:
+    """A new locked directory; the collector removes that of a killed process."""
+    handle = -1
+    while handle < 0:
+        path = Path(tempfile.mkdtemp(prefix=PROBE_PREFIX, dir=folder))
+        handle = _locked(path)
+    try:
+        yield path
+    finally:
+        remove_tree(path)
+        os.close(handle)
+
+
+def _locked(path: Path) -> int:
+    """Opens and locks the directory; returns the descriptor, -1 if a collector removed it
+    first.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return -1
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    if is_at(handle, path):
+        return handle
+    os.close(handle)
+    return -1

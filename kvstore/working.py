@@ -4,16 +4,18 @@ import os
 import secrets
 import shutil
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tuskml.errors import StoreError
-from tuskml.kvstore import native
-from tuskml.kvstore.arrays import as_keys, as_weights, even_starts, keys_of, located, model_dtype
-from tuskml.kvstore.files.files import (
+from tuskml.kvstore import checkpoints, native
+from tuskml.kvstore.checkpoints import Checkpoint
+from tuskml.kvstore.database import LARGEST_PARTITION, LEAST_MEMORY, Counters, Database
+from tuskml.kvstore.files import (
+    Lock,
     Record,
     checked_metadata,
     make_directory,
@@ -23,18 +25,46 @@ from tuskml.kvstore.files.files import (
     sync_directory,
     write_record,
 )
-from tuskml.kvstore.files.locks import Lock
-from tuskml.kvstore.native import Array, Ids, Weights
-from tuskml.kvstore.working import checkpoints
-from tuskml.kvstore.working.checkpoints import Checkpoint
-from tuskml.kvstore.working.database import LARGEST_PARTITION, LEAST_MEMORY, Counters, Database
-from tuskml.kvstore.working.frames import Frames, Gate
-from tuskml.partitioner import IndexMap
+from tuskml.kvstore.frames import Frames, Gate
+from tuskml.kvstore.native import (
+    Array,
+    Ids,
+    Weights,
+    as_keys,
+    as_weights,
+    model_dtype,
+)
+from tuskml.partitioner import IndexMap, LiveFeatures
 
 KIND = "working store"
 RECORD, LOCK, DATABASE, CHECKPOINTS = "store", "lock", "database", "checkpoints"
 GONE = ".gone-"
 """Prefix of the name of a store that is being removed."""
+
+
+def even_starts(n: int, width: int) -> Ids:
+    """Returns offsets of n partitions of one width, and the end of the last."""
+    return np.arange(n + 1, dtype=np.int64) * width
+
+
+def keys_of(keys: Ids) -> tuple[Ids, Ids]:
+    """Distinct values of rising keys, and the offset of each, of shape (n + 1,)."""
+    new = np.ones(len(keys), np.bool_)
+    np.not_equal(keys[1:], keys[:-1], out=new[1:])
+    begins = np.flatnonzero(new)
+    return keys[begins], np.append(begins, len(keys))
+
+
+def located(index: IndexMap, ids: ArrayLike, several: int) -> tuple[Ids, NDArray[np.integer]]:
+    """Keys of weights and their indices in payloads, integers of shape (n,).
+
+    several: weights per feature; weight k of feature id has the id id * several + k.
+    """
+    if several == 1:
+        return index.locate(ids)
+    features, which = np.divmod(np.asarray(ids, np.int64), several)
+    keys, slots = index.locate(features)
+    return keys, slots.astype(np.int64) * several + which
 
 
 class ModelStore:
@@ -403,3 +433,90 @@ class ModelStore:
             self._past += self._database.counters
             self._database.close()
             self._database = None
+
+
+Pair = tuple[Ids, Weights]
+WINDOW = 1 << 20
+
+
+def pairs_of(store: ModelStore) -> Iterator[Pair]:
+    """(ids, weights) of all weights that are not 0, by rising id, in parts; where features have
+    several weights the ids are those of weights (`ModelStore`).
+
+    Memory does not grow with the model: blocks of rare features lie in the order of their keys,
+    and the frequent features, which have keys of their own, are few.
+    """
+    live = store.index.live
+    if live is not None and live.order is not None:
+        yield from _in_windows(store, live)
+        return
+    frequent = of_weights(store.index.features, store.several)
+    known = store.weights(frequent)
+    done = 0  # number of frequent features already yielded
+    with closing(store.scan(store.index.n_partitions)) as scan:
+        for keys, starts, values in scan:
+            ids, weights = _rare(store, keys, starts, values)
+            if len(ids):
+                end = int(np.searchsorted(frequent, ids[-1]))
+                yield _merged(ids, weights, frequent[done:end], known[done:end])
+                done = end
+    stored = _not_zero(known[done:])
+    yield frequent[done:][stored], known[done:][stored]
+
+
+def _in_windows(store: ModelStore, live: LiveFeatures) -> Iterator[Pair]:
+    """Yields the pairs of features that are not stored by rising id.
+
+    They are looked up many at a time, since each lookup reads most blocks of several features.
+    """
+    window = max(1, WINDOW // store.several)
+    for first in range(0, len(live), window):
+        features = live.by_rank(np.arange(first, min(first + window, len(live))))
+        ids = of_weights(features, store.several)
+        weights = store.weights(ids)
+        stored = _not_zero(weights)
+        yield ids[stored], weights[stored]
+
+
+def of_weights(features: Ids, several: int) -> Ids:
+    """Ids of the weights of features with several each, (n * several,)."""
+    if several == 1:
+        return features
+    ids: Ids = (features[:, None] * several + np.arange(several)).ravel()
+    return ids
+
+
+def _not_zero(weights: Weights) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """Indices of the weights whose bits are not all 0: -0.0 and NaN count as weights."""
+    return np.flatnonzero(weights.view(f"u{weights.dtype.itemsize}"))
+
+
+def _rare(store: ModelStore, keys: Ids, starts: Ids, values: Weights) -> Pair:
+    """Pairs of blocks' payloads, without slots of features stored elsewhere."""
+    index: IndexMap = store.index
+    first, begin, end = index.blocks.spans_of(keys - index.n_partitions)
+    places = _not_zero(values)
+    part = np.searchsorted(starts, places, side="right") - 1
+    slots, which = np.divmod(places - starts[part], store.several)
+    numbers = first[part] + slots
+    inside = (numbers >= begin[part]) & (numbers < end[part])
+    if len(index.features):
+        at = np.minimum(np.searchsorted(index.numbers, numbers), len(index.features) - 1)
+        inside &= index.numbers[at] != numbers
+    named = index.named(numbers[inside])
+    if store.several > 1:
+        named = named * store.several + which[inside]
+    return named, values[places[inside]]
+
+
+def _merged(ids: Ids, weights: Weights, more: Ids, others: Weights) -> Pair:
+    stored = _not_zero(others)
+    both = np.concatenate((ids, more[stored]))
+    order = np.argsort(both, kind="stable")
+    return both[order], np.concatenate((weights, others[stored]))[order]
+
+
+def fill(store: ModelStore, pairs: Iterator[Pair]) -> None:
+    """Writes pairs into an empty store."""
+    for ids, weights in pairs:
+        store.add_weights(ids, weights.astype(store.dtype, copy=False))

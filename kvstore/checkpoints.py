@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tuskml.errors import StoreError
-from tuskml.kvstore.files.files import (
+from tuskml.kvstore.files import (
     Record,
     file_crc,
     make_directory,

@@ -1,21 +1,146 @@
-"""Garbage collection of stores."""
+"""Listing, verification and garbage collection of the stores of a root."""
 
 import os
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tuskml.errors import StoreError
-from tuskml.kvstore.files.files import TEMPORARY, remove_tree, reporting, size_of, sync_directory
-from tuskml.kvstore.files.locks import Lock
-from tuskml.kvstore.roots import leftovers, versions
-from tuskml.kvstore.roots.inspection import stores_of
-from tuskml.kvstore.roots.names import Reference
-from tuskml.kvstore.roots.root import StoreRoot
-from tuskml.kvstore.roots.versions import Version
-from tuskml.kvstore.working import working
+from tuskml.kvstore import checkpoints, versions, working
+from tuskml.kvstore.files import (
+    TEMPORARY,
+    Lock,
+    read_record,
+    remove_tree,
+    reporting,
+    size_of,
+    sync_directory,
+)
+from tuskml.kvstore.names import Reference, folder_of
+from tuskml.kvstore.root import (
+    Leftover,
+    StoreRoot,
+    has_checkpoint,
+    leftovers_in_root,
+    leftovers_in_store,
+)
+from tuskml.kvstore.versions import Version
+
+Facts = dict[str, Any]
+
+
+def list_stores(root: StoreRoot, name: str | None = None) -> list[Facts]:
+    """A dict for each version and working store of one name or all.
+
+    Versions: name, version, current, created, dimension, nonzero, size, digest, origin and owner
+    (objects, or None where the record does not say); working stores: name, working, owner (a pid,
+    0 unknown, None if no process has it), checkpoint (its number or None), size. What
+    cannot be read has `error` instead.
+    """
+    facts: list[Facts] = []
+    for part, each in stores_of(root, name):
+        facts += _versions(part, each)
+        facts += _working(part, each)
+    return facts
+
+
+def stores_of(root: StoreRoot, name: str | None) -> list[tuple[StoreRoot, str]]:
+    """All stores of a root and of the owners' roots below it, or those of one name.
+
+    Raises UnknownStore if no store has that name.
+    """
+    stores = [(part, each) for part in root.parts() for each in part.names()]
+    if name is None:
+        return stores
+    return [each for each in stores if each[1] == name] or [
+        (root, folder_of(root.path, name).name)
+    ]
+
+
+def _versions(root: StoreRoot, name: str) -> Iterator[Facts]:
+    folder = folder_of(root.path, name)
+    try:
+        current = versions.read(folder, None).number
+    except StoreError:
+        current = 0
+    for number in root.versions(name):
+        try:
+            facts = asdict(versions.read(folder, number))
+        except StoreError as error:
+            yield {"name": name, "version": number, "error": str(error)}
+            continue
+        del facts["number"]
+        yield {"name": name, "version": number, "current": number == current} | facts
+
+
+def _working(root: StoreRoot, name: str) -> Iterator[Facts]:
+    for path in root.working(name):
+        facts: Facts = {"name": name, "working": path.name}
+        try:
+            last = _checkpoint_of(path)
+        except StoreError as error:
+            yield facts | {"error": str(error)}
+            continue
+        number = last.number if last else None
+        yield facts | {
+            "owner": root.owner(path),
+            "checkpoint": number,
+            "size": size_of(path),
+        }
+
+
+def _checkpoint_of(path: Path) -> checkpoints.Checkpoint | None:
+    with reporting("reading a working store"):
+        record, _ = read_record(path / working.RECORD, working.KIND)
+        return checkpoints.latest(path / working.CHECKPOINTS, record["store"])
+
+
+def verify_stores(root: StoreRoot, name: str | None = None) -> Iterator[Facts]:
+    """Verifies all bytes of the models of one name or of all; yields dicts with name, what, ok,
+    error.
+
+    what: a version's reference, a working store's checkpoint, or the pointer to the current
+    version. Checkpoints of open stores are skipped.
+    """
+    for part, each in stores_of(root, name):
+        yield from _verify(part, each)
+
+
+def _verify(root: StoreRoot, name: str) -> Iterator[Facts]:
+    folder = folder_of(root.path, name)
+    for number in root.versions(name):
+        reference = f"{name}@{number}"
+        yield _try(name, reference, partial(_read_all, root, reference))
+    if root.versions(name) or os.path.lexists(folder / versions.CURRENT):
+        yield _try(name, f"{name}, current", partial(root.version, name))
+    for path in root.working(name):
+        if root.owner(path) is None:
+            yield _try(name, f"{name}, {path.name}", partial(_verify_working, path))
+
+
+def _try(name: str, what: str, look: Callable[[], object]) -> Facts:
+    try:
+        look()
+    except StoreError as error:
+        return {"name": name, "what": what, "ok": False, "error": str(error)}
+    return {"name": name, "what": what, "ok": True, "error": None}
+
+
+def _read_all(root: StoreRoot, reference: str) -> None:
+    with root.open(reference) as model:
+        model.verify()
+
+
+def _verify_working(path: Path) -> None:
+    last = _checkpoint_of(path)
+    if last is not None:
+        with reporting("reading a checkpoint"):
+            checkpoints.verify(last)
+
 
 DAY = 86_400.0
 
@@ -78,7 +203,7 @@ def collect(
     removed: list[Removed] = []
     with reporting("collecting garbage"):
         for part in root.parts():
-            removed += _remove_all(leftovers.in_root(part.path), rules, dry_run)
+            removed += _remove_all(leftovers_in_root(part.path), rules, dry_run)
         for part, each in stores_of(root, name):
             folder = part.path / each
             with versions.locked(folder):
@@ -86,7 +211,7 @@ def collect(
     return removed
 
 
-def _remove_all(found: Iterator[leftovers.Leftover], rules: Rules, dry_run: bool) -> list[Removed]:
+def _remove_all(found: Iterator[Leftover], rules: Rules, dry_run: bool) -> list[Removed]:
     removed = []
     for path, why in found:  # each item is locked until the next is requested
         if rules.only is None or path in rules.only:
@@ -96,7 +221,7 @@ def _remove_all(found: Iterator[leftovers.Leftover], rules: Rules, dry_run: bool
     return removed
 
 
-def _found_in(folder: Path, rules: Rules) -> Iterator[leftovers.Leftover]:
+def _found_in(folder: Path, rules: Rules) -> Iterator[Leftover]:
     """Yields the garbage of one store, whose lock is held.
 
     A damaged record of a version stops it: it may name any of the files.
@@ -119,7 +244,7 @@ def _found_in(folder: Path, rules: Rules) -> Iterator[leftovers.Leftover]:
         digests.add(current.digest)
     before = time.time() - rules.older_than
     yield from _sealed_files(folder, digests, before, rules.spared)
-    yield from leftovers.in_store(folder)
+    yield from leftovers_in_store(folder)
     yield from _old_working_stores(folder, before)
 
 
@@ -181,7 +306,7 @@ def _superseded(lineage: list[Version], current: int, keep: int) -> list[Version
 
 def _sealed_files(
     folder: Path, kept: set[str], before: float, spared: set[str]
-) -> Iterator[leftovers.Leftover]:
+) -> Iterator[Leftover]:
     for path in sorted((folder / "sealed").iterdir()):
         named = path.stem in kept or path.stem[:16] in spared
         new = path.name.startswith(TEMPORARY)
@@ -189,9 +314,9 @@ def _sealed_files(
             yield path, "no version names it"
 
 
-def _old_working_stores(folder: Path, before: float) -> Iterator[leftovers.Leftover]:
+def _old_working_stores(folder: Path, before: float) -> Iterator[Leftover]:
     for path in sorted((folder / "work").iterdir()):
-        if path.name.startswith(".") or not leftovers.has_checkpoint(path):
+        if path.name.startswith(".") or not has_checkpoint(path):
             continue
         try:
             lock = Lock(path / working.LOCK, create=False)

@@ -20,15 +20,24 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tuskml.errors import StoreError
+from tuskml.errors import StoreError, nearest
 from tuskml.kvstore import access
-from tuskml.kvstore.files.files import Record, read_record, reporting, sync_directory, write_record
-from tuskml.kvstore.files.locks import waiting
-from tuskml.kvstore.roots.names import Reference
-from tuskml.kvstore.sealed.sealing import SUFFIX, Sealed
+from tuskml.kvstore.files import (
+    Record,
+    make_directory,
+    read_record,
+    reporting,
+    sync_directory,
+    waiting,
+    write_record,
+)
+from tuskml.kvstore.names import Reference, checked_name, parse_partitioning
+from tuskml.kvstore.sealed import SUFFIX, Sealed
+from tuskml.partitioner import IndexMap
 
 KIND = "version"
 FORMAT = 2
@@ -216,3 +225,98 @@ def drop(folder: Path, number: int) -> None:
             )
         (folder / "versions" / str(number)).unlink()
         sync_directory(folder / "versions")
+
+
+# --- partitionings that were kept ---
+#
+# They are records with a checksum in a folder whose name no store can have:
+# `.partitionings/NAME/VERSION`, the index map their attachment. A version never changes.
+
+
+PARTITIONINGS, PARTITIONING_KIND = ".partitionings", "partitioning"
+Facts = dict[str, Any]
+
+
+class UnknownPartitioning(StoreError):
+    """No partitioning has this name, or this version of it."""
+
+    sqlstate = "42704"
+
+
+def keep_partitioning(root: Path, name: str, index: IndexMap, facts: Facts) -> str:
+    """Writes the next version of a name; returns NAME@VERSION.
+
+    facts: plain values that `list_partitionings` returns.
+    """
+    with reporting("keeping a partitioning"):
+        folder = make_directory(make_directory(root / PARTITIONINGS) / checked_name(name))
+        with locked(folder):
+            number = max(_partitioning_numbers(folder), default=0) + 1
+            created = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+            record = {
+                "kind": PARTITIONING_KIND,
+                "name": name,
+                "version": number,
+                "created": created,
+            }
+            write_record(folder / str(number), record | {"facts": facts}, index.to_bytes())
+    return f"{name}@{number}"
+
+
+def read_partitioning(root: Path, text: str) -> IndexMap:
+    """Reads the index map of NAME, newest version, or of NAME@VERSION.
+
+    Raises UnknownPartitioning with the nearest name, or StoreError if it is damaged.
+    """
+    name, number = parse_partitioning(text)
+    folder = root / PARTITIONINGS / name
+    numbers = _partitioning_numbers(folder)
+    if not numbers:
+        raise UnknownPartitioning(
+            f"there is no partitioning named {name!r} in {root}"
+            + (
+                nearest(name, _partitioning_names(root))
+                or ", expected one that partition_model kept"
+            )
+        )
+    if number is not None and number not in numbers:
+        raise UnknownPartitioning(
+            f"the partitioning {name!r} has no version {number}, expected at most {numbers[-1]}"
+        )
+    record = folder / str(number or numbers[-1])
+    with reporting("reading a partitioning"):
+        return IndexMap.from_bytes(read_record(record, PARTITIONING_KIND)[1])
+
+
+def list_partitionings(root: Path, name: str | None = None) -> list[Facts]:
+    """Lists versions of one name or all as dicts.
+
+    Keys: partitioning, version, created, size in bytes, and the facts of `keep_partitioning`;
+    `error` in their place if it cannot be read.
+    """
+    listed: list[Facts] = []
+    for each in [checked_name(name)] if name is not None else _partitioning_names(root):
+        for number in _partitioning_numbers(root / PARTITIONINGS / each):
+            path, facts = root / PARTITIONINGS / each / str(number), {"partitioning": each}
+            try:
+                record, _ = read_record(path, PARTITIONING_KIND)
+            except StoreError as error:
+                listed.append(facts | {"version": number, "error": str(error)})
+                continue
+            entry = {"version": number, "created": record["created"]}
+            listed.append(facts | entry | {"size": os.path.getsize(path)} | record["facts"])
+    return listed
+
+
+def _partitioning_numbers(folder: Path) -> list[int]:
+    if not folder.is_dir() or folder.is_symlink():
+        return []
+    with reporting("listing partitionings"):
+        return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
+
+
+def _partitioning_names(root: Path) -> list[str]:
+    if not (root / PARTITIONINGS).is_dir():
+        return []
+    with reporting("listing partitionings"):
+        return sorted(path.name for path in (root / PARTITIONINGS).iterdir() if path.is_dir())

@@ -19,15 +19,103 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import StoreError
-from tuskml.kvstore import native, pages
+from tuskml.kvstore import arrays, native
+from tuskml.kvstore.arrays import Records, unnamed
+from tuskml.kvstore.database import leveldb_lost, raise_error, use_leveldb
+from tuskml.kvstore.frames import FrameCounters
 from tuskml.kvstore.native import ERROR_BYTES, Ids, Weights, address
-from tuskml.kvstore.working import forks
-from tuskml.kvstore.working.database import raise_error
-from tuskml.kvstore.working.frames import FrameCounters
-from tuskml.kvstore.working.records import Records, unnamed
 
 Counts = NDArray[np.uint32]
 Array = NDArray[np.int32]
+LINKED_AT_ONCE = 1 << 15
+"""Ids in a table that stays in a core's cache."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """All pairs with ids low .. low + width - 1, of C chunks.
+
+    ids: int32 of shape (n,), those of each chunk rising, one chunk after the other; lengths: int64
+    of shape (C,), how many each chunk has. `around`, uint32 of shape (n,), is for each pair the
+    chunk that has its id before it, and 2^16 times the one after it.
+    """
+
+    ids: Array
+    lengths: Ids
+    low: int
+    width: int
+
+    def linked(self, around: Counts) -> None:
+        """Computes `around` with a table of the ids."""
+        table = np.empty((min(self.width, LINKED_AT_ONCE), 3), np.uint32)
+        next_ = np.empty(len(self.lengths), np.int64)
+        native.library().ks_route_linked(
+            ctypes.byref(self._native()),
+            address(table),
+            len(table),
+            address(next_),
+            address(around),
+        )
+
+    def sorted(self, around: Counts, scratch: NDArray[np.uint64]) -> None:
+        """Computes `around` by a sort, for sparse ids; scratch: of shape (n,)."""
+        ends = np.cumsum(self.lengths)
+        scratch[:] = self.ids
+        scratch <<= np.uint64(16)
+        for j in np.flatnonzero(self.lengths).tolist():
+            scratch[int(ends[j] - self.lengths[j]) : int(ends[j])] |= np.uint64(j)
+        scratch.sort()  # by id, then by chunk
+        next_ = ends - self.lengths
+        arguments = address(scratch), len(scratch), address(next_), address(around)
+        native.library().ks_route_neighbours(*arguments)
+
+    def tally(self, around: Counts, takes: Counts) -> None:
+        """Adds the number of weights that each chunk takes over from each to takes, (C, C)."""
+        native.library().ks_route_tally(
+            ctypes.byref(self._native()), address(around), address(takes)
+        )
+
+    def resting(self, around: Counts) -> tuple[Array, Counts]:
+        """Ids of the features that rest with their chunk between passes, by chunk, and counts
+        (C,).
+
+        They overwrite all ids.
+        """
+        counts = np.empty(len(self.lengths), np.uint32)
+        n = native.library().ks_route_rests(
+            ctypes.byref(self._native()), address(around), address(counts)
+        )
+        return self.ids[:n], counts
+
+    def by_id(self, weights: NDArray[Any], most: int) -> Iterator[tuple[Ids, NDArray[np.float32]]]:
+        """Yields (ids, weights) of nonzero weights by rising id, as arrays that share blocks of
+        ids.
+
+        weights: 4 bytes each, shape (n,). At most `most` + LINKED_AT_ONCE pairs at a time, of
+        whole blocks of LINKED_AT_ONCE ids.
+        """
+        ends = np.cumsum(self.lengths)
+        next_ = np.stack([ends - self.lengths, ends])
+        table, room = np.empty(LINKED_AT_ONCE, np.uint32), most + LINKED_AT_ONCE
+        ids, values = np.empty(room, np.int64), np.empty(room, np.float32)
+        range_ = self._native()
+        rest = native.Rest(
+            ctypes.addressof(range_),
+            address(weights),
+            address(next_),
+            address(table),
+            len(table),
+            room,
+        )
+        by_id = native.library().ks_route_by_id
+        while n := by_id(ctypes.byref(rest), address(ids), address(values)):
+            yield ids[:n].copy(), values[:n].copy()
+
+    def _native(self) -> native.Range:
+        ids, lengths = address(self.ids), address(self.lengths)
+        return native.Range(ids, lengths, len(self.lengths), self.low, self.width)
+
+
 PAGE = 4096
 BUFFERS = 4
 """Regions in memory: the current chunk, the next, the one being written, and its order."""
@@ -197,7 +285,7 @@ def ranks(chunks: NDArray[np.uint16], first: Counts) -> NDArray[np.int32]:
 
     first: uint32 of shape (C,), C above all numbers.
     """
-    out, counts = pages.empty(len(chunks), np.int32), first.astype(np.uint32)
+    out, counts = arrays.empty(len(chunks), np.int32), first.astype(np.uint32)
     at = native.address(np.ascontiguousarray(chunks, np.uint16))
     native.library().ks_route_ranks(at, len(chunks), native.address(counts), native.address(out))
     return out
@@ -209,7 +297,7 @@ def orders_of(around: Counts, takes: Counts, gives: Counts) -> tuple[Array, Arra
     around: as in `Range`; takes: offsets of the region's buckets; gives: offsets of the departing
     buckets among all of the chunk.
     """
-    places, going = pages.empty((2, len(around)), np.int32)
+    places, going = arrays.empty((2, len(around)), np.int32)
     copies = takes.astype(np.uint32), gives.astype(np.uint32)
     native.library().ks_route_order(
         native.address(around),
@@ -259,7 +347,7 @@ def _transpose(links: Records, n: int, memory: int) -> None:
     wide = max(1, min(n, memory // (32 * n)))
     for first in range(0, n, wide):
         some = min(wide, n - first)
-        slab = pages.empty((2, some, n), np.uint32)
+        slab = arrays.empty((2, some, n), np.uint32)
         for j in range(n):
             for part in (0, 1):
                 slab[part, :, j] = links.read((j * PARTS + part) * n + first, some)
@@ -275,7 +363,7 @@ class Routes:
     """
 
     def __init__(self, plan: RoutePlan, moves: IO[bytes], folder: Path) -> None:
-        forks.use()
+        use_leveldb()
         self.plan, self.folder, self._native = plan, folder, native.library()
         self._handle = ctypes.c_void_p()
         self._file = unnamed(folder)
@@ -353,7 +441,7 @@ class Routes:
         """
         begin, end = (int(at) for at in self.plan.region[chunk : chunk + 2])
         begin += place * self.plan.weight_size
-        data = pages.empty(end - begin, np.uint8) if out is None else out[: end - begin]
+        data = arrays.empty(end - begin, np.uint8) if out is None else out[: end - begin]
         view = data.data
         while view:
             n = os.preadv(self._file.fileno(), [view], begin)
@@ -376,7 +464,7 @@ class Routes:
     def close(self) -> None:
         """Frees memory and file. No effect the second time."""
         # in a fork it would wait for a thread that does not exist
-        if self._handle and not forks.lost():
+        if self._handle and not leveldb_lost():
             with suppress(StoreError):
                 self._last = self.counters
             self._native.ks_routes_close(self._handle)

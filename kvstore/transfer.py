@@ -16,13 +16,12 @@ from typing import IO, Any, TypeVar
 import numpy as np
 
 from tuskml.errors import StoreError
-from tuskml.kvstore.arrays import model_dtype
-from tuskml.kvstore.files.files import Record, parse, reporting, sync_directory, temporary
-from tuskml.kvstore.native import Array, Ids, Weights
-from tuskml.kvstore.roots.names import Reference
-from tuskml.kvstore.roots.root import StoreRoot
-from tuskml.kvstore.roots.versions import Version
-from tuskml.kvstore.sealed.sealed import SealedModel
+from tuskml.kvstore.files import Record, parse, reporting, sync_directory, temporary
+from tuskml.kvstore.names import Reference
+from tuskml.kvstore.native import Array, Ids, Weights, model_dtype
+from tuskml.kvstore.root import StoreRoot
+from tuskml.kvstore.sealed import SealedModel
+from tuskml.kvstore.versions import Version
 
 FORMAT = "tuskml/weights/1"
 CHUNK = 1 << 18

@@ -19,11 +19,9 @@ from numpy.typing import ArrayLike
 
 from tuskml.errors import StoreError
 from tuskml.kvstore import native
-from tuskml.kvstore.arrays import as_keys
-from tuskml.kvstore.files.locks import PAUSE, raise_if_interrupted
-from tuskml.kvstore.native import CANCELLED, ERROR_BYTES, Array, Ids, Weights, address
-from tuskml.kvstore.working import forks
-from tuskml.kvstore.working.database import Database, raise_error
+from tuskml.kvstore.database import Database, leveldb_lost, raise_error, use_leveldb
+from tuskml.kvstore.files import PAUSE, raise_if_interrupted
+from tuskml.kvstore.native import CANCELLED, ERROR_BYTES, Array, Ids, Weights, address, as_keys
 
 
 class Gate:
@@ -321,7 +319,7 @@ class Frames:
 
     def drop(self) -> None:
         """Frees the memory without writing. No effect in a forked process."""
-        if forks.lost():
+        if leveldb_lost():
             return
         with self._pausing:
             if self.closed:
@@ -347,7 +345,7 @@ class Frames:
     def _check_open(self) -> None:
         if self.closed:
             raise StoreError(f"the frames of the store {self.path} are closed")
-        forks.use()
+        use_leveldb()
 
     def _check(self, code: int, text: "ctypes.Array[ctypes.c_char]") -> None:
         if code == CANCELLED:

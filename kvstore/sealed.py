@@ -1,11 +1,11 @@
-"""Writing sealed models: one immutable file, named by what is in it.
+"""Sealed models: one immutable file, named by what is in it, mapped by any number of processes.
 
 Little-endian:
 
     0          header: "TUSKSEAL", uint32 version 1, bytes of a weight (4 or 8), shift, 0, 0, CRC
     32         blocks of 2^shift weights by rising feature id (mapped/sealed_format.h)
     directory  24 bytes per block: number, offset, count, CRC (sealed_entry)
-    index      the index map of the store it was trained in (partitioner/index/index_map.py)
+    index      the index map of the store it was trained in (partitioner/index_map.py)
     metadata   a JSON object
     footer     128 bytes: where those lie, their CRCs, the SHA-256 of all before it, its own CRC
 
@@ -25,15 +25,34 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
-from tuskml.errors import StoreError
+from tuskml.errors import DataError, StoreError
 from tuskml.kvstore import native
-from tuskml.kvstore.arrays import model_dtype
-from tuskml.kvstore.files.files import Record, checked_metadata, create, temporary
-from tuskml.kvstore.files.locks import is_at
-from tuskml.kvstore.native import ENTRY, Array, Ids, Weights, address, crc32c
-from tuskml.kvstore.working.records import Records
+from tuskml.kvstore.arrays import Records
+from tuskml.kvstore.files import (
+    CHUNK,
+    Record,
+    checked_metadata,
+    create,
+    is_at,
+    open_plain,
+    parse,
+    temporary,
+)
+from tuskml.kvstore.native import (
+    ENTRY,
+    ERROR_BYTES,
+    OK,
+    Array,
+    Ids,
+    SealedAbout,
+    Weights,
+    address,
+    crc32c,
+    model_dtype,
+)
+from tuskml.partitioner import IndexMap
 
 WINDOW = 1 << 12
 """Entries in memory at once: those of 2^24 features."""
@@ -108,7 +127,7 @@ SHIFT = 12
 HEADER = struct.Struct("<8s5I")
 FOOTER = struct.Struct("<8s8Q4I")  # followed by SHA-256 (32 bytes), 0 (4 bytes), CRC of the footer
 SUFFIX = ".tusk"
-CHUNK = 1 << 18
+MOST_PAIRS = 1 << 18
 Pairs = Iterable[tuple[Ids, Weights]]
 """Feature ids, rising throughout, and their weights."""
 
@@ -255,11 +274,11 @@ class _Blocks:
         self._seal(len(self._ids))
 
     def _seal(self, count: int) -> None:
-        """Writes the blocks of the first `count` pairs, about CHUNK at a time."""
+        """Writes the blocks of the first `count` pairs, about MOST_PAIRS at a time."""
         while count:
             n = count
-            if n > CHUNK:  # up to the end of a block
-                n = int(np.searchsorted(self._ids, (self._ids[CHUNK] >> SHIFT) + 1 << SHIFT))
+            if n > MOST_PAIRS:  # up to the end of a block
+                n = int(np.searchsorted(self._ids, (self._ids[MOST_PAIRS] >> SHIFT) + 1 << SHIFT))
             n = min(n, count)
             self._seal_chunk(n)
             self._ids, self._weights, count = self._ids[n:], self._weights[n:], count - n
@@ -284,3 +303,129 @@ class _Blocks:
         )
         self.out.write(out[:written].data)
         self._entries.append(entries[: n_entries.value])
+
+
+MEMORY = 1 << 28
+_AFTER_DIGEST = 40  # bytes of the footer from the digest on
+
+
+class SealedModel:
+    """The weights of a finished model, in a file that never changes.
+
+    dimension: number of features; dtype: float32 or float64; nonzero: weights that are not 0;
+    metadata: the JSON object given when it was sealed; digest: SHA-256 of the file, in hex, which
+    is its name too. Threads may use one together; after `close` nothing may be read. The databases
+    read these files by the same code (`mapped/sealed_file.h`).
+    """
+
+    def __init__(self, path: Path, digest: str | None = None, memory: int = MEMORY) -> None:
+        """Maps the file. Raises StoreError if it is missing or damaged, or has another format
+        version or another digest than expected.
+
+        digest: of the content; memory: about how many bytes of the mapping may count as the
+        process's: beyond that it releases pages, which stay in the page cache. Header, directory
+        and metadata are checked now; each block of weights when it is first read, or all by
+        `verify`.
+        """
+        self.path = path
+        self._file = ctypes.c_void_p()
+        with open_plain(path) as file:
+            descriptor = os.dup(file.fileno())
+        label, wanted = os.fsencode(path), digest.encode() if digest else None
+        self._call(
+            "open", descriptor, label, wanted, memory, ctypes.byref(self._file), opened=True
+        )
+        about = self._about = SealedAbout()
+        native.library().ks_sealed_describe(self._file, ctypes.byref(about))
+        self.dtype = np.dtype(f"f{about.weight_size}")
+        self.dimension, self.nonzero = int(about.dimension), int(about.nonzero)
+        self.digest = about.digest.decode()
+        try:
+            text = ctypes.string_at(about.metadata or 0, about.metadata_length)
+            self.metadata: Record = parse(text, path)
+        except BaseException:
+            self.close()
+            raise
+
+    def weights(self, ids: ArrayLike) -> Weights:
+        """Weights of features, in the shape of ids; 0 for ids below 0 or from dimension on.
+
+        Raises StoreError if a block with one of them is damaged.
+        """
+        features = np.asarray(ids, np.int64, order="C")
+        out = np.empty(features.shape, self.dtype)
+        self._call("gather", self._file, address(features), features.size, address(out))
+        return out
+
+    def items(self, weights: int = 1 << 18) -> Iterator[tuple[Ids, Weights]]:
+        """Yields (ids, weights) of nonzero weights by rising id, about `weights` at a time."""
+        shift, end = self._about.shift, self._about.n_entries
+        step = max(1, weights >> shift)
+        capacity = step << shift
+        for first in range(0, end, step):
+            ids, values = np.empty(capacity, np.int64), np.empty(capacity, self.dtype)
+            n = ctypes.c_int64()
+            arrays = address(ids), address(values), ctypes.byref(n)
+            self._call("items", self._file, first, min(first + step, end), *arrays)
+            if n.value:
+                yield ids[: n.value], values[: n.value]
+
+    def verify(self) -> None:
+        """Reads the whole file. Raises StoreError if any byte has changed."""
+        sha = hashlib.sha256()
+        self._require_open()
+        data = (ctypes.c_char * (self.size - _AFTER_DIGEST)).from_address(self._about.bytes or 0)
+        view = memoryview(data)
+        for start in range(0, len(view), CHUNK):
+            sha.update(view[start : start + CHUNK])
+            native.library().ks_sealed_let_go(self._file)
+        if sha.hexdigest() != self.digest:
+            raise StoreError(f"{self.path} is damaged: its content is not what its name says")
+        for _ in self.items():
+            pass
+
+    @property
+    def index(self) -> IndexMap:
+        """Index map of the store in which it was trained, without the live features."""
+        start, length = ctypes.c_void_p(), ctypes.c_uint64()
+        self._call("index", self._file, ctypes.byref(start), ctypes.byref(length))
+        try:
+            return IndexMap.from_bytes(ctypes.string_at(start.value or 0, length.value))
+        except DataError as error:
+            raise StoreError(f"{self.path} is damaged: {error}") from error
+
+    @property
+    def size(self) -> int:
+        """Size of the file in bytes."""
+        return int(self._about.size)
+
+    def close(self) -> None:
+        """Unmaps the file."""
+        file, self._file = self._file, ctypes.c_void_p()
+        if file:
+            native.library().ks_sealed_close(file)
+
+    def __enter__(self) -> "SealedModel":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_file", None):
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"SealedModel({self.dimension} features, {self.dtype}, {self.digest[:16]})"
+
+    def _require_open(self) -> None:
+        if not self._file:
+            raise StoreError(f"the sealed model {self.path} is closed")
+
+    def _call(self, name: str, *arguments: object, opened: bool = False) -> None:
+        """Calls the reader. Raises StoreError with its sentence on failure."""
+        if not opened:
+            self._require_open()
+        error = ctypes.create_string_buffer(ERROR_BYTES)
+        if getattr(native.library(), f"ks_sealed_{name}")(*arguments, error) != OK:
+            raise StoreError(error.value.decode(errors="replace"))
