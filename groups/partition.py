@@ -38,8 +38,7 @@ from tuskml.learners.options.kinds import (
     real,
 )
 from tuskml.learners.options.table import read
-from tuskml.learners.stored.affinity import Arranging
-from tuskml.learners.stored.layout import Arranged, by_chunks, live_features
+from tuskml.learners.stored.layout import Arranged, Arranging, by_chunks, live_features
 from tuskml.partitioner import (
     WARM_LEVELDB,
     Cost,

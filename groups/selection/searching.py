@@ -20,7 +20,6 @@ from tuskml.errors import OptionError
 from tuskml.groups.preparation import NOT_COMPARED, with_column
 from tuskml.groups.selection import halving
 from tuskml.groups.selection.calibration import METHODS, Margins
-from tuskml.groups.selection.conformal import Distances
 from tuskml.groups.selection.folds import (
     Groups,
     Prepared,
@@ -31,7 +30,7 @@ from tuskml.groups.selection.folds import (
     sets_of,
 )
 from tuskml.groups.selection.halving import Kernel, batches, promising
-from tuskml.groups.selection.held_rows import HeldRows, with_held_rows
+from tuskml.groups.selection.held_rows import Distances, HeldRows, with_held_rows
 from tuskml.groups.selection.lanes import (
     Load,
     Watch,

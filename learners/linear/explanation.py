@@ -86,7 +86,7 @@ def stored_unasked(group: NDArray[np.void], request: Request, why: str) -> Docum
 def considered(group: NDArray[np.void], request: Request, memory: int = 0) -> Choice:
     """The choice as a training would make it; memory: address of the rows' account."""
     if request.options.store is not None:
-        from tuskml.learners.linear.stored.training import considered_stored  # slow to import
+        from tuskml.learners.linear.stored.explanation import considered_stored  # slow to import
 
         return considered_stored(group, request, memory)
     plan, question = first_plan(group, request, memory)

@@ -22,9 +22,9 @@ from tuskml.kernels.rows.renumber import renumbered
 from tuskml.kernels.segments import dense_bytes
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes
+from tuskml.learners.linear.algorithms.parts.batch import Beginning
 from tuskml.learners.linear.algorithms.parts.epochs import TRIAL_ROWS
-from tuskml.learners.linear.algorithms.parts.kept import Beginning
-from tuskml.learners.linear.algorithms.parts.second_order.warm_start import knowing, leave, stepped
+from tuskml.learners.linear.algorithms.parts.kept_curvature import knowing, leave, stepped
 from tuskml.learners.linear.check import (
     many_classes,
     refuse_labels,

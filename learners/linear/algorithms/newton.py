@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.gpu.passes import DevicePass
 from tuskml.kernels.passes import Floats, Solution, Triangles, solve
-from tuskml.learners.linear.algorithms.parts import interior
+from tuskml.learners.linear.algorithms.parts import fused, interior, small
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Unfit
 from tuskml.learners.linear.algorithms.parts.batch import (
     OF_WHOLE_STEPS,
@@ -25,11 +25,15 @@ from tuskml.learners.linear.algorithms.parts.batch import (
     backtrack,
     settle_move,
 )
-from tuskml.learners.linear.algorithms.parts.second_order import fused, small
-from tuskml.learners.linear.algorithms.parts.second_order.chord import Chord, Steepness
-from tuskml.learners.linear.algorithms.parts.second_order.metric import Metric, metric_of
-from tuskml.learners.linear.algorithms.parts.second_order.pairs import LastStep, Pairs, Steps
-from tuskml.learners.linear.algorithms.parts.second_order.warm_start import EvaluateNear
+from tuskml.learners.linear.algorithms.parts.kept_curvature import (
+    Chord,
+    EvaluateNear,
+    LastStep,
+    Pairs,
+    Steepness,
+    Steps,
+)
+from tuskml.learners.linear.algorithms.parts.metric import Metric, metric_of
 from tuskml.learners.linear.operators import (
     Compute,
     Operators,

@@ -19,7 +19,7 @@ from tuskml.errors import OptionError, one_of
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.softmax import classes_of
 from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, LAST_CHOICE
-from tuskml.learners.linear.algorithms.parts.kept import Beginning
+from tuskml.learners.linear.algorithms.parts.batch import Beginning
 from tuskml.learners.linear.descent import Timing, descend
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.planner.candidates import choose

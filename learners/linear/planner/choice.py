@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from tuskml.learners.explaining.text import shown_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS, BY_SAMPLER, LAST_CHOICE, STORED, UNASKED
+from tuskml.learners.linear.algorithms.parts.batch import Kept
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN, EAGER
-from tuskml.learners.linear.algorithms.parts.kept import Kept
 from tuskml.learners.linear.planner.candidates import (
     SAMPLE_ROWS,
     PlanCosts,

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 
 from tuskml.kernels.passes import Floats, Meter
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.algorithms.parts.kept import Beginning
+from tuskml.learners.linear.algorithms.parts.batch import Beginning
 from tuskml.learners.linear.descent import Run
 from tuskml.learners.linear.operators import Loop, Operators, State
 from tuskml.learners.linear.planner.choice import Candidate, Choice, dependable

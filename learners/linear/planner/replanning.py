@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from tuskml.kernels.charged import FLOOR, memory_use
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.algorithms.parts.kept import Beginning
+from tuskml.learners.linear.algorithms.parts.batch import Beginning
 from tuskml.learners.linear.operators import Loop, Operators, State
 from tuskml.learners.linear.planner.candidates import PlanCosts
 from tuskml.learners.linear.planner.choice import Candidate, Choice, assess, dependable

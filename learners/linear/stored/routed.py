@@ -29,11 +29,9 @@ from tuskml.kvstore.versions import Version
 from tuskml.kvstore.working import of_weights
 from tuskml.learners.linear.stored import run as plain
 from tuskml.learners.linear.stored.estimate import StoreUse, routed_use
-from tuskml.learners.linear.stored.online import Online
-from tuskml.learners.linear.stored.outcome import Diverged, Trained
+from tuskml.learners.linear.stored.online import Diverged, Online, Pace, Trained
 from tuskml.learners.linear.stored.run import Run
 from tuskml.learners.linear.stored.start import DTYPE
-from tuskml.learners.linear.stored.step import Pace
 from tuskml.learners.stored.layout import bounded
 from tuskml.learners.stored.progress import Progress
 from tuskml.learners.stored.routing import Routing, TooWide

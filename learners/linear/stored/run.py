@@ -26,21 +26,22 @@ from tuskml.kvstore.working import pairs_of
 from tuskml.learners.linear.multinomial.stored import Several, centred, sealed_pairs
 from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.stored.estimate import StoreUse, estimate_of, expected_epochs
-from tuskml.learners.linear.stored.online import Online, Setting
-from tuskml.learners.linear.stored.outcome import (
+from tuskml.learners.linear.stored.online import (
     AboveStart,
     Diverged,
+    HeldOut,
+    Online,
+    Setting,
     Trained,
     metadata_of,
     refuse_infinite,
     told,
 )
-from tuskml.learners.linear.stored.start import DTYPE, Start, first_intercept
-from tuskml.learners.linear.stored.step import HeldOut, Trials, penalties_of
+from tuskml.learners.linear.stored.start import DTYPE, Start, Trials, first_intercept, penalties_of
 from tuskml.learners.options.kinds import DEFAULT_CACHE
-from tuskml.learners.stored.affinity import Arranging
 from tuskml.learners.stored.layout import (
     Arranged,
+    Arranging,
     all_fit,
     by_chunks,
     bytes_of_all,

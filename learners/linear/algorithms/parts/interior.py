@@ -21,13 +21,7 @@ from tuskml.learners.linear.gap import keep_bound, move_bound, summed_up
 from tuskml.learners.linear.operators import Operators, State, on_all_rows
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, Cost, Costs
 from tuskml.learners.linear.planner.curves import Interval
-from tuskml.learners.linear.problem import (
-    ROUNDING,
-    Found,
-    Problem,
-    clear_last_row,
-    diagonal,
-)
+from tuskml.learners.linear.problem import ROUNDING, Found, Problem, clear_last_row, diagonal
 from tuskml.learners.linear.request import Plan
 
 NOT_QUITE = 0.995

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.newton.structures import Newton
 from tuskml.kernels.passes import Floats, Pass, counts_all
-from tuskml.learners.linear.algorithms.parts.second_order.fused import AT_ONCE, NewtonInPlace
+from tuskml.learners.linear.algorithms.parts.fused import AT_ONCE, NewtonInPlace
 from tuskml.learners.linear.problem import Found, Problem
 from tuskml.learners.linear.request import Plan
 

@@ -1,7 +1,7 @@
-"""The requests that a training would make to its store, for explanations; nothing is written.
+"""The explanation of a stored training: its plan, and its expected requests to the store.
 
-As the training does, but on some of the chunks if they are many: maps their features to keys and
-leaves them unchanged.
+Nothing is written. Features are mapped to keys as the training does, but on some of the chunks if
+they are many, and the keys are left unchanged.
 """
 
 from collections.abc import Iterator
@@ -16,17 +16,27 @@ from tuskml.kernels.passes import Pass
 from tuskml.kernels.segments import sparse_segments
 from tuskml.kernels.stored.chunks import FRAME_BYTES, Keys, Widths
 from tuskml.kvstore.routes import piece_of
-from tuskml.learners.linear.multinomial.stored import Several
+from tuskml.learners.linear.check import many_classes
+from tuskml.learners.linear.multinomial.choice import plan_of_classes
+from tuskml.learners.linear.multinomial.stored import Several, several_of, trains_in_store
+from tuskml.learners.linear.planner.choice import Choice, stored
+from tuskml.learners.linear.planner.curves import Interval
+from tuskml.learners.linear.planner.planning import statistics
+from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.stored.estimate import (
     WEIGHT_BYTES,
     StoreUse,
     demand_of,
+    expected_epochs,
     routed_use,
     store_use,
 )
+from tuskml.learners.linear.stored.in_memory import without_store
 from tuskml.learners.linear.stored.routed import RoutedRun
 from tuskml.learners.linear.stored.run import FEWEST_CHUNKS, Run
+from tuskml.learners.linear.stored.training import check, stored_plan
+from tuskml.learners.machine import constants
 from tuskml.learners.stored.routing import TRIES, fewer_rows, most_features, most_rows
 from tuskml.partitioner import IndexMap
 
@@ -35,6 +45,38 @@ FREQUENT = 1000
 """Features that share keys, if a named partitioning is missing."""
 MOST_ENTRIES = 1 << 23
 """Entries of the rows that are looked at."""
+
+
+def considered_stored(group: NDArray[np.void], request: Request, memory: int = 0) -> Choice:
+    """The choice for explanations; raises what a training would. memory: address of the
+    account.
+    """
+    check(group, request)
+    plan = stored_plan(group, request)
+    options, mark = request.options, passes.cancel_mark()
+    intercept = options.fit_intercept
+    rows = Pass(group, request.task.loss, None, None, intercept, plan.threads, cancel_mark=mark)
+    classes, labels = None, rows.labels()
+    if many_classes(request.task, options, labels).any():
+        classes = several_of(rows, labels, request)
+        if not trains_in_store(group, request, len(classes.label), memory):
+            return Choice(plan_of_classes(rows, without_store(request)), ())
+    epochs = expected_epochs(group, request, plan)
+    use = expected_use(group, request, plan, epochs, classes).as_dict()
+    question = Question(request.task, request.options, statistics(group), plan.threads)
+    found = stored(question, constants.of_host())
+    moved = use["store_bytes_read"] + use["store_bytes_written"]
+    why = "option 'store' is given" if request.unasked is None else request.unasked
+    reason = (
+        f"{why}; about {use['store_requests']:,} requests to the store and {moved / 1e6:,.1f} MB "
+        f"in {epochs:,.0f} epochs"
+    )
+    if isinstance(options.partition, str):
+        reason += f", estimated without partitioning '{options.partition}', which a training reads"
+    plan = replace(plan, reason=reason)
+    iterations = Interval(epochs, epochs, epochs)
+    one = replace(found, plan=plan, iterations=iterations, refusal=None, store=use)
+    return Choice(plan, (one,))
 
 
 def expected_use(
