@@ -6,13 +6,14 @@ thread alone, whose handlers may jump.
 
 import ctypes
 import functools
+import os
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tuskml.errors import TuskError
 from tuskml.schedule.declared import Interface
@@ -82,3 +83,20 @@ def _set_mask(
     mask: "ctypes.Array[ctypes.c_char]", before: "ctypes.Array[ctypes.c_char] | None"
 ) -> None:
     _library().pthread_sigmask(signal.SIG_SETMASK, mask, before)
+
+
+Lock = TypeVar("Lock")
+
+
+def held_in_forks(lock: Lock) -> Lock:
+    """Registers a lock to be held during forks of this process; returns it.
+
+    A child has only the forking thread. A lock held by another thread would never be free there.
+    Locks are taken in the reverse order of registration, so a lock that is taken while another is
+    held has to be registered first.
+    """
+    held: Any = lock
+    os.register_at_fork(
+        before=held.acquire, after_in_parent=held.release, after_in_child=held.release
+    )
+    return lock

@@ -24,9 +24,9 @@ from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.sources import Source
 from tuskml.learners.registry import learner_of
 from tuskml.model.execution import Execution, Pilot
+from tuskml.schedule import simulation as estimates
 from tuskml.schedule.placement import Sizes
-from tuskml.schedule.simulation.estimates import estimates, unbalanced
-from tuskml.schedule.simulation.workload import Costs, Workload
+from tuskml.schedule.simulation import Costs, Workload, unbalanced
 
 ON_RAY = Costs(
     row=0.0,

@@ -21,7 +21,7 @@ from tuskml.errors import StoreError
 from tuskml.groups.contract.attachment import attach
 from tuskml.groups.execution.choosing import place_of
 from tuskml.lazy import lazy_function
-from tuskml.schedule.forks import held_in_forks
+from tuskml.schedule.pool import held_in_forks
 from tuskml.udas.duckdb import extension_path
 from tuskml.udas.model_fields import MODEL_FIELDS
 

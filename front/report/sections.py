@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tuskml.learners.explaining.text import shown_seconds
+from tuskml.learners.explaining import shown_seconds
 from tuskml.report import charts
 from tuskml.report.charts import Line, Span
 from tuskml.report.groups import SYMBOLS, WORST_FIRST, Group, some_of

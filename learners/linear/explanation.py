@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.renumber import renumbered
-from tuskml.learners.explaining.explanation import Document
-from tuskml.learners.explaining.text import format_explanation
+from tuskml.learners.explaining import Document, format_explanation
 from tuskml.learners.linear import gpu as devices
 from tuskml.learners.linear.algorithms import REGISTERED
 from tuskml.learners.linear.check import (

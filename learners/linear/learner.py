@@ -108,19 +108,19 @@ class LinearByParts(ByParts):
         return known is not None and known.noisy
 
     def whole(self, request: Request) -> str | None:
-        from tuskml.learners.linear.parted.training import whole
+        from tuskml.learners.linear.parted import whole
 
         return whole(request)
 
     def train(self, parts: Parts, request: Request) -> Models | None:
-        from tuskml.learners.linear.parted.training import train_by_parts  # seldom needed
+        from tuskml.learners.linear.parted import train_by_parts  # seldom needed
 
         return train_by_parts(parts, request)
 
 
 class LinearPooled(Pooled):
     def train(self, rows: Arrays, request: Request) -> Models:
-        from tuskml.learners.linear.pooled.training import train_pooled  # seldom needed
+        from tuskml.learners.linear.pooled import train_pooled  # seldom needed
 
         return train_pooled(rows, request)
 

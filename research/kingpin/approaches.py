@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from research.kingpin.events import Failures, Gate, Run, Simulation, Task
 from tuskml.schedule.placement import evenly
-from tuskml.schedule.simulation.workload import BATCH_SECONDS, Costs, Workload, batched
+from tuskml.schedule.simulation import BATCH_SECONDS, Costs, Workload, batched
 
 
 def simulated(

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.hinge.dual import Dual
+from tuskml.kernels.hinge import Dual
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Unfit
 from tuskml.learners.linear.operators import Operators, State, on_all_rows

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.gpu import placement
 from tuskml.kernels.segments import dense_bytes
-from tuskml.learners.explaining import explanation
-from tuskml.learners.explaining.text import format_explanation
+from tuskml.learners import explaining
+from tuskml.learners.explaining import format_explanation
 from tuskml.learners.linear import gpu
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.planner.choice import (
@@ -110,7 +110,7 @@ def document(
 ) -> dict[str, Any]:
     """The explanation of one batch of groups, of JSON's types."""
     plan = chosen.plan
-    return explanation.document(
+    return explaining.document(
         groups,
         request.task.name,
         objective(request),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.hinge.dual import Dual
+from tuskml.kernels.hinge import Dual
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.speculated import Method, lanczos
 from tuskml.learners.linear.algorithms import ALGORITHMS, REGISTERED

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import OperatorError
-from tuskml.kernels.hinge.tried import Corner
+from tuskml.kernels.hinge import Corner
 from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import Floats, Meter
 from tuskml.kernels.speculated import Method
@@ -346,7 +346,7 @@ def extrapolated(
 #
 # No spectrum shows the number of corners near an optimum. So the methods that follow gradients
 # train on a sample of dense rows before anything is estimated, in one call each
-# (`kernels/hinge/tried.py`), which takes ten to twenty microseconds an iteration. Algorithm 1 of
+# (`kernels/hinge.py`), which takes ten to twenty microseconds an iteration. Algorithm 1 of
 # Kaoudi et al., SIGMOD 2017, without an extrapolation: errors on a smoothed corner do not predict
 # the remaining iterations.
 

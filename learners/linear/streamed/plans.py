@@ -19,7 +19,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from tuskml.learners.explaining.text import shown_bytes, shown_seconds
+from tuskml.learners.explaining import shown_bytes, shown_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS, BY_SAMPLER, UNASKED
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.algorithms.parts.drawn import EAGER as FROM_ALL

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuskml.kernels.hinge.interior import AFFINE, CORRECTED, DUAL_HIGH, DUAL_LOW, Interior
+from tuskml.kernels.hinge import AFFINE, CORRECTED, DUAL_HIGH, DUAL_LOW, Interior
 from tuskml.kernels.passes import Floats, solve
 from tuskml.learners.linear.gap import keep_bound, move_bound, summed_up
 from tuskml.learners.linear.operators import Operators, State, on_all_rows

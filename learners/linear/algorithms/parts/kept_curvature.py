@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.newton.chord import Arrived, Coordinates, Rules, descend
+from tuskml.kernels.newton import Arrived, Coordinates, Rules, descend
 from tuskml.kernels.passes import Floats, Pass, Triangles, counts_all, solve
 from tuskml.learners.linear.algorithms.parts.batch import Evaluate
 from tuskml.learners.linear.operators import State, Tolerance

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.library import check_code, library, pointer
-from tuskml.kernels.newton.structures import Newton
+from tuskml.kernels.newton import Newton
 from tuskml.kernels.passes import Floats, Pass, counts_all
 from tuskml.learners.linear.algorithms.parts.fused import AT_ONCE, NewtonInPlace
 from tuskml.learners.linear.problem import Found, Problem

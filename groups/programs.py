@@ -16,14 +16,11 @@ from tuskml.errors import ClusterError, OptionError
 from tuskml.groups.execution import ray_session
 from tuskml.groups.execution.choosing import checked_place
 from tuskml.groups.execution.ray_cluster import start_seconds
-from tuskml.groups.execution.versions import mismatch, versions
-from tuskml.groups.execution.worker import Share, limit
+from tuskml.groups.execution.worker import Share, limit, mismatch, versions
 from tuskml.kernels.library import cancel_mark, raise_if_cancelled
-from tuskml.schedule.programs.dynamic import Dynamic
+from tuskml.schedule.programs.engines import Dynamic, Static
 from tuskml.schedule.programs.program import Finished, Program
-from tuskml.schedule.programs.static import Static
-from tuskml.schedule.programs.threads import threads
-from tuskml.schedule.programs.workers import Place, Workers
+from tuskml.schedule.programs.workers import Place, Workers, threads
 
 MOST_WORKERS = 1024
 

@@ -1,14 +1,23 @@
 """Training of the centres of each group of a pass (`kernels/native/clusters/api.h`)."""
 
+import ctypes
 from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.clusters.structures import CLUSTERED, Clusters
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.structures import KERNELS
+
+CLUSTERED = KERNELS.dtype("tk_clustered")
+"""Dtype of the C structure `tk_clustered`."""
+
+
+@KERNELS.structure("tk_clusters")
+class Clusters(ctypes.Structure):
+    """The C structure `tk_clusters`."""
+
 
 ALGORITHMS = ("auto", "lloyd", "minibatch")
 LARGE, MOST_CLUSTERS, POINTS = KERNELS.constants("TK_CLUSTERS_", "LARGE MOST POINTS")

@@ -7,9 +7,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.kernels import structures
 from tuskml.kernels.library import Floats, check_code, library, pointer
-from tuskml.kernels.newton.structures import Chord
 from tuskml.kernels.passes import Pass
+from tuskml.kernels.structures import KERNELS
+
+
+@KERNELS.structure("tk_chord", **{"pass": ctypes.POINTER(structures.Pass)})
+class Chord(ctypes.Structure):
+    """The C structure `tk_chord`."""
+
+
+@KERNELS.structure("tk_newton")
+class Newton(ctypes.Structure):
+    """The C structure `tk_newton`."""
+
 
 Places = NDArray[np.integer[Any]]
 

@@ -1,14 +1,23 @@
 """Training of a factorization machine per group of a pass (`kernels/native/fm/api.h`)."""
 
+import ctypes
 from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.fm.structures import TRAINED, Machine
 from tuskml.kernels.library import address_of, check_code, library, pointer
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.structures import KERNELS
+
+TRAINED = KERNELS.dtype("tk_fm_trained")
+"""Dtype of the C structure `tk_fm_trained`."""
+
+
+@KERNELS.structure("tk_fm")
+class Machine(ctypes.Structure):
+    """The C structure `tk_fm`."""
+
 
 SQUARED, LOGISTIC = KERNELS.constants("TK_FM_", "SQUARED LOGISTIC")
 ALGORITHMS = ("adagrad", "sgd")

@@ -1,6 +1,10 @@
-"""Fits along a path of L1 penalties, one per group of a pass (`native/paths/api.h`)."""
+"""Fits along a path of L1 penalties, one per group of a pass (`native/paths/api.h`).
+
+Models store paths as JSON, which `kept_paths` writes.
+"""
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,9 +12,22 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import Floats, Pass
-from tuskml.kernels.paths.structures import POINT, Spec
 from tuskml.kernels.rows.cells import stretches_of
 from tuskml.kernels.structures import KERNELS
+
+POINT = KERNELS.dtype("tk_path_point")
+"""Dtype of the C structure `tk_path_point`."""
+
+
+@KERNELS.structure("tk_path_spec")
+class Spec(ctypes.Structure):
+    """The C structure `tk_path_spec`."""
+
+
+@KERNELS.structure("tk_chosen_paths")
+class Chosen(ctypes.Structure):
+    """The C structure `tk_chosen_paths`."""
+
 
 SQUARED, LOGISTIC = KERNELS.constants("TK_PATH_", "SQUARED LOGISTIC")
 Bools = NDArray[np.bool_]
@@ -126,3 +143,38 @@ def _weights(handle: ctypes.c_void_p, group: int, points: NDArray[np.void]) -> W
     weights = Weights(start, np.empty(start[-1], np.int32), np.empty(start[-1]))
     library().tk_paths_copy(handle, group, pointer(weights.feature), pointer(weights.value))
     return weights
+
+
+def kept_paths(
+    points: NDArray[np.void],
+    weights: Sequence[Weights],
+    chosen: NDArray[np.intp],
+    threads: int,
+    ids: NDArray[np.int64] | None = None,
+) -> tuple[str, ...]:
+    """One JSON text per group.
+
+    It has numbers by penalty, and by penalty the indices, from 1 on, and values of nonzero
+    weights. Numbers that JSON lacks are null. points: (G, length), POINT; chosen: (G,), indices of
+    the models' penalties, from 0 on; ids: of the features, (d,), if these are numbers of ids.
+    """
+    points = np.ascontiguousarray(points)
+    places = np.ascontiguousarray(chosen, np.int64)
+    number = np.concatenate([one.feature for one in weights])
+    feature = number.astype(np.int64) if ids is None else ids[number]
+    value = np.concatenate([one.value for one in weights])
+    handle = ctypes.c_void_p()
+    choice = Chosen(
+        *points.shape, pointer(points), pointer(places), pointer(feature), pointer(value)
+    )
+    check_code(library().tk_path_texts_new(choice, threads, ctypes.addressof(handle)))
+    try:
+        return tuple(_text(handle, group) for group in range(len(points)))
+    finally:
+        library().tk_path_texts_free(handle)
+
+
+def _text(handle: ctypes.c_void_p, group: int) -> str:
+    size = ctypes.c_int64()
+    at = library().tk_path_text(handle, group, ctypes.addressof(size))
+    return ctypes.string_at(at, size.value).decode("ascii")
