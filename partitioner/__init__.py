@@ -3,8 +3,8 @@
 Implements section 5 of Qin, Torres, Rusu, *Scalable Asynchronous Gradient Descent Optimization for
 Out-of-Core Models*, VLDB 2017, figure 2 from left to right:
 
-* `frequencies`: the approximately most frequent features, by a sketch ("Sampling & frequency-based
-  pruning"); `rows`: rows, and a uniform sample of them.
+* `rows`: rows, the approximately most frequent features, by a sketch ("Sampling &
+  frequency-based pruning"), and a uniform sample of rows.
 * `cost`: the cost function t_s + |P| t_u ("Cost function"), and its measurement on a store.
 * `merging`: Algorithm 3, which merges the frequent features greedily into partitions; native. And
   what the paper has not: rare features share keys by rule, in blocks sized by the same cost
@@ -23,7 +23,6 @@ The SQL aggregates `feature_frequencies` and `partition_model` call the function
 """
 
 from tuskml.partitioner.cost import WARM_LEVELDB, BatchStore, Cost, measure_cost
-from tuskml.partitioner.frequencies import Frequencies, FrequentFeatures, feature_frequencies
 from tuskml.partitioner.index_map import Blocks, IndexMap
 from tuskml.partitioner.live import LiveFeatures
 from tuskml.partitioner.merging import Candidate, Merges, Merging, choose_blocks, merge_features
@@ -35,7 +34,14 @@ from tuskml.partitioner.plan import (
     Requests,
     partition_model,
 )
-from tuskml.partitioner.rows import RowSample, SparseRows, sparse_rows
+from tuskml.partitioner.rows import (
+    Frequencies,
+    FrequentFeatures,
+    RowSample,
+    SparseRows,
+    feature_frequencies,
+    sparse_rows,
+)
 
 __all__ = [
     "WARM_LEVELDB",

@@ -9,12 +9,11 @@ from numpy.typing import ArrayLike
 
 from tuskml.errors import OptionError
 from tuskml.partitioner.cost import WARM_LEVELDB, Cost
-from tuskml.partitioner.frequencies import Frequencies
 from tuskml.partitioner.index_map import Blocks, IndexMap
 from tuskml.partitioner.live import LiveFeatures
 from tuskml.partitioner.merging import Candidate, Merges, choose_blocks, merge_features
 from tuskml.partitioner.native import Ids, Slots
-from tuskml.partitioner.rows import RowSample, SparseRows, sparse_rows
+from tuskml.partitioner.rows import Frequencies, RowSample, SparseRows, sparse_rows
 
 
 @dataclass(frozen=True)

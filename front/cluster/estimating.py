@@ -24,9 +24,8 @@ from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.sources import Source
 from tuskml.learners.registry import learner_of
 from tuskml.model.execution import Execution, Pilot
-from tuskml.schedule import simulation as estimates
 from tuskml.schedule.placement import Sizes
-from tuskml.schedule.simulation import Costs, Workload, unbalanced
+from tuskml.schedule.simulation import Costs, Workload, estimates, unbalanced
 
 ON_RAY = Costs(
     row=0.0,

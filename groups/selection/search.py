@@ -28,8 +28,8 @@ from tuskml.groups.selection.candidates import (
     refuse_unlabelled,
     values_of,
 )
+from tuskml.groups.selection.choosing import Estimate, estimate_of, in_turn, pool
 from tuskml.groups.selection.metrics import METRICS, fitting, parameter_for, refuse_metric, usual
-from tuskml.groups.selection.tpe import Estimate, estimate_of, in_turn, pool
 from tuskml.learners.held_out import GAP, MOST_FOLDS, HeldOut, held_out_of
 from tuskml.learners.learner import Request
 from tuskml.learners.options.by_name import DEALING

@@ -25,8 +25,8 @@ from tuskml.learners.linear.own.assembled import operators_of
 from tuskml.learners.linear.planner.candidates import PlanCosts
 from tuskml.learners.linear.planner.choice import Choice
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, Cost
+from tuskml.learners.linear.planner.curves import Question
 from tuskml.learners.linear.planner.iterations import Point, iterations_left
-from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions, Plan
 from tuskml.learners.machine import constants

@@ -24,6 +24,7 @@ from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.planner.choice import (
     Choice,
 )
+from tuskml.learners.linear.planner.curves import Question
 from tuskml.learners.linear.planner.explanation import document
 from tuskml.learners.linear.planner.planning import (
     LEAST_OVERHEAD,
@@ -32,7 +33,6 @@ from tuskml.learners.linear.planner.planning import (
     first_plan,
     with_elsewhere,
 )
-from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.planner.sampling import sketched, with_rows_seen
 from tuskml.learners.linear.planner.trials import measured
 from tuskml.learners.linear.renumbered import own_request

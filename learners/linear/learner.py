@@ -30,7 +30,7 @@ from tuskml.learners.linear.check import allowed_by
 from tuskml.learners.linear.inference import determined
 from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.planner.candidates import FEW_FEATURES, choose
-from tuskml.learners.linear.planner.question import Statistics
+from tuskml.learners.linear.planner.curves import Statistics
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.stored.outgrown import groups_beyond_memory
 from tuskml.learners.linear.tasks import LINEAR, OWN, LinearTask

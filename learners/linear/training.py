@@ -54,10 +54,10 @@ from tuskml.learners.linear.objective import (
 )
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.planner.choice import Choice
+from tuskml.learners.linear.planner.curves import Question
 from tuskml.learners.linear.planner.explanation import explained
 from tuskml.learners.linear.planner.guard import run_guarded
 from tuskml.learners.linear.planner.planning import decide, first_plan
-from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.renumbered import apart, own_request, restored
 from tuskml.learners.linear.request import LinearOptions, Plan, Request

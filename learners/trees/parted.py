@@ -17,12 +17,11 @@ from tuskml.kernels import passes
 from tuskml.kernels.parts.dealing import holding_of
 from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
 from tuskml.kernels.structures import OFFSETS
-from tuskml.kernels.trees.boosting import Rows, Targets
+from tuskml.kernels.trees.boosting import NODE, SIDE, Rows, Targets
 from tuskml.kernels.trees.parted.bagging import ADDEND, bagged_by_parts, branch_rows
 from tuskml.kernels.trees.parted.boosting import boosted_by_parts
 from tuskml.kernels.trees.parted.holding import Hold
 from tuskml.kernels.trees.parted.ranks import ROUNDS
-from tuskml.kernels.trees.structures import NODE, SIDE
 from tuskml.learners.classes import positive_class
 from tuskml.learners.held_out import held_out_counts
 from tuskml.learners.learner import Request

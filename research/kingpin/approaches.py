@@ -1,7 +1,7 @@
 """The tasks that each approach makes of a workload, for the simulation of `events.py`.
 
-Source: sections 3, 4 and 5 of the paper. The names of the approaches are those of `estimates.py`;
-SP switches: DP for the groups above the median, TP for the others.
+Source: sections 3, 4 and 5 of the paper. The names of the approaches are those of
+`schedule/simulation.py`; SP switches: DP for the groups above the median, TP for the others.
 """
 
 from collections.abc import Callable

@@ -11,7 +11,6 @@ import numpy as np
 from research.kingpin.approaches import simulated
 from research.kingpin.calibrating import Calibrated
 from research.kingpin.events import Failures
-from tuskml.schedule import simulation as estimates
 from tuskml.schedule.placement import (
     Sizes,
     constrained_wrap_around,
@@ -19,7 +18,7 @@ from tuskml.schedule.placement import (
     least_makespan,
     wrap_around,
 )
-from tuskml.schedule.simulation import Costs, Workload
+from tuskml.schedule.simulation import Costs, Workload, estimates
 
 CONFIGURATIONS, PASSES = 12, 10
 ROWS, GROUPS, LARGEST, WORKERS = 1_400_000_000, 18, 0.25, 4

@@ -53,9 +53,8 @@ from tuskml.learners.linear.planner.cost import (
     Parts,
     curvature_chunks,
 )
-from tuskml.learners.linear.planner.curves import Interval
+from tuskml.learners.linear.planner.curves import Interval, Question
 from tuskml.learners.linear.planner.iterations import Usual
-from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Found, Index, Problem, add_to_diagonal, diagonal_of
 from tuskml.learners.linear.request import LinearOptions, Plan
 from tuskml.learners.linear.tasks import LinearTask

@@ -25,9 +25,8 @@ from tuskml.learners.linear.algorithms.parts.batch import Evaluate, backtrack, s
 from tuskml.learners.linear.operators import Operators, StartAt, State, on_all_rows
 from tuskml.learners.linear.planner import iterations as spread
 from tuskml.learners.linear.planner.cost import SEARCHED, TYPICAL, Cost, Costs, Parts
-from tuskml.learners.linear.planner.curves import Interval, decades
+from tuskml.learners.linear.planner.curves import Interval, Question, decades
 from tuskml.learners.linear.planner.iterations import Usual, by_density, narrow
-from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.linear.request import LinearOptions, Plan
 from tuskml.learners.linear.tasks import LinearTask

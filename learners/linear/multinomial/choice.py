@@ -23,8 +23,8 @@ from tuskml.learners.linear.algorithms.parts.batch import Beginning
 from tuskml.learners.linear.descent import Timing, descend
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.planner.candidates import choose
+from tuskml.learners.linear.planner.curves import Statistics
 from tuskml.learners.linear.planner.planning import statistics
-from tuskml.learners.linear.planner.question import Statistics
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions, Plan, Request
 

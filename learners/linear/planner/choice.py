@@ -22,8 +22,7 @@ from tuskml.learners.linear.planner.candidates import (
     why_not,
 )
 from tuskml.learners.linear.planner.cost import Cost, Costs, total_of
-from tuskml.learners.linear.planner.curves import Curve, Interval, decades
-from tuskml.learners.linear.planner.question import Question, Statistics
+from tuskml.learners.linear.planner.curves import Curve, Interval, Question, Statistics, decades
 from tuskml.learners.linear.request import Plan
 from tuskml.learners.machine.constants import Constants
 from tuskml.learners.machine.reading import draw_seconds, scan_seconds

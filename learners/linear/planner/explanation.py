@@ -23,11 +23,10 @@ from tuskml.learners.linear.planner.choice import (
     Choice,
     Speculated,
 )
-from tuskml.learners.linear.planner.curves import Curve, Interval
+from tuskml.learners.linear.planner.curves import Curve, Interval, Question
 from tuskml.learners.linear.planner.planning import (
     by_statistics,
 )
-from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.result import plan_line
 

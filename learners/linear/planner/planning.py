@@ -16,7 +16,7 @@ from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.planner import choice, sampling, trials
 from tuskml.learners.linear.planner.candidates import choose, families
 from tuskml.learners.linear.planner.choice import LEAST_ROWS, Candidate, Choice, assess_elsewhere
-from tuskml.learners.linear.planner.question import Question, Statistics
+from tuskml.learners.linear.planner.curves import Question, Statistics
 from tuskml.learners.linear.planner.sampling import with_rows_seen
 from tuskml.learners.linear.planner.trials import (
     SHARE,

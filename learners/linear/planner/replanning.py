@@ -37,8 +37,8 @@ from tuskml.learners.linear.algorithms.parts.batch import Beginning
 from tuskml.learners.linear.operators import Loop, Operators, State
 from tuskml.learners.linear.planner.candidates import PlanCosts
 from tuskml.learners.linear.planner.choice import Candidate, Choice, assess, dependable
+from tuskml.learners.linear.planner.curves import Question
 from tuskml.learners.linear.planner.iterations import Point, iterations_left
-from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Plan
 from tuskml.learners.machine import constants, reading

@@ -36,9 +36,15 @@ from tuskml.learners.linear.planner.choice import (
     dependable,
 )
 from tuskml.learners.linear.planner.cost import Costs, Work
-from tuskml.learners.linear.planner.curves import Curve, Interval, fit
+from tuskml.learners.linear.planner.curves import (
+    AtCorner,
+    Curve,
+    Interval,
+    Measured,
+    Question,
+    fit,
+)
 from tuskml.learners.linear.planner.iterations import SCARCE
-from tuskml.learners.linear.planner.question import AtCorner, Measured, Question
 from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.linear.request import Plan, Speculate
 from tuskml.learners.linear.tasks import LinearTask

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from tuskml.kernels.stored.chunks import Chunks, Keys, Widths
 from tuskml.kvstore.frames import frame_bytes, frame_share
 from tuskml.learners.linear.algorithms import STORED
-from tuskml.learners.linear.planner.curves import decades
+from tuskml.learners.linear.planner.curves import Question, decades
 from tuskml.learners.linear.planner.planning import statistics
-from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.request import Plan, Request
 
 WEIGHT_BYTES, HEADER_BYTES = 4, 12

@@ -20,9 +20,8 @@ from tuskml.learners.linear.check import many_classes
 from tuskml.learners.linear.multinomial.choice import plan_of_classes
 from tuskml.learners.linear.multinomial.stored import Several, several_of, trains_in_store
 from tuskml.learners.linear.planner.choice import Choice, stored
-from tuskml.learners.linear.planner.curves import Interval
+from tuskml.learners.linear.planner.curves import Interval, Question
 from tuskml.learners.linear.planner.planning import statistics
-from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.stored.estimate import (
     WEIGHT_BYTES,
@@ -33,7 +32,6 @@ from tuskml.learners.linear.stored.estimate import (
     store_use,
 )
 from tuskml.learners.linear.stored.in_memory import without_store
-from tuskml.learners.linear.stored.routed import RoutedRun
 from tuskml.learners.linear.stored.run import FEWEST_CHUNKS, Run
 from tuskml.learners.linear.stored.training import check, stored_plan
 from tuskml.learners.machine import constants
@@ -99,10 +97,10 @@ def expected_use(
         group, task.loss, None, None, options.fit_intercept, plan.threads, cancel_mark=mark
     )
     labels, asked = rows.labels(), replace(request, options=options)
-    run = RoutedRun(rows, labels, asked, plan, None, classes=classes)
+    run = Run(rows, labels, asked, plan, None, classes=classes)
     if not options.validation and request.options.warm_start is None and run.travels():
         return on_routes(group[0], run, epochs)
-    index = Run.layout(run)
+    index = run.layout()
     each, most = run.rows_per_chunk(), run.most_bytes(index)
     n_chunks = -(-int(group["n_rows"][0]) // each)
     step = max(1, -(-rows.nonzeros() // MOST_ENTRIES))
@@ -114,7 +112,7 @@ def expected_use(
     return store_use(demand_of(whole, chunks), run.cache, epochs, settles)
 
 
-def on_routes(group: np.void, run: RoutedRun, epochs: float) -> StoreUse:
+def on_routes(group: np.void, run: Run, epochs: float) -> StoreUse:
     """The use of a training whose weights travel, by the features of some chunks of rows.
 
     Each chunk is taken to share features with all others.

@@ -5,7 +5,7 @@ result.
 import math
 import time
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from tuskml.kernels.stored.chunks import Keys, Widths
 from tuskml.kernels.stored.training import Model, Training
 from tuskml.kvstore import Frames, ModelStore
-from tuskml.kvstore.routes import Routes
 from tuskml.learners import events
 from tuskml.learners.linear.operators import LEAST_SIZE
 from tuskml.learners.linear.request import LinearOptions, Plan
@@ -22,6 +21,9 @@ from tuskml.learners.linear.stored.estimate import StoreUse
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.stored.progress import Clock, Counters, Facts, Progress
 from tuskml.learners.validation import PATIENCE
+
+if TYPE_CHECKING:
+    from tuskml.kvstore.routes import Routes
 
 
 class Diverged(Exception):
@@ -216,7 +218,7 @@ class Online:
         training: Training,
         held: HeldOut | None,
         store: ModelStore,
-        frames: Frames | Routes,
+        frames: "Frames | Routes",
         progress: Progress,
     ) -> None:
         self.setting, self.training, self.held = setting, training, held

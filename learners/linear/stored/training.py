@@ -3,8 +3,9 @@
     mean(loss(m, y)) + l2/2 ||w||^2 + l1 ||w||_1,   m = w.x + b
 
 by HogBatch over payloads (Qin, Torres, Rusu, *Scalable Asynchronous Gradient Descent Optimization
-for Out-of-Core Models*, VLDB 2017). `stored_layout` is the offline stage (section 5), `stored_run`
-the online one (section 6); here is what is refused, and what comes out.
+for Out-of-Core Models*, VLDB 2017). `learners/stored/layout.py` is the offline stage (section 5),
+`run.py` the online one (section 6), which `routed.py` replaces where the cache is too small; here is
+what is refused, and what comes out.
 """
 
 import time
@@ -31,7 +32,7 @@ from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.result import classes_of, one_class, options_json, task_members
 from tuskml.learners.linear.stored.in_memory import in_memory, train_in_memory
 from tuskml.learners.linear.stored.online import Trained
-from tuskml.learners.linear.stored.routed import RoutedRun
+from tuskml.learners.linear.stored.run import Run
 from tuskml.learners.linear.stored.start import with_start
 from tuskml.learners.models import Lists, Models, Strings, thinned
 from tuskml.learners.options.kinds import DEFAULT_CACHE
@@ -78,10 +79,32 @@ def train_stored(
             rows = replace(rows, groups=stack.enter_context(kept))
             if not request.task.classifies:
                 labels = rows.labels()  # their mean depends on the order
-        trained = RoutedRun(rows, labels, request, plan, root, held, classes)()
+        trained = run_of(rows, labels, request, plan, root, held, classes)()
     events.tell_trained(groups)
     model = model_of(trained, groups, labels, request, plan, time.monotonic() - began)
     return model if classes is None else of_several(model, classes)
+
+
+def run_of(
+    rows: Pass,
+    labels: NDArray[np.void],
+    request: Request,
+    plan: Plan,
+    root: StoreRoot,
+    held: NDArray[np.void] | None,
+    classes: Several | None,
+) -> Run:
+    """The training of a group: in LevelDB or the cache, or by routes where its weights travel."""
+    run = Run(rows, labels, request, plan, root, held, classes)
+    with run.clock.phase("layout"):
+        travels = run.travels()
+    if not travels:
+        return run
+    from tuskml.learners.linear.stored.routed import RoutedRun  # for caches that are too small
+
+    routed = RoutedRun(rows, labels, request, plan, root, held, classes)
+    routed.clock, routed.deadline = run.clock, run.deadline
+    return routed
 
 
 def of_two(rows: Pass, labels: NDArray[np.void], request: Request) -> Pass:

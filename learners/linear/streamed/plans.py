@@ -39,8 +39,7 @@ from tuskml.learners.linear.planner.choice import (
     drawing,
     rounded,
 )
-from tuskml.learners.linear.planner.curves import decades
-from tuskml.learners.linear.planner.question import Question, Statistics
+from tuskml.learners.linear.planner.curves import Question, Statistics, decades
 from tuskml.learners.linear.request import Request
 from tuskml.learners.machine import constants, reading
 from tuskml.learners.machine.reading import Reading, not_cached

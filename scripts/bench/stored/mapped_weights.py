@@ -147,10 +147,10 @@ def mapped(advice: int | None, entered: Callable[[], None]) -> Iterator[None]:
 
     entered: called before the first page of it is touched.
     """
-    kept = training.RoutedRun
+    kept = training.run_of
     MappedRun.advice, MappedRun.entered = advice, staticmethod(entered)
-    training.RoutedRun = MappedRun  # type: ignore[assignment,misc]
+    training.run_of = MappedRun  # type: ignore[assignment]
     try:
         yield
     finally:
-        training.RoutedRun = kept  # type: ignore[misc]
+        training.run_of = kept

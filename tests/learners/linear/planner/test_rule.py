@@ -10,7 +10,7 @@ from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner import candidates
 from tuskml.learners.linear.planner.candidates import choose
-from tuskml.learners.linear.planner.question import Statistics
+from tuskml.learners.linear.planner.curves import Statistics
 from tuskml.learners.linear.result import plan_line
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.schedule import budget
