@@ -50,9 +50,9 @@ FINE = 1e-4
 def calibrate(say: Callable[[str], None]) -> dict[str, Any]:
     """The seconds of plans' passes, and of reading rows, on this machine."""
     from tuskml.learners.linear.planner import calibration
-    from tuskml.learners.linear.streamed import reading_seconds
+    from tuskml.learners.linear.streamed import spilled
 
-    return calibration.measure(say) | {"reading": reading_seconds.measure_reading()}
+    return calibration.measure(say) | {"reading": spilled.measure_reading()}
 
 
 class LinearEncoding(Encoding):

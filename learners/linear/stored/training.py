@@ -4,8 +4,8 @@
 
 by HogBatch over payloads (Qin, Torres, Rusu, *Scalable Asynchronous Gradient Descent Optimization
 for Out-of-Core Models*, VLDB 2017). `learners/stored/layout.py` is the offline stage (section 5),
-`run.py` the online one (section 6), which `routed.py` replaces where the cache is too small; here is
-what is refused, and what comes out.
+`run.py` the online one (section 6), which `routed.py` replaces where the cache is too small; here
+is what is refused, and what comes out.
 """
 
 import time
