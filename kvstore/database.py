@@ -297,7 +297,7 @@ class _Error:
 def _slices(starts: Ids, weights: int) -> Iterator[tuple[int, int]]:
     """Splits partitions into ranges of about `weights` weights, at least one partition each.
 
-    Python handles signals between them, and the check of `locks.interruptible` runs before each.
+    Python handles signals between them, and the check of `files.interruptible` runs before each.
     """
     n, a = len(starts) - 1, 0
     while a < n:

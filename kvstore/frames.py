@@ -71,7 +71,7 @@ class Gate:
                 self._changed.notify_all()
 
     def _wait(self, ready: Callable[[], bool]) -> None:
-        """Waits until `ready` returns true, or the thread is cancelled (`locks.interruptible`)."""
+        """Waits until `ready` returns true, or the thread is cancelled (`files.interruptible`)."""
         while not ready():
             raise_if_interrupted()
             self._changed.wait(PAUSE)

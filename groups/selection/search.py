@@ -2,7 +2,7 @@
 
 An option given as a list is a grid, unless the option's own values are lists. The candidates are
 all combinations, or draws from them (J. Bergstra, Y. Bengio, Random search for hyper-parameter
-optimization, JMLR 2012), or those of the draws that each group chooses (`tpe.py`).
+optimization, JMLR 2012), or those of the draws that each group chooses (`choosing.py`).
 """
 
 import functools

@@ -142,7 +142,7 @@ class Training:
     access: address of a tusk_frame_access. The objective is mean(loss) + l2/2 |w|^2 + l1 |w|_1;
     the intercept has no penalty. l1 and l2 must not change until a `settle` with fold. step,
     power, seed, shuffle and batch_size: as in `kernels.Epoch`. together: all workers train one
-    chunk, chunk after chunk in order, as payloads of `kvstore.working.routes` need it. threads: of
+    chunk, chunk after chunk in order, as payloads of `kvstore.routes` need it. threads: of
     epochs, 0: those of the rows. classes: several, of one group, whose weights of a feature are
     adjacent: an entry's index is that of the first. The model has an intercept for each; that of
     the first class is fixed, and so are its weights without a penalty.

@@ -1,7 +1,7 @@
 """The task `fm`: a batch of groups in, a batch of factorization machines out.
 
 The objective and its sources are in `kernels/native/fm/api.h`, the layout of a model's `coef` in
-`layout.py`.
+`options.py`.
 """
 
 import time

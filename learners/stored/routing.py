@@ -1,6 +1,6 @@
 """Routes of weights from chunk to chunk of rows, planned in bounded memory.
 
-For rows whose features memory does not hold (`kvstore.working.routes`). Everything that grows with
+For rows whose features memory does not hold (`kvstore.routes`). Everything that grows with
 the number of features is in files: the ids of each chunk, rising, and for each of them the chunks
 that have it before and after. They are processed one range of ids at a time, so that planning
 takes no more memory than the training (Aggarwal and Vitter, The input/output complexity of sorting

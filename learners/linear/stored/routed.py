@@ -1,7 +1,7 @@
 """The online stage of a stored model that the cache does not hold: weights travel by chunks.
 
 Each weight is sent from the chunk of rows that trained it to the next chunk that needs it
-(`learners.stored.routing`, `kvstore.working.routes`), so an epoch reads and writes each chunk's
+(`learners.stored.routing`, `kvstore.routes`), so an epoch reads and writes each chunk's
 weights once, in long runs. Where option 'partition', 'layout' or 'sharing' departs from its
 default, the weights lie in LevelDB by the layout of Qin, Torres, Rusu (VLDB 2017), as do those of
 a warm start.
