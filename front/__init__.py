@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tuskml.formats.lightgbm_write import export_lightgbm
     from tuskml.formats.plain_sql import model_to_sql
     from tuskml.groups.execution.activity import activity
-    from tuskml.groups.programs.running import run_program
+    from tuskml.groups.programs import run_program
     from tuskml.groups.records import last_training
     from tuskml.kernels.passes import cancel
     from tuskml.learners.linear.own.operators import (
@@ -98,7 +98,7 @@ _HOMES = {
     ),
     "groups.execution.activity": ("activity",),
     "groups.records": ("last_training",),
-    "groups.programs.running": ("run_program",),
+    "groups.programs": ("run_program",),
     "kernels.passes": ("cancel",),
     "learners.linear.own.operators": (
         "register_algorithm",

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kvstore import file_rules
-from tuskml.kvstore.file_rules import FilesRefused
+from tuskml.kvstore.access import FilesRefused, check_files
 from tuskml.learners.learner import Learner, Request
 from tuskml.learners.options.kinds import DEFAULT_CACHE, LEAST_CACHE
 
@@ -45,12 +44,12 @@ def root_is_known(root: str | None, account: int | None) -> bool:
 
     The user's data folder, which is the default root, does not count.
     """
-    from tuskml.kvstore.roots.names import ROOT_VARIABLE, default_root  # slow to import
+    from tuskml.kvstore.names import ROOT_VARIABLE, default_root  # slow to import
 
     if root is None or (ROOT_VARIABLE not in os.environ and root == str(default_root())):
         return False
     try:
-        file_rules.check(root, account)
+        check_files(root, account)
     except FilesRefused:
         return False
     return True

@@ -23,12 +23,10 @@ from tuskml.kernels.passes import Pass
 from tuskml.kernels.segments import sparse_segments
 from tuskml.kvstore import (
     access,
-    file_rules,
-    hosting,
     keep_partitioning,
     list_partitionings,
 )
-from tuskml.kvstore.roots.names import default_root, make_root
+from tuskml.kvstore.names import default_root, make_root
 from tuskml.learners.options.kinds import (
     BOOLEAN,
     DEFAULT_CACHE,
@@ -40,8 +38,7 @@ from tuskml.learners.options.kinds import (
     real,
 )
 from tuskml.learners.options.table import read
-from tuskml.learners.stored.affinity import Arranging
-from tuskml.learners.stored.layout import Arranged, by_chunks, live_features
+from tuskml.learners.stored.layout import Arranged, Arranging, by_chunks, live_features
 from tuskml.partitioner import (
     WARM_LEVELDB,
     Cost,
@@ -51,10 +48,10 @@ from tuskml.partitioner import (
     Partitioning,
     Profile,
 )
-from tuskml.partitioner.index.blocks import LARGEST
-from tuskml.partitioner.index.live import MOST_IDS
+from tuskml.partitioner.index_map import LARGEST
+from tuskml.partitioner.live import MOST_IDS
 from tuskml.partitioner.merging import MOST_FEATURES
-from tuskml.partitioner.text import as_text
+from tuskml.partitioner.plan import as_text
 from tuskml.schedule import budget
 
 MOST_COUNTED = 1 << 22
@@ -122,7 +119,7 @@ PARTITION_OPTIONS = {
 class Call:
     """options: JSON text; memory: address of the database's account; threads: 0 for
     as many as the budget allows; root: of stores, None for the default one; account: of the
-    database whose rules for files hold (`file_rules`).
+    database whose rules for files hold (`access.follow_rule`).
     """
 
     options: str
@@ -340,9 +337,8 @@ def _saved_partitionings(groups: NDArray[np.void], call: Call) -> Iterator[Parti
 
 def _root_of(call: Call) -> Path:
     """The root of stores, which this database may use."""
-    access.serve(hosting.host)
     root = call.root if call.root is not None else default_root()
-    file_rules.check(root, call.account)
+    access.check_files(root, call.account)
     return Path(root)
 
 

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
 from tuskml.kernels.passes import row_bytes
+from tuskml.learners import events
 from tuskml.learners.models import Models
-from tuskml.schedule import phases
-from tuskml.schedule.forks import held_in_forks
+from tuskml.schedule.pool import held_in_forks
 
 MOST_STATEMENTS, MOST_PLANS = 16, 64
 OTHERS = "other plans"
@@ -393,7 +393,7 @@ def training(batch: Any, task: bytes, groups: int, reading: float | None) -> Ite
     intervals: list[Interval] = []
     began, error = time.perf_counter(), None
     try:
-        with phases.measure_phases(seconds, intervals if is_on() else None):
+        with events.measure_phases(seconds, intervals if is_on() else None):
             yield
     except BaseException as raised:
         error = raised

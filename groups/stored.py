@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import RowsError
-from tuskml.groups import wide
+from tuskml.groups.preparation import usable
+from tuskml.groups.wide import MOST_FEATURES, NARROW, NO_IDS
 from tuskml.kernels import passes
-from tuskml.kvstore import StoreRoot, access, file_rules, hosting
-from tuskml.kvstore.files.locks import interruptible
-from tuskml.kvstore.roots.names import default_root
-from tuskml.learners.learner import Request
+from tuskml.kernels.rows.vocabulary import Ids, numbered
+from tuskml.kvstore import StoreRoot, access
+from tuskml.kvstore.files import interruptible
+from tuskml.kvstore.names import default_root
+from tuskml.learners.learner import Learner, Request
 from tuskml.learners.models import Models
 from tuskml.learners.options.kinds import DEFAULT_CACHE, LEAST_CACHE
 from tuskml.learners.registry import learner_of
@@ -40,16 +42,15 @@ def train_stored(
     these versions is a lineage of its own, which the training writes down. memory: address of the
     account that copies of rows are charged to; root: the directory of all stores, None for the
     default one (`StoreRoot`); statement: a number that its batches share, 0: unknown; account: of
-    the database whose rules for files hold (`file_rules`).
+    the database whose rules for files hold (`access.follow_rule`).
 
     Cancelling the training also ends a wait for a store's lock.
     """
-    access.serve(hosting.host)
     mark, training = passes.cancel_mark(), training_of(statement)
     look_at_limits(memory)
     check = lambda: passes.raise_if_cancelled(mark)  # noqa: E731
     with interruptible(check):
-        file_rules.check(root if root is not None else default_root(), account)
+        access.check_files(root if root is not None else default_root(), account)
         stores = StoreRoot(root, training)
         lanes = lanes_of(len(groups), request)
 
@@ -75,10 +76,45 @@ def of_one(
     learner, asked = learner_of(request.task), of_group(request, place)
     try:
         one = groups[place : place + 1]
-        model = wide.train_stored(learner, one, asked, memory, stores)
+        model = train_group(learner, one, asked, memory, stores)
     except RowsError as error:
         raise RowsError(str(error), {place: str(error)}) from error
     return model.numbered(np.array([place]))
+
+
+def train_group(
+    learner: Learner,
+    group: NDArray[np.void],
+    request: Request[Any, Any],
+    memory: int,
+    root: StoreRoot,
+) -> Models:
+    """`Stored.train` of one group, GROUP (1,), whatever its ids and the warm start's."""
+    start = ids_to_start(request, root)
+    if not group["wide"][0] and not len(start):
+        return learner.stored.train(group, request, memory, root)
+    held = learner.trials.holds_out(request.options)
+    with (
+        numbered(group.copy(), start, memory, passes.cancel_mark(), held) as rows,
+        usable(rows.groups, request, memory) as sound,
+    ):
+        from tuskml.kvstore.numbered import NumberedRoot  # wide ids are rare
+
+        stored = NumberedRoot(root, rows.ids)
+        model = learner.stored.train(sound, request, memory, stored)
+        n_features = np.array([min(stored.dimension, MOST_FEATURES)], np.int64)
+    return replace(model, n_features=n_features)
+
+
+def ids_to_start(request: Request[Any, Any], root: StoreRoot) -> Ids:
+    """The ids of the stored model that a training starts from, if some are wide."""
+    warm = getattr(request.options, "warm_start", None)
+    if warm is None or warm.store is None or root.version(warm.store).dimension <= NARROW:
+        return NO_IDS
+    with root.open(warm.store) as sealed:
+        if len(sealed.metadata.get("classes") or ()) > 2:
+            return NO_IDS  # which no training starts from
+        return np.concatenate([NO_IDS, *(ids for ids, _ in sealed.items())])
 
 
 def of_group(request: Request[Any, Any], place: int) -> Request[Any, Any]:
@@ -110,7 +146,7 @@ def lanes_of(n_groups: int, request: Request[Any, Any]) -> Lanes:
     that run in Python.
     """
     options, own = request.options, getattr(request.task, "own", None)
-    alone = options.ordered or options.resume or own is not None or hosting.host is not None
+    alone = options.ordered or options.resume or own is not None or access.is_served()
     threads = budget.threads(options.threads)
     cache = options.cache or DEFAULT_CACHE
     count = 1 if alone else max(1, min(n_groups, threads, cache // LEAST_CACHE))

@@ -6,22 +6,14 @@ memory holds. A stored one has weights of the ids that occur. Its training sees 
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
-from tuskml.groups.preparation import usable
 from tuskml.kernels import passes
 from tuskml.kernels.rows.vocabulary import Ids, Numbered, numbered
 from tuskml.kernels.segments import rows_of_segments
-from tuskml.learners.learner import Learner, Request
-from tuskml.learners.models import Models
-
-if TYPE_CHECKING:
-    from tuskml.kvstore import StoreRoot
 
 Groups = NDArray[np.void]
 NARROW = 2**31 - 1
@@ -90,34 +82,3 @@ def narrow(groups: Groups, memory: int) -> Iterator[tuple[Groups, dict[int, Ids]
     finally:
         for copy in copies.values():
             copy.__exit__()
-
-
-def train_stored(
-    learner: Learner, group: Groups, request: Request[Any, Any], memory: int, root: "StoreRoot"
-) -> Models:
-    """`Stored.train` of one group, GROUP (1,), whatever its ids and the warm start's."""
-    from tuskml.kvstore.roots.numbered import NumberedRoot  # slow to import
-
-    start = ids_to_start(request, root)
-    if not group["wide"][0] and not len(start):
-        return learner.stored.train(group, request, memory, root)
-    held = learner.trials.holds_out(request.options)
-    with (
-        numbered(group.copy(), start, memory, passes.cancel_mark(), held) as rows,
-        usable(rows.groups, request, memory) as sound,
-    ):
-        stored = NumberedRoot(root, rows.ids)
-        model = learner.stored.train(sound, request, memory, stored)
-        n_features = np.array([min(stored.dimension, MOST_FEATURES)], np.int64)
-    return replace(model, n_features=n_features)
-
-
-def ids_to_start(request: Request[Any, Any], root: "StoreRoot") -> Ids:
-    """The ids of the stored model that a training starts from, if some are wide."""
-    warm = getattr(request.options, "warm_start", None)
-    if warm is None or warm.store is None or root.version(warm.store).dimension <= NARROW:
-        return NO_IDS
-    with root.open(warm.store) as sealed:
-        if len(sealed.metadata.get("classes") or ()) > 2:
-            return NO_IDS  # which no training starts from
-        return np.concatenate([NO_IDS, *(ids for ids, _ in sealed.items())])

@@ -2,11 +2,9 @@
 
 import ctypes
 import functools
-import importlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,9 +25,6 @@ Triangles = Any
 @functools.cache
 def library() -> ctypes.CDLL:
     """The kernels' library."""
-    # structures named by functions
-    for path in sorted(Path(__file__).parent.glob("*/structures.py")):
-        importlib.import_module(f"tuskml.kernels.{path.parent.name}.structures")
     lib = KERNELS.declare(ctypes.CDLL(str(kernels_path())))
     lib.tk_use_pool(pool.functions())
     lib.tk_use_progress(pool.progress())

@@ -31,9 +31,10 @@ power, flipped or missing bytes leave the last version and the last checkpoint, 
 StoreError; never in another model. A second open, in this process or another, is refused with the
 owner's pid.
 
-Folders: `working/` is LevelDB, its cache of frames, and checkpoints; `sealed/` writes and reads
-sealed files; `roots/` has names, versions and what concerns all stores of a root; `files/` has
-files and locks, which all others use. `native/` is C++ over LevelDB's C interface (kernels see
+`working` is the store of a training, over `database` (LevelDB), `frames` and `checkpoints`;
+`routes` are weights that travel between chunks of rows; `sealed` writes and reads sealed files;
+`root`, `names`, `versions`, `maintenance` and `transfer` are what concerns all stores of a root;
+`files` has durable files and locks. `native/` is C++ over LevelDB's C interface (kernels see
 `frames.h`), and `mapped/` is C: the reader of sealed files, which `predict` in SQL shares.
 """
 
@@ -41,23 +42,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tuskml.kvstore.roots.garbage import Removed, Rules, collect
-    from tuskml.kvstore.roots.inspection import list_stores, verify_stores
-    from tuskml.kvstore.roots.names import Reference
-    from tuskml.kvstore.roots.partitionings import (
+    from tuskml.kvstore.checkpoints import Checkpoint
+    from tuskml.kvstore.database import LEAST_MEMORY, Counters, buffers_of, measure_store
+    from tuskml.kvstore.frames import LEAST_FRAME_MEMORY, FrameCounters, Frames
+    from tuskml.kvstore.maintenance import Removed, Rules, collect, list_stores, verify_stores
+    from tuskml.kvstore.names import Reference
+    from tuskml.kvstore.root import StoreRoot
+    from tuskml.kvstore.sealed import SealedModel
+    from tuskml.kvstore.transfer import export_model, import_model
+    from tuskml.kvstore.versions import (
+        Version,
         keep_partitioning,
         list_partitionings,
         read_partitioning,
     )
-    from tuskml.kvstore.roots.root import StoreRoot
-    from tuskml.kvstore.roots.transfer import export_model, import_model
-    from tuskml.kvstore.roots.versions import Version
-    from tuskml.kvstore.sealed.sealed import SealedModel
-    from tuskml.kvstore.working.checkpoints import Checkpoint
-    from tuskml.kvstore.working.database import LEAST_MEMORY, Counters, buffers_of
-    from tuskml.kvstore.working.frames import LEAST_FRAME_MEMORY, FrameCounters, Frames
-    from tuskml.kvstore.working.probe import measure_store
-    from tuskml.kvstore.working.working import ModelStore
+    from tuskml.kvstore.working import ModelStore
 
 __all__ = [
     "LEAST_FRAME_MEMORY",
@@ -87,29 +86,29 @@ __all__ = [
 
 # A name is imported when it is first used: most trainings need no store.
 _HOMES = {
-    "Removed": "roots.garbage",
-    "Rules": "roots.garbage",
-    "collect": "roots.garbage",
-    "list_stores": "roots.inspection",
-    "verify_stores": "roots.inspection",
-    "Reference": "roots.names",
-    "keep_partitioning": "roots.partitionings",
-    "list_partitionings": "roots.partitionings",
-    "read_partitioning": "roots.partitionings",
-    "StoreRoot": "roots.root",
-    "export_model": "roots.transfer",
-    "import_model": "roots.transfer",
-    "Version": "roots.versions",
-    "SealedModel": "sealed.sealed",
-    "Checkpoint": "working.checkpoints",
-    "LEAST_MEMORY": "working.database",
-    "Counters": "working.database",
-    "buffers_of": "working.database",
-    "LEAST_FRAME_MEMORY": "working.frames",
-    "FrameCounters": "working.frames",
-    "Frames": "working.frames",
-    "measure_store": "working.probe",
-    "ModelStore": "working.working",
+    "Removed": "maintenance",
+    "Rules": "maintenance",
+    "collect": "maintenance",
+    "list_stores": "maintenance",
+    "verify_stores": "maintenance",
+    "Reference": "names",
+    "keep_partitioning": "versions",
+    "list_partitionings": "versions",
+    "read_partitioning": "versions",
+    "StoreRoot": "root",
+    "export_model": "transfer",
+    "import_model": "transfer",
+    "Version": "versions",
+    "SealedModel": "sealed",
+    "Checkpoint": "checkpoints",
+    "LEAST_MEMORY": "database",
+    "Counters": "database",
+    "buffers_of": "database",
+    "LEAST_FRAME_MEMORY": "frames",
+    "FrameCounters": "frames",
+    "Frames": "frames",
+    "measure_store": "database",
+    "ModelStore": "working",
 }
 
 

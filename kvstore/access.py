@@ -1,4 +1,4 @@
-"""Owners of stored models, and which models of others a process may read.
+"""Owners of stored models, which models of others a process may read, and which files it may use.
 
 In DuckDB, and in Python alone, the files of a root are those of the system's user, whom the file
 system protects. A database server trains for many roles: by `serve` it provides the current role,
@@ -8,6 +8,7 @@ read.
 
 import os
 import pwd
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -69,6 +70,11 @@ def serve(host: "Host | None") -> None:
     _host = host
 
 
+def is_served() -> bool:
+    """Returns whether this process belongs to a server that trains for its roles."""
+    return _host is not None
+
+
 def owner() -> Owner:
     """Returns the owner of the current training."""
     if _host is not None:
@@ -107,11 +113,10 @@ class UnknownStore(StoreError):
     sqlstate = "42704"
 
     def __init__(self, name: str, root: Path) -> None:
-        served = _host is not None
         super().__init__(
             f"there is no store named {name!r} that you may read: it is not there, or its owner "
             "has not called grant_store for your role"
-            if served
+            if is_served()
             else f"there is no store named {name!r} in {root}"
         )
 
@@ -120,3 +125,32 @@ class NothingToResume(StoreError):
     """The store has no interrupted training."""
 
     sqlstate = "55000"
+
+
+Rule = Callable[[int, str], str | None]
+"""Maps a database's account and a directory to the reason against its use, or None."""
+
+_rules: list[Rule] = []
+
+
+class FilesRefused(StoreError):
+    """The database's settings do not allow its statements to use files."""
+
+    sqlstate = "42501"
+
+
+def follow_rule(rule: Rule) -> None:
+    """Sets the rule of the database for files: its settings hold for stores too, which are files
+    that it does not open itself.
+    """
+    _rules[:] = [rule]
+
+
+def check_files(path: "Path | str", account: int | None) -> None:
+    """Raises FilesRefused if the database of this account does not allow a directory.
+
+    account: None without a database; then there is no rule.
+    """
+    refused = _rules[0](account, str(path)) if _rules and account is not None else None
+    if refused is not None:
+        raise FilesRefused(refused)

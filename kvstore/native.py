@@ -1,7 +1,8 @@
 """The native half (`kvstore/native/api.h`), called with the GIL released.
 
 It finds LevelDB's C interface at run time, in the library that plyvel's wheel brings, or else in
-the system's. Arrays are C-contiguous and of the dtype that the header says.
+the system's. Arrays are C-contiguous and of the dtype that the header says; `as_keys` and
+`as_weights` make them of callers' arrays.
 """
 
 import contextlib
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tuskml.errors import StoreError
 from tuskml.schedule.declared import Interface
@@ -145,3 +146,32 @@ def crc32c(data: "bytes | memoryview | Array", crc: int = 0) -> int:
     """CRC-32C (Castagnoli, RFC 3720) of bytes, continuing from `crc`."""
     view = np.frombuffer(data, np.uint8)
     return int(library().ks_crc(crc, address(view), len(view)))
+
+
+def model_dtype(given: DTypeLike) -> "np.dtype[Any]":
+    """Checks a dtype: float32 or float64."""
+    dtype = np.dtype(given)
+    if dtype not in (np.float32, np.float64):
+        raise StoreError(f"a store's dtype must be float32 or float64, got {dtype}")
+    return dtype
+
+
+def as_keys(given: ArrayLike) -> Ids:
+    """Keys as contiguous int64 of one dimension. Raises StoreError for one below 0."""
+    array = np.asarray(given)
+    if array.size and array.dtype.kind not in "iu":
+        raise StoreError(f"keys must be whole numbers, got {array.dtype}")
+    keys = np.ascontiguousarray(array, np.int64)
+    if keys.ndim != 1 or (keys.size and keys.min() < 0):
+        raise StoreError("keys must be of one dimension and at least 0")
+    return keys
+
+
+def as_weights(given: ArrayLike, dtype: "np.dtype[Any]") -> Weights:
+    """Weights as a contiguous array of the store's dtype; float64 is not silently narrowed."""
+    array = np.asarray(given)
+    if not np.can_cast(array.dtype, dtype, "same_kind") or (
+        array.dtype == np.float64 != dtype and isinstance(given, np.ndarray)
+    ):
+        raise StoreError(f"weights must be {dtype}, got {array.dtype}")
+    return np.ascontiguousarray(array, dtype)

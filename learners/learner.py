@@ -19,8 +19,7 @@ from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows.prepare import KnownLevels
 from tuskml.kernels.structures import OFFSETS
 from tuskml.learners.classes import Allowed, Mask, of_classes
-from tuskml.learners.explaining.explanation import document
-from tuskml.learners.explaining.text import format_explanation
+from tuskml.learners.explaining import document, format_explanation
 from tuskml.learners.held_out import HeldOut
 from tuskml.learners.models import Models
 from tuskml.learners.near import Near

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.partitioner import native
-from tuskml.partitioner.block_choice import count_requests
 from tuskml.partitioner.cost import Cost
+from tuskml.partitioner.merging import count_requests
 from tuskml.partitioner.native import Ids, Slots
 from tuskml.partitioner.rows import SparseRows
 from tuskml.schedule import budget

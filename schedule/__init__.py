@@ -7,23 +7,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tuskml.schedule.programs.correlations import Correlations
-    from tuskml.schedule.programs.dynamic import Dynamic
-    from tuskml.schedule.programs.priority import Prioritised
+    from tuskml.schedule.programs.engines import Dynamic, Static, ranges
+    from tuskml.schedule.programs.priority import Correlations, Prioritised
     from tuskml.schedule.programs.program import Program
-    from tuskml.schedule.programs.rotation import ranges
-    from tuskml.schedule.programs.static import Static
 
 __all__ = ["Correlations", "Dynamic", "Prioritised", "Program", "Static", "ranges"]
 
 # Imported when they are first used: the budget alone is needed almost everywhere.
 _HOMES = {
-    "Correlations": "correlations",
-    "Dynamic": "dynamic",
+    "Correlations": "priority",
+    "Dynamic": "engines",
     "Prioritised": "priority",
     "Program": "program",
-    "Static": "static",
-    "ranges": "rotation",
+    "Static": "engines",
+    "ranges": "engines",
 }
 
 

@@ -34,6 +34,7 @@ class Interface:
         self._file = folder / "_native.json"
         self.classes: dict[str, type[ctypes.Structure]] = {}
         """The classes of structures, by their names in C."""
+        self._library: ctypes.CDLL | None = None
 
     @cached_property
     def declared(self) -> dict[str, Any]:
@@ -54,13 +55,16 @@ class Interface:
     def structure(self, name: str, **types: Any) -> Callable[[Structure], Structure]:
         """A decorator that gives a class the fields of a structure of C.
 
-        Pointers are addresses, but for the fields that have other types here.
+        Pointers are addresses, but for the fields that have other types here. Functions of a
+        library that was declared before take the class from then on.
         """
 
         def with_fields(made: Structure) -> Structure:
             fields = self.declared["structures"][name]
             made._fields_ = [(field, types.get(field) or self._type(t)) for field, t in fields]
             self.classes[name] = made
+            if self._library is not None:
+                self._give_types(self._library, of=f"{name}*")
             return made
 
         return with_fields
@@ -76,11 +80,17 @@ class Interface:
         A structure that has a class is passed as it is or by `byref`; arrays, handles and other
         results by pointer are addresses: an int, None for NULL, or `byref`.
         """
-        for name, (result, arguments) in self.declared["functions"].items():
-            function = getattr(library, name)
-            function.restype = self._passed(result.removeprefix("const "))
-            function.argtypes = [self._passed(kind) for kind in arguments]
+        self._library = library
+        self._give_types(library)
         return library
+
+    def _give_types(self, library: ctypes.CDLL, of: str | None = None) -> None:
+        """Gives types to all functions, or to those with an argument of one type."""
+        for name, (result, arguments) in self.declared["functions"].items():
+            if of is None or of in arguments:
+                function = getattr(library, name)
+                function.restype = self._passed(result.removeprefix("const "))
+                function.argtypes = [self._passed(kind) for kind in arguments]
 
     def _passed(self, kind: str) -> Any:
         if kind == "void":

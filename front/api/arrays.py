@@ -19,7 +19,7 @@ from tuskml.databases.connection import connect
 from tuskml.errors import DataError
 from tuskml.model.model import Model
 from tuskml.model.scoring import as_text, as_times
-from tuskml.schedule.forks import held_in_forks
+from tuskml.schedule.pool import held_in_forks
 
 MOST_IN_AN_ARRAY = 100_000
 """Elements of DuckDB's type ARRAY; longer rows are lists."""

@@ -25,8 +25,7 @@ from tuskml.databases.sources import Source
 from tuskml.learners.registry import learner_of
 from tuskml.model.execution import Execution, Pilot
 from tuskml.schedule.placement import Sizes
-from tuskml.schedule.simulation.estimates import estimates, unbalanced
-from tuskml.schedule.simulation.workload import Costs, Workload
+from tuskml.schedule.simulation import Costs, Workload, estimates, unbalanced
 
 ON_RAY = Costs(
     row=0.0,

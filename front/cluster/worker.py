@@ -17,7 +17,7 @@ from tuskml.databases.connection import connect
 from tuskml.databases.duckdb import DuckDB
 from tuskml.errors import DataError
 from tuskml.groups.execution.worker import share
-from tuskml.schedule.forks import held_in_forks
+from tuskml.schedule.pool import held_in_forks
 
 TASK = "the rows of a part"
 """Stands for the handle of the receiver in the query of a part (`parts/part_rows.py`)."""

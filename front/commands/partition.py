@@ -88,7 +88,7 @@ def grammar(partition: Parser) -> None:
 
 def show_partition(args: argparse.Namespace) -> None:
     """Runs `tuskml partition explain` and prints the result."""
-    from tuskml.partitioner.text import as_text
+    from tuskml.partitioner.plan import as_text
 
     explanation = explain(args)
     if args.json:

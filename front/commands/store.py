@@ -101,7 +101,7 @@ def duration(text: str) -> float:
 def show_stores(args: argparse.Namespace) -> None:
     """Runs the action and prints the result. Raises StoreError for a damaged model."""
     from tuskml.kvstore import StoreRoot
-    from tuskml.kvstore.roots.names import expanded
+    from tuskml.kvstore.names import expanded
 
     place = None if args.root is None else expanded(args.root)
     if place is not None and args.action != "import" and not place.is_dir():

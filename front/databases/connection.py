@@ -21,7 +21,7 @@ from tuskml.errors import StoreError
 from tuskml.groups.contract.attachment import attach
 from tuskml.groups.execution.choosing import place_of
 from tuskml.lazy import lazy_function
-from tuskml.schedule.forks import held_in_forks
+from tuskml.schedule.pool import held_in_forks
 from tuskml.udas.duckdb import extension_path
 from tuskml.udas.model_fields import MODEL_FIELDS
 
@@ -123,7 +123,7 @@ def set_store_root(
 
     Not by SQL: the program that opens the database is not bound by `lock_configuration`.
     """
-    from tuskml.kvstore.roots.names import expanded  # slow to import
+    from tuskml.kvstore.names import expanded  # slow to import
 
     account = connection.execute("SELECT _tusk_account()").fetchall()[0][0]
     where = os.fsencode(expanded(path).absolute())

@@ -13,7 +13,7 @@ from typing import Any
 
 import duckdb
 
-from tuskml.schedule.forks import held_in_forks
+from tuskml.schedule.pool import held_in_forks
 
 _lock = held_in_forks(threading.Lock())
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import duckdb
 
-from tuskml.kvstore import file_rules
+from tuskml.kvstore import access
 from tuskml.schedule import budget
 
 SIZE = re.compile(r"([0-9.]+) *(bytes?|[KMGTPE]iB)")
@@ -215,7 +215,7 @@ def share_limits(connection: duckdb.DuckDBPyConnection, library: ctypes.CDLL) ->
     account = connection.execute("SELECT _tusk_account()").fetchall()[0][0]
     library.tusk_set_limits_reader(_callback)
     library.tusk_set_files_rule(_rule)
-    file_rules.follow(refusal_of)
+    access.follow_rule(refusal_of)
     limits = Limits(account, library)
     limits.compare(connection)
     limits.read_files(connection)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tuskml.schedule.simulation.estimates import Estimate
+from tuskml.schedule.simulation import Estimate
 from tuskml.text.table import table
 
 MEANINGS = {

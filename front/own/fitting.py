@@ -14,8 +14,7 @@ from tuskml.kernels.charged import Charges
 from tuskml.kernels.open_rows import error_text
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.segments import chunks, labels_of
-from tuskml.kvstore import hosting
-from tuskml.kvstore.working.quiet import signals_blocked
+from tuskml.kvstore import access
 from tuskml.learners.classes import margin_of_one_class, named_classes, refuse_no_classes
 from tuskml.learners.learner import Request
 from tuskml.learners.models import FAILED, Lists, Models, options_text
@@ -27,6 +26,7 @@ from tuskml.own.converted import Converted
 from tuskml.own.options import OwnOptions
 from tuskml.own.torch_modules import TrainedModule
 from tuskml.schedule import budget
+from tuskml.schedule.pool import signals_blocked
 
 COMPARED = 1024
 """Rows by which a model is compared with its estimator."""
@@ -96,7 +96,7 @@ def trained(
     else:
         try:
             # a server's signals are for its own thread, not for those that start here
-            with signals_blocked() if hosting.host is not None else nullcontext():
+            with signals_blocked() if access.is_served() else nullcontext():
                 found = fitted(recipe, group, request, rows, classes)
         except Interrupted:
             raise

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from tuskml.api.curves import CURVES
 from tuskml.errors import DataError
-from tuskml.learners.explaining.explanation import VERSION
-from tuskml.learners.explaining.text import shown_seconds
+from tuskml.learners.explaining import VERSION, shown_seconds
 from tuskml.learners.tasks import weighs_features
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from tuskml.learners.explaining.text import shown_seconds
+from tuskml.learners.explaining import shown_seconds
 from tuskml.report import charts
 from tuskml.report.coefficients import largest_terms, term_row
 from tuskml.report.groups import Group, some_of

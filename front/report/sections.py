@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tuskml.learners.explaining.text import shown_seconds
+from tuskml.learners.explaining import shown_seconds
 from tuskml.learners.remarks import gaps_in
 from tuskml.model.model import Model
 from tuskml.report import charts

@@ -11,7 +11,7 @@ from typing import Any
 
 from tuskml.groups.contract.refusal import refuse
 from tuskml.kernels import kernels_path
-from tuskml.schedule.forks import held_in_forks
+from tuskml.schedule.pool import held_in_forks
 
 
 class _Spec(ctypes.Structure):

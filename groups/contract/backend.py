@@ -13,7 +13,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tuskml.errors import ExtensionError, StoreError
 from tuskml.groups import records
@@ -22,11 +22,8 @@ from tuskml.groups.contract.refusal import refuse
 from tuskml.groups.contract.trainer import answer
 from tuskml.kernels import passes
 from tuskml.kernels.open_rows import error_text
-from tuskml.kvstore import hosting
+from tuskml.kvstore import access
 from tuskml.learners import events
-
-if TYPE_CHECKING:
-    from tuskml.kvstore.access import Owner
 
 NOTICE_SECONDS = 1.0
 
@@ -66,11 +63,9 @@ class Roles:
         noted: dict[str, Any] = json.loads(text.decode(errors="replace"))
         return noted
 
-    def owner(self) -> "Owner":
+    def owner(self) -> access.Owner:
         """The current user, and the database."""
-        from tuskml.kvstore.access import Owner  # the store's room takes a while to import
-
-        return Owner(**{k: v for k, v in self._noted().items() if k != "training"})
+        return access.Owner(**{k: v for k, v in self._noted().items() if k != "training"})
 
     def training(self) -> str:
         """The identifier of this statement's trainings."""
@@ -107,7 +102,7 @@ def trainer(version: str) -> Callable[[], None]:
     library.tuskml_modules_now.restype = ctypes.c_char_p
     library.tuskml_log_level_now.restype = ctypes.c_char_p
     records.to_handler(ServerLog(library))
-    hosting.host = Roles(library)
+    access.serve(Roles(library))
     passes.library().tk_watch_host(ctypes.cast(library.tuskml_interrupted, ctypes.c_void_p))
 
     def call() -> None:

@@ -31,7 +31,7 @@ from tuskml.groups.wide import narrow, without_wide
 from tuskml.kernels.charged import charge_memory
 from tuskml.kernels.passes import GROUP, KINDS, first_labels
 from tuskml.kernels.structures import FOLDS
-from tuskml.learners import receiving, registry
+from tuskml.learners import events, receiving, registry
 from tuskml.learners.class_weights import train_weighted
 from tuskml.learners.classes import named_as_booleans
 from tuskml.learners.learner import Request
@@ -47,7 +47,7 @@ from tuskml.learners.options.table import MAX_TEXT, Options, refuse_format
 from tuskml.learners.registry import learner_of, of_classes, task_named
 from tuskml.learners.remarks import LABEL, Remarks, at, current, remarks_of, with_notes
 from tuskml.learners.tasks import Task
-from tuskml.schedule import budget, phases, shares
+from tuskml.schedule import budget, shares
 from tuskml.schedule.budget import look_at_limits, look_once
 
 TRAIN, EXPLAIN, SEND_ROWS, TAKE_MODEL, READ_MODEL = 0, 1, 4, 5, 6
@@ -130,7 +130,7 @@ class Call:
         records.log_models(models)
         if self.batch.labels == BOOLEANS:
             models = named_as_booleans(models)
-        with phases.phase("emitting"):
+        with events.phase("emitting"):
             at_places = places[models.group]
             before = self.groups["n_skipped"][at_places]
             if given and (self.remarks or (models.n_skipped > before).any()):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tuskml.groups.execution.executor import Unit
-from tuskml.schedule.forks import held_in_forks
+from tuskml.schedule.pool import held_in_forks
 
 log = logging.getLogger("tuskml.cluster")
 _lock = held_in_forks(threading.Lock())

@@ -29,11 +29,9 @@ from tuskml.groups.execution.executor import (
     largest_first,
     outcomes_of,
 )
-from tuskml.groups.execution.leading import Leaders, Ran
-from tuskml.groups.execution.pinned import Pins
+from tuskml.groups.execution.leading import Leaders, Pins, Ran
 from tuskml.groups.execution.pulse import Pulses
-from tuskml.groups.execution.versions import difference, mismatch, versions
-from tuskml.groups.execution.worker import Worker
+from tuskml.groups.execution.worker import Worker, difference, mismatch, versions
 from tuskml.kernels.library import cancel_mark, raise_if_cancelled
 
 LOOK_SECONDS = 0.1

@@ -6,8 +6,7 @@ from typing import Any
 from tuskml.groups.execution import leading, ray_session
 from tuskml.groups.execution.executor import Outcome, Unit
 from tuskml.groups.execution.leading import Leaders
-from tuskml.groups.execution.leases.actor import lease_seconds
-from tuskml.groups.execution.leases.run import LeasedRun
+from tuskml.groups.execution.leases import LeasedRun, lease_seconds
 from tuskml.groups.execution.ray_cluster import Run
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.groups.preparation import Readable, readable
-from tuskml.groups.selection.halving import race_finalists, rungs
+from tuskml.groups.selection.choosing import race_finalists, rungs
 from tuskml.groups.selection.lanes import Load
 from tuskml.groups.selection.lanes import sentences as load_in_words
 from tuskml.groups.selection.search import Search

@@ -21,7 +21,7 @@ from tuskml.groups.selection.candidates import Candidate
 from tuskml.groups.selection.folds import Prepared
 from tuskml.groups.selection.search import Search
 from tuskml.kernels import charged, passes
-from tuskml.kvstore import hosting
+from tuskml.kvstore import access
 from tuskml.schedule import budget, shares
 from tuskml.schedule.placement import (
     Sizes,
@@ -140,7 +140,7 @@ def lanes_of(part: Prepared, stays: bool, threads: int) -> list[Prepared]:
     """
     count = lanes_for(len(part.numbers), threads)
     alone = any(in_turn(part.search.candidates[number]) for number in part.numbers)
-    if not stays or alone or count < 2 or hosting.host is not None:
+    if not stays or alone or count < 2 or access.is_served():
         return [part]
     return [part.lane(numbers.tolist()) for numbers in np.array_split(part.numbers, count)]
 

@@ -2,7 +2,7 @@
 
 An option given as a list is a grid, unless the option's own values are lists. The candidates are
 all combinations, or draws from them (J. Bergstra, Y. Bengio, Random search for hyper-parameter
-optimization, JMLR 2012), or those of the draws that each group chooses (`tpe.py`).
+optimization, JMLR 2012), or those of the draws that each group chooses (`choosing.py`).
 """
 
 import functools
@@ -28,8 +28,8 @@ from tuskml.groups.selection.candidates import (
     refuse_unlabelled,
     values_of,
 )
+from tuskml.groups.selection.choosing import Estimate, estimate_of, in_turn, pool
 from tuskml.groups.selection.metrics import METRICS, fitting, parameter_for, refuse_metric, usual
-from tuskml.groups.selection.tpe import Estimate, estimate_of, in_turn, pool
 from tuskml.learners.held_out import GAP, MOST_FOLDS, HeldOut, held_out_of
 from tuskml.learners.learner import Request
 from tuskml.learners.options.by_name import DEALING

@@ -18,9 +18,16 @@ from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
 from tuskml.groups.preparation import NOT_COMPARED, with_column
-from tuskml.groups.selection import halving
+from tuskml.groups.selection import choosing
 from tuskml.groups.selection.calibration import METHODS, Margins
-from tuskml.groups.selection.conformal import Distances
+from tuskml.groups.selection.choosing import (
+    Estimate,
+    Kernel,
+    axes_of,
+    batches,
+    next_candidates,
+    promising,
+)
 from tuskml.groups.selection.folds import (
     Groups,
     Prepared,
@@ -30,8 +37,7 @@ from tuskml.groups.selection.folds import (
     prepared,
     sets_of,
 )
-from tuskml.groups.selection.halving import Kernel, batches, promising
-from tuskml.groups.selection.held_rows import HeldRows, with_held_rows
+from tuskml.groups.selection.held_rows import Distances, HeldRows, with_held_rows
 from tuskml.groups.selection.lanes import (
     Load,
     Watch,
@@ -43,7 +49,6 @@ from tuskml.groups.selection.lanes import (
 from tuskml.groups.selection.metrics import judge
 from tuskml.groups.selection.nearness import close
 from tuskml.groups.selection.search import Search
-from tuskml.groups.selection.tpe import Estimate, axes_of, next_candidates
 from tuskml.groups.selection.trials import TOO_FEW, Trials, races, shares, slices_of
 from tuskml.learners.models import Models, Strings, joined, with_leaks, with_status
 from tuskml.learners.near import Near, NearWhole
@@ -158,10 +163,10 @@ class Running:
         search, tried = trials.search, np.zeros(trials.rung.shape, bool)
         self._on(1, trials, ~tried, slice(1))
         first, losses = trials.losses(), np.full(tried.shape, np.inf)
-        for n in halving.race_batches(len(tried), len(search.sets)):
+        for n in choosing.race_batches(len(tried), len(search.sets)):
             if self.over:
                 return trials
-            batch = halving.leading(self.kernel(search), first, losses, tried, n)
+            batch = choosing.leading(self.kernel(search), first, losses, tried, n)
             self._of(batch)._on(1, trials, batch, slice(1, None))
             tried |= batch
             losses = np.where(tried, trials.losses(), np.inf)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.groups.selection.halving import LEAST_FOLDS, finalists
+from tuskml.groups.selection.choosing import LEAST_FOLDS, finalists
 from tuskml.groups.selection.metrics import METRICS
 from tuskml.groups.selection.search import Search
 from tuskml.kernels.passes import Floats

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tuskml.errors import TuskError
 from tuskml.kernels.gpu.device import Device, Mark
 from tuskml.kernels.gpu.source import Source
-from tuskml.kvstore.working.quiet import signals_blocked
+from tuskml.schedule.pool import signals_blocked
 
 INSTALL = "pip install 'tuskml[gpu]'"
 ASKED_SHARED = 40 << 10

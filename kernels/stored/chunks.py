@@ -16,7 +16,7 @@ from tuskml.errors import DataError, TuskError
 from tuskml.kernels import structures
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import Pass
-from tuskml.kvstore import pages
+from tuskml.kvstore import arrays
 
 Keys = NDArray[np.uint64]
 Widths = NDArray[np.uint32]
@@ -160,7 +160,7 @@ class Chunks:
         entry of the largest chunk.
         """
         most = max((chunk.entries for chunk in self), default=0)
-        scratch, ids = pages.empty(most, np.uint32), pages.empty(most, np.int32)
+        scratch, ids = arrays.empty(most, np.uint32), arrays.empty(most, np.int32)
         n = ctypes.c_int64()
         for number in range(len(self)):
             arguments = self._handle, number, pointer(scratch), pointer(ids), ctypes.byref(n)

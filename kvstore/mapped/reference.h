@@ -1,5 +1,5 @@
 /* References to stored models, such as `ads@3:1f2e3d4c5b6a7988`: a name, a version, and the
- * first 16 hexadecimal digits of the SHA-256 of the sealed file (kvstore/roots/names.py has the
+ * first 16 hexadecimal digits of the SHA-256 of the sealed file (kvstore/versions.py has the
  * same rules). */
 #ifndef TUSK_REFERENCE_H
 #define TUSK_REFERENCE_H

@@ -1,4 +1,4 @@
-/* The layout of a sealed file (kvstore/sealed/sealing.py), little-endian. */
+/* The layout of a sealed file (kvstore/sealed.py), little-endian. */
 #ifndef TUSK_SEALED_FORMAT_H
 #define TUSK_SEALED_FORMAT_H
 

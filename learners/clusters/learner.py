@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tuskml.kernels.clusters.training import MOST_CLUSTERS
+from tuskml.kernels.clusters import MOST_CLUSTERS
 from tuskml.learners.clusters import outcome, training
 from tuskml.learners.clusters.options import OPTIONS, ClusterOptions
-from tuskml.learners.explaining.text import format_explanation
+from tuskml.learners.explaining import format_explanation
 from tuskml.learners.learner import Facts, Groups, Learner, Request, refuse_offsets
 from tuskml.learners.list_size import MOST
 from tuskml.learners.models import Models

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tuskml.kernels.clusters.training import ALGORITHMS, LARGE, MOST_CLUSTERS
+from tuskml.kernels.clusters import ALGORITHMS, LARGE, MOST_CLUSTERS
 from tuskml.learners.options.kinds import BOOLEAN, Option, choice, integer, real, with_option
 from tuskml.learners.options.table import Options, OptionTable
 

@@ -8,17 +8,10 @@ centres k; 1 where features are standardized, else 0; in the first case the fact
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.clusters.training import (
-    ALGORITHMS,
-    FEW,
-    ITERATIONS,
-    LATE,
-    OUT_OF_RANGE,
-    Trained,
-)
+from tuskml.kernels.clusters import ALGORITHMS, FEW, ITERATIONS, LATE, OUT_OF_RANGE, Trained
 from tuskml.kernels.passes import Floats
 from tuskml.learners.clusters.options import OPTIONS, ClusterOptions
-from tuskml.learners.explaining.explanation import Document, document
+from tuskml.learners.explaining import Document, document
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models, Strings, options_text, thinned, threads_text
 from tuskml.learners.tasks import Task

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.kernels import passes
 from tuskml.kernels.charged import Charges
-from tuskml.kernels.clusters.training import ALGORITHMS, POINTS, Rules, train_centres
+from tuskml.kernels.clusters import ALGORITHMS, POINTS, Rules, train_centres
 from tuskml.kernels.rows.renumber import Renumbered, renumbered
 from tuskml.learners import events
 from tuskml.learners.clusters.options import ClusterOptions

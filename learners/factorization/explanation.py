@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.factorization import Shape
 from tuskml.kernels.passes import Pass
-from tuskml.learners.explaining.explanation import Document, document, plan_document
+from tuskml.learners.explaining import Document, document, plan_document
 from tuskml.learners.factorization.options import FactorizationOptions
 from tuskml.learners.factorization.settings import Settings
 from tuskml.learners.factorization.training import settings_and_refusal, shape_of

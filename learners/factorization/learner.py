@@ -9,11 +9,10 @@ import numpy as np
 from tuskml.errors import OptionError
 from tuskml.kernels.passes import Floats
 from tuskml.learners.classes import Allowed, Mask
-from tuskml.learners.explaining.text import format_explanation
-from tuskml.learners.factorization import explanation, training
+from tuskml.learners.explaining import format_explanation
+from tuskml.learners.factorization import explanation, implicit, training
 from tuskml.learners.factorization.algorithms import REGISTERED
-from tuskml.learners.factorization.implicit import training as implicit
-from tuskml.learners.factorization.implicit.explanation import explain
+from tuskml.learners.factorization.implicit import explain
 from tuskml.learners.factorization.options import IMPLICIT, OPTIONS, FactorizationOptions, Request
 from tuskml.learners.learner import (
     NAMES_NUMBERED,

@@ -11,7 +11,7 @@ r * width + k, which is where `predict` looks for it in the sealed file.
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,10 @@ from tuskml.kernels import passes
 from tuskml.kernels.factorization import Shape, StoredFactorization, Visit
 from tuskml.kernels.passes import Pass
 from tuskml.kvstore import Frames, ModelStore, StoreRoot, buffers_of
-from tuskml.kvstore.working.frames import LEAST_FRAME_MEMORY, frame_bytes, frame_share
+from tuskml.kvstore.frames import LEAST_FRAME_MEMORY, frame_bytes, frame_share
 from tuskml.learners import events
 from tuskml.learners.factorization.epochs import ATTEMPTS, Epochs
 from tuskml.learners.factorization.options import FactorizationOptions, Request
-from tuskml.learners.factorization.progress import Progress, facts_of
 from tuskml.learners.factorization.settings import Settings
 from tuskml.learners.factorization.training import Constant, shape_of
 from tuskml.learners.factorization.vectors import (
@@ -39,8 +38,63 @@ from tuskml.learners.factorization.vectors import (
 from tuskml.learners.models import Lists, Models, thinned
 from tuskml.learners.options.kinds import DEFAULT_CACHE
 from tuskml.learners.stored.layout import cost_of
-from tuskml.learners.stored.progress import CHECKPOINT_SECONDS, Clock, Counters, Facts
+from tuskml.learners.stored.progress import (
+    CHECKPOINT_SECONDS,
+    Clock,
+    Counters,
+    Facts,
+    refuse_others,
+)
 from tuskml.partitioner import WARM_LEVELDB, Cost
+
+
+def facts_of(n_rows: int, shape: Shape, mean: float) -> Facts:
+    """Facts that identify a training's ratings and vectors, in any order of rows."""
+    return {
+        "task": "matrix_factorization",
+        "n_rows": n_rows,
+        "n_users": shape.n_users,
+        "n_items": shape.n_items,
+        "mean": f"{mean:.6g}",
+        "rank": shape.rank,
+        "biases": shape.biases,
+    }
+
+
+def _describe(facts: Facts) -> str:
+    return (
+        f"task '{facts.get('task')}', rank {facts.get('rank')}, "
+        f"{'with' if facts.get('biases') else 'no'} biases, over {facts.get('n_rows')} rows of "
+        f"{facts.get('n_users')} users and {facts.get('n_items')} items, mean {facts.get('mean')}"
+    )
+
+
+@dataclass
+class Progress:
+    """step: of the first epoch; per_key: vectors that share a key; history: the objectives of the
+    epochs that are done.
+    """
+
+    step: float
+    per_key: int
+    history: list[float] = field(default_factory=list)
+
+    def further(self, history: list[float]) -> "Progress":
+        """Returns a copy with a longer history."""
+        return replace(self, history=history)
+
+    def as_record(self, facts: Facts) -> Facts:
+        """The record for a checkpoint's metadata."""
+        return asdict(self) | {"of": facts}
+
+    @classmethod
+    def from_record(cls, record: Facts, facts: Facts) -> "Progress":
+        """Restores a record of `as_record`; raises StoreError if it is of other ratings or another
+        task.
+        """
+        refuse_others(record, facts, _describe)
+        return cls(**{name: value for name, value in record.items() if name != "of"})
+
 
 DTYPE = "float32"
 PROBED = 1 << 20

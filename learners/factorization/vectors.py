@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.factorization import Shape, StoredFactorization
 from tuskml.kvstore import ModelStore
-from tuskml.kvstore.working.frames import frame_bytes
+from tuskml.kvstore.frames import frame_bytes
 from tuskml.partitioner import Cost, IndexMap
-from tuskml.partitioner.index.blocks import LARGEST
+from tuskml.partitioner.index_map import LARGEST
 
 WEIGHT_BYTES = 4
 FEWEST_KEYS = 8

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass, row_bytes
-from tuskml.learners.explaining.explanation import (
+from tuskml.learners.explaining import (
     Document,
     document,
     plan_document,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tuskml.learners.explaining.text import format_explanation
+from tuskml.learners.explaining import format_explanation
 from tuskml.learners.fm import explanation, training
 from tuskml.learners.fm.options import MOST_RANK, OPTIONS, MachineOptions
 from tuskml.learners.learner import Facts, Groups, Learner, Request, Trials

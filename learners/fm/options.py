@@ -1,11 +1,37 @@
-"""The options of the task `fm`, with its defaults."""
+"""The options of the task `fm`, with its defaults, and the numbers that its model keeps."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tuskml.kernels.fm.training import ALGORITHMS
+import numpy as np
+
+from tuskml.kernels.fm import ALGORITHMS
+from tuskml.kernels.passes import Floats
 from tuskml.learners.options.kinds import Option, choice, integer, real, with_option
 from tuskml.learners.options.other_names import objective_hint
 from tuskml.learners.options.table import Options, OptionTable
+
+# A machine is a list of numbers, which a model's field `coef` has (`udas/scalars/fm/fm.c`): d, the
+# number of its features; k, the length of their vectors; and then of each feature its weight and
+# its vector. The intercept is a field of its own.
+
+HEAD = 2
+"""Numbers before those of the features."""
+
+
+def write_head(coef: Floats, rank: int) -> Floats:
+    """Writes the head of the coefficients and returns them."""
+    coef[:HEAD] = (len(coef) - HEAD) // (rank + 1), rank
+    return coef
+
+
+def machine_in(coef: Sequence[float]) -> tuple[Floats, Floats]:
+    """The weights (d,) and the vectors (d, k); raises ValueError unless the list is a machine."""
+    table = np.asarray(coef, np.float64)
+    d, k = (int(one) for one in table[:HEAD])
+    numbers = table[HEAD:].reshape(d, k + 1)
+    return numbers[:, 0], numbers[:, 1:]
+
 
 OBJECTIVES = ("squared", "logistic")
 MOST_RANK = 256

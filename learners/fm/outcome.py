@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.fm.training import DIVERGED, LATE, OUT_OF_RANGE, PATIENCE, Trained
+from tuskml.kernels.fm import DIVERGED, LATE, OUT_OF_RANGE, PATIENCE, Trained
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.classes import (
     classes_in,
@@ -12,8 +12,7 @@ from tuskml.learners.classes import (
     squares_vanish,
     within_doubles,
 )
-from tuskml.learners.fm.layout import HEAD, write_head
-from tuskml.learners.fm.options import OPTIONS, MachineOptions
+from tuskml.learners.fm.options import HEAD, OPTIONS, MachineOptions, write_head
 from tuskml.learners.learner import Request
 from tuskml.learners.models import (
     Lists,

@@ -1,7 +1,7 @@
 """The task `fm`: a batch of groups in, a batch of factorization machines out.
 
 The objective and its sources are in `kernels/native/fm/api.h`, the layout of a model's `coef` in
-`layout.py`.
+`options.py`.
 """
 
 import time
@@ -14,20 +14,12 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.kernels import passes
 from tuskml.kernels.charged import Charges
-from tuskml.kernels.fm.training import (
-    ALGORITHMS,
-    LOGISTIC,
-    SQUARED,
-    Rules,
-    Trained,
-    train_machines,
-)
+from tuskml.kernels.fm import ALGORITHMS, LOGISTIC, SQUARED, Rules, Trained, train_machines
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.renumber import Renumbered, renumbered
 from tuskml.learners import events, list_size
 from tuskml.learners.classes import check_classes, positive_class
-from tuskml.learners.fm.layout import HEAD, write_head
-from tuskml.learners.fm.options import USUAL_ENTRIES, MachineOptions
+from tuskml.learners.fm.options import HEAD, USUAL_ENTRIES, MachineOptions, write_head
 from tuskml.learners.fm.outcome import models_of
 from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.list_size import MOST, refuse_too_long, restored

@@ -15,9 +15,9 @@ from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import Floats, Meter
 from tuskml.learners import events
 from tuskml.learners.linear.algorithms import ALGORITHMS
+from tuskml.learners.linear.algorithms.parts.batch import Beginning
 from tuskml.learners.linear.algorithms.parts.epochs import finish as finish_epochs
-from tuskml.learners.linear.algorithms.parts.kept import Beginning
-from tuskml.learners.linear.algorithms.parts.second_order.metric import in_metric
+from tuskml.learners.linear.algorithms.parts.metric import in_metric
 from tuskml.learners.linear.check import refuse_lost
 from tuskml.learners.linear.gap import WithinGap, settle_gap, wants_gap
 from tuskml.learners.linear.operators import Loop, Operators, State, run
@@ -25,8 +25,8 @@ from tuskml.learners.linear.own.assembled import operators_of
 from tuskml.learners.linear.planner.candidates import PlanCosts
 from tuskml.learners.linear.planner.choice import Choice
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, Cost
+from tuskml.learners.linear.planner.curves import Question
 from tuskml.learners.linear.planner.iterations import Point, iterations_left
-from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions, Plan
 from tuskml.learners.linear.turns import Counts, Turns

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.renumber import renumbered
-from tuskml.learners.explaining.explanation import Document
-from tuskml.learners.explaining.text import format_explanation
+from tuskml.learners.explaining import Document, format_explanation
 from tuskml.learners.linear import gpu as devices
 from tuskml.learners.linear.algorithms import REGISTERED
 from tuskml.learners.linear.check import (
@@ -25,6 +24,7 @@ from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.planner.choice import (
     Choice,
 )
+from tuskml.learners.linear.planner.curves import Question
 from tuskml.learners.linear.planner.explanation import document
 from tuskml.learners.linear.planner.planning import (
     LEAST_OVERHEAD,
@@ -33,7 +33,6 @@ from tuskml.learners.linear.planner.planning import (
     first_plan,
     with_elsewhere,
 )
-from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.planner.sampling import sketched, with_rows_seen
 from tuskml.learners.linear.planner.trials import measured
 from tuskml.learners.linear.renumbered import own_request
@@ -86,7 +85,7 @@ def stored_unasked(group: NDArray[np.void], request: Request, why: str) -> Docum
 def considered(group: NDArray[np.void], request: Request, memory: int = 0) -> Choice:
     """The choice as a training would make it; memory: address of the rows' account."""
     if request.options.store is not None:
-        from tuskml.learners.linear.stored.training import considered_stored  # slow to import
+        from tuskml.learners.linear.stored.explanation import considered_stored  # slow to import
 
         return considered_stored(group, request, memory)
     plan, question = first_plan(group, request, memory)

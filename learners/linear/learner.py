@@ -30,7 +30,7 @@ from tuskml.learners.linear.check import allowed_by
 from tuskml.learners.linear.inference import determined
 from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.planner.candidates import FEW_FEATURES, choose
-from tuskml.learners.linear.planner.question import Statistics
+from tuskml.learners.linear.planner.curves import Statistics
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.stored.outgrown import groups_beyond_memory
 from tuskml.learners.linear.tasks import LINEAR, OWN, LinearTask
@@ -50,9 +50,9 @@ FINE = 1e-4
 def calibrate(say: Callable[[str], None]) -> dict[str, Any]:
     """The seconds of plans' passes, and of reading rows, on this machine."""
     from tuskml.learners.linear.planner import calibration
-    from tuskml.learners.linear.streamed import reading_seconds
+    from tuskml.learners.linear.streamed import spilled
 
-    return calibration.measure(say) | {"reading": reading_seconds.measure_reading()}
+    return calibration.measure(say) | {"reading": spilled.measure_reading()}
 
 
 class LinearEncoding(Encoding):
@@ -108,19 +108,19 @@ class LinearByParts(ByParts):
         return known is not None and known.noisy
 
     def whole(self, request: Request) -> str | None:
-        from tuskml.learners.linear.parted.training import whole
+        from tuskml.learners.linear.parted import whole
 
         return whole(request)
 
     def train(self, parts: Parts, request: Request) -> Models | None:
-        from tuskml.learners.linear.parted.training import train_by_parts  # seldom needed
+        from tuskml.learners.linear.parted import train_by_parts  # seldom needed
 
         return train_by_parts(parts, request)
 
 
 class LinearPooled(Pooled):
     def train(self, rows: Arrays, request: Request) -> Models:
-        from tuskml.learners.linear.pooled.training import train_pooled  # seldom needed
+        from tuskml.learners.linear.pooled import train_pooled  # seldom needed
 
         return train_pooled(rows, request)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.passes import KINDS, Floats, Pass
 from tuskml.learners.classes import margin_of_one_class, named_classes, squares_vanish
-from tuskml.learners.explaining.text import shown_seconds
+from tuskml.learners.explaining import shown_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.inference import outcome
 from tuskml.learners.linear.inference.tempered import solver

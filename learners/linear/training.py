@@ -22,9 +22,9 @@ from tuskml.kernels.rows.renumber import renumbered
 from tuskml.kernels.segments import dense_bytes
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes
+from tuskml.learners.linear.algorithms.parts.batch import Beginning
 from tuskml.learners.linear.algorithms.parts.epochs import TRIAL_ROWS
-from tuskml.learners.linear.algorithms.parts.kept import Beginning
-from tuskml.learners.linear.algorithms.parts.second_order.warm_start import knowing, leave, stepped
+from tuskml.learners.linear.algorithms.parts.kept_curvature import knowing, leave, stepped
 from tuskml.learners.linear.check import (
     many_classes,
     refuse_labels,
@@ -54,10 +54,10 @@ from tuskml.learners.linear.objective import (
 )
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.planner.choice import Choice
+from tuskml.learners.linear.planner.curves import Question
 from tuskml.learners.linear.planner.explanation import explained
 from tuskml.learners.linear.planner.guard import run_guarded
 from tuskml.learners.linear.planner.planning import decide, first_plan
-from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.renumbered import apart, own_request, restored
 from tuskml.learners.linear.request import LinearOptions, Plan, Request

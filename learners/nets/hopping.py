@@ -37,11 +37,7 @@ from tuskml.kernels.passes import Floats, once
 from tuskml.learners.classes import positive_class
 from tuskml.learners.nets.options import NetOptions
 from tuskml.learners.nets.outcome import Alike, head_of_net
-from tuskml.learners.nets.training import (
-    SPARSE,
-    refuse_weights,
-    rules_of,
-)
+from tuskml.learners.nets.training import SPARSE, refuse_weights, rules_of
 from tuskml.learners.nets.weights import (
     class_weights,
     classes_by_options,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tuskml.kernels.parts.sharded import Parts
-from tuskml.learners.explaining.text import format_explanation
+from tuskml.learners.explaining import format_explanation
 from tuskml.learners.learner import (
     ByParts,
     Crew,

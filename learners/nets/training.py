@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.kernels import passes
+from tuskml.kernels.gpu import cuda, placement
+from tuskml.kernels.gpu.cuda import unless_it_fails
+from tuskml.kernels.gpu.nets.training import trained_on_device
 from tuskml.kernels.nets.training import (
     ACTIVATIONS,
     ALGORITHMS,
@@ -23,6 +26,7 @@ from tuskml.kernels.nets.training import (
     ByGroup,
     Rules,
     Trained,
+    train_nets,
 )
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.softmax import classes_of
@@ -30,7 +34,6 @@ from tuskml.learners import events
 from tuskml.learners.classes import check_classes, positive_class, refuse_large, refuse_no_classes
 from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.models import Models
-from tuskml.learners.nets.devices import trained_somewhere
 from tuskml.learners.nets.options import NetOptions
 from tuskml.learners.nets.outcome import Alike, head_of_net, models_of
 from tuskml.learners.nets.tables import Tables, by_shape, sparse_steps
@@ -38,6 +41,7 @@ from tuskml.learners.nets.weights import class_weights, warm_start
 from tuskml.learners.tasks import Task
 from tuskml.learners.validation import apart
 from tuskml.schedule import budget
+from tuskml.schedule.devices import gpu_in_turn
 
 MOST_ROWS = 2**32 - 1
 """Rows of a group, whose numbers have 32 bits."""
@@ -214,3 +218,31 @@ def rules_of(options: NetOptions, loss: int, outputs: int, tables: Tables = ()) 
         seconds=options.time or 0.0,
         sparse=sparse_steps(options, tables),
     )
+
+
+def trained_somewhere(
+    rows: Pass, rules: Rules, memory: int, given: ByGroup, options: NetOptions
+) -> Trained:
+    """Trains the net of each group. Raises OptionError if 'gpu' is required and impossible."""
+    what = "a net of rows with weights" if rows.weighted else without_arrays(options, rules)
+    if what is not None:
+        found = placement.without_kernels(what)
+    else:
+        found = placement.answer(options.device, rows.groups)
+
+    def there() -> Trained:
+        with gpu_in_turn(rows.cancel_mark), cuda.failures():
+            return trained_on_device(cuda.device(), rows, rules, given)
+
+    def here() -> Trained:
+        return train_nets(rows, rules, memory, given)
+
+    return unless_it_fails(options.device, there, here) if found.taken(options.device) else here()
+
+
+def without_arrays(options: NetOptions, rules: Rules) -> str | None:
+    """The part of a request that only the CPU supports, as a sentence's subject."""
+    for name in ("dropout", "validation", "time"):
+        if getattr(options, name):
+            return f"a net with option '{name}'"
+    return "a net with embedded categories" if rules.tables else None

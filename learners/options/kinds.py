@@ -370,7 +370,7 @@ def _warm_start(value: Any) -> WarmStart:
 
 
 def _named_start(value: Any) -> WarmStart:
-    from tuskml.kvstore.roots.names import Reference
+    from tuskml.kvstore.names import Reference
 
     if not isinstance(value, str):
         return _warm_start(value)
@@ -381,21 +381,19 @@ def _named_start(value: Any) -> WarmStart:
 
 
 def _partition(value: Any) -> int | str:
-    from tuskml.kvstore.roots.partitionings import parsed
+    from tuskml.kvstore.names import parse_partitioning
 
     if not isinstance(value, str):
         return int(integer(0, 1 << 20).parse(value))
     try:
-        parsed(value)
+        parse_partitioning(value)
     except StoreError:
         raise ValueError from None
     return value
 
 
 def _store(value: Any) -> str:
-    from tuskml.kvstore.roots.names import (
-        checked_name,  # the store's package takes a while to import
-    )
+    from tuskml.kvstore.names import checked_name
 
     if not isinstance(value, str):
         raise ValueError

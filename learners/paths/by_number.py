@@ -16,8 +16,7 @@ from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models, Strings
 from tuskml.learners.paths.feature_groups import members_of, refuse_groups
 from tuskml.learners.paths.features import found_at, names_of, refuse_unknown
-from tuskml.learners.paths.options import PathOptions
-from tuskml.learners.paths.tasks import PathTask
+from tuskml.learners.paths.options import PathOptions, PathTask
 
 Asked = Request[PathTask, PathOptions]
 Ids = NDArray[np.int64]

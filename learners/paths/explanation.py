@@ -3,12 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.paths.fitting import LOGISTIC, fitted_by_sums
-from tuskml.learners.explaining.explanation import Document, document
+from tuskml.kernels.paths import LOGISTIC, fitted_by_sums
+from tuskml.learners.explaining import Document, document
 from tuskml.learners.learner import Request
-from tuskml.learners.paths.options import Path, PathOptions
+from tuskml.learners.paths.options import Path, PathOptions, PathTask
 from tuskml.learners.paths.outcome import plan_of
-from tuskml.learners.paths.tasks import PathTask
 from tuskml.learners.paths.training import pass_of, rules_of
 from tuskml.schedule import budget
 

@@ -6,15 +6,22 @@ from dataclasses import replace
 import numpy as np
 
 from tuskml.kvstore import StoreRoot
-from tuskml.learners.explaining.text import format_explanation
+from tuskml.learners.explaining import format_explanation
 from tuskml.learners.held_out import HeldOut
 from tuskml.learners.learner import Facts, Groups, Learner, Request, Stored, Trials
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.paths import training
 from tuskml.learners.paths.explanation import explain
-from tuskml.learners.paths.options import ELASTIC_NET, LASSO, SPARSE_LOGISTIC, Path, PathOptions
-from tuskml.learners.paths.tasks import TASKS, PathTask
+from tuskml.learners.paths.options import (
+    ELASTIC_NET,
+    LASSO,
+    SPARSE_LOGISTIC,
+    TASKS,
+    Path,
+    PathOptions,
+    PathTask,
+)
 
 
 class PathTrials(Trials):

@@ -5,16 +5,34 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuskml.errors import OptionError
-from tuskml.learners.options.kinds import (
-    BOOLEAN,
-    ONE_PLACE,
-    Kind,
-    Option,
-    integer,
-    real,
-    within,
-)
+from tuskml.kernels.paths import LOGISTIC, SQUARED
+from tuskml.learners.options.kinds import BOOLEAN, ONE_PLACE, Kind, Option, integer, real, within
 from tuskml.learners.options.table import SHARED, Options, OptionTable
+from tuskml.learners.tasks import Task, built_in, in_table
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathTask(Task):
+    """A task whose penalty has an L1 part. loss: the kernels' number; response: the function of
+    the margin, `identity` or `logistic`.
+    """
+
+    loss: int
+    response: str
+
+
+TASKS = {
+    name: built_in(task)
+    for name, task in {
+        "lasso": PathTask(**in_table("lasso"), loss=SQUARED, response="identity"),
+        "elastic_net": PathTask(**in_table("elastic_net"), loss=SQUARED, response="identity"),
+        "sparse_logistic": PathTask(
+            **in_table("sparse_logistic"), loss=LOGISTIC, response="logistic"
+        ),
+    }.items()
+}
+"""The tasks by learner, in the form that a learner has them."""
+
 
 MOST_LENGTH = 1000
 MOST_FOLDS = 1000

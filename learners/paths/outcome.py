@@ -6,13 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats, Pass
-from tuskml.kernels.paths.fitting import LOGISTIC, Weights
-from tuskml.kernels.paths.kept import kept_paths
+from tuskml.kernels.paths import LOGISTIC, Weights, kept_paths
 from tuskml.learners.classes import classes_in, margin_of_one_class, named_classes, squares_vanish
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models, Strings, by_group, options_text, threads_text
-from tuskml.learners.paths.options import Path, PathOptions
-from tuskml.learners.paths.tasks import PathTask
+from tuskml.learners.paths.options import Path, PathOptions, PathTask
 from tuskml.schedule import budget
 
 STATUSES = ("ok", "not converged", "time limit", "out of range", "too few rows")

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.kernels.rows.renumber import LEAST_WIDTH
 from tuskml.kvstore import StoreRoot
-from tuskml.kvstore.roots.numbered import MOST_ID, NumberedRoot
+from tuskml.kvstore.numbered import MOST_ID, NumberedRoot
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models
 from tuskml.learners.paths.by_number import copied, features_asked, of_numbers, refuse_named
-from tuskml.learners.paths.options import PathOptions
-from tuskml.learners.paths.tasks import PathTask
+from tuskml.learners.paths.options import PathOptions, PathTask
 from tuskml.learners.paths.training import train_groups
 from tuskml.learners.stored.progress import DTYPE, about, pairs_of, stored_models
 

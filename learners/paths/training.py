@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.paths.fitting import (
+from tuskml.kernels.paths import (
     HELD_OUT,
     LEFT_OUT,
     LOGISTIC,
@@ -33,9 +33,8 @@ from tuskml.learners.models import Models, seconds_by_group
 from tuskml.learners.paths.by_number import copied, of_numbers, spread
 from tuskml.learners.paths.feature_groups import blocks_of, refuse_groups
 from tuskml.learners.paths.features import found_at, names_of, refuse_unknown
-from tuskml.learners.paths.options import Path, PathOptions
+from tuskml.learners.paths.options import Path, PathOptions, PathTask
 from tuskml.learners.paths.outcome import Fitted, models_of, one_class_models, plans_of
-from tuskml.learners.paths.tasks import PathTask
 from tuskml.learners.validation import pass_until
 
 MOST_ROWS = 2**31 - 1

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError, StoreError
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.stored.training import Model
-from tuskml.kvstore.working.frames import FrameCounters
+from tuskml.kvstore.frames import FrameCounters
 from tuskml.learners.models import Lists, Models, Strings
 from tuskml.learners.tasks import Task
 

@@ -1,6 +1,6 @@
 """Routes of weights from chunk to chunk of rows, planned in bounded memory.
 
-For rows whose features memory does not hold (`kvstore.working.routes`). Everything that grows with
+For rows whose features memory does not hold (`kvstore.routes`). Everything that grows with
 the number of features is in files: the ids of each chunk, rising, and for each of them the chunks
 that have it before and after. They are processed one range of ids at a time, so that planning
 takes no more memory than the training (Aggarwal and Vitter, The input/output complexity of sorting
@@ -23,13 +23,12 @@ from numpy.typing import NDArray
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.segments import sparse_segments
 from tuskml.kernels.stored.chunks import NUMBER_BYTES, Chunks
-from tuskml.kvstore import pages
-from tuskml.kvstore.working.quiet import QuietThreads
-from tuskml.kvstore.working.records import Records, ahead, give_back
-from tuskml.kvstore.working.route_range import Range
-from tuskml.kvstore.working.routes import (
+from tuskml.kvstore import arrays
+from tuskml.kvstore.arrays import Records, ahead, give_back
+from tuskml.kvstore.routes import (
     BUFFERS,
     CHUNK_BYTES,
+    Range,
     RoutePlan,
     Routes,
     copy_resting,
@@ -37,6 +36,7 @@ from tuskml.kvstore.working.routes import (
     plan_routes,
     ranks,
 )
+from tuskml.schedule.pool import QuietThreads
 
 Ids = NDArray[np.int64]
 Some = tuple[int, int, Ids, Ids]
@@ -186,8 +186,8 @@ class Shelves:
 
     def __init__(self, most: int) -> None:
         """most: weights of a range."""
-        self._ids = pages.empty((2, most), np.int32)
-        self._weights = pages.empty((2, most), np.float32)
+        self._ids = arrays.empty((2, most), np.int32)
+        self._weights = arrays.empty((2, most), np.float32)
 
     def of(self, number: int, n: int) -> tuple[Array, Array]:
         """Room for n ids and weights of a range; those of the range before stay."""
@@ -291,8 +291,8 @@ class _Lane:
     """
 
     def __init__(self, most: int) -> None:
-        self.ids, self.around = pages.empty(most, np.int32), pages.empty(most, np.uint32)
-        self.scratch = pages.empty(most, np.uint64)
+        self.ids, self.around = arrays.empty(most, np.int32), arrays.empty(most, np.uint32)
+        self.scratch = arrays.empty(most, np.uint64)
 
 
 def make_records(stack: ExitStack, folder: Path, dtype: str) -> Records:
@@ -460,7 +460,7 @@ class Routing:
         return self._links.around.read(int(first), int(end - first))
 
     def _before_of(self, chunk: int) -> Array:
-        return pages.narrowed(self._around_of(chunk), np.uint16)
+        return arrays.narrowed(self._around_of(chunk), np.uint16)
 
     def _takes(self) -> Iterator[NDArray[np.uint32]]:
         """Counts for each chunk the weights that it takes over from each other chunk."""
@@ -611,8 +611,8 @@ class _Desk:
     """Buffers of a thread for the weights of a chunk: made once."""
 
     def __init__(self, plan: RoutePlan) -> None:
-        self.region = pages.empty(plan.largest, np.uint8)
-        self.out = pages.empty(int(plan.rests.max()) + 1, np.float32)
+        self.region = arrays.empty(plan.largest, np.uint8)
+        self.out = arrays.empty(int(plan.rests.max()) + 1, np.float32)
 
 
 def grains(ids: Ids, most: int) -> Iterator[slice]:

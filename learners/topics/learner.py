@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from tuskml.kernels.passes import Floats
-from tuskml.kernels.topics.sampling import MOST_TOKENS, MOST_TOPICS
+from tuskml.kernels.topics import MOST_TOKENS, MOST_TOPICS
 from tuskml.learners.classes import Mask
-from tuskml.learners.explaining.text import format_explanation
+from tuskml.learners.explaining import format_explanation
 from tuskml.learners.learner import Facts, Groups, Learner, Request, Trials
 from tuskml.learners.models import Models
 from tuskml.learners.tasks import Task, built_in, in_table

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tuskml.kernels.topics.sampling import MOST_TOPICS
+from tuskml.kernels.topics import MOST_TOPICS
 from tuskml.learners.options.kinds import (
     NAMES,
     SPARSE,

@@ -1,16 +1,36 @@
 """The models of topics: their payload, statuses and explanation."""
 
+import struct
+
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
-from tuskml.kernels.topics.online import Online
-from tuskml.kernels.topics.sampling import Sampler
-from tuskml.learners.explaining.explanation import Document, document, plan_document
+from tuskml.kernels.topics import Online, Sampler
+from tuskml.learners.explaining import Document, document, plan_document
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models, Strings, options_text, thinned, threads_text
 from tuskml.learners.tasks import Task
 from tuskml.learners.topics.options import OF_GIBBS, OF_ONLINE, OPTIONS, TopicOptions
+
+HEAD = struct.Struct("<4sHBBBBHIIIQd3d")
+TASK, NULLS, WEIGHTS = 2, 4, 10
+TOPICS, HAS_NULLS = 7, 8
+"""`TUSK_TOPICS` and `TUSK_HAS_NULLS`."""
+
+
+def topics_of_payload(payload: bytes) -> list[float] | None:
+    """The bytes of the topics as doubles, as `coef` has them; None for other payloads, and for
+    a truncated one.
+    """
+    if len(payload) < HEAD.size:
+        return None
+    head = HEAD.unpack_from(payload)
+    end = HEAD.size + 8 * head[WEIGHTS]
+    if head[TASK] != TOPICS or head[NULLS] & HAS_NULLS or end > len(payload):
+        return None
+    return np.frombuffer(payload[HEAD.size : end], np.float64).tolist() or None
+
 
 STATUSES = ("ok", "time limit", "no words")
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
-from tuskml.kernels.topics.sampling import Prior
+from tuskml.kernels.topics import Prior
 from tuskml.schedule import Program, ranges
 
 Ints = NDArray[np.int64]

@@ -17,8 +17,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.segments import chunks
-from tuskml.kernels.topics.online import Online, Steps
-from tuskml.kernels.topics.sampling import MOST_TOKENS, Cut, Prior, Sampler, Words
+from tuskml.kernels.topics import MOST_TOKENS, Cut, Online, Prior, Sampler, Steps, Words
 from tuskml.learners import events
 from tuskml.learners.classes import Mask
 from tuskml.learners.learner import Request, refuse_offsets

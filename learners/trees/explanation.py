@@ -14,7 +14,7 @@ from tuskml.kernels.passes import LARGE, Floats, Pass
 from tuskml.kernels.segments import SLAB, charged, dense_charged, dense_row_bytes, value_size
 from tuskml.kernels.trees.boosting import Rows, Targets, boosted
 from tuskml.learners.classes import positive_class
-from tuskml.learners.explaining.explanation import Document, document, sole_candidate
+from tuskml.learners.explaining import Document, document, sole_candidate
 from tuskml.learners.held_out import held_out_counts
 from tuskml.learners.learner import Request
 from tuskml.learners.tasks import Task

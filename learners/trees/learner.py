@@ -81,7 +81,7 @@ class TreesByParts(ByParts):
         return None
 
     def train(self, parts: Parts, request: Request[Task, TreeOptions]) -> Models | None:
-        from tuskml.learners.trees.parted import training as parted  # for clusters alone
+        from tuskml.learners.trees import parted  # for clusters alone
 
         return parted.train_by_parts(parts, request)
 
@@ -93,7 +93,7 @@ class TreesByParts(ByParts):
         n_features: int,
         rows: int,
     ) -> tuple[int, float]:
-        from tuskml.learners.trees.parted import training as parted
+        from tuskml.learners.trees import parted
 
         return parted.exchanges(request.options, iterations, n_features)
 
@@ -111,7 +111,7 @@ class ForestsByParts(TreesByParts):
         n_features: int,
         rows: int,
     ) -> tuple[int, float]:
-        from tuskml.learners.trees.parted import training as parted
+        from tuskml.learners.trees import parted
 
         return parted.exchanges_of_forest(request.options, iterations, n_features, rows)
 
@@ -161,7 +161,7 @@ class Trees(Learner):
     def explain(
         self, groups: Groups, request: Request[Task, TreeOptions], memory: int = 0
     ) -> Iterator[str]:
-        from tuskml.learners.explaining.text import format_explanation
+        from tuskml.learners.explaining import format_explanation
         from tuskml.learners.trees import explanation
 
         training.refuse_rows(groups, request.task.name)

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError, OptionError
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows.prepare import KnownLevels
-from tuskml.kernels.trees.boosting import BY_LEVEL, MOST_LEVEL, Forest, Rows
-from tuskml.kernels.trees.structures import NODE
+from tuskml.kernels.trees.boosting import BY_LEVEL, MOST_LEVEL, NODE, Forest, Rows
 from tuskml.learners.learner import Request
 from tuskml.learners.options.kinds import WARM_START, Kind, WarmStart
 from tuskml.learners.trees.forest import HEAD, MISSING, VALUE, bytes_of, set_of, trees_of_payload

@@ -1,7 +1,7 @@
 """The tasks that each approach makes of a workload, for the simulation of `events.py`.
 
-Source: sections 3, 4 and 5 of the paper. The names of the approaches are those of `estimates.py`;
-SP switches: DP for the groups above the median, TP for the others.
+Source: sections 3, 4 and 5 of the paper. The names of the approaches are those of
+`schedule/simulation.py`; SP switches: DP for the groups above the median, TP for the others.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from research.kingpin.events import Failures, Gate, Run, Simulation, Task
 from tuskml.schedule.placement import evenly
-from tuskml.schedule.simulation.workload import BATCH_SECONDS, Costs, Workload, batched
+from tuskml.schedule.simulation import BATCH_SECONDS, Costs, Workload, batched
 
 
 def simulated(

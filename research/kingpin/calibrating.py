@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.schedule.simulation.workload import Costs
+from tuskml.schedule.simulation import Costs
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from research.kingpin.approaches import whole
 from research.kingpin.calibrating import Calibrated, Measured, calibrated
 from research.kingpin.events import Simulation, Task
 from tuskml.schedule import budget
-from tuskml.schedule.simulation.workload import Costs, Workload
+from tuskml.schedule.simulation import Costs, Workload
 
 FEATURES = 10
 ROWS = """

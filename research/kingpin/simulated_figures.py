@@ -18,8 +18,7 @@ from tuskml.schedule.placement import (
     least_makespan,
     wrap_around,
 )
-from tuskml.schedule.simulation.estimates import estimates
-from tuskml.schedule.simulation.workload import Costs, Workload
+from tuskml.schedule.simulation import Costs, Workload, estimates
 
 CONFIGURATIONS, PASSES = 12, 10
 ROWS, GROUPS, LARGEST, WORKERS = 1_400_000_000, 18, 0.25, 4

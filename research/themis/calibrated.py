@@ -50,7 +50,7 @@ def shards(folder: Path, groups: int, rows: int) -> str:
 
 def child(source: str, batch: int) -> None:
     """A training; prints what it took, as JSON."""
-    from tuskml.groups.execution.leases.run import LeasedRun
+    from tuskml.groups.execution.leases import LeasedRun
 
     units.BATCH_ROWS = batch
     runs: list[Any] = []

@@ -18,7 +18,7 @@ from textwrap import fill
 from catalogue import ROOT, Argument, Function, duckdb_functions, postgres_functions
 
 from tuskml.groups.partition import FREQUENCY_OPTIONS, PARTITION_OPTIONS
-from tuskml.kvstore.roots.numbered import MOST_ID
+from tuskml.kvstore.numbered import MOST_ID
 from tuskml.learners.learner import Learner
 from tuskml.learners.linear.options import OF_LIKELIHOOD
 from tuskml.learners.models import HISTORY_POINTS, MEANINGS

@@ -20,9 +20,7 @@ sys.path.append(str(Path(__file__).parent))
 from interrupts import ROWS, SOON, STATEMENTS, WIDE, seconds_to_end, stored
 
 import tuskml
-from tuskml.kvstore import StoreRoot
-from tuskml.kvstore.files import locks
-from tuskml.kvstore.working import probe
+from tuskml.kvstore import StoreRoot, database, files
 from tuskml.learners.tasks import Task
 
 pytestmark = pytest.mark.fault(family="cancels")
@@ -100,7 +98,7 @@ def test_waiting_for_a_stores_lock_ends(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, how: str
 ) -> None:
     con.execute(f"SELECT {stored(max_iter=1)} FROM t".replace('"max_iter": 1000000000, ', ""))
-    with locks.Lock(tmp_path / "stores" / "ads" / "lock"):
+    with files.Lock(tmp_path / "stores" / "ads" / "lock"):
         stop = con.interrupt if how == "interrupt" else tuskml.cancel
         assert seconds_to_end(con, STATEMENTS["in a store"], interrupt=stop) < SOON
 
@@ -112,9 +110,9 @@ def test_measuring_a_store_ends(
     """Which takes a second of every store's first training, and longer on a slow disk."""
     from tuskml.learners.stored import layout as stored_layout
 
-    real = probe.measure_cost
+    real = database.measure_cost
     monkeypatch.setattr(
-        probe, "measure_cost", lambda store, **more: real(store, **more | {"repeats": 500})
+        database, "measure_cost", lambda store, **more: real(store, **more | {"repeats": 500})
     )
     stored_layout.measured_cost.cache_clear()
     assert seconds_to_end(con, STATEMENTS["in a store"], after=1.0) < SOON

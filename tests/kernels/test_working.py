@@ -11,7 +11,7 @@ from rows import block, rows_pass
 
 from tuskml.groups.selection.lanes import side_by_side
 from tuskml.kernels.charged import FLOOR, charge_memory, here, memory_use
-from tuskml.kernels.hinge.interior import Interior
+from tuskml.kernels.hinge import Interior
 
 MEGABYTE = 1 << 20
 

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from tuskml.errors import Interrupted, StoreError
-from tuskml.kvstore import ModelStore, Rules, StoreRoot, collect
-from tuskml.kvstore.files import locks
+from tuskml.kvstore import ModelStore, Rules, StoreRoot, collect, files
 from tuskml.partitioner import IndexMap
 
 pytestmark = pytest.mark.fault(family="failing I/O")
@@ -44,11 +43,11 @@ def test_a_lock_that_fails_is_free(
     descriptors = len(os.listdir("/proc/self/fd"))
     failed = failing(monkeypatch, call, code)
     with suppress(OSError):
-        locks.Lock(tmp_path / "lock").release()
+        files.Lock(tmp_path / "lock").release()
     monkeypatch.undo()
     assert failed == [call]
-    locks.Lock(tmp_path / "lock").release()
-    assert locks.owner_of(tmp_path / "lock") is None
+    files.Lock(tmp_path / "lock").release()
+    assert files.owner_of(tmp_path / "lock") is None
     assert len(os.listdir("/proc/self/fd")) == descriptors
 
 
@@ -65,10 +64,10 @@ def test_a_full_disk_does_not_keep_the_collector_out(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "pwrite", full)
-    with locks.Lock(path):
-        assert locks.owner_of(path) == 0, "somebody, and not process 123456"
+    with files.Lock(path):
+        assert files.owner_of(path) == 0, "somebody, and not process 123456"
         with pytest.raises(StoreError, match="is open already, in this process"):
-            locks.Lock(path)
+            files.Lock(path)
     assert len(collect(stores, rules=Rules(older_than=-9))) == 1
     assert stores.working("m") == []
 
@@ -100,7 +99,7 @@ def test_a_store_that_cannot_be_removed_lets_go_of_its_lock(
         patched.setattr(step, fail)
         with pytest.raises(StoreError, match="Input/output error"):
             store.discard()
-    found = [path for path in tmp_path.rglob("lock") if locks.owner_of(path) is not None]
+    found = [path for path in tmp_path.rglob("lock") if files.owner_of(path) is not None]
     assert found == []
     store.close()
 
@@ -116,17 +115,17 @@ def test_waiting_ends_when_it_is_told_to(tmp_path: Path) -> None:
         if stopped.is_set():
             raise Interrupted("the training was interrupted")
 
-    with locks.Lock(tmp_path / "lock"):
+    with files.Lock(tmp_path / "lock"):
         threading.Timer(0.2, stopped.set).start()
         began = time.monotonic()
         with (
             pytest.raises(Interrupted),
-            locks.interruptible(check),
-            locks.waiting(tmp_path / "lock"),
+            files.interruptible(check),
+            files.waiting(tmp_path / "lock"),
         ):
             pass
-        assert time.monotonic() - began < 0.9 * locks.PATIENCE
-        with pytest.raises(StoreError), locks.waiting(tmp_path / "lock", patience=0.05):
+        assert time.monotonic() - began < 0.9 * files.PATIENCE
+        with pytest.raises(StoreError), files.waiting(tmp_path / "lock", patience=0.05):
             pass  # outside of it nobody is asked
 
 
@@ -137,13 +136,13 @@ def test_what_interrupts_is_the_threads_own(tmp_path: Path) -> None:
     taken = []
 
     def other() -> None:
-        with locks.waiting(tmp_path / "lock"):
+        with files.waiting(tmp_path / "lock"):
             taken.append(True)
 
-    with locks.interruptible(check):
+    with files.interruptible(check):
         thread = threading.Thread(target=other)
         thread.start()
         thread.join()
-        with pytest.raises(Interrupted), locks.waiting(tmp_path / "lock"):
+        with pytest.raises(Interrupted), files.waiting(tmp_path / "lock"):
             pass
     assert taken == [True]

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from tuskml.errors import StoreError
-from tuskml.kvstore import ModelStore, StoreRoot
-from tuskml.kvstore.files import locks
+from tuskml.kvstore import ModelStore, StoreRoot, files
 from tuskml.partitioner import IndexMap
 
 pytestmark = pytest.mark.fault(family="concurrency")
@@ -65,11 +64,11 @@ def test_second_open_in_one_process(path: Path) -> None:
 def test_owner_in_another_process_until_it_is_killed(path: Path) -> None:
     with another(path) as other:
         assert other.stdout.readline() == "open\n"
-        assert locks.owner_of(path / "lock") == other.pid
+        assert files.owner_of(path / "lock") == other.pid
         with pytest.raises(StoreError, match=f"is open already, in process {other.pid}$"):
             ModelStore.resume(path)
         other.send_signal(signal.SIGKILL)
-    assert locks.owner_of(path / "lock") is None
+    assert files.owner_of(path / "lock") is None
     with ModelStore.resume(path) as store:
         assert store.get([0]).tolist() == [[1] * 4]
 

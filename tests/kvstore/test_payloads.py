@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tuskml.errors import StoreError
 from tuskml.kvstore import LEAST_MEMORY, buffers_of, native
-from tuskml.kvstore.working.database import Database, options
+from tuskml.kvstore.database import Database, options
 
 WIDTHS = (1, 2, 3, 16, 255, 1024, 65_536, 70_000)
 DTYPES = (np.float32, np.float64)

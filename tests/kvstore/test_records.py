@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tuskml.errors import DataError, StoreError
-from tuskml.kvstore.working.quiet import QuietThreads
-from tuskml.kvstore.working.records import WINDOW, Records, ahead
+from tuskml.kvstore.arrays import WINDOW, Records, ahead
+from tuskml.schedule.pool import QuietThreads
 
 pytestmark = pytest.mark.native
 

@@ -12,8 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tuskml.errors import StoreError
-from tuskml.kvstore import LEAST_MEMORY, ModelStore, StoreRoot, buffers_of, measure_store
-from tuskml.kvstore.working import checkpoints
+from tuskml.kvstore import (
+    LEAST_MEMORY,
+    ModelStore,
+    StoreRoot,
+    buffers_of,
+    checkpoints,
+    measure_store,
+)
 from tuskml.partitioner import Blocks, IndexMap
 
 pytestmark = pytest.mark.native

@@ -25,9 +25,9 @@ DEMO = "front/commands/demo.py"
 ALLOWED = {
     "als": ("learners/options/other_names.py",),
     "newton": (
-        f"{OF_LINEAR}/parts/second_order/fused.py",
-        f"{OF_LINEAR}/parts/second_order/chord.py",
-        f"{OF_LINEAR}/parts/second_order/small.py",
+        f"{OF_LINEAR}/parts/fused.py",
+        f"{OF_LINEAR}/parts/kept_curvature.py",
+        f"{OF_LINEAR}/parts/small.py",
         "learners/linear/inference/outcome.py",
         COSTS,
         DEMO,

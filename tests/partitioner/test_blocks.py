@@ -8,7 +8,7 @@ from partitioner_rows import packed, sparse_lists, zipf
 
 from tuskml.errors import DataError, OptionError
 from tuskml.partitioner import Blocks, Cost, choose_blocks
-from tuskml.partitioner.block_choice import bits_of, count_requests
+from tuskml.partitioner.merging import bits_of, count_requests
 
 
 @settings(max_examples=80, deadline=None)

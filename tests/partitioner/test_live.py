@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tuskml.errors import DataError
 from tuskml.partitioner import Blocks, IndexMap, LiveFeatures, Profile
-from tuskml.partitioner.index.live import MOST_IDS
+from tuskml.partitioner.live import MOST_IDS
 
 pytestmark = pytest.mark.native
 PAGE = 1 << 16

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tuskml.errors import DataError
 from tuskml.partitioner import Blocks, IndexMap, LiveFeatures
-from tuskml.partitioner.index.order import LEAST_BLOCK, MOST_GROUPS, Order
+from tuskml.partitioner.live import LEAST_BLOCK, MOST_GROUPS, Order
 
 pytestmark = pytest.mark.native
 PAGE = 1 << 16

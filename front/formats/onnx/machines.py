@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tuskml.formats.onnx.graph import Graph
-from tuskml.learners.fm.layout import machine_in
+from tuskml.learners.fm.options import machine_in
 
 
 def machine(graph: Graph, numbers: Sequence[float]) -> None:

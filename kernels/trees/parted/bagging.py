@@ -27,13 +27,12 @@ from tuskml.kernels.library import Floats, library, raise_if_cancelled
 from tuskml.kernels.parts.dealing import TOGETHER, earlier
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.parts.sharded import ShardedPass
-from tuskml.kernels.trees.boosting import GINI, Forest, Rules, Targets, boost_of
+from tuskml.kernels.trees.boosting import EXTENT, GINI, Forest, Growing, Rules, Targets, boost_of
 from tuskml.kernels.trees.parted.bagged_part import APART, CODED, PLACED, STARTED
 from tuskml.kernels.trees.parted.binning import Bins, bins_of, measure_weights
 from tuskml.kernels.trees.parted.messenger import NOTHING, Messenger, summed
 from tuskml.kernels.trees.parted.summed import Grower
 from tuskml.kernels.trees.parted.trees import Tree, as_bytes, of_trees
-from tuskml.kernels.trees.structures import EXTENT, Growing
 
 MOST_DRAWN = 32
 """Largest number of draws of a row, as in `forest/drawing.hpp`."""

@@ -19,8 +19,8 @@ from tuskml.kernels.parts.message import Array
 from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.trees.boosting import MOST_LEVEL, REFUSED, Rules, Targets, boost_of
+from tuskml.kernels.trees.boosting import Bins as Struct
 from tuskml.kernels.trees.parted.holding import Hold, held_apart
-from tuskml.kernels.trees.structures import Bins as Struct
 
 SAMPLE = 200_000
 """Approximate number of rows that determine bounds: `BIN_SAMPLE`."""

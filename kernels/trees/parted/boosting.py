@@ -23,6 +23,7 @@ from tuskml.kernels.parts.message import Array
 from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.structures import WEIGHTS
 from tuskml.kernels.trees.boosting import (
+    EXTENT,
     QUANTILE,
     Forest,
     Rules,
@@ -42,7 +43,6 @@ from tuskml.kernels.trees.parted.rank_queries import (
 from tuskml.kernels.trees.parted.ranks import share_of
 from tuskml.kernels.trees.parted.summed import Grower
 from tuskml.kernels.trees.parted.trees import Tree, as_bytes, of_forest, of_trees
-from tuskml.kernels.trees.structures import EXTENT
 
 
 class Parted(Messenger):

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.parts.sharded import ShardedPass
-from tuskml.kernels.trees.boosting import Rules, Targets
+from tuskml.kernels.trees.boosting import PART_SPLIT, Rules, Targets
 from tuskml.kernels.trees.parted.binning import Bins
 from tuskml.kernels.trees.parted.trees import Tree, joined
-from tuskml.kernels.trees.structures import PART_SPLIT
 
 NOTHING: list[Array | None] = [None, None]
 """Stands for a part's unknown state of equal rows."""

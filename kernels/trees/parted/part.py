@@ -18,13 +18,21 @@ from tuskml.kernels.library import Floats, check_code, library, pointer
 from tuskml.kernels.parts.keeping import Beside
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.trees.boosting import Rules, Targets, boost_of, started_of
+from tuskml.kernels.trees.boosting import (
+    EXTENT,
+    ONE_SIDE,
+    PART_SPLIT,
+    Ranks,
+    Rules,
+    Targets,
+    boost_of,
+    started_of,
+)
 from tuskml.kernels.trees.parted.addressed_part import KEPT, TreePart, addressed_part, free_part
 from tuskml.kernels.trees.parted.binning import Bins
 from tuskml.kernels.trees.parted.holding import held_apart
 from tuskml.kernels.trees.parted.ranks import LACKS
 from tuskml.kernels.trees.parted.trees import BEFORE, Listed, forest_in
-from tuskml.kernels.trees.structures import EXTENT, ONE_SIDE, PART_SPLIT, Ranks
 
 SETUP = 14
 """Number of arrays of a message that set up a part."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.library import Floats
 from tuskml.kernels.parts.message import Array
+from tuskml.kernels.trees.boosting import NODE, ONE_SIDE, SIDE
 from tuskml.kernels.trees.parted.messenger import Messenger
 from tuskml.kernels.trees.parted.ranks import (
     CHANCES,
@@ -22,7 +23,6 @@ from tuskml.kernels.trees.parted.ranks import (
     share_of,
 )
 from tuskml.kernels.trees.parted.trees import Tree, joined
-from tuskml.kernels.trees.structures import NODE, ONE_SIDE, SIDE
 
 
 def constant() -> Tree:

@@ -7,16 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.library import check_code, library, pointer
+from tuskml.kernels.trees.boosting import NODE, PART_SPLIT, SIDE, Boost, Growing, SummedArrays
 from tuskml.kernels.trees.parted.binning import Bins
 from tuskml.kernels.trees.parted.trees import Tree
-from tuskml.kernels.trees.structures import (
-    NODE,
-    PART_SPLIT,
-    SIDE,
-    Boost,
-    Growing,
-    SummedArrays,
-)
 
 TOGETHER = 64
 """Largest number of leaves that are divided in one round."""

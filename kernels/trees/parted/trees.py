@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.library import Floats, address_of
 from tuskml.kernels.parts.message import Array
-from tuskml.kernels.trees.boosting import BY_LEVEL, Forest
-from tuskml.kernels.trees.structures import NODE, SIDE
+from tuskml.kernels.trees.boosting import BY_LEVEL, NODE, SIDE, Forest
 
 
 @dataclass(frozen=True)

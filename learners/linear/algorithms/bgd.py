@@ -19,13 +19,11 @@ from tuskml.learners.linear.algorithms.parts.batch import (
     cost_of_passes,
     settle_move,
 )
-from tuskml.learners.linear.algorithms.parts.lipschitz import curvature_bound
 from tuskml.learners.linear.operators import Operators, StartAt, State, on_all_rows
 from tuskml.learners.linear.planner.cost import TYPICAL, Cost, Costs
-from tuskml.learners.linear.planner.curves import Interval
+from tuskml.learners.linear.planner.curves import Interval, Question
 from tuskml.learners.linear.planner.iterations import ByModel, Usual, between_corners
-from tuskml.learners.linear.planner.question import Question
-from tuskml.learners.linear.problem import Found, Index, Problem
+from tuskml.learners.linear.problem import Found, Index, Problem, curvature_bound
 from tuskml.learners.linear.request import Plan
 from tuskml.learners.options.kinds import POWERS
 

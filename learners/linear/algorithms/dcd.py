@@ -24,14 +24,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.hinge.dual import Dual
+from tuskml.kernels.hinge import Dual
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Unfit
 from tuskml.learners.linear.operators import Operators, State, on_all_rows
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, TYPICAL, Cost, Costs
-from tuskml.learners.linear.planner.curves import Interval
+from tuskml.learners.linear.planner.curves import Interval, Question
 from tuskml.learners.linear.planner.iterations import by_decade
-from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import ROUNDING, Found, Problem
 from tuskml.learners.linear.request import LinearOptions, Plan
 from tuskml.learners.linear.tasks import LINEAR, LinearTask

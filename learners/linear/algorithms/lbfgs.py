@@ -20,9 +20,8 @@ from tuskml.learners.linear.algorithms.parts.batch import (
 )
 from tuskml.learners.linear.operators import Operators, StartAt, State, on_all_rows
 from tuskml.learners.linear.planner.cost import TYPICAL, Cost, Costs
-from tuskml.learners.linear.planner.curves import Interval
+from tuskml.learners.linear.planner.curves import Interval, Question
 from tuskml.learners.linear.planner.iterations import ByModel, ByPenalty, Usual, between_corners
-from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.linear.request import Plan
 from tuskml.learners.linear.tasks import LinearTask

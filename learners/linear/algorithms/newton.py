@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.gpu.passes import DevicePass
 from tuskml.kernels.passes import Floats, Solution, Triangles, solve
-from tuskml.learners.linear.algorithms.parts import interior
+from tuskml.learners.linear.algorithms.parts import fused, interior, small
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Unfit
 from tuskml.learners.linear.algorithms.parts.batch import (
     OF_WHOLE_STEPS,
@@ -25,11 +25,15 @@ from tuskml.learners.linear.algorithms.parts.batch import (
     backtrack,
     settle_move,
 )
-from tuskml.learners.linear.algorithms.parts.second_order import fused, small
-from tuskml.learners.linear.algorithms.parts.second_order.chord import Chord, Steepness
-from tuskml.learners.linear.algorithms.parts.second_order.metric import Metric, metric_of
-from tuskml.learners.linear.algorithms.parts.second_order.pairs import LastStep, Pairs, Steps
-from tuskml.learners.linear.algorithms.parts.second_order.warm_start import EvaluateNear
+from tuskml.learners.linear.algorithms.parts.kept_curvature import (
+    Chord,
+    EvaluateNear,
+    LastStep,
+    Pairs,
+    Steepness,
+    Steps,
+)
+from tuskml.learners.linear.algorithms.parts.metric import Metric, metric_of
 from tuskml.learners.linear.operators import (
     Compute,
     Operators,
@@ -49,9 +53,8 @@ from tuskml.learners.linear.planner.cost import (
     Parts,
     curvature_chunks,
 )
-from tuskml.learners.linear.planner.curves import Interval
+from tuskml.learners.linear.planner.curves import Interval, Question
 from tuskml.learners.linear.planner.iterations import Usual
-from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Found, Index, Problem, add_to_diagonal, diagonal_of
 from tuskml.learners.linear.request import LinearOptions, Plan
 from tuskml.learners.linear.tasks import LinearTask

@@ -21,9 +21,8 @@ from tuskml.learners.linear.algorithms.parts.epochs import (
 from tuskml.learners.linear.algorithms.stochastic import MGD
 from tuskml.learners.linear.operators import Operators, State, on_all_rows
 from tuskml.learners.linear.planner.cost import Costs
-from tuskml.learners.linear.planner.curves import Interval, Sketch
+from tuskml.learners.linear.planner.curves import Interval, Question, Sketch, Statistics
 from tuskml.learners.linear.planner.iterations import Usual, by_decade, few_rows
-from tuskml.learners.linear.planner.question import Question, Statistics
 from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.linear.request import Plan
 

@@ -19,12 +19,12 @@ from tuskml.errors import OptionError, one_of
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.softmax import classes_of
 from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, LAST_CHOICE
-from tuskml.learners.linear.algorithms.parts.kept import Beginning
+from tuskml.learners.linear.algorithms.parts.batch import Beginning
 from tuskml.learners.linear.descent import Timing, descend
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.planner.candidates import choose
+from tuskml.learners.linear.planner.curves import Statistics
 from tuskml.learners.linear.planner.planning import statistics
-from tuskml.learners.linear.planner.question import Statistics
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions, Plan, Request
 

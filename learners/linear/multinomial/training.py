@@ -17,7 +17,7 @@ from tuskml.kernels.softmax import Softmax, classes_of
 from tuskml.learners.class_weights import weights_of
 from tuskml.learners.classes import named_classes, refuse_large, refuse_no_classes
 from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE
-from tuskml.learners.linear.algorithms.parts.kept import Beginning
+from tuskml.learners.linear.algorithms.parts.batch import Beginning
 from tuskml.learners.linear.crowded import go_on_in_crowds
 from tuskml.learners.linear.descent import Timing, deadline_of, descend
 from tuskml.learners.linear.inference.determined import without_constants

@@ -22,7 +22,7 @@ from tuskml.learners.linear.operators import State, run
 from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner.candidates import choose
 from tuskml.learners.linear.planner.cost import curvature_units
-from tuskml.learners.linear.planner.question import Statistics
+from tuskml.learners.linear.planner.curves import Statistics
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.machine.constants import LAYOUTS, LOSSES, STORAGE, VERSION

@@ -24,7 +24,7 @@ from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.own.operators import ALGORITHMS as OWN_ALGORITHMS
 from tuskml.learners.linear.own.operators import OPERATORS, base_of, steps_in_python
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, TYPICAL, Cost, Costs
-from tuskml.learners.linear.planner.question import Measured, Question, Statistics
+from tuskml.learners.linear.planner.curves import Measured, Question, Statistics
 from tuskml.learners.linear.request import LinearOptions, Plan
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.schedule import budget

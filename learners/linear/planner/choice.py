@@ -8,10 +8,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tuskml.learners.explaining.text import shown_seconds
+from tuskml.learners.explaining import shown_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS, BY_SAMPLER, LAST_CHOICE, STORED, UNASKED
+from tuskml.learners.linear.algorithms.parts.batch import Kept
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN, EAGER
-from tuskml.learners.linear.algorithms.parts.kept import Kept
 from tuskml.learners.linear.planner.candidates import (
     SAMPLE_ROWS,
     PlanCosts,
@@ -22,8 +22,7 @@ from tuskml.learners.linear.planner.candidates import (
     why_not,
 )
 from tuskml.learners.linear.planner.cost import Cost, Costs, total_of
-from tuskml.learners.linear.planner.curves import Curve, Interval, decades
-from tuskml.learners.linear.planner.question import Question, Statistics
+from tuskml.learners.linear.planner.curves import Curve, Interval, Question, Statistics, decades
 from tuskml.learners.linear.request import Plan
 from tuskml.learners.machine.constants import Constants
 from tuskml.learners.machine.reading import draw_seconds, scan_seconds

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tuskml.kernels.passes import Meter
-from tuskml.learners.linear.planner.curves import Interval
-from tuskml.learners.linear.planner.question import Question, Statistics
+from tuskml.learners.linear.planner.curves import Interval, Question, Statistics
 from tuskml.learners.machine.constants import Constants
 from tuskml.learners.machine.reading import scan_seconds
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.gpu import placement
 from tuskml.kernels.segments import dense_bytes
-from tuskml.learners.explaining import explanation
-from tuskml.learners.explaining.text import format_explanation
+from tuskml.learners import explaining
+from tuskml.learners.explaining import format_explanation
 from tuskml.learners.linear import gpu
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.planner.choice import (
@@ -23,11 +23,10 @@ from tuskml.learners.linear.planner.choice import (
     Choice,
     Speculated,
 )
-from tuskml.learners.linear.planner.curves import Curve, Interval
+from tuskml.learners.linear.planner.curves import Curve, Interval, Question
 from tuskml.learners.linear.planner.planning import (
     by_statistics,
 )
-from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.result import plan_line
 
@@ -110,7 +109,7 @@ def document(
 ) -> dict[str, Any]:
     """The explanation of one batch of groups, of JSON's types."""
     plan = chosen.plan
-    return explanation.document(
+    return explaining.document(
         groups,
         request.task.name,
         objective(request),

@@ -23,14 +23,13 @@ from dataclasses import dataclass, field, replace
 
 from tuskml.kernels.passes import Floats, Meter
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.algorithms.parts.kept import Beginning
+from tuskml.learners.linear.algorithms.parts.batch import Beginning
 from tuskml.learners.linear.descent import Run
 from tuskml.learners.linear.operators import Loop, Operators, State
 from tuskml.learners.linear.planner.choice import Candidate, Choice, dependable
 from tuskml.learners.linear.planner.cost import Work
-from tuskml.learners.linear.planner.curves import Interval
+from tuskml.learners.linear.planner.curves import Interval, Question
 from tuskml.learners.linear.planner.iterations import Point, fewest_left, iterations_left
-from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.planner.replanning import Replanning, replanning_for, solves
 from tuskml.learners.linear.problem import Problem
 from tuskml.schedule import shares

@@ -13,8 +13,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from tuskml.kernels.speculated import Method
-from tuskml.learners.linear.planner.curves import Interval
-from tuskml.learners.linear.planner.question import Question
+from tuskml.learners.linear.planner.curves import Interval, Question
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.machine.constants import interpolated
 

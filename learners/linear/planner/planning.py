@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 from tuskml.kernels import passes
 from tuskml.kernels.charged import memory_use, room_beside
 from tuskml.kernels.passes import Floats, Pass
+from tuskml.learners.events import is_phase
 from tuskml.learners.linear.algorithms import ALGORITHMS, LAST_CHOICE
+from tuskml.learners.linear.algorithms.parts.batch import Kept
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
-from tuskml.learners.linear.algorithms.parts.kept import Kept
 from tuskml.learners.linear.planner import choice, sampling, trials
 from tuskml.learners.linear.planner.candidates import choose, families
 from tuskml.learners.linear.planner.choice import LEAST_ROWS, Candidate, Choice, assess_elsewhere
-from tuskml.learners.linear.planner.question import Question, Statistics
+from tuskml.learners.linear.planner.curves import Question, Statistics
 from tuskml.learners.linear.planner.sampling import with_rows_seen
 from tuskml.learners.linear.planner.trials import (
     SHARE,
@@ -29,7 +30,6 @@ from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.machine import constants
 from tuskml.learners.machine.reading import not_cached
 from tuskml.schedule import shares
-from tuskml.schedule.phases import is_phase
 
 HOPELESS = 2.5
 """A candidate whose expected seconds are this multiple of the best one's is not tried."""

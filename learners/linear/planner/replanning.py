@@ -32,20 +32,20 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.charged import FLOOR, memory_use
 from tuskml.kernels.passes import Floats
-from tuskml.kvstore.working.quiet import QuietThreads
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.algorithms.parts.kept import Beginning
+from tuskml.learners.linear.algorithms.parts.batch import Beginning
 from tuskml.learners.linear.operators import Loop, Operators, State
 from tuskml.learners.linear.planner.candidates import PlanCosts
 from tuskml.learners.linear.planner.choice import Candidate, Choice, assess, dependable
+from tuskml.learners.linear.planner.curves import Question
 from tuskml.learners.linear.planner.iterations import Point, iterations_left
-from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Plan
 from tuskml.learners.machine import constants, reading
 from tuskml.learners.machine.constants import Constants
 from tuskml.learners.machine.reading import not_cached
 from tuskml.schedule import shares
+from tuskml.schedule.pool import QuietThreads
 
 
 @dataclass

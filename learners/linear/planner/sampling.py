@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.hinge.dual import Dual
+from tuskml.kernels.hinge import Dual
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.speculated import Method, lanczos
 from tuskml.learners.linear.algorithms import ALGORITHMS, REGISTERED
-from tuskml.learners.linear.algorithms.parts.kept import Kept, first_pass
-from tuskml.learners.linear.algorithms.parts.lipschitz import curvature_bound
+from tuskml.learners.linear.algorithms.parts.batch import Kept, first_pass
 from tuskml.learners.linear.planner.candidates import PlanCosts
-from tuskml.learners.linear.planner.curves import FEWER, MOST, Sketch
+from tuskml.learners.linear.planner.curves import FEWER, MOST, Question, Sketch
 from tuskml.learners.linear.planner.iterations import SMOOTH
-from tuskml.learners.linear.planner.question import Question
-from tuskml.learners.linear.problem import Found, Index, Problem
+from tuskml.learners.linear.problem import Found, Index, Problem, curvature_bound
 from tuskml.learners.linear.request import Plan
 from tuskml.learners.machine import constants
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import OperatorError
-from tuskml.kernels.hinge.tried import Corner
+from tuskml.kernels.hinge import Corner
 from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import Floats, Meter
 from tuskml.kernels.speculated import Method
@@ -36,9 +36,15 @@ from tuskml.learners.linear.planner.choice import (
     dependable,
 )
 from tuskml.learners.linear.planner.cost import Costs, Work
-from tuskml.learners.linear.planner.curves import Curve, Interval, fit
+from tuskml.learners.linear.planner.curves import (
+    AtCorner,
+    Curve,
+    Interval,
+    Measured,
+    Question,
+    fit,
+)
 from tuskml.learners.linear.planner.iterations import SCARCE
-from tuskml.learners.linear.planner.question import AtCorner, Measured, Question
 from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.linear.request import Plan, Speculate
 from tuskml.learners.linear.tasks import LinearTask
@@ -346,7 +352,7 @@ def extrapolated(
 #
 # No spectrum shows the number of corners near an optimum. So the methods that follow gradients
 # train on a sample of dense rows before anything is estimated, in one call each
-# (`kernels/hinge/tried.py`), which takes ten to twenty microseconds an iteration. Algorithm 1 of
+# (`kernels/hinge.py`), which takes ten to twenty microseconds an iteration. Algorithm 1 of
 # Kaoudi et al., SIGMOD 2017, without an extrapolation: errors on a smoothed corner do not predict
 # the remaining iterations.
 

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.stored.chunks import Chunks, Keys, Widths
-from tuskml.kvstore.working.frames import frame_bytes, frame_share
+from tuskml.kvstore.frames import frame_bytes, frame_share
 from tuskml.learners.linear.algorithms import STORED
-from tuskml.learners.linear.planner.curves import decades
+from tuskml.learners.linear.planner.curves import Question, decades
 from tuskml.learners.linear.planner.planning import statistics
-from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.request import Plan, Request
 
 WEIGHT_BYTES, HEADER_BYTES = 4, 12

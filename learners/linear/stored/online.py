@@ -1,21 +1,184 @@
-"""The epochs of a stored model on one working store, until it converges or stops early."""
+"""The epochs of a stored model on one working store, until it converges or stops early, and the
+result.
+"""
 
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuskml.kernels.stored.chunks import Keys, Widths
-from tuskml.kernels.stored.training import Training
+from tuskml.kernels.stored.training import Model, Training
 from tuskml.kvstore import Frames, ModelStore
-from tuskml.kvstore.working.routes import Routes
 from tuskml.learners import events
 from tuskml.learners.linear.operators import LEAST_SIZE
 from tuskml.learners.linear.request import LinearOptions, Plan
-from tuskml.learners.linear.stored.outcome import AboveStart, Diverged
-from tuskml.learners.linear.stored.step import HeldOut, Pace
-from tuskml.learners.stored.progress import Clock, Facts, Progress
+from tuskml.learners.linear.result import plan_line
+from tuskml.learners.linear.stored.estimate import StoreUse
+from tuskml.learners.linear.tasks import LinearTask
+from tuskml.learners.stored.progress import Clock, Counters, Facts, Progress
+from tuskml.learners.validation import PATIENCE
+
+if TYPE_CHECKING:
+    from tuskml.kvstore.routes import Routes
+
+
+class Diverged(Exception):
+    """Weights or losses are not finite: the step was too long."""
+
+
+class AboveStart(Diverged):
+    """The last training ended above the objective of its start.
+
+    status: of the model that the start is; history: mean losses of the epochs.
+    """
+
+    def __init__(self, status: str, history: list[float]) -> None:
+        super().__init__()
+        self.status, self.history = status, history
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model whose weights are in a sealed version, `reference`. step: the chosen one."""
+
+    reference: str
+    dimension: int
+    intercept: float
+    objective: float
+    history: list[float]
+    epochs: int
+    converged: bool
+    status: str
+    step: float
+    description: str
+    counters: Counters
+    estimate: StoreUse | None = None
+
+
+def refuse_infinite(store: ModelStore) -> None:
+    """Raises Diverged if weights are not finite: losses may be, as that of the hinge is for
+    NaN.
+    """
+    for _, _, weights in store.scan():
+        if not np.isfinite(weights).all():
+            raise Diverged
+
+
+def metadata_of(
+    task: LinearTask, labels: NDArray[np.void], n_rows: int, progress: Progress, objective: float
+) -> dict[str, Any]:
+    """The metadata of the sealed file; it suffices to predict if the model's value is lost."""
+    low, high = float(labels["low"][0]), float(labels["high"][0])
+    return {
+        "task": task.name,
+        "intercept": progress.model.intercept,
+        "classes": [low, high] if task.classifies else None,
+        "n_rows": n_rows,
+        "loss": objective,
+        "epochs": progress.epoch,
+    }
+
+
+def told(plan: Plan, where: str, unasked: str | None) -> str:
+    """One line for the model's `plan`.
+
+    where: the layout of the weights; unasked: why the model is in a store without the option.
+    """
+    why = f", in a store: {unasked}" if unasked else ""
+    return f"{plan_line(plan)}, {where}{why}"
+
+
+LEAST_GAIN = 1e-6
+"""The decrease that counts as better, as a share of the best loss so far."""
+
+
+@dataclass
+class HeldOut:
+    """The held-out rows of one group, in chunks of the same store.
+
+    training: of these rows, with the frames of the other rows' training; best: their lowest mean
+    loss so far, without penalties; since: epochs without a gain.
+    """
+
+    training: Training
+    n_rows: int
+    best: float = math.inf
+    since: int = 0
+    passes: int = field(default=0, init=False)
+
+    @property
+    def stopped(self) -> bool:
+        """Returns whether the training ends, at the weights that did best."""
+        return self.since >= PATIENCE
+
+    def improves(self, model: Model) -> bool:
+        """Returns whether a model's loss is the lowest so far."""
+        loss = self.training.loss(model).loss / self.n_rows
+        self.passes += 1
+        better = loss < self.best * (1 - LEAST_GAIN)
+        self.since = 0 if better else self.since + 1
+        self.best = loss if better else self.best
+        return better
+
+
+# The number of threads for the epochs of a stored model: all, or one where that is faster.
+#
+# If all weights fit into a core's cache, threads that write to the same lines may be slower
+# together than one alone (Niu, Recht, Re, Wright, Hogwild!, NIPS 2011, section 6, reports the same
+# for dense data). Short epochs are tried both ways, as no rule holds on every machine: by one
+# thread, by all, and once more by one if all were faster, as the first epoch starts with empty
+# caches. So where threads obstruct each other, only one epoch is slower for the trial.
+
+MOST_ENTRIES = 1 << 24
+"""Entries of the rows up to which an epoch is tried on one thread, so that trials cost little."""
+LONGEST = 0.25
+"""Seconds of an epoch on one thread beyond which no other trial follows."""
+LEAST_EPOCHS = 8
+"""The fewest epochs of a training for which the faster way is worth trials."""
+LEAST_ALONE = 2
+"""Epochs by one thread before all threads are said to be faster."""
+
+
+class Pace:
+    """The threads of the next epoch, by the seconds of those before."""
+
+    def __init__(self, most: int, epochs: int, entries: int = 0) -> None:
+        """most: threads, 1 at least; epochs: that the training may take; entries: of its rows."""
+        self.most = most
+        self._seconds: dict[int, list[float]] = {most: [], 1: []}
+        tried = most > 1 and epochs >= LEAST_EPOCHS and entries <= MOST_ENTRIES
+        self._chosen = None if tried else most
+
+    @property
+    def threads(self) -> int:
+        """Number of threads of the next epoch."""
+        if self._chosen is not None:
+            return self._chosen
+        return self.most if len(self._seconds[1]) > len(self._seconds[self.most]) else 1
+
+    @property
+    def told(self) -> str:
+        """Describes the pace for the model's `plan`."""
+        alone = self.most > 1 and self._chosen == 1
+        return f", by 1 of {self.most} threads, which is faster" if alone else ""
+
+    def took(self, seconds: float) -> None:
+        """Records the seconds of an epoch on `threads`."""
+        if self._chosen is not None:
+            return
+        self._seconds[self.threads].append(seconds)
+        alone, together = self._seconds[1], self._seconds[self.most]
+        if min(alone) > LONGEST:
+            self._chosen = self.most
+        elif together:
+            faster = min(together) < min(alone)
+            if not faster or len(alone) == LEAST_ALONE:
+                self._chosen = self.most if faster else 1
+
 
 ABOVE, ROUNDING, FAR_ABOVE = 0.01, 1e-6, 0.1
 """The rise of the objective over the start that counts as worse, as a share: on a sample of the
@@ -55,7 +218,7 @@ class Online:
         training: Training,
         held: HeldOut | None,
         store: ModelStore,
-        frames: Frames | Routes,
+        frames: "Frames | Routes",
         progress: Progress,
     ) -> None:
         self.setting, self.training, self.held = setting, training, held

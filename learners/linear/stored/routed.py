@@ -1,7 +1,7 @@
 """The online stage of a stored model that the cache does not hold: weights travel by chunks.
 
 Each weight is sent from the chunk of rows that trained it to the next chunk that needs it
-(`learners.stored.routing`, `kvstore.working.routes`), so an epoch reads and writes each chunk's
+(`learners.stored.routing`, `kvstore.routes`), so an epoch reads and writes each chunk's
 weights once, in long runs. Where option 'partition', 'layout' or 'sharing' departs from its
 default, the weights lie in LevelDB by the layout of Qin, Torres, Rusu (VLDB 2017), as do those of
 a warm start.
@@ -20,45 +20,32 @@ from numpy.typing import NDArray
 
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.segments import sparse_segments
 from tuskml.kernels.stored.chunks import Chunks
 from tuskml.kvstore import ModelStore
-from tuskml.kvstore.roots.versions import Version
-from tuskml.kvstore.working.features import of_weights
-from tuskml.kvstore.working.frames import FrameCounters
-from tuskml.kvstore.working.routes import Routes
+from tuskml.kvstore.frames import FrameCounters
+from tuskml.kvstore.routes import Routes
+from tuskml.kvstore.versions import Version
+from tuskml.kvstore.working import of_weights
 from tuskml.learners.linear.stored import run as plain
 from tuskml.learners.linear.stored.estimate import StoreUse, routed_use
-from tuskml.learners.linear.stored.online import Online
-from tuskml.learners.linear.stored.outcome import Diverged, Trained
+from tuskml.learners.linear.stored.online import Diverged, Online, Pace, Trained
 from tuskml.learners.linear.stored.run import Run
 from tuskml.learners.linear.stored.start import DTYPE
-from tuskml.learners.linear.stored.step import Pace
 from tuskml.learners.stored.layout import bounded
 from tuskml.learners.stored.progress import Progress
 from tuskml.learners.stored.routing import Routing, TooWide
-from tuskml.partitioner import IndexMap, LiveFeatures
+from tuskml.partitioner import IndexMap
 
 Pairs = Iterator[tuple[NDArray[np.int64], NDArray[Any]]]
-MIX, WINDOW = np.uint64(0x9E3779B97F4A7C15), 1 << 16
-"""The multiplier of the hash, and the number of ids that are hashed at once."""
-SKETCH_SHARE = 1 / 16
-"""Share of the cache for the sketch that counts the features."""
-LIVE_BYTES, SLACK = 2, 1.1
-"""Bytes of memory for a feature that occurs, where ids are sparse, and the error factor of the
-sketch.
-"""
 PER_BLOCK, MOST_BLOCK = 64, 4096
 """Features that occur, and ids, in a block of a checkpoint."""
 PUT_WEIGHTS = 1 << 20
-OF_LEVELDB = ("partition", "layout", "sharing")
-"""Options that say how the weights lie in LevelDB, and so that they do."""
 PATIENCE = 9
 """Times a checkpoint's seconds between two of them, so that they take a tenth of the time."""
 
 
 class RoutedRun(Run):
-    """A training of one group that sends its weights by routes where the cache is too small."""
+    """A training of one group that sends its weights by routes (`Run.travels`)."""
 
     routing: Routing | None = None
 
@@ -75,12 +62,6 @@ class RoutedRun(Run):
         block = 1 << int(math.log2(min(MOST_BLOCK, max(1.0, PER_BLOCK / max(occur, 1e-9)))))
         return bounded(IndexMap.by_rule(block), self.several)
 
-    def _live(self) -> LiveFeatures | None:
-        """The features that occur, at two bytes each; None if the cache could not hold them."""
-        if LIVE_BYTES * self.n_features() > SLACK * self.cache:
-            return None
-        return super()._live()
-
     def _map(self, index: IndexMap, rows: Pass) -> Chunks:
         if self.options.resume and not index.n_partitions and index.live is None:
             self.routing = self._planned()
@@ -92,48 +73,13 @@ class RoutedRun(Run):
         return chunks
 
     def _planned(self) -> Routing | None:
-        """The routes; None where the weights are to lie in LevelDB, or in memory."""
-        if not self.travels():
-            return None
+        """The routes; None where chunks of rows are too wide for them."""
         check = lambda: passes.raise_if_cancelled(self.rows.cancel_mark)  # noqa: E731
         given = self.rows, self.cache, self.root.path, max(2, plain.FEWEST_CHUNKS), check
         try:
             return self._stack.enter_context(Routing(*given, several=self.several))
         except TooWide:
             return None
-
-    def travels(self) -> bool:
-        """Returns whether the weights travel along routes: the cache does not hold them, and no
-        option needs them in LevelDB.
-        """
-        options = self.options
-        if options.departs(*OF_LEVELDB) or options.warm_start is not None:
-            return False
-        if self.held is not None:  # weights that travel cannot go back to the best ones
-            return False
-        return int(self.rows.groups["n_rows"][0]) > 1 and not self._fits(self.n_features())
-
-    def n_features(self) -> int:
-        """Estimates the number of features that occur; exact where they certainly fit.
-
-        Linear counting (Whang, Vander-Zanden, Taylor, ACM TODS 1990): the share of a hash's bits
-        that no feature sets.
-        """
-        most = min(self.start.dimension(), self.rows.nonzeros())
-        if self._fits(most):
-            return most
-        bits = int(math.log2(self.cache * SKETCH_SHARE * 8))
-        group = self.rows.groups[0]
-
-        def hashed() -> Iterator[NDArray[np.int32]]:
-            for _, ids in sparse_segments(group):
-                passes.raise_if_cancelled(self.rows.cancel_mark)
-                for at in range(0, len(ids), WINDOW):
-                    mixed = ids[at : at + WINDOW].astype(np.uint64) * MIX
-                    yield (mixed >> np.uint64(64 - bits)).astype(np.int32)
-
-        free = 1 - len(LiveFeatures.of(hashed, 1 << bits)) / (1 << bits)
-        return most if free <= 0 else min(most, round(-(1 << bits) * math.log(free)))
 
     def _estimate(self, chunks: Chunks) -> StoreUse:
         if self.routing is None:

@@ -7,6 +7,7 @@ them. Between epochs a checkpoint is written if the last is long ago.
 
 import math
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import astuple, replace
 from functools import partial
@@ -16,31 +17,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError, StoreError
+from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
+from tuskml.kernels.segments import sparse_segments
 from tuskml.kernels.stored.chunks import Chunks, Few
 from tuskml.kernels.stored.training import Model, Training
 from tuskml.kvstore import FrameCounters, ModelStore, StoreRoot, buffers_of
-from tuskml.kvstore.roots.versions import Version
-from tuskml.kvstore.working.features import pairs_of
-from tuskml.kvstore.working.frames import frame_share
+from tuskml.kvstore.frames import frame_share
+from tuskml.kvstore.versions import Version
+from tuskml.kvstore.working import pairs_of
 from tuskml.learners.linear.multinomial.stored import Several, centred, sealed_pairs
 from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.stored.estimate import StoreUse, estimate_of, expected_epochs
-from tuskml.learners.linear.stored.online import Online, Setting
-from tuskml.learners.linear.stored.outcome import (
+from tuskml.learners.linear.stored.online import (
     AboveStart,
     Diverged,
+    HeldOut,
+    Online,
+    Setting,
     Trained,
     metadata_of,
     refuse_infinite,
     told,
 )
-from tuskml.learners.linear.stored.start import DTYPE, Start, first_intercept
-from tuskml.learners.linear.stored.step import HeldOut, Trials, penalties_of
+from tuskml.learners.linear.stored.start import DTYPE, Start, Trials, first_intercept, penalties_of
 from tuskml.learners.options.kinds import DEFAULT_CACHE
-from tuskml.learners.stored.affinity import Arranging
 from tuskml.learners.stored.layout import (
     Arranged,
+    Arranging,
     all_fit,
     by_chunks,
     bytes_of_all,
@@ -58,6 +62,16 @@ FEWEST_CHUNKS = 4  # a worker
 MOST_RESTARTS = 6
 MOST_ORDERED = 1 << 28  # features, a byte each in the store's record
 WEIGHT_BYTES = 4
+MIX, WINDOW = np.uint64(0x9E3779B97F4A7C15), 1 << 16
+"""The multiplier of the hash, and the number of ids that are hashed at once."""
+SKETCH_SHARE = 1 / 16
+"""Share of the cache for the sketch that counts the features."""
+LIVE_BYTES, SLACK = 2, 1.1
+"""Bytes of memory for a feature that occurs, where ids are sparse, and the error factor of the
+sketch.
+"""
+OF_LEVELDB = ("partition", "layout", "sharing")
+"""Options that say how the weights lie in LevelDB, and so that they do."""
 
 
 class Run:
@@ -166,9 +180,44 @@ class Run:
         return choose_layout(group, self.options, self._root, rows, most, arranged, mark)
 
     def _live(self) -> LiveFeatures | None:
-        """The features that there are, where the cache can hold which they are."""
+        """The features that occur, at two bytes each; None if the cache could not hold them."""
+        if LIVE_BYTES * self.n_features() > SLACK * self.cache:
+            return None
         group, mark = self.rows.groups[0], self.rows.cancel_mark
         return live_features(group, self.start.ids, self.start.dimension(), self.cache, mark)
+
+    def travels(self) -> bool:
+        """Returns whether the weights travel along routes: the cache does not hold them, and no
+        option needs them in LevelDB.
+        """
+        options = self.options
+        if options.departs(*OF_LEVELDB) or options.warm_start is not None:
+            return False
+        if self.held is not None:  # weights that travel cannot go back to the best ones
+            return False
+        return int(self.rows.groups["n_rows"][0]) > 1 and not self._fits(self.n_features())
+
+    def n_features(self) -> int:
+        """Estimates the number of features that occur; exact where they certainly fit.
+
+        Linear counting (Whang, Vander-Zanden, Taylor, ACM TODS 1990): the share of a hash's bits
+        that no feature sets.
+        """
+        most = min(self.start.dimension(), self.rows.nonzeros())
+        if self._fits(most):
+            return most
+        bits = int(math.log2(self.cache * SKETCH_SHARE * 8))
+        group = self.rows.groups[0]
+
+        def hashed() -> Iterator[NDArray[np.int32]]:
+            for _, ids in sparse_segments(group):
+                passes.raise_if_cancelled(self.rows.cancel_mark)
+                for at in range(0, len(ids), WINDOW):
+                    mixed = ids[at : at + WINDOW].astype(np.uint64) * MIX
+                    yield (mixed >> np.uint64(64 - bits)).astype(np.int32)
+
+        free = 1 - len(LiveFeatures.of(hashed, 1 << bits)) / (1 << bits)
+        return most if free <= 0 else min(most, round(-(1 << bits) * math.log(free)))
 
     def _fits(self, n_features: int) -> bool:
         """Returns whether the cache holds the weights of `n_features` features."""

@@ -3,8 +3,9 @@
     mean(loss(m, y)) + l2/2 ||w||^2 + l1 ||w||_1,   m = w.x + b
 
 by HogBatch over payloads (Qin, Torres, Rusu, *Scalable Asynchronous Gradient Descent Optimization
-for Out-of-Core Models*, VLDB 2017). `stored_layout` is the offline stage (section 5), `stored_run`
-the online one (section 6); here is what is refused, and what comes out.
+for Out-of-Core Models*, VLDB 2017). `learners/stored/layout.py` is the offline stage (section 5),
+`run.py` the online one (section 6), which `routed.py` replaces where the cache is too small; here
+is what is refused, and what comes out.
 """
 
 import time
@@ -24,22 +25,15 @@ from tuskml.learners import events
 from tuskml.learners.classes import check_classes, class_names, named_classes
 from tuskml.learners.linear.algorithms import STORED
 from tuskml.learners.linear.check import many_classes, refuse_labels, refuse_together
-from tuskml.learners.linear.multinomial.choice import plan_of_classes
 from tuskml.learners.linear.multinomial.stored import Several, several_of, trains_in_store
 from tuskml.learners.linear.objective import class_weights
-from tuskml.learners.linear.planner.choice import Choice, stored
-from tuskml.learners.linear.planner.curves import Interval
-from tuskml.learners.linear.planner.planning import plan_for, statistics
-from tuskml.learners.linear.planner.question import Question
+from tuskml.learners.linear.planner.planning import plan_for
 from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.result import classes_of, one_class, options_json, task_members
-from tuskml.learners.linear.stored.estimate import expected_epochs
-from tuskml.learners.linear.stored.foreseen import expected_use
-from tuskml.learners.linear.stored.in_memory import in_memory, train_in_memory, without_store
-from tuskml.learners.linear.stored.outcome import Trained
-from tuskml.learners.linear.stored.routed import RoutedRun
+from tuskml.learners.linear.stored.in_memory import in_memory, train_in_memory
+from tuskml.learners.linear.stored.online import Trained
+from tuskml.learners.linear.stored.run import Run
 from tuskml.learners.linear.stored.start import with_start
-from tuskml.learners.machine import constants
 from tuskml.learners.models import Lists, Models, Strings, thinned
 from tuskml.learners.options.kinds import DEFAULT_CACHE
 from tuskml.learners.validation import shuffled
@@ -85,10 +79,32 @@ def train_stored(
             rows = replace(rows, groups=stack.enter_context(kept))
             if not request.task.classifies:
                 labels = rows.labels()  # their mean depends on the order
-        trained = RoutedRun(rows, labels, request, plan, root, held, classes)()
+        trained = run_of(rows, labels, request, plan, root, held, classes)()
     events.tell_trained(groups)
     model = model_of(trained, groups, labels, request, plan, time.monotonic() - began)
     return model if classes is None else of_several(model, classes)
+
+
+def run_of(
+    rows: Pass,
+    labels: NDArray[np.void],
+    request: Request,
+    plan: Plan,
+    root: StoreRoot,
+    held: NDArray[np.void] | None,
+    classes: Several | None,
+) -> Run:
+    """The training of a group: in LevelDB or the cache, or by routes where its weights travel."""
+    run = Run(rows, labels, request, plan, root, held, classes)
+    with run.clock.phase("layout"):
+        travels = run.travels()
+    if not travels:
+        return run
+    from tuskml.learners.linear.stored.routed import RoutedRun  # for caches that are too small
+
+    routed = RoutedRun(rows, labels, request, plan, root, held, classes)
+    routed.clock, routed.deadline = run.clock, run.deadline
+    return routed
 
 
 def of_two(rows: Pass, labels: NDArray[np.void], request: Request) -> Pass:
@@ -148,38 +164,6 @@ def stored_plan(groups: NDArray[np.void], request: Request) -> Plan:
         threads=1 if options.ordered or in_python else plan.threads,
         batch_size=options.batch_size or (PYTHON_BATCH if in_python else plan.batch_size),
     )
-
-
-def considered_stored(group: NDArray[np.void], request: Request, memory: int = 0) -> Choice:
-    """The choice for explanations; raises what a training would. memory: address of the
-    account.
-    """
-    check(group, request)
-    plan = stored_plan(group, request)
-    options, mark = request.options, passes.cancel_mark()
-    intercept = options.fit_intercept
-    rows = Pass(group, request.task.loss, None, None, intercept, plan.threads, cancel_mark=mark)
-    classes, labels = None, rows.labels()
-    if many_classes(request.task, options, labels).any():
-        classes = several_of(rows, labels, request)
-        if not trains_in_store(group, request, len(classes.label), memory):
-            return Choice(plan_of_classes(rows, without_store(request)), ())
-    epochs = expected_epochs(group, request, plan)
-    use = expected_use(group, request, plan, epochs, classes).as_dict()
-    question = Question(request.task, request.options, statistics(group), plan.threads)
-    found = stored(question, constants.of_host())
-    moved = use["store_bytes_read"] + use["store_bytes_written"]
-    why = "option 'store' is given" if request.unasked is None else request.unasked
-    reason = (
-        f"{why}; about {use['store_requests']:,} requests to the store and {moved / 1e6:,.1f} MB "
-        f"in {epochs:,.0f} epochs"
-    )
-    if isinstance(options.partition, str):
-        reason += f", estimated without partitioning '{options.partition}', which a training reads"
-    plan = replace(plan, reason=reason)
-    iterations = Interval(epochs, epochs, epochs)
-    one = replace(found, plan=plan, iterations=iterations, refusal=None, store=use)
-    return Choice(plan, (one,))
 
 
 def model_of(

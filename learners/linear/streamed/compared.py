@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tuskml.learners.explaining.text import shown_seconds
+from tuskml.learners.explaining import shown_seconds
 from tuskml.learners.linear.own.operators import operators_of
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.streamed import skipping

@@ -4,8 +4,9 @@ seconds and bytes.
 
 from typing import Any
 
-from tuskml.learners.explaining.explanation import VERSION, Document
-from tuskml.learners.explaining.text import (
+from tuskml.learners.explaining import (
+    VERSION,
+    Document,
     format_explanation,
     plan_lines,
     shown_bytes,

@@ -19,7 +19,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from tuskml.learners.explaining.text import shown_bytes, shown_seconds
+from tuskml.learners.explaining import shown_bytes, shown_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS, BY_SAMPLER, UNASKED
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.algorithms.parts.drawn import EAGER as FROM_ALL
@@ -39,8 +39,7 @@ from tuskml.learners.linear.planner.choice import (
     drawing,
     rounded,
 )
-from tuskml.learners.linear.planner.curves import decades
-from tuskml.learners.linear.planner.question import Question, Statistics
+from tuskml.learners.linear.planner.curves import Question, Statistics, decades
 from tuskml.learners.linear.request import Request
 from tuskml.learners.machine import constants, reading
 from tuskml.learners.machine.reading import Reading, not_cached

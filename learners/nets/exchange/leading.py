@@ -16,7 +16,7 @@ from tuskml.kernels.nets.visits import State
 from tuskml.kernels.parts.message import Array, packed, unpacked
 from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.passes import Floats
-from tuskml.learners.nets.exchange.division import pieces_of
+from tuskml.learners.nets.exchange.rows import pieces_of
 from tuskml.learners.nets.hopping import Hopping
 
 FIELDS = ("epochs", "kept", "ending")

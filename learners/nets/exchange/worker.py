@@ -35,8 +35,15 @@ from tuskml.kernels.nets.training import DIVERGED, DONE, LATE, PATIENCE, Rules
 from tuskml.kernels.nets.visits import initial_state
 from tuskml.kernels.parts.message import packed, unpacked
 from tuskml.kernels.passes import Floats
-from tuskml.learners.nets.exchange.division import AT_ONCE, Division, pieces_of
-from tuskml.learners.nets.exchange.rows import Chosen, OwnRows, nothing, read
+from tuskml.learners.nets.exchange.rows import (
+    AT_ONCE,
+    Chosen,
+    Division,
+    OwnRows,
+    nothing,
+    pieces_of,
+    read,
+)
 from tuskml.learners.nets.exchange.vectors import Asked, asked_by
 from tuskml.schedule.exchange.dag import Dag, Operation
 from tuskml.schedule.exchange.workers.crew import Member

@@ -29,7 +29,7 @@ import numpy as np
 import result_files
 
 import tuskml
-from tuskml.kvstore.files import locks
+from tuskml.kvstore import files
 
 TESTS = Path(__file__).parents[3] / "tests"
 sys.path += [str(TESTS / "faults"), str(TESTS / "postgres")]
@@ -115,7 +115,7 @@ def duckdb_cases(stack: ExitStack) -> Iterator[Case]:
             "DuckDB",
             "waiting for a lock",
             how,
-            one_of_duckdb(con, waiting, stop, lambda: locks.Lock(lock)),
+            one_of_duckdb(con, waiting, stop, lambda: files.Lock(lock)),
         )
 
 
@@ -176,7 +176,7 @@ def postgres_cases(stack: ExitStack) -> Iterator[Case]:
 def held_lock(path: Path) -> Iterator[None]:
     """A store's lock, which afterwards belongs to the server's user again."""
     owner = path.stat()
-    with locks.Lock(path):
+    with files.Lock(path):
         yield
     os.chown(path, owner.st_uid, owner.st_gid)
 

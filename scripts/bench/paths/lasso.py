@@ -85,7 +85,7 @@ def objective(x: Any, y: Any, w: Any, penalty: float) -> float:
 def ours(x: Any, y: Any, args: argparse.Namespace) -> Callable[[Any], list[Any]]:
     """The kernels on rows in the packer's layout."""
     from tuskml.kernels.passes import GROUP, Pass
-    from tuskml.kernels.paths.fitting import SQUARED, Rules, fit
+    from tuskml.kernels.paths import SQUARED, Rules, fit
 
     n, p = x.shape
     memory = np.empty(4 + n + n * p)  # a segment's header, labels, rows

@@ -56,11 +56,11 @@ def calibrate() -> None:
 
     A pass that a training takes over is timed by the processor too.
     """
-    from tuskml.learners.linear.algorithms.parts import kept
+    from tuskml.learners.linear.algorithms.parts import batch
     from tuskml.learners.linear.planner import calibration
     from tuskml.learners.machine import constants
 
-    kept.time = _ProcessorTime  # type: ignore[attr-defined]
+    batch.time = _ProcessorTime  # type: ignore[attr-defined]
     if constants.host_file().exists():
         return
     calibration.time = _ProcessorTime  # type: ignore[attr-defined]

@@ -22,7 +22,7 @@ from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner import choice, planning, sampling
 from tuskml.learners.linear.planner.calibration import groups_of
 from tuskml.learners.linear.planner.choice import Candidate, Choice
-from tuskml.learners.linear.planner.question import Question
+from tuskml.learners.linear.planner.curves import Question
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.machine import constants

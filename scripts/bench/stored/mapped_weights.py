@@ -21,7 +21,7 @@ from tuskml.kernels import structures
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.stored.chunks import Chunks
 from tuskml.kvstore import FrameCounters, native
-from tuskml.kvstore.working.records import unnamed
+from tuskml.kvstore.arrays import unnamed
 from tuskml.learners.linear.stored import training
 from tuskml.learners.linear.stored.online import Online
 from tuskml.learners.linear.stored.run import Run
@@ -147,10 +147,10 @@ def mapped(advice: int | None, entered: Callable[[], None]) -> Iterator[None]:
 
     entered: called before the first page of it is touched.
     """
-    kept = training.RoutedRun
+    kept = training.run_of
     MappedRun.advice, MappedRun.entered = advice, staticmethod(entered)
-    training.RoutedRun = MappedRun  # type: ignore[assignment,misc]
+    training.run_of = MappedRun  # type: ignore[assignment]
     try:
         yield
     finally:
-        training.RoutedRun = kept  # type: ignore[misc]
+        training.run_of = kept

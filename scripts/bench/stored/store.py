@@ -29,7 +29,7 @@ import numpy as np
 import plyvel
 
 from tuskml.kvstore import ModelStore
-from tuskml.kvstore.working.database import options
+from tuskml.kvstore.database import options
 from tuskml.partitioner import IndexMap
 
 WIDTHS = (1, 16, 256, 1024)

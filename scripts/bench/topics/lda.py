@@ -117,7 +117,7 @@ def ours(corpus: corpora.Corpus, args: argparse.Namespace) -> tuple[Step, Likeli
     from rowblock import linked_entries
 
     from tuskml.kernels.passes import Pass
-    from tuskml.kernels.topics.sampling import Prior, Sampler
+    from tuskml.kernels.topics import Prior, Sampler
 
     group, kept = linked_entries(entries(corpus), corpus[2])
     rows = Pass(group, 0, None, None, True, args.threads)

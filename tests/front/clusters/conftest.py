@@ -15,7 +15,7 @@ import pytest
 
 from tuskml.groups.execution import leading
 from tuskml.groups.execution.leading import Ran
-from tuskml.groups.execution.leases.run import LeasedRun
+from tuskml.groups.execution.leases import LeasedRun
 
 sys.path.append(str(Path(__file__).parent))
 STORE = 80_000_000

@@ -8,7 +8,7 @@ from typing import Any
 import sharded
 
 import tuskml
-from tuskml.groups.execution.leases import actor
+from tuskml.groups.execution import leases
 
 
 def train(source: str, **given: Any) -> tuskml.Models:
@@ -28,7 +28,7 @@ def arbiter() -> Any:
 
 def named(ray: Any) -> Any:
     try:
-        return ray.get_actor(actor.NAME, namespace=actor.SPACE)
+        return ray.get_actor(leases.NAME, namespace=leases.SPACE)
     except ValueError:
         return None
 

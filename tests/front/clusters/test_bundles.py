@@ -18,8 +18,7 @@ from tuskml.groups.execution.executor import (
     outcomes_of,
     several,
 )
-from tuskml.groups.execution.leading import Ran
-from tuskml.groups.execution.pinned import Pins
+from tuskml.groups.execution.leading import Pins, Ran
 from tuskml.kernels.parts.message import packed, unpacked
 from tuskml.kernels.parts.together import added_up, adds
 

@@ -23,8 +23,7 @@ from tuskml.cluster.units import Batch, Units
 from tuskml.commands.cli import main
 from tuskml.databases.duckdb import DuckDB
 from tuskml.groups.execution import threads
-from tuskml.schedule.simulation.estimates import estimates
-from tuskml.schedule.simulation.workload import Workload
+from tuskml.schedule.simulation import Workload, estimates
 
 N_ROWS = 30_000
 

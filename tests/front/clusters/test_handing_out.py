@@ -12,7 +12,7 @@ from tuskml.groups.execution import leading, pulse, ray_cluster
 from tuskml.groups.execution.executor import Outcome, Unit
 from tuskml.groups.execution.leading import Leaders
 from tuskml.groups.execution.pulse import Clock
-from tuskml.groups.execution.versions import versions
+from tuskml.groups.execution.worker import versions
 
 
 class Lost(Exception):

@@ -17,8 +17,8 @@ import sharded
 
 import tuskml
 from tuskml.cluster import units
-from tuskml.groups.execution.leases import actor
-from tuskml.groups.execution.leases.run import LeasedRun
+from tuskml.groups.execution import leases
+from tuskml.groups.execution.leases import LeasedRun
 
 pytestmark = pytest.mark.slow
 LEASE = 6.0
@@ -27,7 +27,7 @@ LEASE = 6.0
 @pytest.fixture(autouse=True)
 def small_units_and_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units, "BATCH_ROWS", 3_000)
-    monkeypatch.setenv(actor.SETTING, str(LEASE))
+    monkeypatch.setenv(leases.SETTING, str(LEASE))
     monkeypatch.setenv("TUSKML_CLUSTER_TIMEOUT", "300")  # a slow machine; and others hold leases
 
 
@@ -94,7 +94,7 @@ def test_one_that_lies_and_one_that_never_answers_hold_up_nobody(
             )
             time.sleep(0.1)
 
-    ray.get(actor.found_or_started(ray, actor.rules_for(LEASE)).state.remote())
+    ray.get(leases.found_or_started(ray, leases.rules_for(LEASE)).state.remote())
     stop: list[bool] = []
     with ThreadPoolExecutor(1) as pool:
         pestering = pool.submit(pester, stop)
@@ -110,8 +110,8 @@ def test_one_that_lies_and_one_that_never_answers_hold_up_nobody(
 
 @pytest.mark.parametrize("wrong", ["soon", "-1", "0", "inf", "nan"])
 def test_a_setting_that_is_none(source: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(actor.SETTING, wrong)
+    monkeypatch.setenv(leases.SETTING, wrong)
     with pytest.raises(tuskml.ClusterError, match=f"TUSKML_CLUSTER_LEASE is '{wrong}', expected"):
-        actor.lease_seconds()
-    monkeypatch.delenv(actor.SETTING)
-    assert actor.lease_seconds() is None
+        leases.lease_seconds()
+    monkeypatch.delenv(leases.SETTING)
+    assert leases.lease_seconds() is None

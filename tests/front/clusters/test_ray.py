@@ -22,10 +22,9 @@ import sharded
 
 import tuskml
 from tuskml.cluster import units
-from tuskml.groups.execution import leading, ray_cluster
+from tuskml.groups.execution import leading, leases, ray_cluster
 from tuskml.groups.execution.leading import Ran
-from tuskml.groups.execution.leases import actor, tenant
-from tuskml.groups.execution.leases.run import LeasedRun
+from tuskml.groups.execution.leases import LeasedRun
 from tuskml.learners.events import Event, listening
 
 pytestmark = pytest.mark.slow
@@ -99,9 +98,9 @@ def test_a_killed_and_a_stopped_arbiter_hold_up_no_training(
     runs: list[LeasedRun],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv(actor.SETTING, "6")
+    monkeypatch.setenv(leases.SETTING, "6")
     monkeypatch.setenv("TUSKML_CLUSTER_TIMEOUT", "300")  # a slow machine
-    monkeypatch.setattr(tenant, "PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(leases, "PATIENCE_SECONDS", 1.0)
     pids = []
     with ThreadPoolExecutor(1) as pool:
         training = pool.submit(leased.train, source)

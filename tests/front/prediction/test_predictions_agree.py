@@ -28,7 +28,7 @@ from tuskml.estimators import TuskClassifier, TuskRegressor
 from tuskml.export_mlflow import Served
 from tuskml.export_onnx import to_onnx
 from tuskml.learners.clusters.outcome import centres_in
-from tuskml.learners.fm.layout import machine_in
+from tuskml.learners.fm.options import machine_in
 from tuskml.learners.linear.tasks import OWN
 from tuskml.learners.nets.layers import layers_in
 from tuskml.learners.nets.learner import TASKS as NETS

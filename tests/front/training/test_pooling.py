@@ -12,7 +12,7 @@ import tuskml
 from tuskml import DataError, OptionError, train
 from tuskml.kernels.rows.written import copy_to_cells
 from tuskml.learners.learner import Arrays, Request
-from tuskml.learners.linear.pooled.training import FOLDS, Pooling, folds_of
+from tuskml.learners.linear.pooled import FOLDS, Pooling, folds_of
 from tuskml.learners.registry import options_of, task_named
 
 D = 3

@@ -3,7 +3,7 @@
 import pytest
 
 from tuskml.api import reading_seconds
-from tuskml.learners.linear.streamed import reading_seconds as of_spilled
+from tuskml.learners.linear.streamed import spilled as of_spilled
 from tuskml.learners.machine import reading
 
 ROWS = "CREATE TABLE nothing ()"

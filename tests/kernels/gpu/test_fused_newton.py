@@ -10,7 +10,7 @@ from tuskml.kernels.gpu.passes import on_device
 from tuskml.kernels.passes import solve
 from tuskml.learners.linear.algorithms import newton
 from tuskml.learners.linear.algorithms.newton import ALGORITHM as NEWTON
-from tuskml.learners.linear.algorithms.parts.second_order import fused
+from tuskml.learners.linear.algorithms.parts import fused
 from tuskml.learners.linear.operators import run
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Plan

@@ -14,7 +14,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.stored.chunks import Chunks, ChunkTooLarge
 from tuskml.kernels.stored.training import Model
 from tuskml.kvstore.native import FrameAccess
-from tuskml.partitioner.index.index_map import IndexMap
+from tuskml.partitioner.index_map import IndexMap
 
 ACQUIRE = ctypes.CFUNCTYPE(
     ctypes.c_int,

@@ -9,8 +9,7 @@ from test_stored_weights import D, Setup
 
 from tuskml.kernels.stored.chunks import Chunks, Few
 from tuskml.kernels.stored.training import Model
-from tuskml.partitioner.index.blocks import Blocks
-from tuskml.partitioner.index.index_map import IndexMap
+from tuskml.partitioner.index_map import Blocks, IndexMap
 
 IDS = st.lists(st.integers(0, D - 1), max_size=12)
 

@@ -8,8 +8,7 @@ from stored_reference import Reference, dense, sparse_rows
 
 from tuskml.kernels.stored.chunks import Chunks
 from tuskml.kernels.stored.training import Model, ScratchFrames, Training
-from tuskml.partitioner.index.blocks import Blocks
-from tuskml.partitioner.index.index_map import IndexMap
+from tuskml.partitioner.index_map import Blocks, IndexMap
 
 D = 120
 MOST = 1 << 30

@@ -9,8 +9,7 @@ from topic_blob import read
 
 from tuskml.errors import DataError, Interrupted
 from tuskml.kernels.library import OutOfTime, cancel, cancel_mark
-from tuskml.kernels.topics.online import Online, Steps
-from tuskml.kernels.topics.sampling import Cut, Prior, Sampler
+from tuskml.kernels.topics import Cut, Online, Prior, Sampler, Steps
 
 pytestmark = pytest.mark.native
 

@@ -14,7 +14,7 @@ from topic_blob import read
 
 from tuskml.errors import DataError, Interrupted
 from tuskml.kernels.library import OutOfTime, cancel, cancel_mark
-from tuskml.kernels.topics.sampling import Cut, Prior, Sampler
+from tuskml.kernels.topics import Cut, Prior, Sampler
 
 pytestmark = pytest.mark.native
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tuskml.errors import StoreError
 from tuskml.kvstore import LEAST_FRAME_MEMORY, Frames, ModelStore
-from tuskml.kvstore.working.frames import frame_bytes, frame_share
+from tuskml.kvstore.frames import frame_bytes, frame_share
 from tuskml.partitioner import IndexMap
 
 pytestmark = pytest.mark.native

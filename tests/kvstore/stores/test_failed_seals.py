@@ -8,8 +8,8 @@ from short_files import short_files
 
 from tuskml.errors import StoreError
 from tuskml.kvstore import ModelStore, StoreRoot
-from tuskml.kvstore.roots.numbered import NumberedRoot
-from tuskml.kvstore.working.features import pairs_of
+from tuskml.kvstore.numbered import NumberedRoot
+from tuskml.kvstore.working import pairs_of
 from tuskml.partitioner import IndexMap
 
 pytestmark = pytest.mark.fault(family="failing I/O")

@@ -10,11 +10,8 @@ import numpy as np
 import pytest
 
 from tuskml.errors import StoreError
-from tuskml.kvstore import ModelStore, Rules, StoreRoot, collect, measure_store
-from tuskml.kvstore.files.files import write_record
-from tuskml.kvstore.files.locks import Lock
-from tuskml.kvstore.roots import leftovers
-from tuskml.kvstore.working import probe
+from tuskml.kvstore import ModelStore, Rules, StoreRoot, collect, database, measure_store, root
+from tuskml.kvstore.files import Lock, write_record
 from tuskml.partitioner import IndexMap
 
 pytestmark = pytest.mark.fault(family="kills and power loss")
@@ -22,18 +19,18 @@ pytestmark = pytest.mark.fault(family="kills and power loss")
 INDEX = IndexMap.by_rule(4)
 KILLED = {
     "measuring": """
-from tuskml.kvstore.working import database
+from tuskml.kvstore import database
 database.Database.get = lambda *_: os.kill(os.getpid(), 9)
 tuskml.kvstore.measure_store(root.path)
 """,
     "writing a version's record": """
-from tuskml.kvstore.files import files
+from tuskml.kvstore import files
 real, files.os.replace = os.replace, None
 files.os.replace = lambda a, b: os.kill(os.getpid(), 9) if "versions" in str(b) else real(a, b)
 root.publish_weights("m", np.ones(3))
 """,
     "writing the pointer": """
-from tuskml.kvstore.files import files
+from tuskml.kvstore import files
 real = os.replace
 files.os.replace = lambda a, b: os.kill(os.getpid(), 9) if "current" in str(b) else real(a, b)
 root.publish_weights("m", np.ones(3))
@@ -49,7 +46,7 @@ root.create("m", IndexMap.by_rule(4))
 os.kill(os.getpid(), 9)
 """,
     "removing its working store": """
-from tuskml.kvstore.working import working
+from tuskml.kvstore import working
 working.remove_tree = lambda path: os.kill(os.getpid(), 9)
 root.create("m", IndexMap.by_rule(4)).discard()
 """,
@@ -114,13 +111,13 @@ def test_what_is_in_use_stays(stores: StoreRoot, monkeypatch: pytest.MonkeyPatch
         others()
         yield np.arange(3), np.ones(3)
 
-    real = probe.measure_cost
+    real = database.measure_cost
 
     def measuring(*given: object, **more: object) -> object:
         others()
         return real(*given, **more)
 
-    monkeypatch.setattr(probe, "measure_cost", measuring)
+    monkeypatch.setattr(database, "measure_cost", measuring)
     with stores.create("m", INDEX) as store:
         store.put([0], np.ones((1, 4), np.float32))
         measure_store(stores.path, most=1 << 10)
@@ -175,7 +172,7 @@ def test_a_lock_file_is_not_made_in_a_store_that_goes(stores: StoreRoot, monkeyp
 
 
 def test_errors_inside_a_locked_store_are_not_the_locks(stores: StoreRoot) -> None:
-    from tuskml.kvstore.roots import versions
+    from tuskml.kvstore import versions
 
     stores.publish_weights("m", np.ones(3))
     folder = stores.path / "m"
@@ -200,7 +197,7 @@ def test_a_first_checkpoint_made_meanwhile_is_kept(
 ) -> None:
     """Its owner checkpoints and ends between the look for a checkpoint and the lock."""
     store = stores.create("m", INDEX)
-    real, left = leftovers.Lock, [store]
+    real, left = root.Lock, [store]
 
     def lock(path: Path, *more: bool) -> Lock:
         if path.parent == store.path and left:
@@ -208,7 +205,7 @@ def test_a_first_checkpoint_made_meanwhile_is_kept(
             store.close()
         return real(path, *more)
 
-    monkeypatch.setattr(leftovers, "Lock", lock)
+    monkeypatch.setattr(root, "Lock", lock)
     if remover == "gc":
         assert collect(stores) == []
     else:

@@ -9,9 +9,8 @@ import pytest
 
 from tuskml.commands.cli import main
 from tuskml.errors import StoreError
-from tuskml.kvstore import Rules, StoreRoot, access, collect
-from tuskml.kvstore.files.files import read_record, write_record
-from tuskml.kvstore.roots import versions
+from tuskml.kvstore import Rules, StoreRoot, access, collect, versions
+from tuskml.kvstore.files import read_record, write_record
 
 
 def publish(root: StoreRoot, training: str, value: float, continues: str | None = None) -> str:

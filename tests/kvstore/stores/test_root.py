@@ -12,9 +12,8 @@ import pytest
 
 from tuskml.commands.cli import main
 from tuskml.errors import StoreError
-from tuskml.kvstore import Reference, Rules, StoreRoot, collect, list_stores, verify_stores
-from tuskml.kvstore.files import locks
-from tuskml.kvstore.roots.names import default_root
+from tuskml.kvstore import Reference, Rules, StoreRoot, collect, files, list_stores, verify_stores
+from tuskml.kvstore.names import default_root
 from tuskml.partitioner import IndexMap
 
 pytestmark = pytest.mark.fault(family="security")
@@ -199,9 +198,9 @@ def test_a_lock_that_is_held_too_long(stores: StoreRoot) -> None:
     stores.publish_weights("m", np.ones(1))
     path = stores.path / "m" / "lock"
     with (
-        locks.Lock(path),
+        files.Lock(path),
         pytest.raises(StoreError, match="open already"),
-        locks.waiting(path, patience=0.05),
+        files.waiting(path, patience=0.05),
     ):
         pass
 

@@ -6,10 +6,10 @@ from rows import block, rows_pass
 
 from tuskml.kernels.factorization import Shape, StoredFactorization
 from tuskml.kvstore import StoreRoot
-from tuskml.kvstore.working.frames import frame_bytes
+from tuskml.kvstore.frames import frame_bytes
 from tuskml.learners.factorization.vectors import Layout, choose_size, sizes_for
 from tuskml.partitioner import Cost
-from tuskml.partitioner.index.blocks import LARGEST
+from tuskml.partitioner.index_map import LARGEST
 
 GRID_BYTES = 1 << 30  # of a block: one block
 

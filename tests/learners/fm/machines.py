@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from rows import block
 
-from tuskml.kernels.fm.training import LOGISTIC, SQUARED, Rules, Trained, train_machines
+from tuskml.kernels.fm import LOGISTIC, SQUARED, Rules, Trained, train_machines
 from tuskml.kernels.passes import Pass
 
 Array = np.ndarray

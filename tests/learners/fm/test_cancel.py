@@ -10,7 +10,7 @@ from machines import rows_of, rules
 
 from tuskml.errors import Interrupted
 from tuskml.kernels import library
-from tuskml.kernels.fm.training import train_machines
+from tuskml.kernels.fm import train_machines
 
 GUARD = 60.0
 """Seconds after which the test fails instead of hanging."""

@@ -9,7 +9,7 @@ import pytest
 from machines import LOGISTIC, SQUARED, Array, losses, machine, margins, objective, rows_of, rules
 from scipy.optimize import minimize
 
-from tuskml.kernels.fm.training import DIVERGED, LATE, OUT_OF_RANGE, PATIENCE, train_machines
+from tuskml.kernels.fm import DIVERGED, LATE, OUT_OF_RANGE, PATIENCE, train_machines
 
 KINDS = ("dense float32", "dense float64", "sparse float32", "sparse float64")
 

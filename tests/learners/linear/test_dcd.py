@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rows import block, rows_pass, together
 from sklearn.svm import SVC, LinearSVC
 
-from tuskml.kernels.hinge.dual import Dual
+from tuskml.kernels.hinge import Dual
 
 pytestmark = pytest.mark.native
 

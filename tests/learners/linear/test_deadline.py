@@ -13,7 +13,7 @@ from rows import block, rows_pass
 
 from tuskml.errors import Interrupted
 from tuskml.kernels import passes
-from tuskml.kernels.hinge.interior import CORRECTED, DUAL_LOW, Interior
+from tuskml.kernels.hinge import CORRECTED, DUAL_LOW, Interior
 from tuskml.kernels.library import OutOfTime, check_code, library
 from tuskml.kernels.passes import solve
 from tuskml.learners.linear import result

@@ -10,7 +10,7 @@ from fitting import put
 
 import tuskml
 from tuskml.groups import records
-from tuskml.learners.explaining.text import text_of
+from tuskml.learners.explaining import text_of
 from tuskml.learners.factorization import explanation as factorization_explanation
 from tuskml.learners.linear.planner import planning
 from tuskml.learners.linear.planner.curves import fit

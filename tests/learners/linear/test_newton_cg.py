@@ -7,8 +7,7 @@ from rows import block, rows_pass, together
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from tuskml.kernels.passes import KINDS
-from tuskml.learners.linear.algorithms.newton_cg import conjugate_gradients
-from tuskml.learners.linear.algorithms.parts.curvature import Curvature
+from tuskml.learners.linear.algorithms.newton_cg import Curvature, conjugate_gradients
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.tasks import LINEAR
 

@@ -20,7 +20,7 @@ from tuskml.learners.linear.operators import (
 )
 from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner.candidates import choose
-from tuskml.learners.linear.planner.question import Statistics
+from tuskml.learners.linear.planner.curves import Statistics
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.tasks import LINEAR
 

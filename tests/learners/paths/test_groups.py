@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rows import block
 
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.paths.fitting import LOGISTIC, SQUARED, Rules, fit
+from tuskml.kernels.paths import LOGISTIC, SQUARED, Rules, fit
 
 pytestmark = pytest.mark.native
 

@@ -12,7 +12,7 @@ from sklearn.linear_model import LassoCV
 from sklearn.model_selection import PredefinedSplit
 
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.paths.fitting import SQUARED, Rules, fit
+from tuskml.kernels.paths import SQUARED, Rules, fit
 
 pytestmark = pytest.mark.native
 

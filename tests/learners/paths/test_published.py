@@ -9,7 +9,7 @@ import pytest
 from rows import block
 
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.paths.fitting import SQUARED, Rules, fit
+from tuskml.kernels.paths import SQUARED, Rules, fit
 
 pytestmark = pytest.mark.native
 

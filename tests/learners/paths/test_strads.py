@@ -10,7 +10,7 @@ from sklearn.linear_model import Lasso as SkLasso
 
 import tuskml
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.paths.fitting import SQUARED, Rules, fit
+from tuskml.kernels.paths import SQUARED, Rules, fit
 from tuskml.learners.paths.scheduled import Lasso, Rows
 from tuskml.schedule import Correlations, Dynamic, Prioritised
 

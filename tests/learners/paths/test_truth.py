@@ -12,9 +12,7 @@ from sklearn.linear_model import ElasticNet, Lasso, LassoCV, lasso_path
 from sklearn.model_selection import LeaveOneOut
 
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.paths.fitting import LOGISTIC, SQUARED, Rules, Weights, fit
-from tuskml.kernels.paths.kept import kept_paths
-from tuskml.kernels.paths.structures import POINT
+from tuskml.kernels.paths import LOGISTIC, POINT, SQUARED, Rules, Weights, fit, kept_paths
 from tuskml.learners.paths.options import Path, PathOptions
 from tuskml.learners.paths.outcome import chosen_penalty, status_of
 

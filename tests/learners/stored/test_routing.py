@@ -15,10 +15,9 @@ from stored_reference import Reference, dense, sparse_rows
 from tuskml.errors import StoreError
 from tuskml.kernels.segments import sparse_segments
 from tuskml.kernels.stored.training import Model, Training
-from tuskml.kvstore.working import route_range
-from tuskml.kvstore.working.records import give_back
-from tuskml.kvstore.working.route_range import Range
-from tuskml.kvstore.working.routes import Routes, gathered_bytes
+from tuskml.kvstore import routes as kvstore_routes
+from tuskml.kvstore.arrays import give_back
+from tuskml.kvstore.routes import Range, Routes, gathered_bytes
 from tuskml.learners.stored.routing import PART_WEIGHTS, Routing, TooWide
 
 pytestmark = pytest.mark.native
@@ -289,7 +288,7 @@ def test_neighbours_by_a_table_and_by_a_sort_are_those_in_a_circle(seed, n_chunk
     ]
     by_table, by_sort = np.empty((2, len(pairs)), np.uint32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(route_range, "LINKED_AT_ONCE", int(rng.integers(1, 99)))
+        patch.setattr(kvstore_routes, "LINKED_AT_ONCE", int(rng.integers(1, 99)))
         of.linked(by_table)
     of.sorted(by_sort, np.empty(len(pairs), np.uint64))
     assert by_table.tolist() == by_sort.tolist() == expected
@@ -316,9 +315,9 @@ def test_weights_of_a_range_by_rising_id(seed, n_chunks, n, bits):
     order = np.argsort(chunk, kind="stable")
     of = Range(ids[order], np.bincount(chunk, minlength=n_chunks), low, width)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(route_range, "LINKED_AT_ONCE", 1 << int(rng.integers(5, 12)))
+        patch.setattr(kvstore_routes, "LINKED_AT_ONCE", 1 << int(rng.integers(5, 12)))
         parts = list(of.by_id(weights[order], 100))
-        assert all(len(part) <= 100 + route_range.LINKED_AT_ONCE for part, _ in parts)
+        assert all(len(part) <= 100 + kvstore_routes.LINKED_AT_ONCE for part, _ in parts)
     found = [np.concatenate([np.zeros(0), *each]) for each in zip(*parts, strict=True)]
     stored = weights != 0
     assert [x.tolist() for x in found] == [ids[stored].tolist(), weights[stored].tolist()] or (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from documents import documents, pass_over
 
-from tuskml.kernels.topics.sampling import Cut, Prior, Sampler
+from tuskml.kernels.topics import Cut, Prior, Sampler
 
 pytestmark = [pytest.mark.native, pytest.mark.nightly]
 

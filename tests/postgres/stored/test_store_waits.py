@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from sessions import SOON, Connect, eventually, is_gone, later, pid
 
-from tuskml.kvstore.files import locks
+from tuskml.kvstore import files
 
 ROWS = """
 CREATE TABLE waits AS SELECT i, i % 2 AS y, ARRAY[i % 7, 100 + i * 31 % 50]::int[] AS ids, ARRAY[1, sin(i * 0.7)]::float8[] AS vals
@@ -48,7 +48,7 @@ def test_a_timeout(connect: Connect, lock: Path) -> None:
     session = connect()
     session.execute(call())
     session.execute("SET statement_timeout = '500ms'")
-    with locks.Lock(lock):
+    with files.Lock(lock):
         began = time.monotonic()
         with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
             session.execute(call())
@@ -63,7 +63,7 @@ def test_a_request(connect: Connect, lock: Path) -> None:
     session = connect()
     session.execute(call())
     with (
-        locks.Lock(lock),
+        files.Lock(lock),
         later(0.3, session.cancel_safe) as asked,
         pytest.raises(psycopg.errors.QueryCanceled, match="user request"),
     ):
@@ -75,7 +75,7 @@ def test_the_end_of_the_session(pg, connect: Connect, lock: Path) -> None:
     session = connect()
     session.execute(call())
     backend = pid(session)
-    with locks.Lock(lock):
+    with files.Lock(lock):
         with (
             later(0.3, lambda: pg.execute("SELECT pg_terminate_backend(%s)", (backend,))),
             pytest.raises(psycopg.OperationalError),

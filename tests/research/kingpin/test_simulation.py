@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from research.kingpin.approaches import APPROACHES, passes_of, simulated
 from research.kingpin.events import Failures, Gate, Run, Simulation, Task
 from tuskml.schedule.placement import evenly, filled, least_makespan
-from tuskml.schedule.simulation.estimates import estimates, gap, tp
-from tuskml.schedule.simulation.workload import Costs, Workload, batched
+from tuskml.schedule.simulation import Costs, Workload, batched, estimates, gap, tp
 
 FREE = Costs(1e-3, 0, 0, 0, 0, 0, 0, 0)
 """A row takes a millisecond, and all else nothing."""

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 import tuskml
-from tuskml.groups.execution.versions import versions
-from tuskml.groups.programs.running import RayWorkers, share_of
+from tuskml.groups.execution.worker import versions
+from tuskml.groups.programs import RayWorkers, share_of
 
 
 class Lost(Exception):

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import gammaln
 
 import tuskml
-from tuskml.kernels.topics.sampling import Cut, Prior, Sampler
+from tuskml.kernels.topics import Cut, Prior, Sampler
 from tuskml.learners.topics.scheduled import Counts, WordRotation
 from tuskml.schedule import Static
 

@@ -14,7 +14,7 @@ from machines import margins
 from sklearn.metrics import log_loss
 
 import tuskml
-from tuskml.learners.fm.layout import machine_in
+from tuskml.learners.fm.options import machine_in
 
 ROWS = """
 CREATE {temp} TABLE t AS

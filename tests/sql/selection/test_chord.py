@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tuskml.learners.linear.algorithms.parts.second_order import chord
+from tuskml.learners.linear.algorithms.parts import kept_curvature
 from tuskml.learners.linear.problem import Problem
 
 SIZES, D = (900, 700, 300, 90), 4
@@ -52,14 +52,14 @@ def told(con: duckdb.DuckDBPyConnection, case: str, **more: Any) -> tuple[np.nda
 def ended(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Of each call of the kernel: groups, and those that it brought to an end."""
     calls: list[tuple[int, int]] = []
-    usual = chord.descend
+    usual = kept_curvature.descend
 
     def counted(*given: Any) -> Any:
         found = usual(*given)
         calls.append((len(given[1]), int(found.ended.sum())))
         return found
 
-    monkeypatch.setattr(chord, "descend", counted)
+    monkeypatch.setattr(kept_curvature, "descend", counted)
     return calls
 
 
@@ -74,7 +74,7 @@ def test_groups_end_as_in_the_loop(
     tried, arrived = np.sum(ended, axis=0)
     assert tried >= 3 * len(SIZES)
     assert arrived >= 0.8 * tried
-    monkeypatch.setattr(chord, "MOST_ROWS", 0)
+    monkeypatch.setattr(kept_curvature, "MOST_ROWS", 0)
     ended.clear()
     expected, others = told(rows, case)
     assert not ended
@@ -91,7 +91,7 @@ def test_groups_that_give_up_go_on_from_there(
 ) -> None:
     expected, _ = told(rows, "class weights")
     ended.clear()
-    monkeypatch.setattr(chord, "MOST_PASSES", passes)
+    monkeypatch.setattr(kept_curvature, "MOST_PASSES", passes)
     found, _ = told(rows, "class weights")
     tried, arrived = np.sum(ended, axis=0)
     assert arrived < tried

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tuskml
 from tuskml.groups.selection import lanes, searching
 from tuskml.groups.selection.folds import Prepared
-from tuskml.kvstore import hosting
+from tuskml.kvstore import access
 
 L2 = [1.0, 0.1, 0.01, 0.001]
 GRID = {"l2": L2, "class_weight": ["balanced", [1, 1]], "folds": 4, "epsilon": 1e-8}
@@ -91,7 +91,7 @@ def test_a_server_trains_in_turn(
     rows: Any, threads: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its own thread alone looks whether to stop."""
-    monkeypatch.setattr(hosting, "host", object())
+    monkeypatch.setattr(access, "_host", object())
     trials(rows, GRID | {"threads": 2})
     assert len(threads) == 1
     assert "lane" not in threads.pop()

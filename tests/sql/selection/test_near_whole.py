@@ -13,7 +13,7 @@ from tuskml.groups.selection import nearness
 from tuskml.groups.selection.folds import Prepared
 from tuskml.kernels.passes import GROUP, Pass
 from tuskml.learners.linear import training
-from tuskml.learners.linear.algorithms.parts.second_order import chord
+from tuskml.learners.linear.algorithms.parts import kept_curvature
 from tuskml.learners.near import NearWhole
 
 SIZES, D = (1200, 500, 80), 5
@@ -287,7 +287,7 @@ def test_the_first_step_of_a_fold_reads_no_row(
         return summed(self, weights)
 
     monkeypatch.setattr(Pass, "gradient", counted)
-    monkeypatch.setattr(chord, "MOST_ROWS", 0)  # its passes are not counted
+    monkeypatch.setattr(kept_curvature, "MOST_ROWS", 0)  # its passes are not counted
     found = metrics(rows)
     here = sum(read)
     read.clear()

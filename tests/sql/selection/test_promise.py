@@ -6,15 +6,15 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tuskml.groups.selection.halving import (
+from tuskml.groups.selection.choosing import (
     MOST_BATCHES,
     Kernel,
+    axes_of,
     batches,
     finalists,
     promising,
     rungs,
 )
-from tuskml.groups.selection.tpe import axes_of
 
 GRID = [
     ("logistic", json.dumps({"l2": 10.0**-k, "class_weight": weight}))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import truncnorm
 
-from tuskml.groups.selection import tpe
+from tuskml.groups.selection import choosing
 
 
 def density(x: float, trials: list[float], width: float) -> float:
@@ -27,15 +27,15 @@ def density(x: float, trials: list[float], width: float) -> float:
 def test_the_candidate_with_the_greatest_ratio_of_densities_is_chosen() -> None:
     """Section 4 of the paper, by hand: two numbers and a category, which has counts and a prior."""
     random = np.random.default_rng(5)
-    n, tried, good = 40, 14, math.ceil(tpe.GOOD * 14)
+    n, tried, good = 40, 14, math.ceil(choosing.GOOD * 14)
     rows = [{"a": a, "b": b, "c": "xyz"[int(3 * c)]} for a, b, c in random.random((n, 3)).tolist()]
     losses = random.random(n)
-    axes = tpe.axes_of([("t", json.dumps(row)) for row in rows])
+    axes = choosing.axes_of([("t", json.dumps(row)) for row in rows])
     mask = np.arange(n)[:, None] < tried
-    (found,) = np.flatnonzero(tpe.next_candidates(axes, losses[:, None], mask, 1))
+    (found,) = np.flatnonzero(choosing.next_candidates(axes, losses[:, None], mask, 1))
     rank = {name: np.argsort(np.argsort([row[name] for row in rows])) / (n - 1) for name in "ab"}
     order = np.argsort(losses[:tried])
-    width = tpe.bandwidth(tried)
+    width = choosing.bandwidth(tried)
 
     def ratio(k: int) -> float:
         out = 1.0
@@ -57,19 +57,19 @@ def test_options_of_one_task_count_for_it_alone() -> None:
     losses = np.array([abs(a - 0.2) for a in numbers] + [5 + abs(a - 0.9) for a in numbers])
     tried = np.zeros((40, 1), bool)
     tried[::4] = True
-    axes = tpe.axes_of(candidates)
+    axes = choosing.axes_of(candidates)
     assert axes.choices == (2, 0, 0)
-    found = np.flatnonzero(tpe.next_candidates(axes, losses[:, None], tried, 3))
+    found = np.flatnonzero(choosing.next_candidates(axes, losses[:, None], tried, 3))
     assert all(k < 20 and abs(numbers[k] - 0.2) < 0.25 for k in found)
 
 
 def test_failed_trials_are_bad_ones() -> None:
-    axes = tpe.axes_of([("t", json.dumps({"a": k})) for k in range(20)])
+    axes = choosing.axes_of([("t", json.dumps({"a": k})) for k in range(20)])
     losses = np.where(np.arange(20) < 10, np.inf, 1.0)[:, None]
     tried = (np.arange(20) % 3 == 0)[:, None]
-    found = np.flatnonzero(tpe.next_candidates(axes, losses, tried, 2))
+    found = np.flatnonzero(choosing.next_candidates(axes, losses, tried, 2))
     assert (found > 9).all()
-    nothing = tpe.next_candidates(axes, np.full((20, 1), np.inf), tried, 20)
+    nothing = choosing.next_candidates(axes, np.full((20, 1), np.inf), tried, 20)
     assert nothing.sum() == 20 - tried.sum()
 
 
@@ -110,14 +110,16 @@ def test_it_finds_better_ones_than_as_many_draws(
     """The mean over 24 seeds of the best of 32 trials, and of as many that are drawn."""
     ours, drawn = [], []
     for seed in range(24):
-        u = np.random.default_rng(seed).random((tpe.pool(32), d))
+        u = np.random.default_rng(seed).random((choosing.pool(32), d))
         losses = loss(u)[:, None]
         shown = [("t", json.dumps(dict(zip("abcd", row, strict=False)))) for row in u.tolist()]
-        estimate = tpe.Estimate(32, tpe.axes_of(shown))
+        estimate = choosing.Estimate(32, choosing.axes_of(shown))
         first, *more = estimate.counts()
         tried = np.arange(len(u))[:, None] < first
         for n in more:
-            tried |= tpe.next_candidates(estimate.axes, np.where(tried, losses, np.inf), tried, n)
+            tried |= choosing.next_candidates(
+                estimate.axes, np.where(tried, losses, np.inf), tried, n
+            )
         assert tried.sum() == 32
         ours.append(losses[tried].min())
         drawn.append(losses[:32].min())

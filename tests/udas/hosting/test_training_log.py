@@ -10,7 +10,7 @@ import pytest
 
 import tuskml
 from tuskml.groups import records
-from tuskml.schedule import phases
+from tuskml.learners import events
 
 PROGRAM = """
 import tuskml
@@ -89,10 +89,10 @@ def test_an_unknown_level_is_an_error(monkeypatch):
 
 def test_a_phase_within_another_counts_once():
     seconds: dict[str, float] = {}
-    inner = phases.is_phase("planning")(lambda: sum(range(1000)))
-    with phases.measure_phases(seconds), phases.phase("planning"):
+    inner = events.is_phase("planning")(lambda: sum(range(1000)))
+    with events.measure_phases(seconds), events.phase("planning"):
         inner()
-        with phases.phase("emitting"):
+        with events.phase("emitting"):
             pass
     inner()
     assert list(seconds) == ["planning"]

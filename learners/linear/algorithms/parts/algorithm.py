@@ -15,8 +15,7 @@ from tuskml.kernels.passes import Floats
 from tuskml.kernels.speculated import Method
 from tuskml.learners.linear.operators import Operators
 from tuskml.learners.linear.planner.cost import TYPICAL, VECTORS, Cost, Costs
-from tuskml.learners.linear.planner.curves import Interval
-from tuskml.learners.linear.planner.question import Question, Statistics
+from tuskml.learners.linear.planner.curves import Interval, Question, Statistics
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions, Plan
 from tuskml.learners.linear.tasks import LinearTask

@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 from tuskml.kernels.passes import Epoch, Floats, most_rows
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
-from tuskml.learners.linear.algorithms.parts.lipschitz import curvature_bound
 from tuskml.learners.linear.operators import Operators, StartAt, State, on_all_rows
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, TYPICAL, Cost, Costs
-from tuskml.learners.linear.planner.curves import Interval
-from tuskml.learners.linear.planner.question import Question
-from tuskml.learners.linear.problem import Found, Problem
+from tuskml.learners.linear.planner.curves import Interval, Question
+from tuskml.learners.linear.problem import Found, Problem, curvature_bound
 from tuskml.learners.linear.request import Plan
 
 TRIAL_ROWS = 4096

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuskml.kernels.hinge.interior import AFFINE, CORRECTED, DUAL_HIGH, DUAL_LOW, Interior
+from tuskml.kernels.hinge import AFFINE, CORRECTED, DUAL_HIGH, DUAL_LOW, Interior
 from tuskml.kernels.passes import Floats, solve
 from tuskml.learners.linear.algorithms.parts.absolute import Absolute, Changes
 from tuskml.learners.linear.gap import (

@@ -11,9 +11,8 @@ import numpy as np
 
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.algorithms.parts.epochs import FALLING, RISING, TRIAL_ROWS, MeanOfEpoch
-from tuskml.learners.linear.algorithms.parts.lipschitz import curvature_bound
 from tuskml.learners.linear.operators import Operators, Sample, StartAt, State, on_all_rows
-from tuskml.learners.linear.problem import Found, Problem
+from tuskml.learners.linear.problem import Found, Problem, curvature_bound
 from tuskml.learners.linear.request import Plan
 
 TRIAL_STEPS = 48

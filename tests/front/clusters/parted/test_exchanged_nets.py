@@ -18,7 +18,7 @@ from tuskml.cluster import units
 from tuskml.groups.execution import threads
 from tuskml.groups.execution import worker as processes
 from tuskml.learners.nets.exchange import worker
-from tuskml.learners.nets.exchange.division import pieces_of
+from tuskml.learners.nets.exchange.rows import pieces_of
 from tuskml.schedule.exchange.search import Search
 from tuskml.schedule.exchange.workers import central, crew, mesh
 from tuskml.schedule.exchange.workers.session import Session

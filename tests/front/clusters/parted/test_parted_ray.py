@@ -14,7 +14,7 @@ import sharded
 
 import tuskml
 from tuskml.cluster import units
-from tuskml.groups.execution import leading, pinned
+from tuskml.groups.execution import leading
 from tuskml.groups.execution.leading import Ran
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
@@ -46,7 +46,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Ran]:
     """What workers ran for leaders."""
     found: list[Ran] = []
     monkeypatch.setattr(leading, "heard", [found.append])
-    monkeypatch.setattr(pinned, "PATIENCE_SECONDS", 600.0)  # workers may take long to start
+    monkeypatch.setattr(leading, "PATIENCE_SECONDS", 600.0)  # workers may take long to start
     return found
 
 
@@ -216,7 +216,7 @@ def test_steps_that_workers_take_together_outlive_one_that_is_killed(
             if len(seats) == 2:
                 os.kill(local_ray.workers()[0].pid, signal.SIGKILL)
 
-    monkeypatch.setattr(pinned, "PATIENCE_SECONDS", 600.0)  # workers may take long to start
+    monkeypatch.setattr(leading, "PATIENCE_SECONDS", 600.0)  # workers may take long to start
     monkeypatch.setattr(leading, "heard", [kill])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tuskml.ClusterWarning)

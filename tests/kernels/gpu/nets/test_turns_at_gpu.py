@@ -7,7 +7,7 @@ import pytest
 from fitting import put
 
 import tuskml
-from tuskml.learners.nets import devices as nets
+from tuskml.learners.nets import training as nets
 from tuskml.schedule import devices, shares
 
 rng = np.random.default_rng(3)

@@ -24,7 +24,7 @@ from tuskml.learners import events, registry
 from tuskml.learners.learner import Request
 from tuskml.learners.linear.gpu import patience
 from tuskml.learners.models import joined
-from tuskml.learners.nets.devices import trained_somewhere
+from tuskml.learners.nets.training import trained_somewhere
 from tuskml.schedule import devices as turns
 from tuskml.schedule import shares
 from tuskml.schedule.devices import gpu_in_turn

@@ -11,8 +11,8 @@ from tuskml.errors import Interrupted
 from tuskml.kernels import passes
 from tuskml.learners.linear.algorithms.newton import ALGORITHM as NEWTON
 from tuskml.learners.linear.algorithms.newton import NewtonStep
-from tuskml.learners.linear.algorithms.parts.second_order import small
-from tuskml.learners.linear.algorithms.parts.second_order.fused import NewtonInPlace
+from tuskml.learners.linear.algorithms.parts import small
+from tuskml.learners.linear.algorithms.parts.fused import NewtonInPlace
 from tuskml.learners.linear.operators import run
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Plan

@@ -5,7 +5,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from tuskml.learners.linear.algorithms.parts.second_order import small
+from tuskml.learners.linear.algorithms.parts import small
 
 
 def test_many_iterations_allowed_take_no_room(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tuskml.learners.explaining.text import shown_seconds
+from tuskml.learners.explaining import shown_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner.candidates import PlanCosts, candidate, choose
@@ -23,9 +23,8 @@ from tuskml.learners.linear.planner.choice import (
     rounded,
     select,
 )
-from tuskml.learners.linear.planner.curves import Interval, fit
+from tuskml.learners.linear.planner.curves import Interval, Question, Statistics, fit
 from tuskml.learners.linear.planner.planning import trivial
-from tuskml.learners.linear.planner.question import Question, Statistics
 from tuskml.learners.linear.result import plan_line
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.machine import reading

@@ -8,7 +8,7 @@ import pytest
 from sklearn.svm import LinearSVC
 
 from tuskml.kernels import passes
-from tuskml.kernels.hinge.tried import Corner
+from tuskml.kernels.hinge import Corner
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.speculated import Method
 from tuskml.learners.linear import training

@@ -22,7 +22,7 @@ from tuskml.learners.linear.planner.choice import (
     seconds,
 )
 from tuskml.learners.linear.planner.cost import Cost
-from tuskml.learners.linear.planner.question import Question, Statistics
+from tuskml.learners.linear.planner.curves import Question, Statistics
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.machine.constants import shipped
 from tuskml.learners.machine.reading import scan_seconds

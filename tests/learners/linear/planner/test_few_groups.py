@@ -13,8 +13,7 @@ from tuskml.learners.linear.planner import trials as few_groups
 from tuskml.learners.linear.planner.candidates import choose
 from tuskml.learners.linear.planner.choice import Candidate
 from tuskml.learners.linear.planner.cost import Cost, Costs, Parts
-from tuskml.learners.linear.planner.curves import Interval
-from tuskml.learners.linear.planner.question import Question, Statistics
+from tuskml.learners.linear.planner.curves import Interval, Question, Statistics
 from tuskml.learners.linear.planner.trials import AT_LEAST, Tried
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.machine import constants

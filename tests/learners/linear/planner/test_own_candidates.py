@@ -16,8 +16,8 @@ from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner import planning, trials
+from tuskml.learners.linear.planner.curves import Measured
 from tuskml.learners.linear.planner.planning import first_plan
-from tuskml.learners.linear.planner.question import Measured
 from tuskml.learners.linear.request import Request
 from tuskml.learners.registry import task_named
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner.candidates import PlanCosts, candidate
-from tuskml.learners.linear.planner.question import Question, Statistics
+from tuskml.learners.linear.planner.curves import Question, Statistics
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.machine import constants
 from tuskml.learners.machine.constants import (

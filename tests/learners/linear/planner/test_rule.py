@@ -11,7 +11,7 @@ from tuskml.learners.linear.check import refuse_together
 from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner import candidates
 from tuskml.learners.linear.planner.candidates import choose
-from tuskml.learners.linear.planner.question import Statistics
+from tuskml.learners.linear.planner.curves import Statistics
 from tuskml.learners.linear.result import plan_line
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.schedule import budget

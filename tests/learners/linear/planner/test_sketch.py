@@ -11,7 +11,7 @@ from tuskml.kernels.passes import Pass
 from tuskml.learners.learner import Request
 from tuskml.learners.linear import training
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.algorithms.parts.kept import Beginning
+from tuskml.learners.linear.algorithms.parts.batch import Beginning
 from tuskml.learners.linear.descent import Timing, descend
 from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.options import parse

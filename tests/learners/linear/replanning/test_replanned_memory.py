@@ -14,7 +14,7 @@ import pytest
 from tuskml.learners.linear.algorithms.newton import NewtonStep
 from tuskml.learners.linear.planner import planning, replanning
 from tuskml.learners.linear.planner.cost import Costs
-from tuskml.learners.linear.planner.question import Measured, Question, Statistics
+from tuskml.learners.linear.planner.curves import Measured, Question, Statistics
 from tuskml.learners.machine import constants, reading
 from tuskml.schedule import replay, shares
 

@@ -7,7 +7,7 @@ from stored_fits import STEADY, at_epoch, put, rows_of, train, with_weights, wor
 
 from tuskml.errors import StoreError
 from tuskml.kvstore import StoreRoot
-from tuskml.kvstore.working import features
+from tuskml.kvstore import working as working_stores
 from tuskml.learners.linear.stored import routed
 from tuskml.learners.linear.stored import run as stored_run
 
@@ -22,7 +22,7 @@ def tight(monkeypatch) -> None:
     """As if the cache did not hold the model; sealed in windows of a few features."""
     monkeypatch.setattr(stored_run, "all_fit", lambda *_: False)
     monkeypatch.setattr(stored_run, "FEWEST_CHUNKS", CHUNKS)
-    monkeypatch.setattr(features, "WINDOW", 37)
+    monkeypatch.setattr(working_stores, "WINDOW", 37)
 
 
 @pytest.fixture

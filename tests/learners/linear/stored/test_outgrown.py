@@ -10,7 +10,7 @@ import pytest
 from stored_fits import SPARSE
 
 import tuskml
-from tuskml.kvstore import StoreRoot, file_rules
+from tuskml.kvstore import StoreRoot, access
 
 pytestmark = [pytest.mark.native, pytest.mark.measured_costs]
 
@@ -80,7 +80,7 @@ def test_without_a_place_the_refusal_names_the_option() -> None:
 
 def test_where_files_are_forbidden_there_is_no_place(tmp_path, monkeypatch) -> None:
     with connected(store_root=tmp_path) as con:
-        monkeypatch.setattr(file_rules, "_rules", [lambda account, path: "no files here"])
+        monkeypatch.setattr(access, "_rules", [lambda account, path: "no files here"])
         with pytest.raises(duckdb.Error, match="or give option 'store'"):
             one(con, QUERY, max_iter=3)
     assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,7 @@ from stored_fits import put, rows_of, train
 import tuskml
 from tuskml.kernels.stored.training import Training
 from tuskml.learners.linear.stored import online
-from tuskml.learners.linear.stored.step import LEAST_EPOCHS, LONGEST, MOST_ENTRIES, Pace
+from tuskml.learners.linear.stored.online import LEAST_EPOCHS, LONGEST, MOST_ENTRIES, Pace
 
 pytestmark = pytest.mark.native
 

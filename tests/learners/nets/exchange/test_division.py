@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuskml.learners.nets.exchange.division import Division, pieces_of
+from tuskml.learners.nets.exchange.rows import Division, pieces_of
 from tuskml.learners.nets.exchange.vectors import asked_by
 
 SIZES = st.integers(1, 3000), st.integers(1, 300)

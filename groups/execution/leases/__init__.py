@@ -1,1 +1,0 @@
-"""Leases of a Ray cluster's workers: the arbiter's process, and runs whose workers change."""

@@ -1,1 +1,0 @@
-"""Clustering of rows: the kernels of `kernels/native/clusters`."""

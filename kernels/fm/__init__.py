@@ -1,1 +1,0 @@
-"""Factorization machines: the kernels of `kernels/native/fm`."""

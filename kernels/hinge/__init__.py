@@ -1,1 +1,0 @@
-"""State by row of the solvers of the hinge, and their kernels."""

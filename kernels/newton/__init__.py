@@ -1,1 +1,0 @@
-"""Descents by Newton's steps: the kernels of `kernels/native/newton`."""

@@ -1,1 +1,0 @@
-"""Topics of documents: the kernels of `kernels/native/topics`."""

@@ -1,1 +1,0 @@
-"""All stores below one directory: names, versions, checks, export, and garbage collection."""

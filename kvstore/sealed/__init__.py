@@ -1,1 +1,0 @@
-"""Sealed models: immutable files, written here and mapped by readers."""

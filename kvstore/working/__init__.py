@@ -1,1 +1,0 @@
-"""The working store of a training: partitions in LevelDB, their cache, checkpoints."""

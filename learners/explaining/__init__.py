@@ -1,1 +1,0 @@
-"""Explanations of a training that all learners share, as data and as text."""

@@ -1,1 +1,0 @@
-"""Matrix factorization of implicit feedback: how often a user chose an item."""

@@ -1,1 +1,0 @@
-"""Newton's method for groups that are near their optimum, small, or on a device."""

@@ -1,1 +1,0 @@
-"""Groups whose rows lie in parts, each on another worker."""

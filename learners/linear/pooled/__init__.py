@@ -1,1 +1,0 @@
-"""Models of many groups that learn from each other."""

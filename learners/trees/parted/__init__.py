@@ -1,1 +1,0 @@
-"""Trees of a group whose rows lie in parts, each on another worker."""

@@ -1,1 +1,0 @@
-"""A simulated cluster that learns over groups: pure functions, calibrated by real runs."""
