@@ -161,7 +161,7 @@ static void find_series(series *found, const rows *c, const duckdb_aggregate_sta
     run last = run_from(states, from, n);
     found->runs[0] = last;
     found->n = 1;
-    while (c->no_nulls && last.to < n) {
+    while (c->no_nulls && last.to < n && found->n < CHUNK_ROWS) {
         run next = run_from(states, last.to, n);
         idx_t length = last.to - last.from, following = next.to - next.from;
         bool shrinks = following < length;
