@@ -55,8 +55,14 @@ class Absolute:
 
     def some(self, which: Index) -> "Absolute":
         """The variables of some groups, copied."""
-        taken = (one[which] for one in (self.n, self.used, self.a, self.s, self.e))
-        return Absolute(self.l1, *taken)
+        return Absolute(
+            self.l1,
+            self.n[which],
+            self.used[which],
+            self.a[which],
+            self.s[which],
+            self.e[which],
+        )
 
     def put(self, which: Index, other: "Absolute") -> None:
         """Takes over the variables of some groups."""
