@@ -33,6 +33,8 @@ OBJECTIVES = {
 """tuskml's by LightGBM's."""
 EXPECTED = "expected the text of LightGBM's Booster.save_model"
 MOST_CLASSES = 1000
+DECISION_BITS = 4
+"""Bits of a split's `decision_type`."""
 
 Fields = Mapping[str, str]
 
@@ -191,7 +193,10 @@ def splits_of(given: Fields, n: int, n_features: int, sets: list[float]) -> Floa
     """The splits as rows of a tree's table, (n, 6). Adds to the sets."""
     feature, threshold = (numbers(given, name, n) for name in ("split_feature", "threshold"))
     gain = numbers(given, "split_gain", n) if "split_gain" in given else np.zeros(n)
-    kinds = numbers(given, "decision_type", n).astype(int)
+    types = numbers(given, "decision_type", n)
+    if not ((types >= 0) & (types < 1 << DECISION_BITS)).all():
+        raise ValueError("a split is of no known decision_type")
+    kinds = types.astype(int)
     if not ((feature >= 0) & (feature < n_features)).all() or np.isnan(threshold).any():
         raise ValueError("a split has no feature or no threshold")
     zero_left, default_left, missing = threshold >= 0, (kinds >> 1) & 1, (kinds >> 2) & 3
