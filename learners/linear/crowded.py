@@ -47,7 +47,7 @@ def go_on_in_crowds(problem: P, state: State, turns: Turns) -> tuple[P, State]:
     ended.iterations, going = state.iterations[which], np.arange(len(which))
     of_these = replace(turns, before=turns.spent(state)[which])
     for _ in range(DESCENTS):
-        of_these.descend(near, ended, going, last=True)  # type: ignore[arg-type]
+        of_these.descend(near, ended, going, last=True)
         at, after[going] = after[going], near.of(going).objective(ended.v[going])
         further = after[going] < at - ROUNDING * np.abs(at)
         going = going[further & ~ended.converged[going]]

@@ -53,7 +53,7 @@ class Turns:
 
     def left(self, state: State) -> Counts:
         """The iterations that are left to each group, (G,)."""
-        return np.maximum(self.most - (state.iterations - self.spent(state)), 0)
+        return np.asarray(np.maximum(self.most - (state.iterations - self.spent(state)), 0))
 
     def cut_short(self, state: State, which: Index) -> NDArray[np.bool_]:
         """Tests which of some groups ended their last turn for want of iterations alone."""

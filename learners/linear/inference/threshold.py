@@ -100,7 +100,7 @@ def exactly(
     """
     turns.descend(at_threshold(problem, unit, threshold, unit), state, near)
     left = np.sqrt(2 * np.maximum(state.objective[near], 0.0))
-    return near[left <= LEAST * unit[near]]
+    return np.asarray(near[left <= LEAST * unit[near]])
 
 
 def arriving(again: Again, plan: Plan) -> Again:
