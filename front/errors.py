@@ -86,7 +86,7 @@ OF_SYSTEM = {
 """PostgreSQL's SQLSTATE and advice for errors of the system, by errno."""
 
 
-def refused_by_system(error: BaseException) -> int:
+def system_errno(error: BaseException) -> int:
     """Returns the errno in OF_SYSTEM if the system refused a file, otherwise 0.
 
     An import that fails so has it in its text.

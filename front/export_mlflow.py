@@ -58,7 +58,7 @@ def load_model(uri: str | PathLike[str]) -> Model:
     return Model.from_json(file.read_bytes())
 
 
-class Served:
+class ModelWrapper:
     """The model in the form that MLflow calls: rows in, predictions out."""
 
     def __init__(self, model: Model) -> None:
@@ -78,10 +78,10 @@ class Served:
         return found
 
 
-def _load_pyfunc(path: str) -> Served:
+def _load_pyfunc(path: str) -> ModelWrapper:
     """Called by MLflow, which read this module's name in the folder's `MLmodel`."""
     file = Path(path)
-    return Served(Model.from_json((file / FILE if file.is_dir() else file).read_bytes()))
+    return ModelWrapper(Model.from_json((file / FILE if file.is_dir() else file).read_bytes()))
 
 
 def mlflow_module(name: str) -> Any:

@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError, TuskError
-from tuskml.formats.onnx.columns import derives, prepared_inputs, prepared_margins
-from tuskml.formats.onnx.features import prepared_features
+from tuskml.formats.onnx.columns import add_prepared_margins, derives, graph_inputs
+from tuskml.formats.onnx.features import add_prepared_features
 from tuskml.formats.onnx.graph import ML, Graph
 from tuskml.formats.onnx.machines import machine
 from tuskml.formats.onnx.trees import ensemble
 from tuskml.learners.fm.learner import TASKS as MACHINES
 from tuskml.learners.nets.layers import layers_in, tables_in
 from tuskml.learners.nets.learner import TASKS as NETS
-from tuskml.learners.tasks import labelled, weighs_features
+from tuskml.learners.tasks import is_labelled, weighs_features
 from tuskml.learners.trees.forest import HEAD, trees_in
 from tuskml.model.any_model import Estimator, model_in
 from tuskml.model.model import Model
@@ -65,7 +65,7 @@ def to_onnx(model: Model | Estimator) -> "onnx.ModelProto":
             f"models with link '{model.options['link']}' have no ONNX graph: expected the usual "
             "link of their task"
         )
-    if not labelled(model.task):
+    if not is_labelled(model.task):
         raise DataError(
             f"models of task '{model.task}' have no ONNX graph: expected a task with labels"
         )
@@ -113,7 +113,7 @@ def inputs(model: Model) -> list[Any]:
     info = helper.make_tensor_value_info
     if model.preparation is not None:
         kinds = {"text": TensorProto.STRING, "number": TensorProto.DOUBLE}
-        return [info(name, kinds[kind], ["n"]) for name, kind in prepared_inputs(model).items()]
+        return [info(name, kinds[kind], ["n"]) for name, kind in graph_inputs(model).items()]
     factorizes = answers(model).factorizes
     kind = TensorProto.INT64 if factorizes else TensorProto.DOUBLE
     return [info("features", kind, ["n", 2 if factorizes else model.n_features])]
@@ -149,7 +149,7 @@ def softmax(graph: Graph, model: Model) -> list[str]:
     graph.constant("classes", classes)
     graph.constant("second", np.array([1], np.int64))
     if model.preparation is not None:
-        prepared_features(graph, model, vectors_of(model))
+        add_prepared_features(graph, model, vectors_of(model))
         graph.refuse()
     if model.task in NETS:
         graph.intercept(np.zeros(1))
@@ -162,14 +162,14 @@ def softmax(graph: Graph, model: Model) -> list[str]:
     else:
         trees_of_classes(graph, model)
     if has_shares(model):
-        scaled_shares(graph, len(classes))
+        add_scaled_shares(graph, len(classes))
     else:
         graph.add("Softmax", ["margins"], "probability", axis=1)
     graph.add("ArgMax", ["margins"], "place", axis=1, keepdims=0)
     graph.add("Gather", ["classes", "place"], "likeliest")
     graph.add("ReduceSum", ["probability", "second"], "total", keepdims=0)
     graph.add("IsNaN", ["total"], "unknown")
-    predicted(graph, model, "total", "likeliest")
+    add_prediction(graph, model, "total", "likeliest")
     return ["prediction", "probability"]
 
 
@@ -179,7 +179,7 @@ def linear(graph: Graph, model: Model) -> list[str]:
     graph.constant("second", np.array([1], np.int64))
     by_column = weighs_features(model.task) and not derives(model)
     if model.preparation is not None and not by_column:
-        prepared_features(graph, model, vectors_of(model))
+        add_prepared_features(graph, model, vectors_of(model))
         graph.refuse()
     if model.intercept is None:
         raise DataError(
@@ -188,7 +188,7 @@ def linear(graph: Graph, model: Model) -> list[str]:
         )
     graph.intercept([model.intercept])
     if model.preparation is not None and by_column:
-        prepared_margins(graph, model)
+        add_prepared_margins(graph, model)
     elif weighs_features(model.task):
         graph.constant("coef", np.array(model.weights(), np.float64)[:, None])
         graph.add("Gemm", ["features", "coef", "intercept"], "margins")
@@ -206,7 +206,7 @@ def linear(graph: Graph, model: Model) -> list[str]:
     if not found.classifies:
         graph.add(RESPONSES[found.response], ["decision"], "prediction")
         return ["prediction", "decision"]
-    classified(graph, model)
+    add_class(graph, model)
     if not found.has_probabilities:
         return ["prediction", "decision"]
     if has_shares(model):
@@ -227,7 +227,7 @@ def share_of_margin(graph: Graph) -> None:
     graph.add("Where", ["is_above", "most", "from_least"], "probability")
 
 
-def scaled_shares(graph: Graph, n: int) -> None:
+def add_scaled_shares(graph: Graph, n: int) -> None:
     """Adds the shares of n classes, from 0 on, over their sum; 1 / n if all are 0."""
     graph.constant("least", np.array(0.0))
     graph.constant("equal", np.full(n, 1 / n))
@@ -326,7 +326,7 @@ def trees_of_classes(graph: Graph, model: Model) -> None:
     graph.add("Add", ["of_trees", "intercept"], "margins")
 
 
-def classified(graph: Graph, model: Model) -> None:
+def add_class(graph: Graph, model: Model) -> None:
     """Adds the class on that side of the margin; a NaN margin has none."""
     low, high = classes_of(model)
     for name, value in (("zero", 0.0), ("low", low), ("high", high)):
@@ -334,10 +334,10 @@ def classified(graph: Graph, model: Model) -> None:
     graph.add("GreaterOrEqual", ["decision", "zero"], "is_high")
     graph.add("Where", ["is_high", "high", "low"], "side")
     graph.add("IsNaN", ["decision"], "unknown")
-    predicted(graph, model, "decision", "side")
+    add_prediction(graph, model, "decision", "side")
 
 
-def predicted(graph: Graph, model: Model, number: str, found: str) -> None:
+def add_prediction(graph: Graph, model: Model, number: str, found: str) -> None:
     """Adds the prediction: the class `found`, and none where `number` is NaN, as `unknown`
     says.
     """

@@ -366,12 +366,12 @@ def _registry(connection: Any) -> Iterator[Database]:
     except Interrupted as error:
         raise Interrupted(CANCELLED) from error
     except TuskError as error:
-        if _lost_race(error.__cause__):
+        if _is_lost_race(error.__cause__):
             raise DataError(AGAIN) from error
         raise
 
 
-def _lost_race(error: BaseException | None) -> bool:
+def _is_lost_race(error: BaseException | None) -> bool:
     """Returns whether a database refused a statement because another one changed the same rows."""
     text = str(error)
     if isinstance(error, duckdb.ConstraintException):

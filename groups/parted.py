@@ -30,7 +30,7 @@ from tuskml.learners.registry import learner_of
 from tuskml.learners.remarks import LABEL, Remarks, with_notes
 
 
-def trained_by_parts(parts: Parts, request: Request[Any, Any]) -> Models | None:
+def train_by_parts(parts: Parts, request: Request[Any, Any]) -> Models | None:
     """The model of the group; None where it has no usable row."""
     known = parts.told
     if known is None:
@@ -51,7 +51,7 @@ def trained_by_parts(parts: Parts, request: Request[Any, Any]) -> Models | None:
     rounded = any(place.column == LABEL for place in remarks.rounded)
     lost = labels_lost(rows.labels(), np.array([rounded]))
     models = with_lost_labels(models, lost[models.group])
-    models = Readable(parts.found, request, known).described(models)
+    models = Readable(parts.found, request, known).describe(models)
     models = with_feature_names(
         models, parts.found, request.options.feature_names, known is not None
     )

@@ -38,7 +38,7 @@ from tuskml.learners.options.kinds import (
     real,
 )
 from tuskml.learners.options.table import read
-from tuskml.learners.stored.layout import Arranged, Arranging, by_chunks, live_features
+from tuskml.learners.stored.layout import Arrangement, Arranging, by_chunks, live_features
 from tuskml.partitioner import (
     WARM_LEVELDB,
     Cost,
@@ -171,7 +171,7 @@ class Frequent:
 
 
 @dataclass(frozen=True)
-class Partitioned:
+class PartitionAnswer:
     """One group's answer to `partition_model`; told: text that replaces the explanation."""
 
     made: Partitioning
@@ -216,7 +216,7 @@ class Rows:
                 self._groups, fit_intercept=False, threads=self.threads, cancel_mark=self.mark
             )
             nothing = np.zeros(len(self._groups), np.int64)
-            kept, held = rows.shuffled(self._call.memory, self._seed, nothing)
+            kept, held = rows.shuffle(self._call.memory, self._seed, nothing)
             stack.enter_context(held)
             self._groups = stack.enter_context(kept)
             self._stack = stack.pop_all()
@@ -268,11 +268,11 @@ def count_features(groups: NDArray[np.void], call: Call) -> Iterator[Frequent]:
             yield Frequent(found)
 
 
-def partition_features(groups: NDArray[np.void], call: Call) -> Iterator[Partitioned]:
+def partition_features(groups: NDArray[np.void], call: Call) -> Iterator[PartitionAnswer]:
     """`partition_model` of each group."""
     options = read(call.options, PARTITION_OPTIONS)[0]
     if options["list"]:
-        yield from _saved_partitionings(groups, call)
+        yield from _read_partitionings(groups, call)
         return
     cost = Cost(options["t_seek"], options["t_unit"])
     if options["layout"] != "id":
@@ -283,7 +283,7 @@ def partition_features(groups: NDArray[np.void], call: Call) -> Iterator[Partiti
             profile = Profile(options["top"], options["sample"], options["seed"])
             for starts, ids in group.chunks():
                 profile.update(starts, ids)
-            arranged = _arranged(group, options, cost, rows.mark)
+            arranged = _arrange(group, options, cost, rows.mark)
             made = profile.partition(
                 cost,
                 block=arranged.block,
@@ -296,7 +296,7 @@ def partition_features(groups: NDArray[np.void], call: Call) -> Iterator[Partiti
                 made = with_ids(made, names[place])
             if options["name"] is not None:
                 _keep(made, options["name"], call)
-            yield Partitioned(made, skipped)
+            yield PartitionAnswer(made, skipped)
 
 
 def with_ids(made: Partitioning, ids: NDArray[np.int64]) -> Partitioning:
@@ -310,10 +310,10 @@ def with_ids(made: Partitioning, ids: NDArray[np.int64]) -> Partitioning:
     )
 
 
-def _arranged(group: GroupRows, options: dict[str, Any], cost: Cost, mark: int) -> Arranged:
+def _arrange(group: GroupRows, options: dict[str, Any], cost: Cost, mark: int) -> Arrangement:
     """The features that occur, and their order; not used for the layout by id."""
     if options["layout"] == "id" or not group.n_rows:
-        return Arranged(None, options["block"])
+        return Arrangement(None, options["block"])
     live = live_features(group.group, lambda: (), int(group.group["dim"]), DEFAULT_CACHE, mark)
     if live is None:
         raise DataError(
@@ -323,16 +323,16 @@ def _arranged(group: GroupRows, options: dict[str, Any], cost: Cost, mark: int) 
     rows = options["batch_rows"]
     live = by_chunks(live, group.group, rows, mark)
     found = Arranging(group.group, live, rows, MOST_IDS, mark)("affinity", lambda: cost)
-    return Arranged(found.live, options["block"] or found.block)
+    return Arrangement(found.live, options["block"] or found.block)
 
 
-def _saved_partitionings(groups: NDArray[np.void], call: Call) -> Iterator[Partitioned]:
+def _read_partitionings(groups: NDArray[np.void], call: Call) -> Iterator[PartitionAnswer]:
     """The saved partitioning of each group; nothing if there is no root yet."""
     root = _root_of(call)
     found = list_partitionings(root) if root.is_dir() else []
     nothing = Profile(0, 1, 0).partition(Cost(1.0, 0.0))
     for skipped in groups["n_skipped"].tolist():
-        yield Partitioned(nothing, skipped, json.dumps(found))
+        yield PartitionAnswer(nothing, skipped, json.dumps(found))
 
 
 def _root_of(call: Call) -> Path:

@@ -21,13 +21,13 @@ from tuskml.errors import DataError, OptionError, RowsError
 from tuskml.groups.execution.choosing import is_place
 from tuskml.groups.terms import widths_of, with_terms
 from tuskml.kernels import passes
-from tuskml.kernels.passes import Floats, Pass, chosen_rows
+from tuskml.kernels.passes import Floats, Pass, copy_rows
 from tuskml.kernels.rows import prepare, words
 from tuskml.kernels.rows.prepare import KnownLevels, Texts
 from tuskml.kernels.rows.structures import Preparing
 from tuskml.kernels.segments import chunks, labels_of
-from tuskml.learners.classes import Allowed, with_sides
-from tuskml.learners.held_out import HeldOut, held_out_counts
+from tuskml.learners.classes import LabelRange, with_sides
+from tuskml.learners.held_out import HeldOut, count_held_out
 from tuskml.learners.learner import Request
 from tuskml.learners.models import (
     INVALID,
@@ -103,7 +103,7 @@ class Readable:
         """Raises OptionError for options of a request that change nothing with such rows."""
         refuse_options(request, *self.features)
 
-    def described(self, models: Models) -> Models:
+    def describe(self, models: Models) -> Models:
         """The models with the names of their features and classes, their preparation, and tests
         of their terms.
         """
@@ -113,7 +113,9 @@ class Readable:
         found: dict[str, Any] = {}
         if self.prepared.text(prepare.JSON, places[0]):
             found["features"] = self._names(prepare.NAMES, places)
-            found["preparation"] = pooled([self.prepared.text(prepare.JSON, g) for g in places])
+            found["preparation"] = share_strings(
+                [self.prepared.text(prepare.JSON, g) for g in places]
+            )
         if self.prepared.text(prepare.CLASSES, places[0]):
             found["class_names"] = names = self._names(prepare.CLASSES, places)
             found["classes"] = by_their_names(models.classes, names)
@@ -130,7 +132,7 @@ class Readable:
             return models
         notes = [note_of_levels(one) if one else None for one in texts]
         models = with_status(models, UNLIKE, np.array([one is not None for one in notes]))
-        return replace(models, note=pooled(notes))
+        return replace(models, note=share_strings(notes))
 
     def _names(self, which: int, places: list[int]) -> Names:
         assert self.prepared is not None
@@ -162,7 +164,7 @@ def numbers_in(names: Sequence[str]) -> NDArray[np.float64] | None:
     return numbers if np.isfinite(numbers).all() and len(set(numbers)) == len(names) else None
 
 
-def pooled(texts: Sequence[str | None]) -> Strings:
+def share_strings(texts: Sequence[str | None]) -> Strings:
     """Strings that share equal texts."""
     pool: dict[str, int] = {}
     code = [-1 if text is None else pool.setdefault(text, len(pool)) for text in texts]
@@ -194,7 +196,7 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
         return
     if words.has_words(groups):
         refuse_options(request, WORDS)
-        with words.numbered(groups, memory, passes.cancel_mark()) as found:
+        with words.number_words(groups, memory, passes.cancel_mark()) as found:
             asked = with_names(replace(request, words=found.texts))
             yield Readable(without_parts(groups), asked, features=(WORDS,))
         return
@@ -257,7 +259,7 @@ def preparing(request: Request[Any, Any]) -> Preparing:
     options: Options = request.options
     names = classes_named(options)
     columns, texts = options.categories or (), options.text or ()
-    known = prepare.known_levels(levels_known(request))
+    known = prepare.level_structures(levels_known(request))
     told = learner_of(request.task).encoding.references(options)
     references = [text for pair in told.items() for text in pair]
     products = [name for names in options.interactions or () for name in (*names, "")]
@@ -298,7 +300,7 @@ def levels_known(request: Request[Any, Any]) -> list[KnownLevels]:
     """The levels that options fix, behind those of a model that the training goes on from."""
     options = request.options
     learner = learner_of(request.task)
-    known = {one.column: one for one in learner.encoding.known_levels(options)}
+    known = {one.column: one for one in learner.encoding.levels_to_keep(options)}
     for name, levels in (options.levels or {}).items():
         old = known.get(name, KnownLevels(name, ()))
         both = tuple(dict.fromkeys((*old.levels, *levels)))
@@ -449,7 +451,7 @@ def invalid_models(groups: Groups, request: Request[Any, Any], why: Sequence[str
     response = getattr(task, "response", None) if getattr(task, "own", None) else None
     own = {} if response is None else {"response": response}
     text = options_text(request.options, ("invalid",), invalid_rows=True, **own)
-    return Models.built(
+    return Models.build(
         groups,
         task.kept,
         n_rows=np.zeros(n, np.int64),
@@ -491,7 +493,7 @@ def refusal_of_rounded(remarks: Remarks, request: Request[Any, Any]) -> str | No
     return None
 
 
-def rounded_in(
+def rounding_remarks(
     remarks: Mapping[int, Remarks], requests: Sequence[Request[Any, Any]]
 ) -> dict[int, str]:
     """Such a sentence by group. Raises RowsError if option `invalid` has errors."""
@@ -506,7 +508,7 @@ def rounded_in(
     return found
 
 
-def trained_apart(
+def train_apart(
     groups: Groups,
     request: Request[Any, Any],
     train: Callable[[Groups], Iterator[Models]],
@@ -523,7 +525,7 @@ def trained_apart(
         try:
             for models in train(groups[places]):
                 left[models.group] = False
-                yield models.numbered(places[models.group])
+                yield models.renumber(places[models.group])
         except RowsError as error:
             if request.options.invalid == "error":
                 raise
@@ -532,7 +534,7 @@ def trained_apart(
                 bad = np.array(list(found))
                 left[bad] = False
                 models = invalid_models(groups[places[bad]], request, list(found.values()))
-                yield models.numbered(places[bad])
+                yield models.renumber(places[bad])
             parts = 1 if found else 2
             waiting += [part for part in np.array_split(places[left], parts) if len(part)]
 
@@ -562,14 +564,14 @@ def usable_by_all(stack: ExitStack, forms: Sequence[Form], memory: int) -> list[
         return [groups for groups, _ in forms]
     if requests[0].options.invalid == "skip":
         return without_others(stack, forms, memory)
-    rules = {learner_of(one.task).allowed(one): None for one in requests}
+    rules = {learner_of(one.task).label_range(one): None for one in requests}
     for allowed in rules:
         if allowed is not None and len(forms[0][0]):
             refuse_labels(forms[0][0], allowed)
     return [groups for groups, _ in forms]
 
 
-def refuse_labels(groups: Groups, allowed: Allowed) -> None:
+def refuse_labels(groups: Groups, allowed: LabelRange) -> None:
     """Raises RowsError for labels that are not allowed."""
     mark, threads = passes.cancel_mark(), budget.threads()
     labels = Pass(groups, threads=threads, cancel_mark=mark).labels()
@@ -586,7 +588,7 @@ def labels_in(group: np.void) -> Floats:
     return np.concatenate([labels for labels, _ in labels_of(group)])
 
 
-def refusal(group: np.void, allowed: Allowed) -> str:
+def refusal(group: np.void, allowed: LabelRange) -> str:
     """A sentence about the first label that is not allowed."""
     labels = labels_in(group)
     at = int(np.flatnonzero(~allowed.holds(labels))[0])
@@ -613,7 +615,7 @@ def without_others(stack: ExitStack, forms: Sequence[Form], memory: int) -> list
         found = groups
         if len(places):
             found = groups.copy()
-            copies = stack.enter_context(chosen_rows(groups[places], kept, memory))
+            copies = stack.enter_context(copy_rows(groups[places], kept, memory))
             copies["n_skipped"] += groups["n_rows"][places] - copies["n_rows"]
             found[places] = copies
         out.append(found)
@@ -642,7 +644,7 @@ def with_held_out(models: Models, groups: NDArray[np.void], request: Request[Any
         some = holds_some(own, groups[models.group], request)
         models = with_column(models, how)
     elif share:
-        some = held_out_counts(groups["n_rows"][models.group], share) > 0
+        some = count_held_out(groups["n_rows"][models.group], share) > 0
     else:
         return models
     return with_status(models, NOT_COMPARED, ~some)
@@ -659,7 +661,7 @@ def holds_some(
     found: NDArray[np.bool_] = np.logical_or.reduce(
         [
             (counts[:, list(out)].sum(axis=1) > 0)
-            & (counts[:, list(how.kept(out))].sum(axis=1) > 0)
+            & (counts[:, list(how.training_stretches(out))].sum(axis=1) > 0)
             for out in how.sets
         ]
     )

@@ -14,12 +14,12 @@ from typing import Any
 
 from tuskml.errors import ClusterError, OptionError
 from tuskml.groups.execution import ray_session
-from tuskml.groups.execution.choosing import checked_place
+from tuskml.groups.execution.choosing import check_place
 from tuskml.groups.execution.ray_cluster import start_seconds
 from tuskml.groups.execution.worker import Share, limit, mismatch, versions
 from tuskml.kernels.library import cancel_mark, raise_if_cancelled
 from tuskml.schedule.programs.engines import Dynamic, Static
-from tuskml.schedule.programs.program import Finished, Program
+from tuskml.schedule.programs.program import Program, ProgramResult
 from tuskml.schedule.programs.workers import Place, Workers, threads
 
 MOST_WORKERS = 1024
@@ -32,7 +32,7 @@ def run_program(
     engine: Static | Dynamic,
     executor: str = "threads",
     workers: int | None = None,
-) -> Finished:
+) -> ProgramResult:
     """Runs `schedule`, `update` and `aggregate` of a program in turn, and returns the last model.
 
     A: the model to begin with. D: the data, one element per worker, which gets it once and keeps
@@ -52,7 +52,7 @@ def run_program(
         )
     _check_counts(engine)
     parts = _parts(D, workers)
-    with _workers(program, parts, checked_place(executor)) as started:
+    with _workers(program, parts, check_place(executor)) as started:
         return engine.run(program, A, D, started)
 
 
@@ -197,7 +197,7 @@ def ray_workers(
     program: Program, parts: Sequence[Any], address: str | None
 ) -> Iterator[RayWorkers]:
     """Workers of the cluster at an address, or where it is None of the one at hand."""
-    with ray_session.connected(address) as ray:
+    with ray_session.connect(address) as ray:
         workers = RayWorkers(ray, program, parts)
         try:
             workers.begin()

@@ -28,7 +28,7 @@ from tuskml.errors import OptionError
 from tuskml.kernels.passes import row_bytes
 from tuskml.learners import events
 from tuskml.learners.models import Models
-from tuskml.schedule.pool import held_in_forks
+from tuskml.schedule.pool import hold_in_forks
 
 MOST_STATEMENTS, MOST_PLANS = 16, 64
 OTHERS = "other plans"
@@ -133,7 +133,7 @@ class Statement:
 
 
 _statements: OrderedDict[int, Statement] = OrderedDict()
-_lock = held_in_forks(threading.Lock())
+_lock = hold_in_forks(threading.Lock())
 _unnumbered = count(-1, -1)
 
 

@@ -15,7 +15,7 @@ from tuskml.errors import RowsError
 from tuskml.groups.preparation import usable
 from tuskml.groups.wide import MOST_FEATURES, NARROW, NO_IDS
 from tuskml.kernels import passes
-from tuskml.kernels.rows.vocabulary import Ids, numbered
+from tuskml.kernels.rows.vocabulary import Ids, number_ids
 from tuskml.kvstore import StoreRoot, access
 from tuskml.kvstore.files import interruptible
 from tuskml.kvstore.names import default_root
@@ -55,7 +55,7 @@ def train_stored(
         lanes = lanes_of(len(groups), request)
 
         def train(place: int) -> Models:
-            with passes.begun_at(mark), interruptible(check), budget.within(lanes.threads):
+            with passes.mark_begin(mark), interruptible(check), budget.within(lanes.threads):
                 return of_one(groups, place, lanes.request, memory, stores)
 
         if lanes.count == 1:
@@ -79,7 +79,7 @@ def of_one(
         model = train_group(learner, one, asked, memory, stores)
     except RowsError as error:
         raise RowsError(str(error), {place: str(error)}) from error
-    return model.numbered(np.array([place]))
+    return model.renumber(np.array([place]))
 
 
 def train_group(
@@ -95,7 +95,7 @@ def train_group(
         return learner.stored.train(group, request, memory, root)
     held = learner.trials.holds_out(request.options)
     with (
-        numbered(group.copy(), start, memory, passes.cancel_mark(), held) as rows,
+        number_ids(group.copy(), start, memory, passes.cancel_mark(), held) as rows,
         usable(rows.groups, request, memory) as sound,
     ):
         from tuskml.kvstore.numbered import NumberedRoot  # wide ids are rare
@@ -146,7 +146,7 @@ def lanes_of(n_groups: int, request: Request[Any, Any]) -> Lanes:
     that run in Python.
     """
     options, own = request.options, getattr(request.task, "own", None)
-    alone = options.ordered or options.resume or own is not None or access.is_served()
+    alone = options.keeps_order or options.resume or own is not None or access.is_served()
     threads = budget.threads(options.threads)
     cache = options.cache or DEFAULT_CACHE
     count = 1 if alone else max(1, min(n_groups, threads, cache // LEAST_CACHE))

@@ -37,7 +37,7 @@ def with_terms(models: Models) -> Models:
 def _with_tests(models: Models, place: int) -> str:
     """The options of a model as JSON, with the tests."""
     options: str = models.options.pool[models.options.code[place]]
-    errors, known = of_list(models.std_err, place), tested(models, place)
+    errors, known = of_list(models.std_err, place), test_coefficients(models, place)
     if known is None:
         return options
     coef, covariance = known
@@ -61,7 +61,7 @@ def _with_tests(models: Models, place: int) -> str:
     return with_members(options, f'{{"terms":{text},"ratios":{also}}}')
 
 
-def tested(models: Models, place: int) -> tuple[Floats, Floats] | None:
+def test_coefficients(models: Models, place: int) -> tuple[Floats, Floats] | None:
     """Coefficients (C, d) of a model and their covariance (C, d, C, d): C is 1, or of K > 2
     classes K - 1, against the first one. None where the training left no covariance.
     """

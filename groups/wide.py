@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.kernels import passes
-from tuskml.kernels.rows.vocabulary import Ids, Numbered, numbered
+from tuskml.kernels.rows.vocabulary import Ids, Vocabulary, number_ids
 from tuskml.kernels.segments import rows_of_segments
 
 Groups = NDArray[np.void]
@@ -71,12 +71,12 @@ def narrow(groups: Groups, memory: int) -> Iterator[tuple[Groups, dict[int, Ids]
     memory: address of the account that copies are charged to.
     """
     places = np.flatnonzero(groups["wide"]).tolist()
-    copies: dict[int, Numbered] = {}
+    copies: dict[int, Vocabulary] = {}
     found = groups.copy() if places else groups
     try:
         for place in places:
             group = groups[place : place + 1].copy()
-            copies[place] = numbered(group, NO_IDS, memory, passes.cancel_mark())
+            copies[place] = number_ids(group, NO_IDS, memory, passes.cancel_mark())
             found[place] = copies[place].groups[0]
         yield found, {place: copy.ids for place, copy in copies.items()}
     finally:

@@ -64,13 +64,13 @@ class Charges:
         kind = np.dtype(dtype)
         n = int(np.prod(shape, dtype=np.int64))
         try:
-            handle, at = self._taken(n * kind.itemsize)
+            handle, at = self._take(n * kind.itemsize)
         except (MemoryError, TuskError):
             gc.collect()  # arrays in cycles of references count until then
-            handle, at = self._taken(n * kind.itemsize)
+            handle, at = self._take(n * kind.itemsize)
         return wrap_memory(handle, at, n, kind).reshape(shape)
 
-    def _taken(self, size: int) -> tuple[ctypes.c_void_p, int]:
+    def _take(self, size: int) -> tuple[ctypes.c_void_p, int]:
         handle, at = ctypes.c_void_p(), ctypes.c_void_p()
         check_code(
             library().tk_charged_new(self.memory, size, ctypes.byref(handle), ctypes.byref(at))
@@ -132,13 +132,13 @@ def charge_memory(memory: int) -> Iterator[None]:
 
 
 def here() -> int | None:
-    """Handle of the calling thread's accounting for `counted_as`; None without one."""
+    """Handle of the calling thread's accounting for `count_as`; None without one."""
     number: int | None = library().tk_working_here()
     return number
 
 
 @contextmanager
-def counted_as(training: int | None) -> Iterator[None]:
+def count_as(training: int | None) -> Iterator[None]:
     """Counts the kernels' allocations on this thread as those of a training, from its `here`.
 
     NumPy's arrays are counted if the thread runs in a copy of that thread's context.

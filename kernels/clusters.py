@@ -56,7 +56,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Trained:
+class ClusterResult:
     """The centres of G groups.
 
     numbers: one array per group, with units (d,) if features are standardized and room for all
@@ -69,7 +69,7 @@ class Trained:
     about: NDArray[np.void]
 
 
-def train_centres(rows: Pass, rules: Rules, memory: int) -> Trained:
+def train_centres(rows: Pass, rules: Rules, memory: int) -> ClusterResult:
     """The centres of each group.
 
     memory: the account that is charged, 0 for the heap. Raises Interrupted, MemoryError and
@@ -84,4 +84,4 @@ def train_centres(rows: Pass, rules: Rules, memory: int) -> Trained:
     about = np.zeros(rows.n_groups, CLUSTERED)
     out = pointer(numbers), pointer(history), pointer(about)
     check_code(library().tk_train_clusters(rows.struct, how, memory, *out))
-    return Trained(np.split(numbers, ends[:-1]), history, about)
+    return ClusterResult(np.split(numbers, ends[:-1]), history, about)

@@ -20,7 +20,7 @@ class DrawnStructure(ctypes.Structure):
 
 
 @dataclass(frozen=True)
-class Drawn:
+class EpochSample:
     """Rows that a sampler drew for an epoch of G groups, in its order.
 
     rows: numbers of rows from 0, those of group g from begin[g] to begin[g + 1]; sizes: of the
@@ -34,7 +34,7 @@ class Drawn:
     first: Counts | None = None
 
     @classmethod
-    def of(cls, rows: list[Counts], sizes: list[NDArray[np.int32]] | None = None) -> "Drawn":
+    def of(cls, rows: list[Counts], sizes: list[NDArray[np.int32]] | None = None) -> "EpochSample":
         """The rows, and the sizes of batches, of each group."""
         begin = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         if sizes is None:
@@ -70,7 +70,7 @@ class Epoch:
     frequency: Floats | None = None
     seed: int = 0
     shuffle: bool = False
-    drawn: Drawn | None = None
+    drawn: EpochSample | None = None
     rows_before: int = 0
     rows_of_all: int = 0
     mean_weight: float = 1.0

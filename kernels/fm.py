@@ -62,7 +62,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Trained:
+class MachineResult:
     """The machines of G groups.
 
     coef: one array per group, with room for the caller's `head` numbers and then w_i and v_i of
@@ -90,7 +90,7 @@ def train_machines(
     held: Pass | None = None,
     left_out: NDArray[np.uint8] | None = None,
     head: int = 0,
-) -> Trained:
+) -> MachineResult:
     """The machine of each group, whose rows are copies that the training may change.
 
     held: held-out rows of the same groups, copies too; left_out: (G,), not 0 for groups that are
@@ -109,4 +109,4 @@ def train_machines(
         about[name] = np.nan
     out = pointer(numbers), pointer(history), pointer(about)
     check_code(library().tk_train_fms(rows.struct, machine, memory, *out))
-    return Trained(np.split(numbers, ends[:-1]), history, about, rules.rank, head)
+    return MachineResult(np.split(numbers, ends[:-1]), history, about, rules.rank, head)

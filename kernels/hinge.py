@@ -12,7 +12,7 @@ from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.speculated import Method
 from tuskml.kernels.structures import DUAL_GROUP, INTERIOR_GROUP
-from tuskml.kernels.structures import Tried as Given
+from tuskml.kernels.structures import CornerTrial as Given
 
 DUAL_KINDS = (np.float64, np.float64, np.float64, np.int32, np.int8)
 """Types of the state of a row: alpha, norm, margin, order, sign."""
@@ -58,7 +58,7 @@ class Dual:
             margin,
             order,
             sign,
-            rows.beside(n) if rows.weighted else None,
+            rows.beside(n) if rows.has_weights else None,
             groups,
         )
         check_code(library().tk_dual_start(rows.struct, dual.struct))
@@ -132,7 +132,7 @@ class Interior:
         """Initial state from weights (G, p) in the caller's units; tilt, beside: (G,)."""
         n = int(rows.groups["n_rows"].sum())
         arrays = tuple(rows.beside(n, kind) for kind in INTERIOR_KINDS)
-        weight = rows.beside(n) if rows.weighted else None
+        weight = rows.beside(n) if rows.has_weights else None
         interior = cls(rows.first_rows, arrays, weight, np.zeros(rows.n_groups, INTERIOR_GROUP))
         interior.groups["tilt"], interior.groups["beside"] = tilt, beside
         weights = np.ascontiguousarray(weights)
@@ -205,7 +205,7 @@ class Corner:
     fit_intercept: bool
     most: int
 
-    def tried(self, method: Method, v: Floats, seconds: float) -> tuple[int, bool]:
+    def try_from(self, method: Method, v: Floats, seconds: float) -> tuple[int, bool]:
         """Number of iterations from v (d + 1,), and whether they reached the optimum.
 
         seconds: limit on the processor time.

@@ -102,7 +102,7 @@ _begun = threading.local()
 
 
 @contextmanager
-def begun_at(mark: int) -> Iterator[None]:
+def mark_begin(mark: int) -> Iterator[None]:
     """Marks this thread's work as begun at a `cancel_count`; -1: unknown."""
     before = getattr(_begun, "mark", None)
     _begun.mark = mark if mark >= 0 else None

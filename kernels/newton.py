@@ -55,7 +55,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Arrived:
+class ChordResult:
     """Final state of the groups, as in `tk_chord`, for the requested indices only.
 
     objective, violation, slack, last and steps are (G,), gradient is (G, p), ended (G,) is true at
@@ -80,7 +80,7 @@ def descend(
     at: Coordinates,
     before: tuple[Floats, Floats, Floats] | None,
     rules: Rules,
-) -> Arrived:
+) -> ChordResult:
     """Moves the weights v (G, p) of the groups `which` in place, each until it ends or gives up.
 
     hessian: (G, p (p + 1) / 2), packed; before: weights (G, p) a step before v, and gradients and
@@ -88,7 +88,7 @@ def descend(
     have been evaluated.
     """
     n = len(v)
-    result = Arrived(
+    result = ChordResult(
         np.full(n, np.nan),
         np.full(n, np.nan),
         np.full(n, np.nan),

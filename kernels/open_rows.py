@@ -67,23 +67,25 @@ class OwnLoss:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class RowChoice:
     """Row numbers to read, row[offset[g]:offset[g + 1]] of group g, from 0, and their weights."""
 
     offset: NDArray[np.int64]
     row: NDArray[np.int64]
     weight: Floats | None
 
-    def of(self, which: NDArray[np.intp]) -> "Chosen":
+    def of(self, which: NDArray[np.intp]) -> "RowChoice":
         """The chosen rows of some of the groups."""
         counts = np.diff(self.offset)[which]
         offset = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         places = np.repeat(self.offset[which] - offset[:-1], counts) + np.arange(offset[-1])
         weight = None if self.weight is None else self.weight[places]
-        return Chosen(offset, self.row[places], weight)
+        return RowChoice(offset, self.row[places], weight)
 
 
-def chosen_rows(rows: ArrayLike, weights: ArrayLike | None, n_rows: NDArray[np.int64]) -> Chosen:
+def check_row_choice(
+    rows: ArrayLike, weights: ArrayLike | None, n_rows: NDArray[np.int64]
+) -> RowChoice:
     """Checks the row numbers of each group, which must not be empty. Raises OperatorError."""
     row, counts = flat(rows, "rows")
     if len(counts) != len(n_rows) or not counts.all():
@@ -101,7 +103,7 @@ def chosen_rows(rows: ArrayLike, weights: ArrayLike | None, n_rows: NDArray[np.i
         raise OperatorError(f"rows has {row[at]}, expected 0 to {most} in this group")
     offset = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     if weights is None:
-        return Chosen(offset, np.ascontiguousarray(row), None)
+        return RowChoice(offset, np.ascontiguousarray(row), None)
     weight, weight_counts = flat(weights, "weights")
     if not np.array_equal(counts, weight_counts):
         raise OperatorError(
@@ -111,7 +113,7 @@ def chosen_rows(rows: ArrayLike, weights: ArrayLike | None, n_rows: NDArray[np.i
     weight = weight.astype(np.float64)
     if not np.isfinite(weight).all() or (weight < 0).any():
         raise OperatorError("weights are negative or not finite, expected numbers of at least 0")
-    return Chosen(offset, np.ascontiguousarray(row), np.ascontiguousarray(weight))
+    return RowChoice(offset, np.ascontiguousarray(row), np.ascontiguousarray(weight))
 
 
 def flat(given: ArrayLike, what: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -133,7 +135,7 @@ class Open:
     """Differences from an ordinary pass: a custom loss, chosen rows, or both."""
 
     loss: OwnLoss | None = None
-    chosen: Chosen | None = None
+    chosen: RowChoice | None = None
 
     def of(self, which: NDArray[np.intp]) -> "Open":
         """The differences for some of the groups."""

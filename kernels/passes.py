@@ -20,12 +20,12 @@ from tuskml.kernels.library import (
     Floats,
     Triangles,
     address_of,
-    begun_at,
     cancel,
     cancel_count,
     cancel_mark,
     check_code,
     library,
+    mark_begin,
     pointer,
     raise_if_cancelled,
     watching_sigint,
@@ -47,11 +47,11 @@ __all__ = [
     "Solution",
     "Triangles",
     "address_of",
-    "begun_at",
     "cancel",
     "cancel_count",
     "cancel_mark",
     "library",
+    "mark_begin",
     "most_rows",
     "raise_if_cancelled",
     "solve",
@@ -106,7 +106,7 @@ class Meter:
     products: float = 0.0
     whole: bool = True
 
-    def passed(self, stride: int, loss_only: bool = False) -> None:
+    def count_pass(self, stride: int, loss_only: bool = False) -> None:
         """Counts a pass for the loss, and unless loss_only its gradient."""
         if loss_only:
             self.losses += 1 / stride
@@ -183,13 +183,13 @@ class Pass:
     @once
     def weight(self) -> Floats:
         """Sum of the weights of each group's rows, (G,): their number if they have none."""
-        if not self.weighted:
+        if not self.has_weights:
             return np.asarray(self.groups["n_rows"], np.float64)
         own = replace(self, loss=SQUARED, loss_only=True, open=None)  # at weights 0 no row is read
         return own.gradient(np.zeros((self.n_groups, self.p)))[:, 1]
 
     @property
-    def weighted(self) -> bool:
+    def has_weights(self) -> bool:
         """Returns whether rows have weights."""
         return bool((self.groups["extras"] & WEIGHTS).any())
 
@@ -270,7 +270,7 @@ class Pass:
         check_code(code)
         return mean, deviation
 
-    def crowded_features(self, share: float, deviation: Floats) -> tuple[Floats, Floats]:
+    def find_crowded_features(self, share: float, deviation: Floats) -> tuple[Floats, Floats]:
         """The median of dense features whose values lie together in most rows, and their spread
         around it, (G, d) each; 0 for other features.
 
@@ -283,7 +283,7 @@ class Pass:
         )
         return centre, spread
 
-    def crowded_entries(self, share: float, largest: Floats) -> Floats:
+    def find_crowded_entries(self, share: float, largest: Floats) -> Floats:
         """The root mean square of the values of crowded sparse features, (G, d); 0 for others.
 
         Of their nonzero values three in four are within `share` of the largest |value| (G, d).
@@ -340,9 +340,9 @@ class Pass:
         out = np.empty((self.n_groups, 2 if self.loss_only else self.n_features + 3))
         weights = np.ascontiguousarray(weights)
         if self.meter is not None:
-            self.meter.passed(self.stride, self.loss_only)
+            self.meter.count_pass(self.stride, self.loss_only)
         if self.open is not None:
-            return self._opened(weights, None, None, out)
+            return self._open_gradient(weights, None, None, out)
         check_code(library().tk_gradient(self.struct, pointer(weights), pointer(out)))
         return out
 
@@ -354,7 +354,7 @@ class Pass:
             self.meter.curvatures += 1 / self.stride
         weights = np.ascontiguousarray(weights)
         if self.open is not None:
-            return self._opened(weights, shift, scale, out)
+            return self._open_gradient(weights, shift, scale, out)
         code = library().tk_curvature(
             self.struct,
             pointer(weights),
@@ -427,7 +427,7 @@ class Pass:
         sums = self.curvature(weights, shift, scale, precise)
         return sums, sums[:, self.n_features + 3 :]
 
-    def _opened(
+    def _open_gradient(
         self, weights: Floats, shift: Floats | None, scale: Floats | None, out: Floats
     ) -> Floats:
         """`gradient`, or with shift and scale `curvature`, with the loss and rows of `open`."""
@@ -491,7 +491,7 @@ class Pass:
             )
         )
 
-    def moved(self, memory: int, origin: Floats) -> "OwnedRows":
+    def move(self, memory: int, origin: Floats) -> "OwnedRows":
         """Copies the rows minus an origin (G, d + 1) of the features and the label, the last one.
 
         Sparse rows get the features that they lack and whose origin is not 0.
@@ -512,7 +512,7 @@ class Pass:
         check_code(library().tk_runs(*arguments, pointer(places), pointer(rows)))
         return offset, places, rows
 
-    def shuffled(
+    def shuffle(
         self, memory: int, seed: int, held_out: NDArray[np.int64]
     ) -> tuple["OwnedRows", "OwnedRows"]:
         """Copies the rows, ordered by a hash of their content, as (training, held-out) rows."""
@@ -669,7 +669,7 @@ def label_ranges(groups: NDArray[np.void]) -> NDArray[np.void]:
     return Pass(groups, threads=budget.threads()).labels()
 
 
-def weighed(
+def weigh_rows(
     rows: Pass, label: Floats, factor: Floats, start: NDArray[np.int64], memory: int
 ) -> OwnedRows:
     """Copies the rows, each with its weight, or 1, times the factor of its label.
@@ -683,9 +683,7 @@ def weighed(
     return OwnedRows(copies)
 
 
-def chosen_rows(
-    groups: NDArray[np.void], chosen: Sequence[NDArray[Any]], memory: int
-) -> OwnedRows:
+def copy_rows(groups: NDArray[np.void], chosen: Sequence[NDArray[Any]], memory: int) -> OwnedRows:
     """Copies the chosen rows of each group, (n,), in order; numbers are how often each is copied.
 
     memory: address of the account that the copies are charged to. If a row is copied twice, all

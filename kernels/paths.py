@@ -1,6 +1,6 @@
 """Fits along a path of L1 penalties, one per group of a pass (`native/paths/api.h`).
 
-Models store paths as JSON, which `kept_paths` writes.
+Models store paths as JSON, which `write_paths` writes.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ class Spec(ctypes.Structure):
 
 
 @KERNELS.structure("tk_chosen_paths")
-class Chosen(ctypes.Structure):
+class PathChoice(ctypes.Structure):
     """The C structure `tk_chosen_paths`."""
 
 
@@ -114,7 +114,7 @@ def fit(
         library().tk_paths_free(handle)
 
 
-def fitted_by_sums(rows: Pass, rules: Rules, block: NDArray[np.int32] | None) -> Bools:
+def needs_sums(rows: Pass, rules: Rules, block: NDArray[np.int32] | None) -> Bools:
     """Marks the groups (G,) whose fits need sums over the rows alone."""
     spec = _spec(rules, None, block)
     called = library().tk_paths_by_sums
@@ -145,7 +145,7 @@ def _weights(handle: ctypes.c_void_p, group: int, points: NDArray[np.void]) -> W
     return weights
 
 
-def kept_paths(
+def write_paths(
     points: NDArray[np.void],
     weights: Sequence[Weights],
     chosen: NDArray[np.intp],
@@ -164,7 +164,7 @@ def kept_paths(
     feature = number.astype(np.int64) if ids is None else ids[number]
     value = np.concatenate([one.value for one in weights])
     handle = ctypes.c_void_p()
-    choice = Chosen(
+    choice = PathChoice(
         *points.shape, pointer(points), pointer(places), pointer(feature), pointer(value)
     )
     check_code(library().tk_path_texts_new(choice, threads, ctypes.addressof(handle)))

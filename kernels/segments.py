@@ -32,7 +32,7 @@ SLAB = 1 << 21
 """Bytes of a block of memory in the account, `TUSK_SLAB_BYTES`."""
 
 
-def charged(size: int) -> int:
+def charged_bytes(size: int) -> int:
     """Bytes charged for an allocation: a quarter of a slab or more takes whole slabs."""
     return size if size <= SLAB // 4 else -(-size // SLAB) * SLAB
 
@@ -45,7 +45,7 @@ def dense_charged(group: np.void) -> tuple[int, int]:
     value = int(group["dim"]) * value_size(int(group["kind"]))
     row = int(dense_row_bytes(int(group["dim"]), int(group["kind"]), int(group["extras"])))
     caps = [int(header["cap_rows"]) for _, header in _segments(group)]
-    return sum(charged(SEGMENT.itemsize + cap * row) for cap in caps), sum(caps) * value
+    return sum(charged_bytes(SEGMENT.itemsize + cap * row) for cap in caps), sum(caps) * value
 
 
 def rows_of_segments(group: np.void) -> Iterator[int]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tuskml.kernels import structures
 from tuskml.kernels.epochs import Epoch
 from tuskml.kernels.library import Floats, check_code, library, pointer
-from tuskml.kernels.parts.hopping import hopped
+from tuskml.kernels.parts.hopping import hop
 from tuskml.kernels.parts.sharded import REACH_LEAST, ShardedPass, least_or_most
 from tuskml.kernels.structures import Robust
 
@@ -46,7 +46,7 @@ class Softmax:
         units. The first two alone when rows.loss_only.
         """
         if isinstance(rows, ShardedPass):
-            return rows.summed("softmax_gradient", self.label, self.weight, weights)
+            return rows.sum_replies("softmax_gradient", self.label, self.weight, weights)
         n, k, p = weights.shape
         out = np.empty((n, 2 if rows.loss_only else 2 + k * p))
         arguments = pointer(np.ascontiguousarray(weights)), pointer(out)
@@ -59,7 +59,9 @@ class Softmax:
         The lower triangle of classes, and for each pair that of coordinates.
         """
         if isinstance(rows, ShardedPass):
-            return rows.summed("softmax_curvature", self.label, self.weight, weights, shift, scale)
+            return rows.sum_replies(
+                "softmax_curvature", self.label, self.weight, weights, shift, scale
+            )
         n, k, p = weights.shape
         out = np.empty((n, k * (k + 1) // 2, p * (p + 1) // 2))
         weights = np.ascontiguousarray(weights)
@@ -86,7 +88,7 @@ class Softmax:
         inverse, power, squared = leverage or (None, 0, False)
         if isinstance(rows, ShardedPass):
             own = self.label, self.weight, weights, *to_z, inverse
-            return rows.summed("softmax_scores", *own, power=power, squared=squared), None
+            return rows.sum_replies("softmax_scores", *own, power=power, squared=squared), None
         out = np.empty((n, k * p * (k * p + 1) // 2))
         clusters = np.empty(n, np.int64) if clustered else None
         contiguous = [np.ascontiguousarray(one) for one in (weights, *to_z)]
@@ -103,7 +105,7 @@ class Softmax:
         p). far (G,): margins of the true class above which other classes do not count.
         """
         if isinstance(rows, ShardedPass):
-            replies = rows.asked("softmax_reach", self.label, self.weight, weights, direction, far)
+            replies = rows.ask("softmax_reach", self.label, self.weight, weights, direction, far)
             return least_or_most([one[0] for one in replies], REACH_LEAST)
         out = np.empty((len(weights), 4))
         weights, direction = np.ascontiguousarray(weights), np.ascontiguousarray(direction)
@@ -134,7 +136,7 @@ class Steps:
         if isinstance(self.rows, ShardedPass):
             own = self.softmax.label, self.softmax.weight
             options = {"reference": bool(self.reference)}
-            return hopped(self.rows, "softmax_sgd", own, epoch, weights, average, **options)
+            return hop(self.rows, "softmax_sgd", own, epoch, weights, average, **options)
         loss = np.zeros(len(weights))
         out = pointer(weights), pointer(average), pointer(loss)
         call = library().tk_softmax_sgd
@@ -149,7 +151,7 @@ def classes_of(rows: "Pass", most: int) -> tuple[list[Floats], list[Floats], lis
     With more than `most` labels the number is most + 1, without labels.
     """
     if isinstance(rows, ShardedPass):
-        return merged_classes(rows.asked("classes", most=most), most)
+        return merge_classes(rows.ask("classes", most=most), most)
     labels: list[Floats] = []
     counts: list[Floats] = []
     sizes: list[int] = []
@@ -166,7 +168,7 @@ def classes_of(rows: "Pass", most: int) -> tuple[list[Floats], list[Floats], lis
     return labels, counts, sizes
 
 
-def merged_classes(
+def merge_classes(
     parts: list[list[Any]], most: int
 ) -> tuple[list[Floats], list[Floats], list[int]]:
     """Merges `classes_of` from the labels, the rows of each and the number of labels of parts."""

@@ -87,7 +87,7 @@ class Interior(ctypes.Structure):
 
 
 @KERNELS.structure("tk_cut")
-class Cut(ctypes.Structure):
+class CutStructure(ctypes.Structure):
     """The C structure `tk_cut`."""
 
 
@@ -97,7 +97,7 @@ class Chunk(ctypes.Structure):
 
 
 @KERNELS.structure("tk_stored")
-class Stored(ctypes.Structure):
+class StoredPass(ctypes.Structure):
     """`tk_stored`; calling: keeps the targets of `open` alive; classes: those of the softmax."""
 
     calling: Any = None
@@ -130,5 +130,5 @@ class Robust(ctypes.Structure):
 
 
 @KERNELS.structure("tk_tried")
-class Tried(ctypes.Structure):
+class CornerTrial(ctypes.Structure):
     """The C structure `tk_tried`."""

@@ -54,7 +54,7 @@ class Prior:
 
 
 @dataclass(frozen=True)
-class Cut:
+class SamplerOrder:
     """Order of the sampler's reads.
 
     parts: number that documents are dealt to; window: number of tokens drawn before the next ones
@@ -67,7 +67,7 @@ class Cut:
     spends: bool = False
 
 
-BY_SIZE = Cut()
+BY_SIZE = SamplerOrder()
 
 
 class Sampler:
@@ -85,7 +85,7 @@ class Sampler:
         seed: int,
         memory: int,
         words: Sequence[Words | None] = (),
-        cut: Cut = BY_SIZE,
+        cut: SamplerOrder = BY_SIZE,
     ) -> None:
         numbers = prior.topics, cut.parts, prior.alpha, prior.beta, seed & (2**64 - 1)
         spec = Spec(*numbers, cut.spends, cut.window)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from tuskml.kvstore.checkpoints import Checkpoint
     from tuskml.kvstore.database import LEAST_MEMORY, Counters, buffers_of, measure_store
     from tuskml.kvstore.frames import LEAST_FRAME_MEMORY, FrameCounters, Frames
-    from tuskml.kvstore.maintenance import Removed, Rules, collect, list_stores, verify_stores
+    from tuskml.kvstore.maintenance import RemovedItem, Rules, collect, list_stores, verify_stores
     from tuskml.kvstore.names import Reference
     from tuskml.kvstore.root import StoreRoot
     from tuskml.kvstore.sealed import SealedModel
@@ -67,7 +67,7 @@ __all__ = [
     "Frames",
     "ModelStore",
     "Reference",
-    "Removed",
+    "RemovedItem",
     "Rules",
     "SealedModel",
     "StoreRoot",

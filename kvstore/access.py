@@ -98,10 +98,10 @@ def other_roots(root: Path, name: str) -> list[Path]:
     """
     if _host is not None:
         return _host.roots(name)
-    return [path for path in owned_roots(root) if (path / name).is_dir()]
+    return [path for path in list_roots(root) if (path / name).is_dir()]
 
 
-def owned_roots(root: Path) -> list[Path]:
+def list_roots(root: Path) -> list[Path]:
     """Roots of single owners below a server's root."""
     roots = (path for path in root.iterdir() if path.name.startswith(OWNED))
     return sorted(path for path in roots if path.is_dir() and not path.is_symlink())

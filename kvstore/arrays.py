@@ -46,7 +46,7 @@ def empty(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     return np.frombuffer(pages, kind, count).reshape(shape)
 
 
-def narrowed(array: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
+def narrow(array: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
     """Copies to another type, with loss where it is narrower."""
     out = empty(array.shape, dtype)
     np.copyto(out, array, casting="unsafe")
@@ -86,7 +86,7 @@ WINDOW = 1 << 18
 """Items that are read at once if the whole would take too much memory."""
 
 
-def unnamed(folder: Path) -> IO[bytes]:
+def open_unnamed(folder: Path) -> IO[bytes]:
     """A file that is removed when it is closed, however the process ends.
 
     The kernel's read-ahead is off: readers request everything that they need next.
@@ -120,7 +120,7 @@ class Records:
 
     def __init__(self, folder: Path, dtype: DTypeLike) -> None:
         self.folder, self.dtype, self.count = folder, np.dtype(dtype), 0
-        self.file: IO[bytes] = unnamed(folder)
+        self.file: IO[bytes] = open_unnamed(folder)
 
     def write(self, at: int, items: Array) -> None:
         """Writes items from index `at` on."""

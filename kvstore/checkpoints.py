@@ -88,7 +88,7 @@ def _records(data: bytes) -> Iterator[bytes]:
         body = data[place + HEADER.size : place + HEADER.size + length]
         if len(body) < length or kind not in (FULL, FIRST, MIDDLE, LAST):
             raise ValueError("a record is cut or of an unknown type")
-        if _masked(crc32c(bytes([kind]) + body)) != crc:
+        if _mask(crc32c(bytes([kind]) + body)) != crc:
             raise ValueError("the checksum of a record is wrong")
         parts = body if kind in (FULL, FIRST) else parts + body
         if kind in (FULL, LAST):
@@ -96,7 +96,7 @@ def _records(data: bytes) -> Iterator[bytes]:
         place += HEADER.size + length
 
 
-def _masked(crc: int) -> int:
+def _mask(crc: int) -> int:
     return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
 
 

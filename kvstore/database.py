@@ -336,7 +336,7 @@ def _directory(folder: Path) -> Iterator[Path]:
     handle = -1
     while handle < 0:
         path = Path(tempfile.mkdtemp(prefix=PROBE_PREFIX, dir=folder))
-        handle = _locked(path)
+        handle = _lock(path)
     try:
         yield path
     finally:
@@ -344,7 +344,7 @@ def _directory(folder: Path) -> Iterator[Path]:
         os.close(handle)
 
 
-def _locked(path: Path) -> int:
+def _lock(path: Path) -> int:
     """Opens and locks the directory; returns the descriptor, -1 if a collector removed it
     first.
     """

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tuskml.errors import OF_SYSTEM, StoreError, refused_by_system
+from tuskml.errors import OF_SYSTEM, StoreError, system_errno
 from tuskml.kvstore.native import crc32c
 
 MAGIC = b"TUSKREC\x01"
@@ -30,7 +30,7 @@ def file_error(doing: str, error: OSError) -> StoreError:
     """A StoreError for an OSError, in one sentence, with its SQLSTATE."""
     where = f" {error.filename}" if error.filename else ""
     store_error = StoreError(f"{doing}{where} failed: {error.strerror or error}")
-    if number := refused_by_system(error):
+    if number := system_errno(error):
         store_error.sqlstate = OF_SYSTEM[number][0]
     return store_error
 
@@ -160,7 +160,7 @@ def parse(text: bytes, path: Path) -> Record:
     return value
 
 
-def checked_metadata(metadata: "Record | None", limit: int = 1 << 24) -> Record:
+def copy_metadata(metadata: "Record | None", limit: int = 1 << 24) -> Record:
     """Copies a JSON object by a round trip through text. Raises StoreError if it is invalid."""
     try:
         text = json.dumps(metadata or {}, allow_nan=False)
@@ -318,7 +318,7 @@ def _owner(handle: int) -> str:
 
 
 @contextmanager
-def unowned(path: Path) -> Iterator[bool]:
+def check_unowned(path: Path) -> Iterator[bool]:
     """Yields whether no living process locks this path; it stays so until the context ends."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

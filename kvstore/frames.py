@@ -33,7 +33,7 @@ class Gate:
         self._closed = False
 
     @contextmanager
-    def shared(self) -> Iterator[None]:
+    def share(self) -> Iterator[None]:
         """Waits while another thread has exclusive access."""
         user = threading.get_ident()
         with self._changed:
@@ -108,7 +108,7 @@ class FrameCounters:
     waiting: int = 0
 
 
-class Held:
+class WorkerFrames:
     """Frames that a worker holds, from `Frames.acquire` to `Frames.release`.
 
     weights: for each key its weights, a view of shape (width,) of the frame itself. Views must not
@@ -209,7 +209,7 @@ class Frames:
     def counters(self) -> FrameCounters:
         """Counts of operations so far."""
         with self._counting:
-            return self._last if self.closed else self._count()
+            return self._last if self.is_closed else self._count()
 
     # --- for tests and small uses ---
 
@@ -219,7 +219,7 @@ class Frames:
         widths: ArrayLike,
         worker: int = 0,
         cancelled: "Callable[[], bool] | None" = None,
-    ) -> Held:
+    ) -> WorkerFrames:
         """Holds the frames of rising keys, with a given number of weights each, until `release`.
 
         cancelled: asked now and then. StoreError: the store failed or is damaged, the frames do
@@ -233,9 +233,9 @@ class Frames:
         places = address(wanted), address(sizes), len(wanted), address(pointers)
         code = self._native.ks_acquire(self._frames, worker, *places, callback, None, error)
         self._check(code, error)
-        return Held(worker, wanted, pointers, self.dtype)
+        return WorkerFrames(worker, wanted, pointers, self.dtype)
 
-    def release(self, held: Held, changed: bool = False) -> None:
+    def release(self, held: WorkerFrames, changed: bool = False) -> None:
         """Releases the frames; changed: whether weights or stamps were written."""
         self._check_open()
         pointers, held.pointers = held.pointers, held.pointers[:0]
@@ -260,7 +260,7 @@ class Frames:
         LevelDB fails: the rest is kept, and written the next time.
         """
         self._check_open()
-        with self._gate.shared():
+        with self._gate.share():
             self.write()
 
     def close(self, flush: bool = True) -> None:
@@ -270,13 +270,13 @@ class Frames:
         No thread may be about to acquire. Raises StoreError, and stays open, if a worker holds
         frames or if they cannot be written.
         """
-        with self._gate.shared():
-            if flush and not self.closed:
+        with self._gate.share():
+            if flush and not self.is_closed:
                 self.write()
             self.drop()
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """Returns whether the memory has been freed."""
         return not self._frames
 
@@ -297,16 +297,16 @@ class Frames:
 
     def write(self) -> None:
         """Writes changed frames; called by the store, which holds the gate."""
-        with self.paused():
+        with self.pause():
             pass
 
     @contextmanager
-    def paused(self) -> Iterator[Callable[[Database], None]]:
+    def pause(self) -> Iterator[Callable[[Database], None]]:
         """Writes all frames and blocks workers until the end; yields a setter of a new
         database.
         """
         with self._pausing:
-            if self.closed:
+            if self.is_closed:
                 yield self._attach
                 return
             self._pause()
@@ -322,7 +322,7 @@ class Frames:
         if leveldb_lost():
             return
         with self._pausing:
-            if self.closed:
+            if self.is_closed:
                 return
             self._pause()
             with self._counting:
@@ -343,7 +343,7 @@ class Frames:
         return FrameCounters(*numbers)
 
     def _check_open(self) -> None:
-        if self.closed:
+        if self.is_closed:
             raise StoreError(f"the frames of the store {self.path} are closed")
         use_leveldb()
 

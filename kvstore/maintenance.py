@@ -146,7 +146,7 @@ DAY = 86_400.0
 
 
 @dataclass(frozen=True)
-class Removed:
+class RemovedItem:
     """A removed item, or one that would be.
 
     why: one of a few fixed texts; size: in bytes.
@@ -180,7 +180,7 @@ class Rules:
             raise StoreError(f"trainings must be at least 1, got {self.trainings}")
 
     @property
-    def spared(self) -> set[str]:
+    def prefixes_to_spare(self) -> set[str]:
         """First 16 digits of the digests of the spared models."""
         digests = (Reference.parse(text).digest for text in self.spare)
         return {digest for digest in digests if digest is not None}
@@ -192,7 +192,7 @@ def collect(
     rules: Rules = Rules(),
     *,
     dry_run: bool = False,
-) -> list[Removed]:
+) -> list[RemovedItem]:
     """Removes, of one name or all: versions that the rules do not keep; sealed files that no
     version names and that are older than a given number of seconds; what processes left that were
     killed; working stores that no process has open and that are older than that.
@@ -200,28 +200,28 @@ def collect(
     A version of format 1, whose record does not say its training, is never forgotten: it may be
     the model of a group. dry_run: only says what would be removed.
     """
-    removed: list[Removed] = []
+    removed: list[RemovedItem] = []
     with reporting("collecting garbage"):
         for part in root.parts():
             removed += _remove_all(leftovers_in_root(part.path), rules, dry_run)
         for part, each in stores_of(root, name):
             folder = part.path / each
-            with versions.locked(folder):
-                removed += _remove_all(_found_in(folder, rules), rules, dry_run)
+            with versions.lock_versions(folder):
+                removed += _remove_all(_find_garbage(folder, rules), rules, dry_run)
     return removed
 
 
-def _remove_all(found: Iterator[Leftover], rules: Rules, dry_run: bool) -> list[Removed]:
+def _remove_all(found: Iterator[Leftover], rules: Rules, dry_run: bool) -> list[RemovedItem]:
     removed = []
     for path, why in found:  # each item is locked until the next is requested
         if rules.only is None or path in rules.only:
-            removed.append(Removed(path, why, size_of(path)))
+            removed.append(RemovedItem(path, why, size_of(path)))
             if not dry_run:
                 remove_tree(path)
     return removed
 
 
-def _found_in(folder: Path, rules: Rules) -> Iterator[Leftover]:
+def _find_garbage(folder: Path, rules: Rules) -> Iterator[Leftover]:
     """Yields the garbage of one store, whose lock is held.
 
     A damaged record of a version stops it: it may name any of the files.
@@ -243,7 +243,7 @@ def _found_in(folder: Path, rules: Rules) -> Iterator[Leftover]:
     if current is not None:
         digests.add(current.digest)
     before = time.time() - rules.older_than
-    yield from _sealed_files(folder, digests, before, rules.spared)
+    yield from _find_sealed_files(folder, digests, before, rules.prefixes_to_spare)
     yield from leftovers_in_store(folder)
     yield from _old_working_stores(folder, before)
 
@@ -258,14 +258,14 @@ def _forgotten(known: list[Version], current: Version | None, rules: Rules) -> d
     dropped: dict[int, str] = {}
     if rules.keep is not None:
         for lineage in lineages(recorded):
-            for each in _superseded(lineage, alive, rules.keep):
+            for each in _removable_versions(lineage, alive, rules.keep):
                 dropped[each.number] = "newer versions of its lineage took its place"
     if rules.trainings is not None:
         newest = list(dict.fromkeys(_training(each) for each in reversed(recorded)))
         for each in recorded:
             if _training(each) not in newest[: rules.trainings] and each.number != alive:
                 dropped[each.number] = "newer trainings took its place"
-    spared = {each.number for each in recorded if each.digest[:16] in rules.spared}
+    spared = {each.number for each in recorded if each.digest[:16] in rules.prefixes_to_spare}
     return {number: why for number, why in sorted(dropped.items()) if number not in spared}
 
 
@@ -292,7 +292,7 @@ def lineages(known: list[Version]) -> list[list[Version]]:
     return list(by_lineage.values())
 
 
-def _superseded(lineage: list[Version], current: int, keep: int) -> list[Version]:
+def _removable_versions(lineage: list[Version], current: int, keep: int) -> list[Version]:
     """Versions that may go: all but the live one (current or else newest) and the `keep`
     newest.
     """
@@ -304,13 +304,13 @@ def _superseded(lineage: list[Version], current: int, keep: int) -> list[Version
 # --- files ---
 
 
-def _sealed_files(
+def _find_sealed_files(
     folder: Path, kept: set[str], before: float, spared: set[str]
 ) -> Iterator[Leftover]:
     for path in sorted((folder / "sealed").iterdir()):
         named = path.stem in kept or path.stem[:16] in spared
         new = path.name.startswith(TEMPORARY)
-        if not named and not new and _changed(path) < before:
+        if not named and not new and _last_change(path) < before:
             yield path, "no version names it"
 
 
@@ -323,11 +323,11 @@ def _old_working_stores(folder: Path, before: float) -> Iterator[Leftover]:
         except (StoreError, FileNotFoundError, NotADirectoryError):
             continue  # it is in use, or was removed meanwhile
         with lock:
-            if _changed(path / working.CHECKPOINTS) < before:
+            if _last_change(path / working.CHECKPOINTS) < before:
                 yield path, "its owner is gone and it is old"
 
 
-def _changed(path: Path) -> float:
+def _last_change(path: Path) -> float:
     """Time of the last write of a file, or of the last checkpoint; infinite once it is removed."""
     try:
         return path.lstat().st_mtime

@@ -42,14 +42,14 @@ class Reference:
         if not match:
             raise StoreError(f"a model of a store is NAME or NAME@VERSION, got {text[:100]!r}")
         number = match["number"]
-        return cls(checked_name(match["name"]), int(number) if number else None, match["digest"])
+        return cls(check_name(match["name"]), int(number) if number else None, match["digest"])
 
     def __str__(self) -> str:
         number = "" if self.number is None else f"@{self.number}"
         return self.name + number + (f":{self.digest}" if self.digest else "")
 
 
-def checked_name(name: str) -> str:
+def check_name(name: str) -> str:
     """Validates a name. Raises StoreError."""
     if not NAME.fullmatch(name):
         raise StoreError(
@@ -64,7 +64,7 @@ def parse_partitioning(text: str) -> tuple[str, int | None]:
     match = PARTITIONING.fullmatch(text)
     if not match:
         raise StoreError(f"a partitioning is NAME or NAME@VERSION, got {text[:100]!r}")
-    return checked_name(match["name"]), int(match["number"]) if match["number"] else None
+    return check_name(match["name"]), int(match["number"]) if match["number"] else None
 
 
 def default_root() -> Path:
@@ -75,7 +75,7 @@ def default_root() -> Path:
     return Path(os.fsdecode(buffer.value))
 
 
-def expanded(given: Path | str) -> Path:
+def expand_home(given: Path | str) -> Path:
     """Expands the home directory in the path of a root. Raises StoreError if there is none."""
     text = os.fspath(given)
     if not text or "\0" in text:
@@ -91,7 +91,7 @@ def make_root(given: Path | str | None) -> Path:
 
     given: may begin with ~.
     """
-    path = expanded(given) if given is not None else default_root()
+    path = expand_home(given) if given is not None else default_root()
     with reporting("opening the stores' root"):
         if not path.is_dir():
             above = next(p for p in path.absolute().parents if os.path.lexists(p))
@@ -104,7 +104,7 @@ def make_root(given: Path | str | None) -> Path:
 
 def folder_of(root: Path, name: str, create: bool = False) -> Path:
     """Directory of a store, always inside the root. Raises StoreError if it is missing."""
-    path = root / checked_name(name)
+    path = root / check_name(name)
     with reporting("opening a store"):
         if create:
             make_directory(path)

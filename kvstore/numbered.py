@@ -26,7 +26,7 @@ Pairs = Iterable[tuple[Ids, Weights]]
 MOST_ID = 2**63 - 1
 
 
-class NumberedSealed:
+class SealedByNumber:
     """A sealed model addressed by numbers, with `weights`, `items`, `dimension` and `metadata`.
 
     `items` yields all weights, whose ids are all among the numbers.
@@ -46,7 +46,7 @@ class NumberedSealed:
         for ids, weights in self._sealed.items():
             yield np.searchsorted(self._ids, ids), weights
 
-    def __enter__(self) -> "NumberedSealed":
+    def __enter__(self) -> "SealedByNumber":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -109,7 +109,7 @@ class NumberedRoot(StoreRoot):
         """Like `StoreRoot.publish`, with ids in place of numbers."""
         folder, index = store.path.parent.parent, IndexMap.by_rule(BLOCK).to_bytes()
         width = self._width(store.several)
-        named = self._named(pairs_of(store) if pairs is None else pairs, store.several)
+        named = self._name_weights(pairs_of(store) if pairs is None else pairs, store.several)
         return self._seal(folder, named, store.dtype, width, index, metadata, continues)
 
     def publish_pairs(
@@ -123,7 +123,7 @@ class NumberedRoot(StoreRoot):
         several: int = 1,
     ) -> Version:
         """Like `StoreRoot.publish_pairs`. Raises DataError if ids of weights reach 2^63."""
-        width, named = self._width(several), self._named(pairs, several)
+        width, named = self._width(several), self._name_weights(pairs, several)
         return super().publish_pairs(name, named, dtype, width, metadata, continues)
 
     def _width(self, several: int) -> int:
@@ -149,9 +149,9 @@ class NumberedRoot(StoreRoot):
 
     def open(self, reference: "str | Reference") -> Any:
         """Like `StoreRoot.open`, addressed by numbers."""
-        return NumberedSealed(self._root.open(reference), self._ids)
+        return SealedByNumber(self._root.open(reference), self._ids)
 
-    def _named(self, pairs: Pairs, several: int) -> Iterator[tuple[Ids, Weights]]:
+    def _name_weights(self, pairs: Pairs, several: int) -> Iterator[tuple[Ids, Weights]]:
         """Replaces numbers by ids; with several weights per feature, the intercept's come
         first.
         """

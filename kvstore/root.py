@@ -13,7 +13,15 @@ from tuskml.errors import StoreError
 from tuskml.kvstore import access, versions, working
 from tuskml.kvstore.access import NothingToResume, UnknownStore
 from tuskml.kvstore.database import LEAST_MEMORY, PROBE_PREFIX
-from tuskml.kvstore.files import TEMPORARY, Lock, Record, owner_of, remove_tree, reporting, unowned
+from tuskml.kvstore.files import (
+    TEMPORARY,
+    Lock,
+    Record,
+    check_unowned,
+    owner_of,
+    remove_tree,
+    reporting,
+)
 from tuskml.kvstore.names import Reference, folder_of, make_root, names_in
 from tuskml.kvstore.native import Ids, Weights
 from tuskml.kvstore.sealed import MOST_PAIRS, SealedModel, sealing
@@ -29,7 +37,7 @@ def leftovers_in_root(root: Path) -> Iterator[Leftover]:
     """Yields unfinished measurements."""
     for path in _entries(root):
         if path.name.startswith(PROBE_PREFIX):
-            with unowned(path) as unlocked:
+            with check_unowned(path) as unlocked:
                 if unlocked:
                     yield path, "a measurement that ended halfway"
 
@@ -41,7 +49,7 @@ def leftovers_in_store(folder: Path) -> Iterator[Leftover]:
             yield path, "a record that was written halfway"
     for path in _entries(folder / "sealed"):
         if path.name.startswith(TEMPORARY):
-            with unowned(path) as unlocked:
+            with check_unowned(path) as unlocked:
                 if unlocked:
                     yield path, "a seal that ended halfway"
     yield from _in_work(folder / "work")
@@ -124,7 +132,7 @@ class StoreRoot:
         source = self.open(warm_start) if warm_start is not None else None
         folder = folder_of(self.path, name, create=True)
         run = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{secrets.token_hex(4)}"
-        with versions.locked(folder):
+        with versions.lock_versions(folder):
             sweep(self.path, folder)
             store = ModelStore.create(
                 folder / "work" / run, index, dtype, memory, metadata, buffers
@@ -281,7 +289,7 @@ class StoreRoot:
     def parts(self) -> "list[StoreRoot]":
         """This root and the roots of single owners below it."""
         with reporting("listing the stores"):
-            below = access.owned_roots(self.path)
+            below = access.list_roots(self.path)
         return [self, *(StoreRoot(path, self.training) for path in below)]
 
     def names(self) -> list[str]:

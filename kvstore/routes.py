@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import StoreError
 from tuskml.kvstore import arrays, native
-from tuskml.kvstore.arrays import Records, unnamed
+from tuskml.kvstore.arrays import Records, open_unnamed
 from tuskml.kvstore.database import leveldb_lost, raise_error, use_leveldb
 from tuskml.kvstore.frames import FrameCounters
 from tuskml.kvstore.native import ERROR_BYTES, Ids, Weights, address
@@ -45,7 +45,7 @@ class Range:
     low: int
     width: int
 
-    def linked(self, around: Counts) -> None:
+    def link_around(self, around: Counts) -> None:
         """Computes `around` with a table of the ids."""
         table = np.empty((min(self.width, LINKED_AT_ONCE), 3), np.uint32)
         next_ = np.empty(len(self.lengths), np.int64)
@@ -57,7 +57,7 @@ class Range:
             address(around),
         )
 
-    def sorted(self, around: Counts, scratch: NDArray[np.uint64]) -> None:
+    def sort_around(self, around: Counts, scratch: NDArray[np.uint64]) -> None:
         """Computes `around` by a sort, for sparse ids; scratch: of shape (n,)."""
         ends = np.cumsum(self.lengths)
         scratch[:] = self.ids
@@ -262,7 +262,7 @@ def plan_routes(
         links=links,
         weight_size=weight_size,
         several=several,
-        behind=gathered_bytes(n, memory, int(sizes.max())),
+        behind=gather_size(n, memory, int(sizes.max())),
         buckets=int(totals[1]) + int(np.count_nonzero(nears)),
         far_buckets=int(totals[1]),
         far_weights=int(totals[2]),
@@ -271,7 +271,7 @@ def plan_routes(
     )
 
 
-def gathered_bytes(n: int, memory: int, largest: int) -> int:
+def gather_size(n: int, memory: int, largest: int) -> int:
     """Bytes gathered for each of n chunks: whole pages of otherwise unused memory.
 
     largest: bytes of the largest region. 0 if there is less than a page for each.
@@ -366,7 +366,7 @@ class Routes:
         use_leveldb()
         self.plan, self.folder, self._native = plan, folder, native.library()
         self._handle = ctypes.c_void_p()
-        self._file = unnamed(folder)
+        self._file = open_unnamed(folder)
         self._last = FrameCounters()
         try:
             os.ftruncate(self._file.fileno(), int(plan.region[-1]))

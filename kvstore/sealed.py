@@ -33,7 +33,7 @@ from tuskml.kvstore.arrays import Records
 from tuskml.kvstore.files import (
     CHUNK,
     Record,
-    checked_metadata,
+    copy_metadata,
     create,
     is_at,
     open_plain,
@@ -133,7 +133,7 @@ Pairs = Iterable[tuple[Ids, Weights]]
 
 
 @dataclass(frozen=True)
-class Sealed:
+class SealedFile:
     """A complete file without its final name."""
 
     path: Path
@@ -165,7 +165,7 @@ def sealing(
     dimension: int | None,
     index: bytes,
     metadata: "Record | None",
-) -> Iterator[Sealed]:
+) -> Iterator[SealedFile]:
     """Writes a model into a new file of the folder, to be given its name before the context ends.
 
     pairs: the weights; zeros are not stored. dimension: features in all, None for one more than
@@ -175,9 +175,7 @@ def sealing(
     path = temporary(folder / "sealed")
     try:
         with _create_locked(path) as file:
-            written = _write(
-                file, path, pairs, dtype, dimension, index, checked_metadata(metadata)
-            )
+            written = _write(file, path, pairs, dtype, dimension, index, copy_metadata(metadata))
             file.flush()
             os.fsync(file.fileno())
             yield written
@@ -207,9 +205,9 @@ def _write(
     dimension: int | None,
     index: bytes,
     metadata: Record,
-) -> Sealed:
+) -> SealedFile:
     with closing_generator(pairs), closing(Entries(path.parent)) as entries:
-        blocks = _Blocks(_Hashed(file), model_dtype(dtype), entries)
+        blocks = _Blocks(_HashingFile(file), model_dtype(dtype), entries)
         for ids, weights in pairs:
             blocks.add(ids, weights)
         blocks.finish()
@@ -231,10 +229,10 @@ def _write(
     digest = out.sha.digest()
     foot += digest + bytes(4)
     out.write(foot[FOOTER.size :] + struct.pack("<I", crc32c(foot)))
-    return Sealed(path, digest.hex(), dimension, blocks.nonzero, out.size)
+    return SealedFile(path, digest.hex(), dimension, blocks.nonzero, out.size)
 
 
-class _Hashed:
+class _HashingFile:
     """A file with the SHA-256 of the bytes written so far."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -249,7 +247,7 @@ class _Hashed:
 class _Blocks:
     """Splits rising pairs into blocks; keeps the last one, which may be incomplete."""
 
-    def __init__(self, out: _Hashed, dtype: "np.dtype[np.generic]", entries: Entries) -> None:
+    def __init__(self, out: _HashingFile, dtype: "np.dtype[np.generic]", entries: Entries) -> None:
         self.out, self.dtype, self._entries = out, dtype, entries
         self.nonzero, self.last = 0, -1
         self._ids, self._weights = np.empty(0, np.int64), np.empty(0, dtype)

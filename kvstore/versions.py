@@ -35,8 +35,8 @@ from tuskml.kvstore.files import (
     waiting,
     write_record,
 )
-from tuskml.kvstore.names import Reference, checked_name, parse_partitioning
-from tuskml.kvstore.sealed import SUFFIX, Sealed
+from tuskml.kvstore.names import Reference, check_name, parse_partitioning
+from tuskml.kvstore.sealed import SUFFIX, SealedFile
 from tuskml.partitioner import IndexMap
 
 KIND = "version"
@@ -87,7 +87,7 @@ class Version:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_versions(folder: Path) -> Iterator[None]:
     """Locks the store's versions and its list of working stores until the context ends."""
     with ExitStack() as stack:
         with reporting("locking a store"):  # errors inside the context are not the lock's
@@ -158,14 +158,14 @@ def _record(version: Version) -> Record:
 
 
 def publish(
-    folder: Path, made: Sealed, training: str | None = None, continues: int | None = None
+    folder: Path, made: SealedFile, training: str | None = None, continues: int | None = None
 ) -> Version:
     """Renames a sealed file into place and makes it the current version; durable on return.
 
     training: identifier of the training, None for a separate one; continues: the version that its
     training started from, whose lineage it joins.
     """
-    with locked(folder), reporting("publishing a model"):
+    with lock_versions(folder), reporting("publishing a model"):
         number = _next_number(folder)
         version = Version(
             folder.name,
@@ -209,7 +209,7 @@ def _next_number(folder: Path) -> int:
 
 def make_current(folder: Path, number: int) -> Version:
     """Makes a version the current one; repairs a missing or damaged pointer."""
-    with locked(folder), reporting("changing the current version"):
+    with lock_versions(folder), reporting("changing the current version"):
         version = read(folder, number)
         write_record(folder / CURRENT, _record(version))
     return version
@@ -217,7 +217,7 @@ def make_current(folder: Path, number: int) -> Version:
 
 def drop(folder: Path, number: int) -> None:
     """Removes a version that is not the current one; the collector removes its file."""
-    with locked(folder), reporting("dropping a version"):
+    with lock_versions(folder), reporting("dropping a version"):
         version = read(folder, number)
         if read(folder, None).number == version.number:
             raise StoreError(
@@ -249,8 +249,8 @@ def keep_partitioning(root: Path, name: str, index: IndexMap, facts: Facts) -> s
     facts: plain values that `list_partitionings` returns.
     """
     with reporting("keeping a partitioning"):
-        folder = make_directory(make_directory(root / PARTITIONINGS) / checked_name(name))
-        with locked(folder):
+        folder = make_directory(make_directory(root / PARTITIONINGS) / check_name(name))
+        with lock_versions(folder):
             number = max(_partitioning_numbers(folder), default=0) + 1
             created = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
             record = {
@@ -295,7 +295,7 @@ def list_partitionings(root: Path, name: str | None = None) -> list[Facts]:
     `error` in their place if it cannot be read.
     """
     listed: list[Facts] = []
-    for each in [checked_name(name)] if name is not None else _partitioning_names(root):
+    for each in [check_name(name)] if name is not None else _partitioning_names(root):
         for number in _partitioning_numbers(root / PARTITIONINGS / each):
             path, facts = root / PARTITIONINGS / each / str(number), {"partitioning": each}
             try:

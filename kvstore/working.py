@@ -17,7 +17,7 @@ from tuskml.kvstore.database import LARGEST_PARTITION, LEAST_MEMORY, Counters, D
 from tuskml.kvstore.files import (
     Lock,
     Record,
-    checked_metadata,
+    copy_metadata,
     make_directory,
     read_record,
     remove_tree,
@@ -55,7 +55,7 @@ def keys_of(keys: Ids) -> tuple[Ids, Ids]:
     return keys[begins], np.append(begins, len(keys))
 
 
-def located(index: IndexMap, ids: ArrayLike, several: int) -> tuple[Ids, NDArray[np.integer]]:
+def locate(index: IndexMap, ids: ArrayLike, several: int) -> tuple[Ids, NDArray[np.integer]]:
     """Keys of weights and their indices in payloads, integers of shape (n,).
 
     several: weights per feature; weight k of feature id has the id id * several + k.
@@ -120,7 +120,7 @@ class ModelStore:
             "kind": KIND,
             "store": secrets.token_hex(16),
             "dtype": model_dtype(dtype).name,
-            "metadata": checked_metadata(metadata),
+            "metadata": copy_metadata(metadata),
         }
         with reporting("creating a store"):
             if path.exists() or path.is_symlink():
@@ -246,7 +246,7 @@ class ModelStore:
     def weights(self, ids: ArrayLike) -> Weights:
         """Reads weights of features, in the shape of ids; each key is read once."""
         features = np.asarray(ids, np.int64)
-        keys, slots = located(self.index, features.ravel(), self.several)
+        keys, slots = locate(self.index, features.ravel(), self.several)
         distinct, at = np.unique(keys, return_inverse=True)
         values, starts = self.get_ragged(distinct)
         weights: Weights = values[starts[at] + slots].reshape(features.shape)
@@ -254,7 +254,7 @@ class ModelStore:
 
     def add_weights(self, ids: ArrayLike, deltas: ArrayLike) -> None:
         """Adds to the weights of features, both of shape (n,); repeated features add up."""
-        keys, slots = located(self.index, ids, self.several)
+        keys, slots = locate(self.index, ids, self.several)
         order = np.argsort(keys, kind="stable")
         distinct, first = keys_of(keys[order])
         weights = as_weights(deltas, self.dtype)
@@ -308,11 +308,11 @@ class ModelStore:
         crash `resume` restores this state or the one before. The disk holds the model twice at
         most.
         """
-        facts = checked_metadata(metadata)
+        facts = copy_metadata(metadata)
         self._check_process()
         with self._gate.alone(), reporting("writing a checkpoint"):
-            database = self._opened()
-            with self._frames.paused() if self._frames else nullcontext() as attach:
+            database = self._open_database()
+            with self._frames.pause() if self._frames else nullcontext() as attach:
                 database.sync()
                 self._shut()
                 try:
@@ -326,7 +326,7 @@ class ModelStore:
                 finally:
                     self._open(self._memory, create=False, buffers=self._buffers)
                     if attach:
-                        attach(self._opened())
+                        attach(self._open_database())
         return self.last_checkpoint
 
     def rewind(self) -> Checkpoint:
@@ -400,8 +400,8 @@ class ModelStore:
     @contextmanager
     def _using(self, writes: bool = False) -> Iterator[Database]:
         self._check_process()
-        with self._gate.shared():
-            database = self._opened()
+        with self._gate.share():
+            database = self._open_database()
             if self._frames is not None and not self._frames.closed:
                 if writes:
                     raise StoreError(
@@ -417,7 +417,7 @@ class ModelStore:
                 f"{self.path} is open in process {self._pid}, not in its child {os.getpid()}"
             )
 
-    def _opened(self) -> Database:
+    def _open_database(self) -> Database:
         if self._database is None:
             raise StoreError(f"the store {self.path} is closed")
         return self._database
@@ -458,7 +458,7 @@ def pairs_of(store: ModelStore) -> Iterator[Pair]:
             ids, weights = _rare(store, keys, starts, values)
             if len(ids):
                 end = int(np.searchsorted(frequent, ids[-1]))
-                yield _merged(ids, weights, frequent[done:end], known[done:end])
+                yield _merge(ids, weights, frequent[done:end], known[done:end])
                 done = end
     stored = _not_zero(known[done:])
     yield frequent[done:][stored], known[done:][stored]
@@ -503,13 +503,13 @@ def _rare(store: ModelStore, keys: Ids, starts: Ids, values: Weights) -> Pair:
     if len(index.features):
         at = np.minimum(np.searchsorted(index.numbers, numbers), len(index.features) - 1)
         inside &= index.numbers[at] != numbers
-    named = index.named(numbers[inside])
+    named = index.features_at(numbers[inside])
     if store.several > 1:
         named = named * store.several + which[inside]
     return named, values[places[inside]]
 
 
-def _merged(ids: Ids, weights: Weights, more: Ids, others: Weights) -> Pair:
+def _merge(ids: Ids, weights: Weights, more: Ids, others: Weights) -> Pair:
     stored = _not_zero(others)
     both = np.concatenate((ids, more[stored]))
     order = np.argsort(both, kind="stable")

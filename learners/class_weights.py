@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError, RowsError
-from tuskml.kernels.passes import Floats, Pass, cancel_mark, weighed
+from tuskml.kernels.passes import Floats, Pass, cancel_mark, weigh_rows
 from tuskml.kernels.softmax import classes_of
 from tuskml.learners.learner import Groups, Learner, Request
 from tuskml.learners.models import Models
@@ -76,9 +76,13 @@ def train_weighted(
         rows = Pass(groups, threads=budget.threads())
         rows = replace(rows, cancel_mark=cancel_mark())
         factors = factors_of(rows, request.options)
-        own = stack.enter_context(weighed(rows, *factors.listed(np.arange(len(groups))), memory))
+        own = stack.enter_context(
+            weigh_rows(rows, *factors.list_classes(np.arange(len(groups))), memory)
+        )
         if request.parted is not None:
-            kept, held = (parted(stack, one, factors, groups, memory) for one in request.parted)
+            kept, held = (
+                weigh_part(stack, one, factors, groups, memory) for one in request.parted
+            )
             request = replace(request, parted=(kept, held))
         if request.last:
             rows.spend()
@@ -94,7 +98,7 @@ class Factors:
     label: list[Floats]
     weight: list[Floats]
 
-    def listed(self, which: NDArray[np.intp]) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    def list_classes(self, which: NDArray[np.intp]) -> tuple[Floats, Floats, NDArray[np.int64]]:
         """The classes and weights of some groups, concatenated, and where each group begins."""
         label, weight = ([one[g] for g in which.tolist()] for one in (self.label, self.weight))
         ends = np.cumsum([0, *map(len, label)], dtype=np.int64)
@@ -116,7 +120,7 @@ def factors_of(rows: Pass, options: Options) -> Factors:
     return Factors(label, weight)
 
 
-def parted(
+def weigh_part(
     stack: ExitStack, rows: Groups, factors: Factors, groups: Groups, memory: int
 ) -> Groups:
     """The rows of a search's part, with the weights of these groups' classes, until the stack is
@@ -124,6 +128,6 @@ def parted(
     """
     places, out = groups["place"], rows.copy()
     some = Pass(rows[places], cancel_mark=cancel_mark())
-    listed = factors.listed(np.arange(len(groups)))
-    out[places] = stack.enter_context(weighed(some, *listed, memory))
+    listed = factors.list_classes(np.arange(len(groups)))
+    out[places] = stack.enter_context(weigh_rows(some, *listed, memory))
     return out

@@ -21,7 +21,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Allowed:
+class LabelRange:
     """The allowed labels: a range whose low end `above` excludes, or a set of values.
 
     says: the requirement as the end of a sentence; {label} in it stands for a label as in SQL.
@@ -46,12 +46,12 @@ class Allowed:
         return np.asarray(least & (labels <= self.high))
 
 
-def counts(name: str) -> Allowed:
+def counts(name: str) -> LabelRange:
     """Labels of at least 0; name: of who needs them."""
-    return Allowed(f"{name} needs a label of at least 0, since it is of counts", low=0.0)
+    return LabelRange(f"{name} needs a label of at least 0, since it is of counts", low=0.0)
 
 
-def of_classes(task: str, options: Options) -> Allowed:
+def of_classes(task: str, options: Options) -> LabelRange:
     """Labels that are numbers and classes: those that options name, or those that are exact."""
     weight = options.class_weight
     by_option: list[tuple[str, Any]] = [("classes", options.classes)]
@@ -61,9 +61,9 @@ def of_classes(task: str, options: Options) -> Allowed:
         if isinstance(values, tuple) and all(isinstance(one, float) for one in values):
             listed = [f"{one:.15g}" for one in values]
             either = ", ".join(listed[:-1]) + f" or {listed[-1]}"
-            return Allowed(f"expected {either} as option '{name}' has", values=values)
+            return LabelRange(f"expected {either} as option '{name}' has", values=values)
     most = math.nextafter(EXACT, 0.0)
-    return Allowed(
+    return LabelRange(
         f"'{task}' needs labels below 2^53 = 9007199254740992 in size, since larger whole numbers "
         "are rounded: give a boolean, such as label = {label}",
         low=-most,
@@ -211,7 +211,7 @@ def margin_of_one_class(options: Options, labels: NDArray[np.void]) -> NDArray[n
     return np.where((label == 0) | (label == -1), -CERTAIN, np.nan)
 
 
-def named_as_booleans(models: Models) -> Models:
+def name_as_booleans(models: Models) -> Models:
     """Models of boolean labels, whose classes 0 and 1 are called false and true."""
     found = models.class_names
     pool = tuple(tuple(BOOLEANS.get(one, one) for one in names) for names in found.pool)
@@ -239,7 +239,7 @@ SIDES = {"0": -1.0, "-1": -1.0, "false": -1.0, "true": 1.0}
 """The margin's sign for class names that imply the lower (-1) or the higher class (1)."""
 
 
-def named_classes(classes: Lists) -> dict[str, Lists | Names]:
+def class_fields(classes: Lists) -> dict[str, Lists | Names]:
     """The fields of models that say which classes they have."""
     return {"classes": classes, "class_names": class_names(classes)}
 

@@ -145,11 +145,11 @@ def reading(explanation: Document) -> str:
     expected.
     """
     seconds = explanation["reading_seconds"]
-    told = f"reading the rows took {shown_seconds(seconds)}"
+    told = f"reading the rows took {format_seconds(seconds)}"
     chosen = next((one for one in explanation["candidates"] if one["chosen"]), None)
     if chosen is None or chosen["seconds"] is None or explanation["actual"] is not None:
         return told
-    total = shown_seconds(seconds + chosen["seconds"]["point"])
+    total = format_seconds(seconds + chosen["seconds"]["point"])
     return f"{told}; a training reads them too, and is expected to take {total} in all"
 
 
@@ -168,8 +168,8 @@ def actual(found: Document, groups: int) -> str:
     least, mean, most = (found["iterations"][name] for name in ("least", "mean", "most"))
     span = f"{least:,}" if least == most else f"{two_digits(mean)} ({least:,}..{most:,})"
     text = (
-        f"{span} iterations, {shown_seconds(found['seconds_per_iteration'])} each, "
-        f"{shown_seconds(found['seconds'])} in all"
+        f"{span} iterations, {format_seconds(found['seconds_per_iteration'])} each, "
+        f"{format_seconds(found['seconds'])} in all"
     )
     if groups == 1:
         return text + ("" if found["groups_converged"] else ", not converged")
@@ -189,8 +189,8 @@ def cells_of(one: Document) -> list[str]:
         span += f" ({two_digits(round(low))}..{two_digits(round(high))})"
     note = ["chosen"] if one["chosen"] else []
     note += ["tried on a sample"] if one["tried"] else []
-    each = shown_seconds(one["seconds_per_iteration"])
-    total = shown_seconds(one["seconds"]["point"])
+    each = format_seconds(one["seconds_per_iteration"])
+    total = format_seconds(one["seconds"]["point"])
     memory = f"{one['memory_bytes'] / 2**20:,.1f} MiB"
     return [span, each, total, memory, ", ".join(note)]
 
@@ -206,9 +206,9 @@ def source_table(candidates: Sequence[Document]) -> list[str]:
 def source_cells(one: Document) -> list[str]:
     """The cells of a feasible plan: expected seconds, reading seconds, bytes, rows and a note."""
     return [
-        shown_seconds(one["seconds"]["point"]),
-        shown_seconds(one["reading_seconds"]),
-        shown_bytes(one["read_bytes"]),
+        format_seconds(one["seconds"]["point"]),
+        format_seconds(one["reading_seconds"]),
+        format_bytes(one["read_bytes"]),
         f"{one['read_rows']:,}",
         "chosen" if one["chosen"] else one["never"] or "",
     ]
@@ -220,7 +220,7 @@ def source_lines(source: Document | None) -> list[str]:
         return []
     told = (
         f"  source    {source['row_groups']:,} partitions of {source['storage']}, "
-        f"{shown_bytes(source['bytes'])}; all rows are read: {source['because']}"
+        f"{format_bytes(source['bytes'])}; all rows are read: {source['because']}"
     )
     return [told, *source_table(source["candidates"])]
 
@@ -271,7 +271,7 @@ def line(row: Sequence[str], widths: Sequence[int]) -> str:
 # Numbers as people read them.
 
 
-def shown_seconds(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """Two digits and a unit: 0.46 ms, 12 ms, 3.4 s, 25 min, 4.1 h."""
     for size, unit in ((3600.0, "h"), (60.0, "min"), (1.0, "s")):
         if seconds >= size * (1 if unit == "s" else 2):
@@ -284,7 +284,7 @@ def two_digits(number: float) -> str:
     return f"{float(f'{number:.2g}'):,.15g}"
 
 
-def shown_bytes(size: float) -> str:
+def format_bytes(size: float) -> str:
     """Two digits and a unit."""
     for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if size >= unit:

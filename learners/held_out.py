@@ -122,7 +122,7 @@ class HeldOut:
         """The stretches that are held out, each time that a model is trained."""
         return [self._of(fold) for fold in self.numbers]
 
-    def kept(self, out: Sequence[int]) -> Sequence[int]:
+    def training_stretches(self, out: Sequence[int]) -> Sequence[int]:
         """The stretches to train on while some are held out."""
         held = out[0] // self._width
         before = [fold for fold in range(self.dealt) if fold != held]
@@ -164,7 +164,7 @@ class HeldOut:
         return BY_ORDER if self.in_time else BY_VALUE
 
     def _how(self, n_rows: NDArray[np.int64]) -> How:
-        held = None if self.share is None else held_out_counts(n_rows, self.share)
+        held = None if self.share is None else count_held_out(n_rows, self.share)
         gap = None if self.gap is None else self.gap.distance
         return {"by": self._by, "held": held, "gap": gap}
 
@@ -189,7 +189,7 @@ class HeldOut:
         return stretches_of(groups, self.dealt, seed=seed, threads=threads, **how)
 
 
-def held_out_of(
+def make_held_out(
     folds: int | None,
     share: Any,
     fold_by: str | None,
@@ -232,7 +232,7 @@ def refuse_window(window: int, folds: int | None, time_by: str | None) -> None:
         )
 
 
-def held_out_counts(n_rows: NDArray[np.int64], fraction: float) -> NDArray[np.int64]:
+def count_held_out(n_rows: NDArray[np.int64], fraction: float) -> NDArray[np.int64]:
     """The number of rows to hold out of each group: at least one of two or more, and one stays."""
     most = np.maximum(n_rows - 1, 0)
     least = np.minimum(most, 1 if fraction else 0)

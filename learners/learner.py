@@ -18,7 +18,7 @@ from tuskml.kernels.parts.sharded import Parts
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows.prepare import KnownLevels
 from tuskml.kernels.structures import OFFSETS
-from tuskml.learners.classes import Allowed, Mask, of_classes
+from tuskml.learners.classes import LabelRange, Mask, of_classes
 from tuskml.learners.explaining import document, format_explanation
 from tuskml.learners.held_out import HeldOut
 from tuskml.learners.models import Models
@@ -131,7 +131,7 @@ class Outgrown:
     why: str
 
 
-class Described(Protocol):
+class AlgorithmEntry(Protocol):
     """An algorithm's entry in the manual.
 
     title and source: its name and paper; stochastic: an iteration is an epoch of steps; on_gpu,
@@ -174,7 +174,7 @@ class Facts:
     takes_sparse: bool = True
     orders: bool = False
     classifying: Mapping[str, Any] = field(default_factory=dict)
-    algorithms: Sequence[Described] = ()
+    algorithms: Sequence[AlgorithmEntry] = ()
     sizes: Sequence[tuple[str, str]] = ()
     calibrate: Callable[[Callable[[str], None]], dict[str, Any]] = lambda say: {}
 
@@ -198,7 +198,7 @@ class Encoding:
         """
         return NONE_NUMBERED
 
-    def known_levels(self, options: Any) -> Sequence[KnownLevels]:
+    def levels_to_keep(self, options: Any) -> Sequence[KnownLevels]:
         """Levels of such categories whose numbers a training takes over from a model of before."""
         return ()
 
@@ -320,7 +320,7 @@ class Stored:
 class Streamed:
     """Trainings that read some row groups of a table instead of all rows."""
 
-    def wanted(self, request: Request[Any, Any]) -> bool:
+    def is_wanted(self, request: Request[Any, Any]) -> bool:
         """Returns whether a training may do so."""
         return False
 
@@ -402,7 +402,7 @@ class Learner(ABC):
         classifies: bool = request.task.classifies
         return classifies
 
-    def allowed(self, request: Request[Any, Any]) -> Allowed | None:
+    def label_range(self, request: Request[Any, Any]) -> LabelRange | None:
         """The allowed labels; None if all numbers are."""
         if not self.classifies(request):
             return None
@@ -414,7 +414,7 @@ class Learner(ABC):
 
     def usable(self, request: Request[Any, Any], features: Any, labels: Floats) -> Mask:
         """Tests which rows of a chunk (`kernels.segments.chunks`) can be trained on, (n,)."""
-        allowed = self.allowed(request)
+        allowed = self.label_range(request)
         return np.ones(len(labels), bool) if allowed is None else allowed.holds(labels)
 
     def metric(self, request: Request[Any, Any]) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.charged import FLOOR, memory_use
-from tuskml.kernels.rows.renumber import Renumbered
+from tuskml.kernels.rows.renumber import Renumbering
 from tuskml.learners.models import Models
 
 STORED = ", or option 'store', which keeps those that occur"
@@ -52,12 +52,12 @@ def together(groups: NDArray[np.void], numbers: NDArray[np.int64]) -> Iterator[N
         yield from np.split(places, np.flatnonzero(np.diff(call)) + 1)
 
 
-def restored(
+def restore_lists(
     models: Models,
-    seen: Renumbered,
+    seen: Renumbering,
     groups: NDArray[np.void],
     memory: int,
-    longer: Callable[[Models, Renumbered, int, int], Models],
+    longer: Callable[[Models, Renumbering, int, int], Models],
 ) -> Iterator[Models]:
     """The models, each whose group was renumbered as long as its largest id, by itself.
 

@@ -178,7 +178,7 @@ class Models:
                 object.__setattr__(self, name, Names.same(None, n))
 
     @classmethod
-    def built(cls, groups: NDArray[np.void], task: str, **given: Any) -> "Models":
+    def build(cls, groups: NDArray[np.void], task: str, **given: Any) -> "Models":
         """Makes models of groups (`passes.GROUP`), in their order.
 
         given: fields by name. A text is the same for all models; missing lists are NULL, counts of
@@ -205,7 +205,7 @@ class Models:
         texts = {k: Strings.same(v, n) for k, v in plain.items() if isinstance(v, str)}
         return cls(**(plain | texts))
 
-    def numbered(self, group: Ints) -> "Models":
+    def renumber(self, group: Ints) -> "Models":
         """Returns the models with other group numbers."""
         same = copy(self)
         object.__setattr__(same, "group", group)
@@ -228,7 +228,7 @@ def seconds_by_group(groups: NDArray[np.void], began: float) -> Floats:
     return (time.monotonic() - began) * n_rows / max(int(n_rows.sum()), 1)
 
 
-def thinned(history: list[Floats], n: int) -> Lists:
+def thin_history(history: list[Floats], n: int) -> Lists:
     """Each group's objectives without the iterations in which it was inactive, at most 200 of
     them.
     """
@@ -263,7 +263,7 @@ def by_group(texts: Strings, more: dict[str, tuple[NDArray[np.bool_], Floats]]) 
     return Strings(tuple(pool), code)
 
 
-def joined(parts: list[Models]) -> Models:
+def join_models(parts: list[Models]) -> Models:
     """Several batches of models as one."""
 
     def together(name: str) -> object:
@@ -273,14 +273,14 @@ def joined(parts: list[Models]) -> Models:
             offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
             return Lists(np.concatenate([v.values for v in values]), offsets)
         if isinstance(values[0], Strings | Names):
-            return _joined_pools(values)
+            return _join_pools(values)
         return np.concatenate(values)
 
     names = [f.name for f in fields(Models) if f.init]
     return Models(**{name: together(name) for name in names})  # type: ignore[arg-type]
 
 
-def _joined_pools(parts: list[Any]) -> Any:
+def _join_pools(parts: list[Any]) -> Any:
     """Strings or Names of several batches as one."""
     pool: list[Any] = []
     codes = []
@@ -430,7 +430,7 @@ def labels_lost(labels: NDArray[np.void], rounded: NDArray[np.bool_]) -> NDArray
     return lost
 
 
-def lost_labels(groups: NDArray[np.void], rounded: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def labels_lost_of(groups: NDArray[np.void], rounded: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """As `labels_lost`, for groups (kernels.GROUP)."""
     return labels_lost(label_ranges(groups), rounded)
 
@@ -504,10 +504,10 @@ def columns_of(models: Models) -> Iterator[NDArray[Any]]:
             yield np.ascontiguousarray(value.values, np.float64)
             yield np.ascontiguousarray(value.offsets, np.int64)
         elif isinstance(value, Strings):
-            yield encoded(value.pool)
+            yield encode_strings(value.pool)
             yield np.ascontiguousarray(value.code, np.int32)
         elif isinstance(value, Names):
-            yield encoded(tuple(name for names in value.pool for name in names))
+            yield encode_strings(tuple(name for names in value.pool for name in names))
             yield np.cumsum([0, *map(len, value.pool)], dtype=np.int64)
             yield np.ascontiguousarray(value.code, np.int32)
         else:
@@ -515,7 +515,7 @@ def columns_of(models: Models) -> Iterator[NDArray[Any]]:
 
 
 @functools.lru_cache(256)
-def encoded(pool: tuple[str, ...]) -> NDArray[np.uintp]:
+def encode_strings(pool: tuple[str, ...]) -> NDArray[np.uintp]:
     """Pointers to strings for C, which live as long as the array."""
     strings: Any = (ctypes.c_char_p * max(1, len(pool)))(*(text.encode() for text in pool))
     return np.frombuffer(strings, np.uintp)

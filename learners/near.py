@@ -100,17 +100,17 @@ class Near:
         """Returns whether there is room for the curvatures of `parts` parts of each set."""
         return self.has_room((self.d + 1) * (self.d + 2) // 2, parts)
 
-    def left(self, places: Places, weights: Floats, systems: Floats | None) -> None:
+    def keep(self, places: Places, weights: Floats, systems: Floats | None) -> None:
         """Keeps where trainings ended: weights (n, p), and triangles as `curvature` has them."""
         self.weights[places, : weights.shape[1]] = weights
         if systems is not None and self.keeps():
             self.systems = self._put(self.systems, self.n, places, systems)
 
-    def left_slopes(self, places: Places, slopes: Floats) -> None:
+    def keep_slopes(self, places: Places, slopes: Floats) -> None:
         """Keeps gradients of the mean loss where trainings ended, (n, p)."""
         self.slopes = self._put(self.slopes, self.n, places, slopes)
 
-    def left_parts(self, places: Places, systems: Floats, slopes: Floats) -> None:
+    def keep_parts(self, places: Places, systems: Floats, slopes: Floats) -> None:
         """Keeps the same of some sets without each of their parts: curvatures (n * number, T),
         and gradients (n * number, p).
         """
@@ -181,9 +181,9 @@ class NearWhole(Near):
         """False: sets that start from the whole group keep no curvature."""
         return self.own.keeps(parts) and not bool(self.close.all())
 
-    def left(self, places: Places, weights: Floats, systems: Floats | None) -> None:
+    def keep(self, places: Places, weights: Floats, systems: Floats | None) -> None:
         """Keeps the weights, and the triangles of sets that start from their own."""
-        self.own.left(places, weights, None)
+        self.own.keep(places, weights, None)
         some = np.flatnonzero(~self.close[places])
         if systems is not None and len(some):
-            self.own.left(places[some], weights[some], systems[some])
+            self.own.keep(places[some], weights[some], systems[some])

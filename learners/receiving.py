@@ -59,7 +59,7 @@ class Ready:
 
 
 @dataclass(frozen=True)
-class Compared:
+class PlanComparison:
     """A task, and the plans (`Streamed.plans`) that the training on all rows is compared with."""
 
     task: str
@@ -69,7 +69,7 @@ class Compared:
 _receiving: dict[str, _Receiving] = {}
 _standing: dict[str, _Receiving] = {}
 _ready: dict[str, Ready] = {}
-_compared: dict[str, Compared] = {}
+_compared: dict[str, PlanComparison] = {}
 
 
 def new_handle() -> str:
@@ -132,12 +132,12 @@ def ready(models: Models, handle: str | None = None) -> str:
     return _keep(_ready, handle, Ready(models, left), MOST_MODELS)
 
 
-def compared(task: str, plans: dict[str, Any]) -> str:
+def handle_of(task: str, plans: dict[str, Any]) -> str:
     """The handle of the training on all rows after a comparison of plans."""
-    return _keep(_compared, new_handle(), Compared(task, plans), MOST_COMPARISONS)
+    return _keep(_compared, new_handle(), PlanComparison(task, plans), MOST_COMPARISONS)
 
 
-def object_of(handle: str) -> Ready | Compared:
+def object_of(handle: str) -> Ready | PlanComparison:
     """The object that `_tusk_take_model` returns or trains. Raises DataError if it was dropped."""
     found = _ready.get(handle) or _compared.get(handle)
     if found is None:
@@ -151,4 +151,4 @@ def take_models(handle: str, numbers: NDArray[np.intp]) -> Models:
     found.left -= len(numbers)
     if found.left <= 0:
         _ready.pop(handle, None)
-    return found.models.of(numbers).numbered(np.arange(len(numbers)))
+    return found.models.of(numbers).renumber(np.arange(len(numbers)))

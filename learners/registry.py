@@ -42,7 +42,7 @@ class BuiltIn(Mapping[str, Task]):
     def __getitem__(self, name: str) -> Task:
         if name not in TASK_TABLE:
             raise KeyError(name)
-        return _built_in(name)[1]
+        return _find_built_in(name)[1]
 
     def __contains__(self, name: object) -> bool:
         return name in TASK_TABLE
@@ -60,7 +60,7 @@ TASKS = BuiltIn()
 def task_named(name: str) -> Task:
     """The task, or an OptionError that names those there are."""
     if name in TASK_TABLE:
-        return _built_in(name)[1]
+        return _find_built_in(name)[1]
     if (learner := _owner_of(name)) is not None:
         return learner.tasks[name]
     if name in ALIASES:
@@ -86,12 +86,12 @@ def learner_named(task: str) -> Learner:
 def _owner_of(name: str) -> Learner | None:
     """The learner of a task, including registered ones; None if there is no such task."""
     if name in TASK_TABLE:
-        return _built_in(name)[0]
+        return _find_built_in(name)[0]
     return next((learner for learner in learners() if name in learner.tasks), None)
 
 
 @cache
-def _built_in(name: str) -> tuple[Learner, Task]:
+def _find_built_in(name: str) -> tuple[Learner, Task]:
     """A task of the table of tasks, and its learner."""
     owner = next(one for one in learners_in(TASK_TABLE[name].learner) if name in one.tasks)
     return owner, owner.tasks[name]

@@ -100,7 +100,7 @@ class Remarks:
         )
 
 
-def named_in(note: str, names: Sequence[str]) -> str:
+def name_features(note: str, names: Sequence[str]) -> str:
     """A note on features of lists with their names instead of their numbers."""
 
     def name(found: re.Match[str]) -> str:
@@ -162,7 +162,7 @@ def current(remarks: dict[int, Remarks]) -> Iterator[None]:
         _CURRENT.reset(token)
 
 
-def received(group: int = 0) -> Remarks:
+def receive_remarks(group: int = 0) -> Remarks:
     """The remarks on a group that a receiver of rows has got, which it may add to."""
     return _CURRENT.get({}).setdefault(group, Remarks())
 

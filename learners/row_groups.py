@@ -19,7 +19,7 @@ from tuskml.errors import DataError, RowsError
 from tuskml.kernels.passes import GROUP, LABELS, OwnedRows, Pass
 from tuskml.learners.classes import refuse_large
 from tuskml.learners.receiving import Receiver
-from tuskml.learners.remarks import LABEL, ROUNDED_LABELS, Remarks, received
+from tuskml.learners.remarks import LABEL, ROUNDED_LABELS, Remarks, receive_remarks
 from tuskml.learners.tasks import Task
 
 Groups = NDArray[np.void]
@@ -152,7 +152,7 @@ class Reader:
             yield self._read(stack, pieces, held)
 
     @contextmanager
-    def received(
+    def receive(
         self, pieces: Sequence[Piece], groups: Groups, memory: int, held: Held = 0
     ) -> Iterator[Chunk]:
         """As `chunk`, for rows that have already arrived."""
@@ -191,11 +191,11 @@ class Reader:
             self._check_classes(labels)
         wanted = held if isinstance(held, int) else held(labels)
         out = np.minimum(np.full(1, wanted, np.int64), 3 * groups["n_rows"] // 4)
-        kept, apart = rows.shuffled(memory, self.seed, out)
-        return Chunk(self._owned(stack, kept), self._owned(stack, apart), labels, received())
+        kept, apart = rows.shuffle(memory, self.seed, out)
+        return Chunk(self._own(stack, kept), self._own(stack, apart), labels, receive_remarks())
 
     @staticmethod
-    def _owned(stack: ExitStack, rows: OwnedRows) -> Groups:
+    def _own(stack: ExitStack, rows: OwnedRows) -> Groups:
         return stack.enter_context(rows)
 
     def _check_classes(self, labels: NDArray[np.void]) -> None:
@@ -205,7 +205,7 @@ class Reader:
         if labels["third_row"][0]:
             seen.add(float(labels["third"][0]))
         refuse_large(self.task, labels)
-        if any(place.column == LABEL for place in received().rounded):
+        if any(place.column == LABEL for place in receive_remarks().rounded):
             raise RowsError(ROUNDED_LABELS)
         known = set(self.classes or ())
         if len(known | seen) > 2:
@@ -321,11 +321,15 @@ def lay_out(
     short = sum(max(0, each - sizes[place]) for place in order[:taken])
     each += short  # large row groups add what small ones lack
     first = tuple(Piece(int(place), 0, min(sizes[place], each)) for place in order[:taken])
-    rest = [piece for place in order[taken:] for piece in cut(int(place), sizes[place], most_rows)]
+    rest = [
+        piece
+        for place in order[taken:]
+        for piece in cut_row_group(int(place), sizes[place], most_rows)
+    ]
     return Layout(first, tuple(rest), chunk_rows)
 
 
-def cut(row_group: int, n_rows: int, most_rows: int) -> Iterator[Piece]:
+def cut_row_group(row_group: int, n_rows: int, most_rows: int) -> Iterator[Piece]:
     """Yields a row group in even pieces of at most `most_rows` rows."""
     pieces = -(-n_rows // most_rows)
     edges = [n_rows * place // pieces for place in range(pieces + 1)]

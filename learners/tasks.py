@@ -48,7 +48,7 @@ class Task:
     @property
     def has_labels(self) -> bool:
         """Returns whether rows have labels; without them `train_model` takes NULL as the label."""
-        return labelled(self.name)
+        return is_labelled(self.name)
 
     @property
     def moves_on(self) -> bool:
@@ -116,7 +116,7 @@ def takes_offsets(task: str) -> bool:
     return boosted or (row is not None and row.test is not None)
 
 
-def labelled(task: str) -> bool:
+def is_labelled(task: str) -> bool:
     """Returns whether rows of a task have labels; those of custom tasks do."""
     row = TASK_TABLE.get(task)
     return row is None or row.labels not in ("none", "documents")

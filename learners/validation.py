@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import OwnedRows, Pass, cancel_mark
-from tuskml.kernels.rows.renumber import Renumbered, renumbered_alike
+from tuskml.kernels.rows.renumber import Renumbering, renumber_alike
 from tuskml.kernels.structures import FOLDS
-from tuskml.learners.held_out import HeldOut, held_out_counts
+from tuskml.learners.held_out import HeldOut, count_held_out
 from tuskml.learners.learner import Request
 from tuskml.learners.options.table import Options
 from tuskml.learners.tasks import Task
@@ -25,7 +25,7 @@ Rows = AbstractContextManager[NDArray[np.void]]
 """Groups that are freed at the end, where they were copied."""
 
 
-def shuffled(rows: Pass, request: Request[Any, Any], memory: int) -> tuple[Rows, Rows]:
+def shuffle_rows(rows: Pass, request: Request[Any, Any], memory: int) -> tuple[Rows, Rows]:
     """The rows to train on and those that `validation` holds out, ordered by a hash of their
     content; memory: address of the account that copies are charged to.
 
@@ -37,10 +37,10 @@ def shuffled(rows: Pass, request: Request[Any, Any], memory: int) -> tuple[Rows,
         kept, held = (one[rows.groups["place"]] for one in request.parted)
         return nullcontext(kept), nullcontext(held)
     if not options.validation or how is None or how.column is None:
-        counts = held_out_counts(rows.groups["n_rows"], options.validation)
+        counts = count_held_out(rows.groups["n_rows"], options.validation)
         if how is not None and how.column is not None:
-            rows = replace(rows, groups=unmarked(rows.groups))  # they are no hashes
-        return rows.shuffled(memory, options.seed, counts)
+            rows = replace(rows, groups=drop_marks(rows.groups))  # they are no hashes
+        return rows.shuffle(memory, options.seed, counts)
     return by_column(rows, replace(how, share=options.validation), options.seed, memory)
 
 
@@ -48,8 +48,8 @@ def shuffled(rows: Pass, request: Request[Any, Any], memory: int) -> tuple[Rows,
 def apart(
     rows: Pass, request: Request[Any, Any], memory: int
 ) -> Iterator[tuple[Pass, Pass | None]]:
-    """The passes over the parts of `shuffled`, until the context ends; None: none is held out."""
-    made, out = shuffled(rows, request, memory)
+    """The passes over the parts of `shuffle_rows`, until the context ends; None: none is held out."""
+    made, out = shuffle_rows(rows, request, memory)
     with made as kept, out as held:
         yield (
             replace(rows, groups=kept),
@@ -74,8 +74,8 @@ def pass_until(groups: NDArray[np.void], loss: int, options: Any, began: float) 
 
 
 @contextmanager
-def parted_alike(
-    request: Request[TaskT, OptionsT], seen: Renumbered, memory: int
+def renumber_parts(
+    request: Request[TaskT, OptionsT], seen: Renumbering, memory: int
 ) -> Iterator[Request[TaskT, OptionsT]]:
     """The request whose groups' parts have the ids of the groups' copies, until the context ends.
 
@@ -86,17 +86,17 @@ def parted_alike(
         return
     at = seen.groups["place"]
     ids = {int(at[place]): own for place, own in seen.ids.items()}
-    kept, held = (renumbered_alike(part, ids, memory, cancel_mark()) for part in request.parted)
+    kept, held = (renumber_alike(part, ids, memory, cancel_mark()) for part in request.parted)
     with kept as trained, held as judging:
         yield replace(request, parted=(trained, judging))
 
 
 def by_column(rows: Pass, how: HeldOut, seed: int, memory: int) -> tuple[Rows, Rows]:
-    """As `shuffled`, with held-out rows chosen by a column."""
+    """As `shuffle_rows`, with held-out rows chosen by a column."""
     cells = how.deal(rows.groups, seed, rows.threads, memory).cells
     cells = cells.reshape(len(rows.groups), how.stretches)
     (out,) = how.sets
-    (kept,) = how.kept(out)
+    (kept,) = how.training_stretches(out)
     # In the held-out fold, the first stretch has all rows: none is near a later fold.
     made, held = (OwnedRows(np.ascontiguousarray(cells[:, one])) for one in (kept, out[0]))
     for one in set(range(how.stretches)) - {kept, out[0]}:
@@ -128,7 +128,7 @@ def hold_none(
     kept[empty] = whole.reshape(len(empty), -1)[:, 0]
 
 
-def unmarked(groups: NDArray[np.void]) -> NDArray[np.void]:
+def drop_marks(groups: NDArray[np.void]) -> NDArray[np.void]:
     """Returns the groups without the numbers by which their rows are held out."""
     if not (groups["extras"] & FOLDS).any():
         return groups

@@ -1,7 +1,7 @@
 """Order of rare features by affinity: features of the same rows share blocks.
 
 The aim of Qin, Torres, Rusu (VLDB 2017, section 5) for features that are too many for a matrix of
-affinities. `Related` updates a sketch of the rows of each feature while rows pass;
+affinities. `FeatureSketches` updates a sketch of the rows of each feature while rows pass;
 `native/related.hpp` clusters features by their sketches; and the clusters are packed into blocks.
 `choose_size` sizes the blocks by the requests of whole chunks of rows.
 
@@ -47,7 +47,7 @@ class Togetherness:
     lift: float
 
     @property
-    def found(self) -> bool:
+    def pays(self) -> bool:
         """Returns whether features co-occur so often that an order by affinity pays."""
         return self.groups >= LEAST_GROUPS and self.mean >= LEAST_MEAN and self.lift >= LEAST_LIFT
 
@@ -113,14 +113,14 @@ def togetherness(marked: SparseRows, further: Iterable[SparseRows]) -> Togethern
 
 
 MOST_RELATED = 1 << 26
-"""Most features of a `Related`: 28 bytes each while rows pass, 4 afterwards."""
+"""Most features of a `FeatureSketches`: 28 bytes each while rows pass, 4 afterwards."""
 LARGEST_CLUSTER = 64
 BINS, BINS_A_CALL = 256, 16
 SIZES = tuple(1 << k for k in range(3, 15))
 """Candidate numbers of features per block."""
 
 
-class Related:
+class FeatureSketches:
     """Sketches of the rows of features 0 .. n - 1.
 
     chunk_rows: number of rows that are visited together; memory: allocates uninitialised bytes, by
@@ -155,7 +155,7 @@ class Related:
         return np.array(self._items["rows"])
 
     @contextmanager
-    def clustered(
+    def cluster(
         self, cost: Cost, interrupted: Callable[[], None] = lambda: None
     ) -> Iterator["Clusters"]:
         """Yields the clusters until the context ends. No more rows can be added."""
@@ -176,7 +176,7 @@ class Related:
 
 
 class Clusters:
-    """Features by cluster; `Related.clustered` makes them."""
+    """Features by cluster; `Related.cluster` makes them."""
 
     def __init__(self, handle: ctypes.c_void_p, n: int) -> None:
         self._handle, self._n = handle, n

@@ -287,7 +287,7 @@ class IndexMap:
             )
         return numbers
 
-    def named(self, numbers: Ids) -> Ids:
+    def features_at(self, numbers: Ids) -> Ids:
         """Features of numbers; -1 if an order has none there."""
         return numbers if self.live is None else self.live.ids(numbers)
 
@@ -325,7 +325,7 @@ class IndexMap:
             return self.features[self._order[begin : begin + self._counts[key]]]
         features = self.blocks.features_of(key - self.n_partitions)[: int(self.sizes([key])[0])]
         rare = (features >= 0) & ~np.isin(features, self.numbers)
-        features[rare], features[~rare] = self.named(features[rare]), -1
+        features[rare], features[~rare] = self.features_at(features[rare]), -1
         return features
 
     def to_bytes(self) -> bytes:

@@ -69,7 +69,7 @@ class Order:
         if within is not None and len(within) != self.n_shared:
             raise DataError(f"{len(within)} numbers cannot order {self.n_shared} shared features")
 
-    def ordered(self, within: Slots) -> "Order":
+    def with_order(self, within: Slots) -> "Order":
         """Copies with the order `within` of features of several groups."""
         return Order(self.codes, self.n_groups, within)
 
@@ -217,12 +217,12 @@ class LiveFeatures:
         counts = self._pages["count"].copy()
         return LiveFeatures(counts, self._data, Order.of(len(self), ranks))
 
-    def ordered(self, within: Slots) -> "LiveFeatures":
+    def with_order(self, within: Slots) -> "LiveFeatures":
         """The same, those that several groups of rows have in the order `within` (`Order`)."""
         if self.order is None:
             raise DataError("features without groups of rows have no order within them")
         counts = self._pages["count"].copy()
-        return LiveFeatures(counts, self._data, self.order.ordered(within))
+        return LiveFeatures(counts, self._data, self.order.with_order(within))
 
     def number(self, ids: ArrayLike) -> Ids:
         """Number of each id, int64 of shape (n,); -1 for ids that are not live.

@@ -200,7 +200,7 @@ def choose_blocks(
     widths, each = _by_width(numbers, counted.ids, cost)
     cheaper = sum(one.seconds for one in each) < best.seconds
     fits = sum(one.requests * one.size for one in each) <= most * n
-    blocks = _joined(widths, each) if cheaper and fits else Blocks.of(best.size)
+    blocks = _join_ranges(widths, each) if cheaper and fits else Blocks.of(best.size)
     return blocks, [Candidate(one.size, one.requests / n, one.seconds / n) for one in tried]
 
 
@@ -250,7 +250,7 @@ def _by_width(row_numbers: Slots, ids: Ids, cost: Cost) -> tuple[list[int], list
     return widths, best
 
 
-def _joined(widths: list[int], best: list[Candidate]) -> Blocks:
+def _join_ranges(widths: list[int], best: list[Candidate]) -> Blocks:
     """Merges ranges with equal sizes; bit lengths without ids join those below."""
     starts, sizes = [0], [best[0].size if widths[0] == 0 else 1]
     for width, one in zip(widths, best, strict=True):

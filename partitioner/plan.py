@@ -70,12 +70,12 @@ class Explanation:
     block_candidates: list[Candidate]
 
     @property
-    def saved_by_merging(self) -> float:
+    def saving_by_merging(self) -> float:
         """Requests per row that Algorithm 3 saves."""
         return self.by_feature.requests - self.after_merging.requests
 
     @property
-    def saved_by_blocks(self) -> float:
+    def saving_by_blocks(self) -> float:
         """Requests per row that blocks of rare features save in addition."""
         return self.after_merging.requests - self.after_blocks.requests
 
@@ -88,8 +88,8 @@ class Explanation:
         fields["blocks"] = [
             {"start": start, "size": size} for start, size in zip(starts, sizes, strict=True)
         ]
-        fields["saved_by_merging"] = self.saved_by_merging
-        fields["saved_by_blocks"] = self.saved_by_blocks
+        fields["saved_by_merging"] = self.saving_by_merging
+        fields["saved_by_blocks"] = self.saving_by_blocks
         for partition in fields["partitions"]:
             partition["features"] = partition["features"][:features].tolist()
         return fields
@@ -171,15 +171,15 @@ def as_text(one: Explanation) -> str:
 def _requests(one: Explanation) -> str:
     steps = [
         ("each feature its key", one.by_feature, 0.0),
-        ("frequent ones merged", one.after_merging, one.saved_by_merging),
-        ("rare ones in blocks", one.after_blocks, one.saved_by_blocks),
+        ("frequent ones merged", one.after_merging, one.saving_by_merging),
+        ("rare ones in blocks", one.after_blocks, one.saving_by_blocks),
     ]
     rows = [
         [name, *(f"{x:,.2f}" for x in (r.requests, saved, r.features_read, r.seconds * 1e6))]
         for name, r, saved in steps
     ]
     names = ["expected of a row", "requests", "saved", "features read", "microseconds"]
-    return _aligned(names, rows, left=0)
+    return _align(names, rows, left=0)
 
 
 def _partitions(one: Explanation) -> list[str]:
@@ -189,7 +189,7 @@ def _partitions(one: Explanation) -> list[str]:
         [f"{part.key:,}", f"{part.size:,}", f"{part.share:.4f}", _some(part.features)]
         for part in one.partitions[:PARTITIONS_SHOWN]
     ]
-    text = _aligned(["key", "features", "share of rows", "which"], rows, left=3)
+    text = _align(["key", "features", "share of rows", "which"], rows, left=3)
     if len(one.partitions) > PARTITIONS_SHOWN:
         text += f"\n  ({PARTITIONS_SHOWN} of {len(one.partitions):,} shared keys)"
     return [text]
@@ -200,7 +200,7 @@ def _some(features: Ids) -> str:
     return names + (", …" if len(features) > FEATURES_SHOWN else "")
 
 
-def _aligned(names: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
+def _align(names: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
     """A table with a header; column `left` is left-aligned, the others are right-aligned."""
     widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
 
@@ -281,7 +281,7 @@ class Profile:
         merges = merge_features(ranked, len(frequent), cost, threads, interrupted)
         rare = rows.only(ranks < 0)
         if live is not None:
-            rare = numbered(rare, live)
+            rare = number_rows(rare, live)
         blocks, tried = (
             choose_blocks(rare, cost, most) if block is None else (Blocks.of(block), [])
         )
@@ -299,10 +299,10 @@ class Profile:
         batch_rows: int,
         tried: list[Candidate],
     ) -> Explanation:
-        n_rows = min(self.sample.seen, self.sample.size)
+        n_rows = min(self.sample.rows_seen, self.sample.size)
         accesses = Accesses(index, rows, cost, n_rows)
         return Explanation(
-            rows_seen=self.sample.seen,
+            rows_seen=self.sample.rows_seen,
             rows_sampled=n_rows,
             entries=self.frequencies.total,
             batch_rows=batch_rows,
@@ -355,7 +355,7 @@ def ranks_in(frequent: Ids, ids: Ids) -> Slots:
     return ranks[np.minimum(keys, len(frequent))]
 
 
-def numbered(rows: SparseRows, live: LiveFeatures) -> SparseRows:
+def number_rows(rows: SparseRows, live: LiveFeatures) -> SparseRows:
     """Rows of numbers in place of ids, in the same order.
 
     With an order only features that groups share remain: a sample's rows are of all groups.

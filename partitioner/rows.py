@@ -151,7 +151,7 @@ class RowSample:
         self._next = size  # the next row to take, once the reservoir is full
 
     @property
-    def seen(self) -> int:
+    def rows_seen(self) -> int:
         """Number of rows seen."""
         return self._seen
 

@@ -94,10 +94,10 @@ def processors() -> int:
     now = time.monotonic()
     if not _seen or now - _seen[0][0] > LOOK_EVERY:
         _seen[:] = [(now, quota(HERE))]
-    return max(1, math.ceil(min(allowed(), _seen[0][1])))
+    return max(1, math.ceil(min(count_processors(), _seen[0][1])))
 
 
-def allowed() -> int:
+def count_processors() -> int:
     """Number of processors on which the system lets this process run."""
     try:
         return len(os.sched_getaffinity(0))
@@ -120,7 +120,7 @@ def memory_left(root: Path) -> float:
     root: the directory that holds `proc` and `sys`.
     """
     groups = control_groups(root, "memory")
-    return min((left_in(group, number) for group, number in groups), default=INF)
+    return min((free_bytes(group, number) for group, number in groups), default=INF)
 
 
 def control_groups(root: Path, controller: str) -> Iterator[tuple[Path, int]]:
@@ -168,7 +168,7 @@ def version_1(group: Path) -> float:
         return math.inf
 
 
-def left_in(group: Path, version: int) -> float:
+def free_bytes(group: Path, version: int) -> float:
     """Bytes that one group may still allocate, counting its page cache as free."""
     limits, used, total = MEMORY_FILES[version]
     try:

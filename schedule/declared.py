@@ -37,7 +37,7 @@ class Interface:
         self._library: ctypes.CDLL | None = None
 
     @cached_property
-    def declared(self) -> dict[str, Any]:
+    def declarations(self) -> dict[str, Any]:
         """What the build read: `functions`, `structures` and `constants` by name."""
         if not self._file.exists():
             raise TuskError(f"a library is not built: no {self._file}, reinstall tuskml")
@@ -46,7 +46,7 @@ class Interface:
 
     def constant(self, name: str) -> int:
         """The value of an enumerator or of a macro; `LossKind.hinge` is one of an enum class."""
-        return int(self.declared["constants"][name])
+        return int(self.declarations["constants"][name])
 
     def constants(self, prefix: str, names: str) -> list[int]:
         """The values of several constants, whose names after the prefix are words of a text."""
@@ -60,7 +60,7 @@ class Interface:
         """
 
         def with_fields(made: Structure) -> Structure:
-            fields = self.declared["structures"][name]
+            fields = self.declarations["structures"][name]
             made._fields_ = [(field, types.get(field) or self._type(t)) for field, t in fields]
             self.classes[name] = made
             if self._library is not None:
@@ -71,7 +71,7 @@ class Interface:
 
     def dtype(self, name: str) -> np.dtype[Any]:
         """The type of an array's items that are structures of C; pointers are `uintp`."""
-        fields = self.declared["structures"][name]
+        fields = self.declarations["structures"][name]
         return np.dtype([(field, self._item(kind)) for field, kind in fields], align=True)
 
     def declare(self, library: ctypes.CDLL) -> ctypes.CDLL:
@@ -86,13 +86,13 @@ class Interface:
 
     def _give_types(self, library: ctypes.CDLL, of: str | None = None) -> None:
         """Gives types to all functions, or to those with an argument of one type."""
-        for name, (result, arguments) in self.declared["functions"].items():
+        for name, (result, arguments) in self.declarations["functions"].items():
             if of is None or of in arguments:
                 function = getattr(library, name)
-                function.restype = self._passed(result.removeprefix("const "))
-                function.argtypes = [self._passed(kind) for kind in arguments]
+                function.restype = self._argument_type(result.removeprefix("const "))
+                function.argtypes = [self._argument_type(kind) for kind in arguments]
 
-    def _passed(self, kind: str) -> Any:
+    def _argument_type(self, kind: str) -> Any:
         if kind == "void":
             return None
         if kind.endswith("*") and kind[:-1] in self.classes:
@@ -109,7 +109,7 @@ class Interface:
 
     def _item(self, kind: str) -> Any:
         base, _, size = kind.rstrip("]").partition("[")
-        if base in self.declared["structures"]:
+        if base in self.declarations["structures"]:
             item = self.dtype(base)
         else:
             item = np.dtype(NUMBERS.get(base, np.uintp))

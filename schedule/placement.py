@@ -107,7 +107,7 @@ def _split(rows: int, shards: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def filled(shards: NDArray[np.void], workers: int) -> Sizes:
+def rows_by_worker(shards: NDArray[np.void], workers: int) -> Sizes:
     """Rows of each worker, (workers,)."""
     rows = np.zeros(workers, np.int64)
     np.add.at(rows, shards["worker"], shards["last"] - shards["first"])
@@ -130,7 +130,7 @@ def heaviest_first(sizes: Sizes) -> NDArray[np.intp]:
     return np.argsort(-sizes, kind="stable")
 
 
-def claimed_makespan(sizes: Sizes, workers: int) -> int:
+def greedy_makespan(sizes: Sizes, workers: int) -> int:
     """Rows of the busiest worker if each claims the next group when it is free.
 
     sizes: rows of each group (G,), in the order in which they are claimed.

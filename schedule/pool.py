@@ -88,7 +88,7 @@ def _set_mask(
 Lock = TypeVar("Lock")
 
 
-def held_in_forks(lock: Lock) -> Lock:
+def hold_in_forks(lock: Lock) -> Lock:
     """Registers a lock to be held during forks of this process; returns it.
 
     A child has only the forking thread. A lock held by another thread would never be free there.

@@ -31,7 +31,7 @@ class Replay:
     threads: NDArray[np.int32]
     memory: NDArray[np.float64] | None = None
 
-    def given_to(self, library: Any) -> None:
+    def apply_to(self, library: Any) -> None:
         """Sets these shares for the calling thread's training."""
         seconds, threads = self.seconds.ctypes.data, self.threads.ctypes.data
         library.ts_training_replay(len(self.seconds), seconds, threads)

@@ -127,7 +127,7 @@ def training(task: bytes, groups: int, host: Host | None = None) -> Iterator[Non
     library.ts_training_begin(ctypes.byref(request))
     try:
         if recorded is not None:
-            recorded.given_to(library)
+            recorded.apply_to(library)
         yield
     finally:
         library.ts_training_end()

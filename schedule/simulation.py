@@ -65,12 +65,14 @@ class Costs:
     send: float
     start: float
 
-    def trained(self, work: Workload, rows: float, groups: int, configurations: int) -> float:
+    def training_seconds(
+        self, work: Workload, rows: float, groups: int, configurations: int
+    ) -> float:
         """Seconds of all passes of some configurations over rows of some groups."""
         each = self.row * work.passes * rows + self.model * groups
         return each * configurations
 
-    def loaded(self, work: Workload, rows: float) -> float:
+    def loading_seconds(self, work: Workload, rows: float) -> float:
         """Seconds to read rows from storage."""
         return self.byte * work.row_bytes * rows
 
@@ -81,9 +83,9 @@ BATCH_SECONDS = 0.1
 """Least seconds of work in a task if groups are small."""
 
 
-def batched(work: Workload, costs: Costs, configurations: int) -> Iterator[tuple[int, int]]:
+def make_batches(work: Workload, costs: Costs, configurations: int) -> Iterator[tuple[int, int]]:
     """Rows and groups of each task: consecutive groups until the work suffices."""
-    each = costs.trained(work, 1, 0, configurations) + costs.loaded(work, 1)
+    each = costs.training_seconds(work, 1, 0, configurations) + costs.loading_seconds(work, 1)
     fixed = costs.model * configurations
     rows = groups = 0
     for n in work.sizes.tolist():
@@ -124,21 +126,21 @@ def estimates(work: Workload, workers: int, costs: Costs) -> list[Estimate]:
 
 def tp(work: Workload, workers: int, costs: Costs) -> Estimate:
     """Estimates task parallelism by group (GTP)."""
-    each = costs.trained(work, 1, 0, work.configurations) + costs.loaded(work, 1)
-    idle = each * unbalanced(work.sizes, workers)
-    tasks = costs.task * sum(1 for _ in batched(work, costs, work.configurations))
-    load = costs.loaded(work, work.rows)
-    return Estimate("TP", computed(work, costs), load, tasks, idle, workers, costs.start)
+    each = costs.training_seconds(work, 1, 0, work.configurations) + costs.loading_seconds(work, 1)
+    idle = each * imbalance(work.sizes, workers)
+    tasks = costs.task * sum(1 for _ in make_batches(work, costs, work.configurations))
+    load = costs.loading_seconds(work, work.rows)
+    return Estimate("TP", compute_seconds(work, costs), load, tasks, idle, workers, costs.start)
 
 
 def mtp(work: Workload, workers: int, costs: Costs) -> Estimate:
     """Estimates task parallelism by configuration of a group, each of which reads the rows."""
     s = work.configurations
-    load = costs.loaded(work, work.rows) * s
-    each = costs.trained(work, 1, 0, 1) + costs.loaded(work, 1)
-    idle = each * unbalanced(np.repeat(work.sizes, s), workers)
-    tasks = costs.task * sum(1 for _ in batched(work, costs, 1)) * s
-    return Estimate("MTP", computed(work, costs), load, tasks, idle, workers, costs.start)
+    load = costs.loading_seconds(work, work.rows) * s
+    each = costs.training_seconds(work, 1, 0, 1) + costs.loading_seconds(work, 1)
+    idle = each * imbalance(np.repeat(work.sizes, s), workers)
+    tasks = costs.task * sum(1 for _ in make_batches(work, costs, 1)) * s
+    return Estimate("MTP", compute_seconds(work, costs), load, tasks, idle, workers, costs.start)
 
 
 def dp(work: Workload, workers: int, costs: Costs) -> Estimate:
@@ -148,7 +150,10 @@ def dp(work: Workload, workers: int, costs: Costs) -> Estimate:
     steps = work.configurations * work.passes * len(work.sizes)
     wait = costs.sync if workers > 1 else 0.0
     network = costs.send * work.model_bytes * steps * (workers - 1)
-    load, passes = costs.loaded(work, work.rows), work.by_parts * computed(work, costs)
+    load, passes = (
+        costs.loading_seconds(work, work.rows),
+        work.by_parts * compute_seconds(work, costs),
+    )
     # The exchange is not shared among workers: each of them waits for it.
     idle = wait * steps + costs.task * len(work.sizes)
     if work.sequential:  # one worker works on the only configuration, and the others wait
@@ -165,24 +170,26 @@ def gap(work: Workload, workers: int, costs: Costs) -> Estimate:
     exchanged = int(pieces[pieces > 1].sum())
     network = costs.send * work.model_bytes * work.configurations * work.passes * exchanged
     small = replace(work, sizes=work.sizes[pieces == 0])
-    network += costs.task * sum(1 for _ in batched(small, costs, work.configurations))
+    network += costs.task * sum(1 for _ in make_batches(small, costs, work.configurations))
     network += costs.task * len(shards)
     wait = costs.sync * work.passes if exchanged else 0.0
     if work.sequential:  # a group's parts wait for each other
-        each = costs.trained(work, 1, 0, work.configurations)
-        wait = wait * int(pieces.max(initial=1)) + each * unbalanced(work.sizes, workers)
+        each = costs.training_seconds(work, 1, 0, work.configurations)
+        wait = wait * int(pieces.max(initial=1)) + each * imbalance(work.sizes, workers)
     cut = float(work.sizes[pieces > 0].sum())
-    more = (work.by_parts - 1) * costs.trained(work, cut, 0, work.configurations)
-    load = costs.loaded(work, work.rows)
-    return Estimate("GAP", computed(work, costs) + more, load, network, wait, workers, costs.start)
+    more = (work.by_parts - 1) * costs.training_seconds(work, cut, 0, work.configurations)
+    load = costs.loading_seconds(work, work.rows)
+    return Estimate(
+        "GAP", compute_seconds(work, costs) + more, load, network, wait, workers, costs.start
+    )
 
 
-def computed(work: Workload, costs: Costs) -> float:
+def compute_seconds(work: Workload, costs: Costs) -> float:
     """Seconds of all passes over all rows."""
-    return costs.trained(work, work.rows, len(work.sizes), work.configurations)
+    return costs.training_seconds(work, work.rows, len(work.sizes), work.configurations)
 
 
-def unbalanced(sizes: Sizes, workers: int) -> float:
+def imbalance(sizes: Sizes, workers: int) -> float:
     """Rows of the fullest worker above the mean if the largest group comes first."""
     ends = [0] * workers
     for rows in sizes[heaviest_first(sizes)].tolist():

@@ -38,7 +38,7 @@ def refuse_unknown(options: Mapping[str, Any]) -> None:
             raise OptionError(f"train has no argument and no option '{name}'{hint}")
 
 
-def checked_into(into: Into) -> Into:
+def check_into(into: Into) -> Into:
     """Returns where models can be kept. Raises DataError for a CSV file, which has no models."""
     if is_file(into) and Path(into).suffix.lower() == ".csv":
         raise DataError(

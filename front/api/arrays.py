@@ -19,12 +19,12 @@ from tuskml.databases.connection import connect
 from tuskml.errors import DataError
 from tuskml.model.model import Model
 from tuskml.model.scoring import as_text, as_times
-from tuskml.schedule.pool import held_in_forks
+from tuskml.schedule.pool import hold_in_forks
 
 MOST_IN_AN_ARRAY = 100_000
 """Elements of DuckDB's type ARRAY; longer rows are lists."""
 _databases: dict[int, duckdb.DuckDBPyConnection] = {}
-_lock = held_in_forks(threading.Lock())
+_lock = hold_in_forks(threading.Lock())
 
 
 def cursor() -> duckdb.DuckDBPyConnection:
@@ -63,12 +63,12 @@ def train_arrays(
             connection, task, source=pa.table(columns), label="y", features="x", **given
         )
     if sparse and model.coef is not None:  # up to the largest id that was seen
-        model = widened(model, X.shape[1])
+        model = widen(model, X.shape[1])
     names = tuple(features) or tuple(f"x{place}" for place in range(1, X.shape[1] + 1))
     return model.trained_on(names, "y")
 
 
-def widened(model: Model, n_features: int) -> Model:
+def widen(model: Model, n_features: int) -> Model:
     """The same model with a coefficient of 0 for features beyond the last one of its own."""
     if model.several:
         by_class = np.array(model.weights()).reshape(len(model.classes or ()), -1)
@@ -104,7 +104,7 @@ def sparse_column(X: Any) -> Any:
     return pa.StructArray.from_arrays(lists, names=["indices", "values"])
 
 
-def named_rows(X: Any) -> Any:
+def frame_of_names(X: Any) -> Any:
     """The frame, as pandas has it, if a column of it is text, a category or a time; else None."""
     if not hasattr(X, "columns"):
         return None

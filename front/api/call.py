@@ -9,7 +9,7 @@ from tuskml.databases.sources import Source
 from tuskml.errors import OptionError, one_of
 from tuskml.groups.execution.choosing import place_given
 from tuskml.groups.selection.search import Search, search_of
-from tuskml.learners.classes import named_as_booleans
+from tuskml.learners.classes import name_as_booleans
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import MAX_TEXT
@@ -21,7 +21,7 @@ from tuskml.learners.registry import (
     task_named,
 )
 from tuskml.model.model import Model
-from tuskml.text.expressions import quoted
+from tuskml.text.expressions import quote_name
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def parse_task(task: object, text: str) -> TaskCall:
     return TaskCall(task, text, (Request(found, options_of(found, text)),))
 
 
-def pooled_and_place(
+def pop_pooled_and_place(
     options: dict[str, Any], into: object, executor: str | None
 ) -> tuple[bool, str | None]:
     """Removes `pooled`, and `cluster` if it is a place, from the options of an aggregate, and
@@ -113,7 +113,7 @@ class ColumnTexts:
     label: str | None
     group_by: tuple[str, ...]
 
-    def named_model(self, model: Model) -> Model:
+    def name_columns(self, model: Model) -> Model:
         """Returns the model with the names of its columns; names by option `feature_names`
         stay.
         """
@@ -150,7 +150,7 @@ class Training:
 
     def classes_named(self, models: Models) -> Models:
         """Models that were trained on the labels as numbers, with the names of their classes."""
-        return named_as_booleans(models) if self.label_kind == "boolean" else models
+        return name_as_booleans(models) if self.label_kind == "boolean" else models
 
     def after(self, handle: str) -> "Training":
         """Returns the training with a comparison of plans, which it explains."""
@@ -170,7 +170,7 @@ class Training:
             f"{database.function(aggregate)}({database.text(first)}, {self.label}, "
             f"{self.features}{given})"
         )
-        keys = [f"{sql} AS {quoted(name)}" for name, sql in self.keys]
+        keys = [f"{sql} AS {quote_name(name)}" for name, sql in self.keys]
         query = f"SELECT {', '.join([*keys, f'{model} AS model'])} FROM {self.source.sql}"
         if keys:
             query += " GROUP BY " + ", ".join(sql for _, sql in self.keys)

@@ -14,7 +14,7 @@ def collect_models(
 ) -> Model | Models:
     """The one model, or models by key."""
     models = by_own_key(
-        (key, None if value is None else training.texts.named_model(Model.of(value)))
+        (key, None if value is None else training.texts.name_columns(Model.of(value)))
         for key, value in rows
     )
     if not training.keys:
@@ -30,13 +30,13 @@ def collect_models(
 def by_keys(models: Mapping[tuple[Any, ...], Model | None], training: Training) -> Models:
     """The models of groups, in the order of their keys."""
     names = training.texts.group_by
-    by_key = sorted_by_key(models)
+    by_key = sort_by_key(models)
     if len(names) == 1:
         return Models(((key[0], model) for key, model in by_key), names)
     return Models(by_key, names)
 
 
-def sorted_by_key(
+def sort_by_key(
     models: Mapping[tuple[Any, ...], Model | None],
 ) -> list[tuple[tuple[Any, ...], Model | None]]:
     """Models in the order of their keys, None last; as they came where keys have no order."""

@@ -42,7 +42,7 @@ def drifts(new: Scope, reference: Scope, texts: Sequence[str]) -> list[Drift]:
         for scope, old in ((reference, "false"), (new, "true"))
     )
     found = [
-        Drift(text, *compared(new, f"tusk_x{k}", kind in NUMBERS, both))
+        Drift(text, *compare_column(new, f"tusk_x{k}", kind in NUMBERS, both))
         for k, (text, kind) in enumerate(pairs)
     ]
     return sorted(found, key=lambda one: -(one.psi or 0.0))
@@ -59,7 +59,7 @@ def columns(scope: Scope, pairs: Sequence[tuple[str, str]]) -> str:
     return ", ".join(shown)
 
 
-def compared(
+def compare_column(
     scope: Scope, column: str, is_number: bool, both: str
 ) -> tuple[float | None, float | None, tuple[float | None, float | None]]:
     """The index, the distance and the shares of NULL of one column."""

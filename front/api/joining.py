@@ -17,7 +17,7 @@ from tuskml.model.group_models import BY_TEXT
 from tuskml.model.model import Model
 from tuskml.model.scorers import has_text_classes
 from tuskml.model.scoring import source_kinds
-from tuskml.text.expressions import column_named, quoted
+from tuskml.text.expressions import column_named, quote_name
 
 ModelLike = Model | Mapping[Any, Model | None] | str
 Keys = Sequence[tuple[str, str]]
@@ -25,7 +25,7 @@ Keys = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Joined:
+class JoinableModels:
     """Models as SQL has them: a relation with columns tusk_k0, ... and tusk_model.
 
     alike: of each key, whether its type is that of the rows' key; task, features, label: of all of
@@ -74,7 +74,7 @@ class Joined:
         return f"{one} IS NOT DISTINCT FROM {other}"
 
 
-def joined(database: Database, model: ModelLike, scope: Scope, keys: Keys) -> Joined:
+def join_models(database: Database, model: ModelLike, scope: Scope, keys: Keys) -> JoinableModels:
     """Whatever a caller may give as model."""
     if isinstance(model, Model):
         return of_model(database, model)
@@ -90,11 +90,11 @@ def joined(database: Database, model: ModelLike, scope: Scope, keys: Keys) -> Jo
     )
 
 
-def of_model(database: Database, model: Model) -> Joined:
+def of_model(database: Database, model: Model) -> JoinableModels:
     """Joins one model, as a constant."""
     value = database.model(model)
     sql = f"(SELECT {value} AS tusk_model) AS models"
-    return Joined(
+    return JoinableModels(
         sql,
         task=model.task,
         features=model.trained_columns or None,
@@ -110,7 +110,7 @@ def of_model(database: Database, model: Model) -> Joined:
 
 def of_mapping(
     database: Database, models: Mapping[Any, Model | None], scope: Scope, keys: Keys
-) -> Joined:
+) -> JoinableModels:
     """Models by key, as rows of constants."""
     if not keys:
         raise DataError("model is a mapping of models by group: give group_by, the keys' columns")
@@ -134,7 +134,7 @@ def of_mapping(
         rows.append(f"({', '.join([*literals, database.model(model)])})")
     names = ", ".join([*(f"tusk_k{k}" for k in range(len(keys))), "tusk_model"])
     task, features, label = same_in_all(known)
-    return Joined(
+    return JoinableModels(
         f"(VALUES {', '.join(rows)}) AS models ({names})",
         (True,) * len(keys),
         task,
@@ -173,7 +173,7 @@ def constant(database: Database, value: Any, type_name: str) -> str:
     return f"CAST({database.text(str(value))} AS {type_name})"
 
 
-def of_table(database: Database, given: str, scope: Scope, keys: Keys) -> Joined:
+def of_table(database: Database, given: str, scope: Scope, keys: Keys) -> JoinableModels:
     """Models in a table or query, with its keys and a column `model`."""
     source = find_source(database, given)
     types = dict(database.columns(f"SELECT * FROM {source.sql}"))
@@ -190,11 +190,13 @@ def of_table(database: Database, given: str, scope: Scope, keys: Keys) -> Joined
     return of_one_task(table, scope, [(found[name], sql) for name, sql in keys])
 
 
-def of_one_task(table: ModelTable, scope: Scope, keys: Keys, what: str = "group_by") -> Joined:
+def of_one_task(
+    table: ModelTable, scope: Scope, keys: Keys, what: str = "group_by"
+) -> JoinableModels:
     """Joins the models of a table's column, which are of one task; keys, what: as for
     `of_columns`.
     """
-    database, source, model = scope.database, table.source, quoted(table.model)
+    database, source, model = scope.database, table.source, quote_name(table.model)
     ((count, tasks, task, options, classified, classes),) = database.fetch(
         f"SELECT count(*), count(DISTINCT ({model}).task), max(({model}).task), "
         f"max(({model}).options), count(({model}).classes), "
@@ -217,16 +219,18 @@ def of_one_task(table: ModelTable, scope: Scope, keys: Keys, what: str = "group_
     )
 
 
-def of_columns(table: ModelTable, scope: Scope, keys: Keys, what: str = "group_by") -> Joined:
+def of_columns(
+    table: ModelTable, scope: Scope, keys: Keys, what: str = "group_by"
+) -> JoinableModels:
     """Joins the models of a table's column, of any tasks.
 
     keys: the table's other columns, and SQL over the rows, which errors call `what`.
     """
     database, kinds = scope.database, dict(table.others)
-    columns = [quoted(column) for column, _ in keys]
+    columns = [quote_name(column) for column, _ in keys]
     shown = [
         *(f"{column} AS tusk_k{k}" for k, column in enumerate(columns)),
-        f"{quoted(table.model)} AS tusk_model",
+        f"{quote_name(table.model)} AS tusk_model",
     ]
     types = scope.types([sql for _, sql in keys], what) if keys else []
     alike = (kind == kinds[column] for (column, _), kind in zip(keys, types, strict=True))
@@ -234,14 +238,14 @@ def of_columns(table: ModelTable, scope: Scope, keys: Keys, what: str = "group_b
     nulls = database.fetch(f"SELECT 1 FROM {table.source.sql} WHERE {null} LIMIT 1")
     sql = f"(SELECT {', '.join(shown)} FROM {table.source.sql}) AS models"
     facts = facts_of_models(database, table)
-    return Joined(sql, tuple(alike), nulls=bool(nulls), **facts)
+    return JoinableModels(sql, tuple(alike), nulls=bool(nulls), **facts)
 
 
 def facts_of_models(database: Database, table: ModelTable) -> dict[str, Any]:
     """Facts of a table's models: the columns that they all read, where they know them, whether
     they read rows with names, and whether one has text classes.
     """
-    model, rows = quoted(table.model), f"FROM {table.source.sql}"
+    model, rows = quote_name(table.model), f"FROM {table.source.sql}"
     ((_, kind),) = database.columns(f"SELECT {model} {rows}")
     fields = kind.replace('"', "")
 

@@ -51,7 +51,7 @@ def is_model(type_name: str) -> bool:
     return whole or type_name.endswith("tuskml_model")
 
 
-def chosen_keys(found: ModelTable, given: Sequence[str]) -> list[str]:
+def choose_keys(found: ModelTable, given: Sequence[str]) -> list[str]:
     """The columns that name a group, as the table spells them."""
     beside = [name for name, _ in found.others]
     names = []

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.api.call import Training
-from tuskml.api.collecting import by_keys, sorted_by_key
+from tuskml.api.collecting import by_keys, sort_by_key
 from tuskml.databases.database import Database
 from tuskml.errors import DataError, OptionError
 from tuskml.learners.learner import Arrays
@@ -45,7 +45,7 @@ def train_pooled(database: Database, training: Training) -> Models:
     found = training.classes_named(replace(found, n_skipped=skipped))
     found = with_notes(found, dict(enumerate(remarks)))
     models = {
-        as_key(key): training.texts.named_model(Model.of_batch(found, place))
+        as_key(key): training.texts.name_columns(Model.of_batch(found, place))
         for place, key in enumerate(keys)
     }
     return by_keys(models, training)
@@ -82,7 +82,7 @@ def rows_of(
     distinct = f"SELECT DISTINCT {', '.join(columns[:n])} FROM {training.source.sql}"
     if database.fetch(f"SELECT count(*) FROM ({distinct}) AS groups") != [(len(set(each)),)]:
         raise DataError(f"group_by has different keys that are alike in Python: {BY_TEXT}")
-    numbers = {key: place for place, (key, _) in enumerate(sorted_by_key(dict.fromkeys(each)))}
+    numbers = {key: place for place, (key, _) in enumerate(sort_by_key(dict.fromkeys(each)))}
     group = np.array([numbers[key] for key in each], np.intp)
     none: Sequence[Any] = [None] * (training.n_features or 0)
     values = [[row[n], *(none if row[n + 1] is None else row[n + 1])] for row in found]

@@ -10,20 +10,20 @@ from typing import Any, Literal
 
 from tuskml.api.argument_checks import refuse_replace
 from tuskml.api.curves import curve_names, fetch_curve, fetch_deciles
-from tuskml.api.joining import Joined, ModelLike, joined
+from tuskml.api.joining import JoinableModels, ModelLike, join_models
 from tuskml.databases.database import Database, Row, kind_of
-from tuskml.databases.frames import Form, checked_form, fetched
+from tuskml.databases.frames import Form, check_form, fetch_frame
 from tuskml.databases.opening import open_database
 from tuskml.databases.postgres import Postgres
 from tuskml.databases.results import Into, keep
 from tuskml.databases.sources import Rows, Scope, rows_of, scope_of, split_expressions
 from tuskml.errors import DataError, nearest, one_of
 from tuskml.learners.options.by_name import ByName
-from tuskml.learners.tasks import labelled, takes_offsets
+from tuskml.learners.tasks import is_labelled, takes_offsets
 from tuskml.model.answers import Answers, Kind
 from tuskml.model.group_models import Models, by_own_key
 from tuskml.text.calls import with_clear_errors
-from tuskml.text.expressions import column_named, one, quoted
+from tuskml.text.expressions import column_named, one, quote_name
 from tuskml.udas.tasks import TASK_TABLE
 
 NAMES = {
@@ -92,19 +92,19 @@ def predict(
     """
     if kind not in NAMES:
         raise DataError(f"kind is {kind!r}, expected {one_of(NAMES)}{nearest(str(kind), NAMES)}")
-    form: Form = "numpy" if into is not None else checked_form(returns, source)
+    form: Form = "numpy" if into is not None else check_form(returns, source)
     refuse_replace(replace, into)
     with (
         open_database(connection, into is not None) as database,
         rows_of(database, source) as rows,
     ):
         scoring = resolve(database, model, scope_of(database, rows), features, group_by)
-        shown = chosen_columns(scoring.scope, columns)
+        shown = choose_columns(scoring.scope, columns)
         added = scoring.offset(offset, kind)
         query = scoring.rows(kind, name or NAMES[kind], shown, added, level)
         if into is not None:
             return keep(database, into, query, replace)
-        return fetched(database, query, form)
+        return fetch_frame(database, query, form)
 
 
 @with_clear_errors
@@ -153,7 +153,7 @@ def evaluate(
     """
     with open_database(connection) as database, rows_of(database, source) as rows:
         scoring = resolve(database, model, scope_of(database, rows), features, group_by)
-        if not labelled(scoring.models.task):
+        if not is_labelled(scoring.models.task):
             raise DataError(
                 f"task '{scoring.models.task}' has no labels with which predictions could be "
                 "compared: expected a model of another task"
@@ -171,7 +171,7 @@ class Scoring:
 
     database: Database
     scope: Scope
-    models: Joined
+    models: JoinableModels
     features: str
     keys: tuple[tuple[str, str], ...]
 
@@ -210,7 +210,7 @@ class Scoring:
                 f"offset is given for a model of task '{task}'{which}, expected a model of {able}"
             )
 
-    def matched(self, given: Sequence[str]) -> str:
+    def join_query(self, given: Sequence[str]) -> str:
         """The rows joined with their models, for `FROM`; given: columns with their names."""
         keys = [f"{sql} AS tusk_g{k}" for k, (_, sql) in enumerate(self.keys)]
         inner = ", ".join([*given, *keys, f"{self.features} AS tusk_x"])
@@ -243,16 +243,16 @@ class Scoring:
         if self.models.constant is not None:  # without a join rows stay in their order
             arguments = f"{self.models.constant}, {self.features}{more}"
             predicted = self.call(kind, arguments, offset)
-            shown = [*map(quoted, columns), f"{predicted} AS {quoted(name)}"]
+            shown = [*map(quote_name, columns), f"{predicted} AS {quote_name(name)}"]
             return f"SELECT {', '.join(shown)} FROM {self.scope.source.sql}"
-        given = [f"{quoted(column)} AS tusk_c{k}" for k, column in enumerate(columns)]
-        shown = [f"rows.tusk_c{k} AS {quoted(column)}" for k, column in enumerate(columns)]
+        given = [f"{quote_name(column)} AS tusk_c{k}" for k, column in enumerate(columns)]
+        shown = [f"rows.tusk_c{k} AS {quote_name(column)}" for k, column in enumerate(columns)]
         if offset is not None:
             given.append(f"{offset} AS tusk_o")
             offset = "rows.tusk_o"
         predicted = self.call(kind, f"models.tusk_model, rows.tusk_x{more}", offset)
-        shown.append(f"{predicted} AS {quoted(name)}")
-        return f"SELECT {', '.join(shown)} FROM {self.matched(given)}"
+        shown.append(f"{predicted} AS {quote_name(name)}")
+        return f"SELECT {', '.join(shown)} FROM {self.join_query(given)}"
 
     def extras(self, weight: str | None, offset: str | None) -> tuple[str, ...]:
         """SQL of the rows' weights, or of weights and offsets. Raises DataError for an offset
@@ -268,7 +268,7 @@ class Scoring:
         several = self.models.several
         names = SEVERAL if several else metrics_of(answers)
         label = self.scope.label(label, may_be_text=answers.classifies)
-        scored = self.scored(answers, label, extras)
+        scored = self.score_query(answers, label, extras)
         weighed, counts = (", tusk_w", " AND tusk_w > 0") if extras else ("", "")
         keys = [f"tusk_g{k}" for k in range(len(self.keys))]
         function = self.database.function
@@ -312,7 +312,7 @@ class Scoring:
             return by_key[()]
         return {key[0]: m for key, m in by_key.items()} if len(keys) == 1 else by_key
 
-    def scored(self, answers: Answers, label: str, extras: Sequence[str] = ()) -> str:
+    def score_query(self, answers: Answers, label: str, extras: Sequence[str] = ()) -> str:
         """The query of labels, classes, margins, probabilities and, of extras, weights.
 
         tusk_high: whether a label is the higher class; with a model that has seen one class, that
@@ -344,7 +344,7 @@ class Scoring:
         if answers.has_probabilities and not several:
             shown.append(f"{self.function('predict_proba', offset)} AS tusk_p")
         given = zip(extras, ("tusk_w", "tusk_o"), strict=False)
-        matched = self.matched(
+        matched = self.join_query(
             [f"{label} AS tusk_label", *(f"{x} AS {name}" for x, name in given)]
         )
         return f"SELECT {', '.join(shown)} FROM {matched}"
@@ -396,7 +396,7 @@ def metrics_in(row: Row, names: Sequence[str], several: bool = False) -> Metrics
     return {**counts, **dict(zip(names, values, strict=True))}
 
 
-def chosen_columns(scope: Scope, columns: str | Sequence[str] | None) -> list[str]:
+def choose_columns(scope: Scope, columns: str | Sequence[str] | None) -> list[str]:
     """The source's columns that stay. Raises DataError for an unknown name."""
     if columns is None:
         return list(scope.columns)
@@ -409,8 +409,8 @@ def chosen_columns(scope: Scope, columns: str | Sequence[str] | None) -> list[st
     return names
 
 
-def known_features(
-    given: str | Sequence[str] | None, models: Joined, what: str
+def resolve_features(
+    given: str | Sequence[str] | None, models: JoinableModels, what: str
 ) -> str | Sequence[str]:
     """The features that a caller gave as `what`, or those that the models know."""
     found = models.features if given is None else given
@@ -431,9 +431,9 @@ def resolve(
     if not texts and isinstance(model, Models):
         texts = split_expressions(model.group_by, "group_by", scope.columns)
     keys = tuple(map(scope.key, texts))
-    models = joined(database, model, scope, keys)
+    models = join_models(database, model, scope, keys)
     texts = split_expressions(
-        known_features(features, models, "features"), "features", scope.columns
+        resolve_features(features, models, "features"), "features", scope.columns
     )
     sql, _ = scope.features(texts, ByName(models.by_name))
     return Scoring(database, scope, models, sql, keys)

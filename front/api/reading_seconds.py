@@ -29,7 +29,7 @@ Tell = Callable[[str], None]
 Clock = Callable[[], float]
 
 
-class Taken(NamedTuple):
+class ReadingSeconds(NamedTuple):
     """Seconds: of a query, and of a value that is decoded and that is packed."""
 
     query: float
@@ -53,7 +53,7 @@ def measure(tell: Tell, url: str | None = None) -> dict[str, dict[str, float]]:
     """
     found: dict[str, dict[str, float]] = {name: {} for name in TABLES}
 
-    def put(kind: str, taken: Taken) -> None:
+    def put(kind: str, taken: ReadingSeconds) -> None:
         for name, seconds in zip(TABLES, taken, strict=True):
             found[name][kind] = max(seconds, LEAST)
 
@@ -66,7 +66,7 @@ def measure(tell: Tell, url: str | None = None) -> dict[str, dict[str, float]]:
     return found
 
 
-def of_duckdb() -> Iterator[tuple[str, Taken]]:
+def of_duckdb() -> Iterator[tuple[str, ReadingSeconds]]:
     """Returns the seconds to read a Parquet file and a table on one thread."""
     with tempfile.TemporaryDirectory() as folder, connect(f"{folder}/rows.duckdb") as con:
         con.execute("SET threads = 1")
@@ -92,7 +92,7 @@ def of_duckdb() -> Iterator[tuple[str, Taken]]:
     yield "table", middle(tables)
 
 
-def of_postgres(url: str) -> Taken:
+def of_postgres(url: str) -> ReadingSeconds:
     """Returns the seconds to read a range of a table's blocks; a tuple is decoded up to its last
     column.
     """
@@ -114,7 +114,7 @@ def of_postgres(url: str) -> Taken:
     return middle(found)
 
 
-def seconds(database: Database, d: int, texts: Texts) -> Taken:
+def seconds(database: Database, d: int, texts: Texts) -> ReadingSeconds:
     """Returns the seconds to read rows of d features and a label."""
     clock = clock_of(database)
     items = [f"{column}::float8" for column in columns(d)]
@@ -128,7 +128,7 @@ def seconds(database: Database, d: int, texts: Texts) -> Taken:
     scanned = median_seconds(lambda: database.fetch(scanning + texts.every), clock)
     scanned -= median_seconds(lambda: database.fetch(scanning + texts.one), clock)
     values = ROWS * (d + 1)
-    return Taken(one, scanned / values, (packed - scanned) / values)
+    return ReadingSeconds(one, scanned / values, (packed - scanned) / values)
 
 
 def columns(d: int) -> list[str]:
@@ -136,9 +136,9 @@ def columns(d: int) -> list[str]:
     return ["y", *(f"x{j}" for j in range(d))]
 
 
-def middle(found: list[Taken]) -> Taken:
+def middle(found: list[ReadingSeconds]) -> ReadingSeconds:
     """The mean of each, over widths, of logarithms."""
-    return Taken(
+    return ReadingSeconds(
         *(
             statistics.geometric_mean([max(x, LEAST) for x in all_of])
             for all_of in zip(*found, strict=True)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, overload
 
 from tuskml.api.argument_checks import (
-    checked_into,
+    check_into,
     label_given,
     refuse_leaks,
     refuse_repeated,
@@ -24,7 +24,7 @@ from tuskml.api.call import (
     TaskCall,
     Training,
     parse_task,
-    pooled_and_place,
+    pop_pooled_and_place,
 )
 from tuskml.api.collecting import collect_models
 from tuskml.api.pooling import train_pooled
@@ -49,7 +49,7 @@ from tuskml.lazy import lazy_function
 from tuskml.learners.models import Names
 from tuskml.learners.options.by_name import by_name
 from tuskml.learners.options.table import MAX_TEXT
-from tuskml.learners.receiving import compared
+from tuskml.learners.receiving import handle_of
 from tuskml.learners.registry import learner_of, of_classes
 from tuskml.learners.row_groups import RowGroups
 from tuskml.model.group_models import Models
@@ -166,7 +166,7 @@ def train(
     >>> round(model.coef[0], 6), round(model.intercept, 6), model.status
     (2.0, 1.0, 'ok')
     """
-    pooled, executor = pooled_and_place(options, into, executor)
+    pooled, executor = pop_pooled_and_place(options, into, executor)
     refuse_unknown(options)
     call = parse_task(task, options_text(options))
     refuse_replace(replace, into)
@@ -179,9 +179,9 @@ def train(
             return train_pooled(database, training)
         executor = executor or usual_executor(database, training)
         if into is None and executor is None:
-            model = streamed_model(database, training)
+            model = train_streamed(database, training)
             if isinstance(model, Model):
-                return training.texts.named_model(model)
+                return training.texts.name_columns(model)
             training = model or training
         if into is not None:
             training = to_be_kept(database, training, into)
@@ -219,7 +219,7 @@ def to_be_kept(database: Database, training: Training, into: Into) -> Training:
     """
     training = with_names(training)
     refuse_same_names(database, [name for name, _ in training.keys])
-    checked_into(into)
+    check_into(into)
     return training
 
 
@@ -233,7 +233,7 @@ def with_names(training: Training) -> Training:
     return replace(training, options=text) if len(text) <= MAX_TEXT else training
 
 
-def streamed_model(database: Database, training: Training) -> Model | Training | None:
+def train_streamed(database: Database, training: Training) -> Model | Training | None:
     """A model of stochastic gradient descent that reads only some of the rows' blocks.
 
     None if the source has no blocks, or the training must see all rows; the training itself if it
@@ -247,7 +247,7 @@ def streamed_model(database: Database, training: Training) -> Model | Training |
         or training.n_features == 0
         or training.text_label
         or not (source.files or source.table)
-        or not (learner_of(request.task).streamed.wanted(request) or request.options.explain)
+        or not (learner_of(request.task).streamed.is_wanted(request) or request.options.explain)
     ):
         return None
     label, features = training.label, training.features
@@ -255,13 +255,13 @@ def streamed_model(database: Database, training: Training) -> Model | Training |
         n = training.n_features or width(database, source.sql, features)
         groups = row_groups_of(database, source.sql, source.files, label, features)
         return None if groups is None or n is None else by_row_group(groups, training, n)
-    return sampled_model(database, training) if isinstance(database, Postgres) else None
+    return train_sampled(database, training) if isinstance(database, Postgres) else None
 
 
-def sampled_model(database: Postgres, training: Training) -> Model | Training | None:
+def train_sampled(database: Postgres, training: Training) -> Model | Training | None:
     """A model of some of a table's blocks, which the server reads and trains on.
 
-    None, or the training on all rows, as `streamed_model` has it.
+    None, or the training on all rows, as `train_streamed` has it.
     """
     given = (training.call.task, training.label, training.features, training.options)
     source = f"{database.text(training.source.sql)}::pg_catalog.regclass"
@@ -284,19 +284,19 @@ def sampled_model(database: Postgres, training: Training) -> Model | Training | 
 def by_row_group(
     groups: RowGroups, training: Training, n_features: int
 ) -> Model | Training | None:
-    """A model of row groups, if they are enough; else as `streamed_model` has it."""
+    """A model of row groups, if they are enough; else as `train_streamed` has it."""
     request = training.call.requests[0]
     learner, models, names = learner_of(request.task), None, request.options.feature_names
     if names is not None and len(names) != n_features:
         return None  # the training on all rows says so
-    if learner.streamed.wanted(request):
+    if learner.streamed.is_wanted(request):
         models = learner.streamed.train(groups, request, n_features)
     if models is None:
         plans = None
         if request.options.explain:
             plans = learner.streamed.plans(groups.storage, request, n_features)
         task = training.call.task
-        return None if plans is None else training.after(compared(task, plans))
+        return None if plans is None else training.after(handle_of(task, plans))
     records.note(models, None)
     if names is not None:
         models = replace(models, features=Names.same(names, len(models.group)))

@@ -25,7 +25,7 @@ from tuskml.databases.sources import Source
 from tuskml.learners.registry import learner_of
 from tuskml.model.execution import Execution, Pilot
 from tuskml.schedule.placement import Sizes
-from tuskml.schedule.simulation import Costs, Workload, estimates, unbalanced
+from tuskml.schedule.simulation import Costs, Workload, estimates, imbalance
 
 ON_RAY = Costs(
     row=0.0,
@@ -45,13 +45,13 @@ NEGLIGIBLE = 0.03
 """Share of the workers' time: a choice that gains less is not worth a pilot."""
 
 
-def balanced(groups: Sequence[Group], workers: int) -> bool:
+def is_balanced(groups: Sequence[Group], workers: int) -> bool:
     """Returns whether TP keeps all workers busy, up to a negligible time, at any cost of a row.
 
     Each other approach does the work of TP and more: it gains only the idle time of TP.
     """
     sizes = sizes_of(groups)
-    return unbalanced(sizes, workers) * workers <= NEGLIGIBLE * float(sizes.sum())
+    return imbalance(sizes, workers) * workers <= NEGLIGIBLE * float(sizes.sum())
 
 
 def sizes_of(groups: Sequence[Group]) -> Sizes:

@@ -2,7 +2,7 @@
 
 from tuskml.cluster.units import Units
 from tuskml.databases.duckdb import DuckDB
-from tuskml.text.expressions import quoted
+from tuskml.text.expressions import quote_name
 
 MOST_READS = 4.0
 MANY_ROWS = 20_000_000
@@ -42,7 +42,7 @@ def rows_read(database: DuckDB, units: Units) -> int:
     """Rows that all units read, by the first key; 0 where no statistics say."""
     name, sql = units.training.keys[0]
     kind = units.catalogue.key_types[0]
-    if sql != quoted(name):
+    if sql != quote_name(name):
         return 0
     ranges = [units.range_of(batch) for _, batch in units.batches.values()]
     values = ", ".join(f"({least}, {most})" for least, most in filter(None, ranges))

@@ -21,7 +21,7 @@ Wrong = Callable[[str, bytes], str | None]
 DIGEST = hashlib.sha256().digest_size
 
 
-class Finished:
+class UnitFolder:
     """The folder of finished units; without one nothing is kept."""
 
     def __init__(self, folder: str | PathLike[str] | None) -> None:

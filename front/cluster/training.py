@@ -16,21 +16,21 @@ import duckdb
 from tuskml.api.call import ExecutorChoice, Training
 from tuskml.api.collecting import collect_models
 from tuskml.api.training import run_training
-from tuskml.cluster.estimating import balanced, execution
+from tuskml.cluster.estimating import execution, is_balanced
 from tuskml.cluster.parts.groups import PartedGroups
 from tuskml.cluster.parts.placement import (
     APPROACHES,
     AUTO,
     BY_NAME,
     Placement,
-    cut,
+    choose_parted,
     placement_of,
     refuse_chance,
 )
 from tuskml.cluster.postgres.answers import in_postgres
 from tuskml.cluster.postgres.rows import local_rows
 from tuskml.cluster.reading import advice
-from tuskml.cluster.resuming import Finished
+from tuskml.cluster.resuming import UnitFolder
 from tuskml.cluster.shards.catalogue import Catalogue
 from tuskml.cluster.shards.readable import Readable, in_files
 from tuskml.cluster.units import Batch, Units
@@ -93,7 +93,7 @@ def train_in_files(
     done = run_on_workers(readable, where, executor, placed)
     with arrow_view(checked, done.answers) as view:
         query = f"SELECT {', '.join([*readable.keys(), 'model'])} FROM {view}"
-        why = done.unfinished()
+        why = done.describe_unfinished()
         if why is not None:
             raise incomplete_error(checked, query, training, done, why)
         into, replace = kept
@@ -154,7 +154,7 @@ class WorkerResults:
         others = f" or one of {len(more):,} more" if more else ""
         return f"{failed.error} (group {name}{others})"
 
-    def unfinished(self) -> str | None:
+    def describe_unfinished(self) -> str | None:
         """Says how many groups were not trained, and why; None where all were."""
         failed = [self.about(one) for one in self.outcomes if one.answer is None]
         if not failed and len(self.outcomes) == len(self.batches):
@@ -173,14 +173,14 @@ def run_on_workers(
     """Trains all groups, with a ClusterWarning for problems that changed no model."""
     checked, training, found = readable.database, readable.training, readable.catalogue
     placed, estimated = choose_placement(checked, training, found, where, placed)
-    parts = cut(training, found, placed, where.placement is None)
+    parts = choose_parted(training, found, placed, where.placement is None)
     placed = parts.placement
     units = Units(checked, training, found, parts.groups, placed.apart)
     crews = executor if placed.together else None
     parted = PartedGroups(units, parts.groups, placed.at_once, crews)
     warn(filter(None, (parts.why, advice(checked, units))))
     began = time.monotonic()
-    outcomes = list(finished(executor, units, parted, Finished(where.finished)))
+    outcomes = list(finish_units(executor, units, parted, UnitFolder(where.finished)))
     batches = {key: batch for key, (_, batch) in units.batches.items()} | parted.batches
     seconds = time.monotonic() - began
     warn(executor.notes)
@@ -201,7 +201,7 @@ def answers_of(
         if readable is None:
             return None
         done = run_on_workers(readable, where, executor, placed)
-        why = done.unfinished()
+        why = done.describe_unfinished()
         if why is not None:
             raise ClusterError(why)
         table = pa.concat_tables([pa.ipc.open_stream(one).read_all() for one in done.answers])
@@ -227,7 +227,7 @@ def choose_placement(
         return placed, None
     refuse_chance(training)
     workers = workers_of(where.executor)
-    if balanced(found.groups, workers) and not wants_estimates(training):
+    if is_balanced(found.groups, workers) and not wants_estimates(training):
         return BY_NAME[APPROACHES["TP"]], None
     remote = where.executor != "threads"
     estimated = execution(Units(database, training, found), workers, remote)
@@ -249,8 +249,8 @@ def refuse_stored(training: Training) -> None:
             )
 
 
-def finished(
-    executor: Executor, units: Units, parted: PartedGroups, kept: Finished
+def finish_units(
+    executor: Executor, units: Units, parted: PartedGroups, kept: UnitFolder
 ) -> Iterator[Outcome]:
     """Outcomes as they come; they end early where nothing works."""
     failures = successes = 0

@@ -107,9 +107,9 @@ class Units:
             "tuskml": VERSION,
         }
         payload = json.dumps(given, ensure_ascii=False).encode()
-        return Unit(hashlib.sha256(payload).hexdigest(), batch.rows, payload, self.named(batch))
+        return Unit(hashlib.sha256(payload).hexdigest(), batch.rows, payload, self.name_of(batch))
 
-    def named(self, batch: Batch) -> str:
+    def name_of(self, batch: Batch) -> str:
         """The name of the batch in logs: its first group, and the number of others."""
         names = [name for name, _ in self.training.keys]
         if not names:
@@ -121,7 +121,7 @@ class Units:
         more = len(batch.groups) - 1
         return f"{first} and {more:,} more" if more else first
 
-    def parted(self, group: Group, place: int) -> dict[str, Any]:
+    def input_of_part(self, group: Group, place: int) -> dict[str, Any]:
         """The input of a worker for the rows of a group in a shard (`parts/part_rows.py`)."""
         shard = absolute(self.catalogue.shards[place])
         source = self.source(Batch((group,)), [shard], self.held[place] == 1)
@@ -151,7 +151,7 @@ class Units:
         call = self.training.call
         options = call.requests[0].options
         orders = any(learner_of(one.task).facts.orders for one in call.requests)
-        return {"ordered": options.ordered or orders, "seed": options.seed}
+        return {"ordered": options.keeps_order or orders, "seed": options.seed}
 
     def source(self, batch: Batch, shards: Sequence[Shard], whole: bool) -> Source:
         """The rows of the batch's groups; whole: the shards have no others."""

@@ -17,12 +17,12 @@ from tuskml.databases.connection import connect
 from tuskml.databases.duckdb import DuckDB
 from tuskml.errors import DataError
 from tuskml.groups.execution.worker import share
-from tuskml.schedule.pool import held_in_forks
+from tuskml.schedule.pool import hold_in_forks
 
 TASK = "the rows of a part"
 """Stands for the handle of the receiver in the query of a part (`parts/part_rows.py`)."""
 WORK = "tuskml.cluster.worker:train_unit"
-_lock = held_in_forks(threading.Lock())
+_lock = hold_in_forks(threading.Lock())
 _connections: dict[int, duckdb.DuckDBPyConnection] = {}
 """Connections by process: a forked one has a copy that it cannot use."""
 _verified: set[tuple[str, int, int]] = set()

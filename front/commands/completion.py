@@ -37,10 +37,10 @@ def grammar(command: Parser) -> None:
 
 def show_completion(args: argparse.Namespace) -> None:
     """Prints the script."""
-    print(shtab.complete(unmarked(args.top), args.shell))
+    print(shtab.complete(plain_grammar(args.top), args.shell))
 
 
-def unmarked(top: Parser) -> Parser:
+def plain_grammar(top: Parser) -> Parser:
     """The whole grammar with one-line help, which shells show."""
     for action in top.complete()._actions:
         if hasattr(action, "completes_files"):
@@ -49,7 +49,7 @@ def unmarked(top: Parser) -> Parser:
             summaries = {one.dest: one.help for one in action._choices_actions}
             for name, command in action.choices.items():
                 command.description = summaries.get(name) or command.description
-                unmarked(command)
+                plain_grammar(command)
         elif action.help:
             action.help = re.sub(r"\s+", " ", action.help)
     return top

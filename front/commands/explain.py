@@ -8,7 +8,7 @@ from typing import Any
 from tuskml.api.call import Training, parse_task
 from tuskml.api.training import options_text, resolve
 from tuskml.cluster.estimating import execution
-from tuskml.cluster.parts.placement import PLACEMENTS, cut
+from tuskml.cluster.parts.placement import PLACEMENTS, choose_parted
 from tuskml.cluster.postgres.rows import local_rows
 from tuskml.cluster.shards.readable import in_files
 from tuskml.cluster.training import refuse_stored
@@ -95,9 +95,9 @@ def on_workers(
     database: Database, training: Training, executor: str | None, workers: int | None
 ) -> Execution:
     """The estimates of a training on workers."""
-    from tuskml.groups.execution.choosing import checked_place, workers_of
+    from tuskml.groups.execution.choosing import check_place, workers_of
 
-    place = checked_place(executor or "ray")
+    place = check_place(executor or "ray")
     if workers is not None and workers < 1:
         raise OptionError(f"--workers is {workers}, expected 1 or more")
     refuse_stored(training)
@@ -107,7 +107,7 @@ def on_workers(
         found, training = readable.catalogue, readable.training
         units = Units(readable.database, training, found)
         estimated = execution(units, workers or workers_of(place), place != "threads")
-        usual = cut(training, found, PLACEMENTS[0], usual=True)
+        usual = choose_parted(training, found, PLACEMENTS[0], usual=True)
         return replace(estimated, ran=usual.placement.approach)
 
 

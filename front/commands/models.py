@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from tuskml import registry
-from tuskml.api.model_tables import chosen_keys, model_table
+from tuskml.api.model_tables import choose_keys, model_table
 from tuskml.commands.terminal.rows_arguments import keys
 from tuskml.commands.terminal.usage import Parser, add_command, add_json, describe, files
 from tuskml.databases.opening import open_database
@@ -13,7 +13,7 @@ from tuskml.databases.script import plain
 from tuskml.errors import DataError
 from tuskml.model.model import Model
 from tuskml.registry import Entry
-from tuskml.text.expressions import quoted
+from tuskml.text.expressions import quote_name
 from tuskml.text.table import format_value, table
 
 ACTIONS = {
@@ -112,9 +112,9 @@ def _models_of(args: argparse.Namespace) -> dict[Any, Model]:
     """
     with open_database(args.database) as database:
         found = model_table(database, args.models, args.model_column)
-        names = chosen_keys(found, keys(args.group_by))
-        texts = [f"CAST({quoted(name)} AS text)" for name in names]
-        columns = ", ".join([*texts, quoted(found.model)])
+        names = choose_keys(found, keys(args.group_by))
+        texts = [f"CAST({quote_name(name)} AS text)" for name in names]
+        columns = ", ".join([*texts, quote_name(found.model)])
         rows = list(database.models(f"SELECT {columns} FROM {found.source.sql}"))
     models: dict[Any, Model] = {}
     for key, value in rows:

@@ -8,9 +8,9 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 
 from tuskml.api.argument_checks import refuse_replace
-from tuskml.api.joining import Joined, Keys, of_columns
+from tuskml.api.joining import JoinableModels, Keys, of_columns
 from tuskml.api.model_tables import ModelTable, model_table
-from tuskml.api.prediction import NAMES, Scoring, known_features
+from tuskml.api.prediction import NAMES, Scoring, resolve_features
 from tuskml.commands.terminal.rows_arguments import (
     add_database,
     add_features,
@@ -27,11 +27,11 @@ from tuskml.databases.script import plain
 from tuskml.databases.sources import Scope, find_source, scope_of, split_expressions
 from tuskml.errors import DataError
 from tuskml.learners.options.by_name import ByName
-from tuskml.text.expressions import column_named, quoted, renamed
+from tuskml.text.expressions import column_named, quote_name, split_alias
 from tuskml.text.table import table
 
 MOST_ROWS = 100
-Join = Callable[[ModelTable, Scope, Keys, str], Joined]
+Join = Callable[[ModelTable, Scope, Keys, str], JoinableModels]
 ROWS_A_TIME = 10_000
 KINDS = {name: kind for kind, name in NAMES.items()}
 EXAMPLES = """
@@ -96,7 +96,7 @@ def show_predictions(args: argparse.Namespace) -> None:
             rows = f"{count:,} row{'s' if count != 1 else ''}"
             print(json.dumps(kept) if args.json else f"{rows} in {result_name(args.into)}")
         elif args.json:
-            for row in streamed(database, query):
+            for row in stream_rows(database, query):
                 line = dict(zip(names, map(plain, row), strict=True))
                 print(json.dumps(line, ensure_ascii=False, allow_nan=False))
         else:
@@ -111,7 +111,7 @@ def first_rows(names: Sequence[str], rows: Sequence[Row]) -> str:
     return text
 
 
-def streamed(database: Database, query: str) -> Iterator[Row]:
+def stream_rows(database: Database, query: str) -> Iterator[Row]:
     """Rows as they come, some at a time."""
     if isinstance(database, Postgres):
         with database.connection.transaction():
@@ -150,7 +150,7 @@ def scoring_of(
     pairs = key_pairs(scope, models, keys(args.group_by))
     refuse_several(database, models, [column for column, _ in pairs])
     joined = join(models, scope, pairs, "--group-by")
-    texts = known_features(args.features or None, joined, "--features")
+    texts = resolve_features(args.features or None, joined, "--features")
     texts = split_expressions(texts, "features", scope.columns)
     features, _ = scope.features(texts, ByName(joined.by_name))
     return Scoring(database, scope, joined, features, tuple(pairs))
@@ -166,7 +166,7 @@ def key_pairs(
     beside = dict(models.others)
     pairs = []
     for text in expressions or list(beside):
-        sql, name = renamed(text)
+        sql, name = split_alias(text)
         column = column_named(name or text, beside)
         if column is None:
             raise DataError(
@@ -185,7 +185,7 @@ def key_pairs(
 
 def refuse_several(database: Database, models: ModelTable, names: Sequence[str]) -> None:
     """Raises an error if a row has more than one model."""
-    by = ", ".join(map(quoted, names))
+    by = ", ".join(map(quote_name, names))
     grouped = f"GROUP BY {by} HAVING count(*) > 1 LIMIT 1" if names else "HAVING count(*) > 1"
     if database.fetch(f"SELECT count(*) FROM {models.source.sql} {grouped}"):
         where = f"with the same {', '.join(names)}" if names else "and no column with a key"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tuskml.api.drift import Drift, drifts
 from tuskml.api.joining import of_one_task
-from tuskml.api.model_tables import chosen_keys, model_table
-from tuskml.api.prediction import known_features
+from tuskml.api.model_tables import choose_keys, model_table
+from tuskml.api.prediction import resolve_features
 from tuskml.commands.predict import scoring_of
 from tuskml.commands.sql import script
 from tuskml.commands.terminal.bar import bar
@@ -23,7 +23,7 @@ from tuskml.databases.sources import find_source, scope_of, split_expressions
 from tuskml.errors import DataError
 from tuskml.model.file import save
 from tuskml.model.model import FIELDS, LATER
-from tuskml.text.expressions import quoted, split
+from tuskml.text.expressions import quote_name, split
 
 if TYPE_CHECKING:
     from tuskml.report import Group
@@ -100,7 +100,7 @@ def show_report(args: argparse.Namespace) -> None:
     features = split(args.features, "--features") if args.features.strip() else []
     check_names(features, groups)
     what = args.script or args.models
-    where = "" if args.database == ":memory:" else f" in {shown_database(args.database)}"
+    where = "" if args.database == ":memory:" else f" in {format_database(args.database)}"
     text = page(
         groups,
         keys=names,
@@ -139,16 +139,16 @@ def scores_of(database: Database, args: argparse.Namespace) -> tuple[dict[str, A
     """
     scoring = scoring_of(database, args, args.rows, of_one_task)
     found = scoring.metrics(args.label, curves=True)
-    by_name = {shown_key(key): one for key, one in found.items()} if scoring.keys else {"": found}
+    by_name = {format_key(key): one for key, one in found.items()} if scoring.keys else {"": found}
     if args.reference is None:
         return by_name, []
     reference = scope_of(database, find_source(database, args.reference))
-    known = known_features(args.features or None, scoring.models, "--features")
+    known = resolve_features(args.features or None, scoring.models, "--features")
     texts = split_expressions(known, "--features", scoring.scope.columns)
     return by_name, drifts(scoring.scope, reference, texts)
 
 
-def shown_key(key: Any) -> str:
+def format_key(key: Any) -> str:
     """A group's name as the table of groups has it."""
     values = key if isinstance(key, tuple) else (key,)
     return ", ".join("NULL" if value is None else str(value) for value in values)
@@ -167,7 +167,7 @@ def check_names(features: Sequence[str], groups: Sequence["Group"]) -> None:
         )
 
 
-def shown_database(database: str) -> str:
+def format_database(database: str) -> str:
     """A path's last part; a URL without its user, password and options."""
     if "://" not in database:
         return Path(database).name
@@ -179,8 +179,8 @@ def of_table(database: Database, args: argparse.Namespace) -> tuple[list[str], l
     from tuskml.report import group_of
 
     found = model_table(database, args.models, args.model_column)
-    names = chosen_keys(found, keys(args.group_by))
-    columns = ", ".join(map(quoted, [*names, found.model]))
+    names = choose_keys(found, keys(args.group_by))
+    columns = ", ".join(map(quote_name, [*names, found.model]))
     rows = database.models(f"SELECT {columns} FROM {found.source.sql}")
     return names, [group_of(key, value) for key, value in rows]
 

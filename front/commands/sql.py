@@ -11,7 +11,7 @@ from tuskml.commands.terminal.bar import bar
 from tuskml.commands.terminal.prompt import prompt
 from tuskml.commands.terminal.usage import Parser, add_json, describe, files
 from tuskml.databases.connection import connect
-from tuskml.databases.files import IN_MEMORY, file_of, removed_on_failure
+from tuskml.databases.files import IN_MEMORY, file_of, remove_on_failure
 from tuskml.databases.opening import URLS
 from tuskml.databases.script import Result, run
 from tuskml.errors import DataError, OptionError
@@ -103,7 +103,7 @@ def session(database: str, cluster: str | None = None) -> Iterator[Execute]:
             yield partial(run_in_postgres, connection)
     else:
         path = file_of(database, make=True)
-        with removed_on_failure(path), connect(path, cluster=cluster) as opened, bar():
+        with remove_on_failure(path), connect(path, cluster=cluster) as opened, bar():
             yield partial(run, opened)
 
 

@@ -101,9 +101,9 @@ def duration(text: str) -> float:
 def show_stores(args: argparse.Namespace) -> None:
     """Runs the action and prints the result. Raises StoreError for a damaged model."""
     from tuskml.kvstore import StoreRoot
-    from tuskml.kvstore.names import expanded
+    from tuskml.kvstore.names import expand_home
 
-    place = None if args.root is None else expanded(args.root)
+    place = None if args.root is None else expand_home(args.root)
     if place is not None and args.action != "import" and not place.is_dir():
         raise StoreError(
             f"--root is {place}, which does not exist: expected the folder of the stores"
@@ -145,7 +145,7 @@ def _collect(root: "StoreRoot", args: argparse.Namespace) -> list[Facts]:
     """
     from tuskml.kvstore import Rules, collect
 
-    rules = Rules(args.older_than, args.keep, args.trainings, _used_models(args.database))
+    rules = Rules(args.older_than, args.keep, args.trainings, _read_used_models(args.database))
     listed = collect(root, args.model, rules, dry_run=True)
     found = [asdict(each) for each in listed]
     if args.dry_run or not listed:
@@ -157,17 +157,17 @@ def _collect(root: "StoreRoot", args: argparse.Namespace) -> list[Facts]:
     return [asdict(each) for each in collect(root, args.model, rules)]
 
 
-def _used_models(databases: list[str]) -> set[str]:
+def _read_used_models(databases: list[str]) -> set[str]:
     """The stored models that these databases' tables name."""
     if not databases:
         return set()
-    from tuskml.commands.terminal.used_models import used_models
+    from tuskml.commands.terminal.used_models import find_used_models
     from tuskml.databases.opening import open_database
 
     found: set[str] = set()
     for each in databases:
         with open_database(each) as database:
-            found |= used_models(database)
+            found |= find_used_models(database)
     return found
 
 

@@ -21,7 +21,7 @@ from tuskml.errors import StoreError
 from tuskml.groups.contract.attachment import attach
 from tuskml.groups.execution.choosing import place_of
 from tuskml.lazy import lazy_function
-from tuskml.schedule.pool import held_in_forks
+from tuskml.schedule.pool import hold_in_forks
 from tuskml.udas.duckdb import extension_path
 from tuskml.udas.model_fields import MODEL_FIELDS
 
@@ -29,7 +29,7 @@ PATH_BYTES = 4096
 USUAL_EXECUTOR = "CREATE OR REPLACE TEMP MACRO _tusk_executor() AS '{}';"
 """The macro that stores where a connection trains by group."""
 UNSIGNED = "allow_unsigned_extensions"
-_loading = held_in_forks(threading.RLock())
+_loading = hold_in_forks(threading.RLock())
 
 
 def connect(
@@ -123,10 +123,10 @@ def set_store_root(
 
     Not by SQL: the program that opens the database is not bound by `lock_configuration`.
     """
-    from tuskml.kvstore.names import expanded  # slow to import
+    from tuskml.kvstore.names import expand_home  # slow to import
 
     account = connection.execute("SELECT _tusk_account()").fetchall()[0][0]
-    where = os.fsencode(expanded(path).absolute())
+    where = os.fsencode(expand_home(path).absolute())
     if len(where) >= PATH_BYTES or not library.tusk_set_root(ctypes.c_int64(account), where):
         raise StoreError(f"store_root has {len(where)} bytes, a path has fewer than {PATH_BYTES}")
 
@@ -191,7 +191,7 @@ def run_macros(connection: duckdb.DuckDBPyConnection) -> None:
     them by `load(cursor)`. In memory every cursor sees them. The mark that they exist is made
     last: the next call completes an interrupted one.
     """
-    text = sql_text("macros.sql") + documented_names(connection)
+    text = sql_text("macros.sql") + list_macros(connection)
     connection.execute(text)
     if holds(connection, IN_MEMORY) and not holds(connection, MADE_BY_LOAD):
         connection.execute(for_all_cursors(text))
@@ -200,7 +200,7 @@ def run_macros(connection: duckdb.DuckDBPyConnection) -> None:
     keep_mark(connection)
 
 
-def documented_names(connection: duckdb.DuckDBPyConnection) -> str:
+def list_macros(connection: duckdb.DuckDBPyConnection) -> str:
     """The macros by their names without a prefix, but for names that the database's own have."""
     clashes = connection.execute(sql_text("taken.sql")).fetchall()
     text = sql_text("names.sql")

@@ -10,7 +10,7 @@ from tuskml.databases.database import Columns, Row, failure
 from tuskml.databases.script import INTERRUPTED, PYTHON_OBJECT, sentence
 from tuskml.errors import ExtensionError, Interrupted, TuskError
 from tuskml.model.model import Model
-from tuskml.text.expressions import quoted
+from tuskml.text.expressions import quote_name
 
 Result = TypeVar("Result")
 
@@ -56,14 +56,14 @@ class DuckDB:
         )
         if not made:
             return None
-        query = f"SELECT {quoted(str(made[0][0]))}.main._tusk_executor()"
+        query = f"SELECT {quote_name(str(made[0][0]))}.main._tusk_executor()"
         return str(self.fetch(query)[0][0])
 
     def columns(self, query: str) -> Columns:
         return [(name, kind) for name, kind, *_ in self.fetch(f"DESCRIBE {query}")]
 
     def relation(self, names: Sequence[str]) -> str | None:
-        sql = ".".join(map(quoted, names))
+        sql = ".".join(map(quote_name, names))
         try:
             self.connection.execute(f"DESCRIBE SELECT * FROM {sql}")
         except (duckdb.CatalogException, duckdb.IOException):  # also a CSV file that is not there

@@ -24,9 +24,9 @@ from tuskml.errors import DataError
 from tuskml.learners.learner import ALL, DONE, MORE, Request, Rounds
 from tuskml.learners.models import Names
 from tuskml.learners.options.by_name import ByName, by_name
-from tuskml.learners.receiving import compared, new_handle, ready, standing
+from tuskml.learners.receiving import handle_of, new_handle, ready, standing
 from tuskml.learners.registry import learner_of, options_of, task_named
-from tuskml.text.expressions import QUOTED, column_named, quoted, split, unquoted
+from tuskml.text.expressions import QUOTED, column_named, quote_name, split, unquote
 
 FILES = re.compile(r"\s*'((?:[^']|'')+\.parquet)'\s*", re.IGNORECASE)
 QUERY = re.compile(r"[\s(]*(SELECT|WITH|FROM|VALUES)\b", re.IGNORECASE)
@@ -42,7 +42,7 @@ def statement(cursor: duckdb.DuckDBPyConnection, given: Sequence[str]) -> str | 
     label, features, weight and offset are SQL expressions, the last two "" without one. Raises
     nothing that the other statement would not.
     """
-    statement_by_name = features_by_name(Unloaded(cursor), given)
+    statement_by_name = features_by_name(ReadingConnection(cursor), given)
     if statement_by_name is not None or any(given[5:7]) or json.loads(given[8]):
         return statement_by_name
     return in_rounds(cursor, given)
@@ -57,9 +57,9 @@ def in_rounds(cursor: duckdb.DuckDBPyConnection, given: Sequence[str]) -> str | 
     task = task_named(task_name)
     request = Request(task, options_of(task, options))
     learner = learner_of(task)
-    if not learner.streamed.wanted(request) and not request.options.explain:
+    if not learner.streamed.is_wanted(request) and not request.options.explain:
         return None
-    database = Unloaded(cursor)
+    database = ReadingConnection(cursor)
     relation = f"read_parquet({source})" if files else source
     paths = [files[1].replace("''", "'")] if files else []
     groups = row_groups_of(database, relation, paths, label, features)
@@ -91,12 +91,12 @@ def statement_of(
     """
     learner, (task, n_features, options) = learner_of(request.task), call
     rounds, whole = None, Whole(task, options)
-    if learner.streamed.wanted(request):
+    if learner.streamed.is_wanted(request):
         rounds = learner.streamed.rounds(groups.storage, request, n_features)
     if request.options.explain:
         plans = learner.streamed.plans(groups.storage, request, n_features)
         if plans is not None:
-            whole = replace(whole, handle=compared(task, plans))
+            whole = replace(whole, handle=handle_of(task, plans))
     if rounds is not None:
         names = request.options.feature_names
         return Text(database, groups, rounds, texts, names).whole(whole)
@@ -111,14 +111,14 @@ def features_by_name(database: DuckDB, given: Sequence[str]) -> str | None:
     """The statement that trains by name on a list of columns with text or dates among them, or on
     numbers and booleans as numbers; None for other features."""
     source, task, label, _, _, weight, offset, *_ = given
-    found = taken_by_name(database, given)
+    found = columns_by_name(database, given)
     if found is None:
         return None
     features, options = found
     arguments = [database.text(task), label, features, database.text(options)]
     arguments += extras_of(weight, offset)
     trained = f"tuskml_train_model({', '.join(arguments)}) AS _tusk_trained"
-    return grouped(trained, relation_of(source), given[8])
+    return group_query(trained, relation_of(source), given[8])
 
 
 def extras_of(weight: str, offset: str) -> list[str]:
@@ -127,7 +127,7 @@ def extras_of(weight: str, offset: str) -> list[str]:
     return [*extras, f"({offset}\n)"] if offset else extras
 
 
-def taken_by_name(database: DuckDB, given: Sequence[str]) -> tuple[str, str] | None:
+def columns_by_name(database: DuckDB, given: Sequence[str]) -> tuple[str, str] | None:
     """Features and options of a list of columns with text or dates among them, which becomes a
     row, or of numbers and booleans; None for other features."""
     source, _, _, features, options, _, _, with_names, *_ = given
@@ -140,7 +140,7 @@ def taken_by_name(database: DuckDB, given: Sequence[str]) -> tuple[str, str] | N
     requirements = by_name(options)
     one_row = len(kinds) == 1 and not {"boolean", "number", "category", "date"} & set(kinds)
     if {"category", "date"} & set(kinds) or (requirements.row and not one_row):
-        names = [unquoted(text) if QUOTED.fullmatch(text) else text for text in texts]
+        names = [unquote(text) if QUOTED.fullmatch(text) else text for text in texts]
         items = {name: f"({text}\n)" for name, text in zip(names, texts, strict=True)}
         whole = len(items) == len(texts)
         row = (
@@ -155,7 +155,7 @@ def taken_by_name(database: DuckDB, given: Sequence[str]) -> tuple[str, str] | N
     return row or features, options
 
 
-def grouped(trained: str, relation: str, keys: str) -> str:
+def group_query(trained: str, relation: str, keys: str) -> str:
     """The query of the expression that trains; keys: a JSON list of columns or expressions."""
     listed = [f"{key}\n" for key in json.loads(keys)]
     by = " GROUP BY ALL" if listed else ""
@@ -172,7 +172,7 @@ def marks_in(
         return {}
     columns = [name for name, _ in database.columns(f"SELECT * FROM {relation}")]
     found = {name: column_named(name, columns) for name in sorted(lacking)}
-    return {name: quoted(column) for name, column in found.items() if column is not None}
+    return {name: quote_name(column) for name, column in found.items() if column is not None}
 
 
 def relation_of(source: str) -> str:
@@ -180,7 +180,7 @@ def relation_of(source: str) -> str:
     return f"({'' if QUERY.match(source) else 'FROM '}{source}\n)"
 
 
-class Unloaded(DuckDB):
+class ReadingConnection(DuckDB):
     """A connection that only reads; tuskml is loaded in its database."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:

@@ -112,7 +112,7 @@ def of_parquet(
         "((file_name, row_group_id), (path_in_schema)) ORDER BY file_name, row_group_id"
     )
     columns = [(path.split(",")[0].strip(), float(n)) for _, path, _, n in rows if path]
-    used = [n for name, n in columns if named_in(name, expressions)] or [n for _, n in columns]
+    used = [n for name, n in columns if may_read(name, expressions)] or [n for _, n in columns]
     places, sizes = [], []
     before, first = None, 0
     for name, path, size, _ in rows:
@@ -155,13 +155,13 @@ def table_storage(
     except TuskError:  # such as a table of another database's format
         found = []
     for name, block in found:
-        if named_in(name, expressions):
+        if may_read(name, expressions):
             kept.setdefault(name, set()).add(block)
     blocks = len(set().union(*kept.values())) if kept else 0
     return Storage("table", tuple(sizes), float(blocks * BLOCK), max(len(kept), 1), BLOCK)
 
 
-def named_in(column: str, expressions: str) -> bool:
+def may_read(column: str, expressions: str) -> bool:
     """Returns whether expressions may read a column: its name is a word of them, in any case."""
     return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", expressions, re.IGNORECASE) is not None
 

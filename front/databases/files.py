@@ -37,7 +37,7 @@ def file_of(given: str | Path, make: bool = False) -> str:
 
 
 @contextmanager
-def removed_on_failure(path: str) -> Iterator[None]:
+def remove_on_failure(path: str) -> Iterator[None]:
     """Removes the empty file that a failure within would leave, so that a typing error makes
     none.
     """

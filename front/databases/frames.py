@@ -49,7 +49,7 @@ def kind_of_frame(frame: object) -> str:
 
 
 @contextmanager
-def registered(database: Database, frame: Frame | LazyFrame) -> Iterator[str]:
+def register_frame(database: Database, frame: Frame | LazyFrame) -> Iterator[str]:
     """The name under which DuckDB sees a frame while the context lasts; nothing is copied.
 
     A Polars LazyFrame is collected.
@@ -79,7 +79,7 @@ def form_like(source: object) -> Form:
     return forms.get(module, "pandas")
 
 
-def checked_form(form: str | None, source: object) -> Form:
+def check_form(form: str | None, source: object) -> Form:
     """The requested form of the result. Raises DataError if it is unknown, or its package is
     missing.
     """
@@ -99,7 +99,7 @@ def checked_form(form: str | None, source: object) -> Form:
     return form  # type: ignore[return-value]
 
 
-def fetched(database: Database, query: str, form: Form) -> Any:
+def fetch_frame(database: Database, query: str, form: Form) -> Any:
     """A query's rows as a frame, or for `numpy` as a dict of arrays by column."""
     if isinstance(database, DuckDB):
         return database.attempt(lambda connection: from_duckdb(connection.sql(query), form))

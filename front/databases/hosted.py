@@ -32,7 +32,7 @@ def start(address: int) -> None:
         path = os.fsdecode(request.extension)
         if not hasattr(sys, "argv"):
             sys.argv = [""]  # an embedded interpreter has none, and libraries read it
-        attached(path)
+        attach_trainer(path)
     except Exception as error:
         request.error = str(error).encode(errors="replace")[: ROOM - 1]
 
@@ -46,14 +46,14 @@ def serve(channel: int, path: str) -> None:
     """
     close_above(channel)
     try:
-        library = attached(path)
+        library = attach_trainer(path)
     except Exception as error:
         os.write(channel, str(error).encode(errors="replace")[: ROOM - 1])
     else:
         library.tusk_serve(ctypes.c_int(channel))
 
 
-def attached(path: str) -> ctypes.CDLL:
+def attach_trainer(path: str) -> ctypes.CDLL:
     """The extension's library, which has the trainer now. Raises ExtensionError for another
     version.
     """

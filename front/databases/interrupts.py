@@ -13,9 +13,9 @@ from typing import Any
 
 import duckdb
 
-from tuskml.schedule.pool import held_in_forks
+from tuskml.schedule.pool import hold_in_forks
 
-_lock = held_in_forks(threading.Lock())
+_lock = hold_in_forks(threading.Lock())
 
 
 def share_interrupts() -> None:

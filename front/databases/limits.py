@@ -66,7 +66,7 @@ class Limits:
         external, allowed, locked = connection.execute(FILES).fetchall()[0]
         self.files = bool(external), list(allowed or ()), bool(locked)
 
-    def refused(self, path: str, move: bool) -> str | None:
+    def reason_to_refuse(self, path: str, move: bool) -> str | None:
         """Says why a statement may not use a directory, or make it that of stores or spilled
         rows.
         """
@@ -191,7 +191,7 @@ def external_access(connection: duckdb.DuckDBPyConnection) -> bool:
 def refusal_of(account: int, path: str, move: bool = False) -> str | None:
     """Says why a statement of this database may not use a directory; None where it may."""
     limits = _databases.get(account)
-    return limits.refused(path, move) if limits is not None else None
+    return limits.reason_to_refuse(path, move) if limits is not None else None
 
 
 def _ask(account: int, path: bytes, move: int, sentence: Any) -> int:

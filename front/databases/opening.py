@@ -11,7 +11,7 @@ import duckdb
 from tuskml.databases.connection import connect
 from tuskml.databases.database import Database, failure
 from tuskml.databases.duckdb import DuckDB
-from tuskml.databases.files import file_of, removed_on_failure
+from tuskml.databases.files import file_of, remove_on_failure
 from tuskml.databases.postgres import Postgres
 from tuskml.databases.script import sentence
 from tuskml.errors import DataError
@@ -35,14 +35,14 @@ def open_database(connection: object, make: bool = False) -> Iterator[Database]:
             yield Postgres(session)
     elif isinstance(connection, str | Path):
         path = file_of(connection, make)
-        with removed_on_failure(path), connected_file(path) as session:
+        with remove_on_failure(path), connect_file(path) as session:
             yield DuckDB(session)
     else:
         with driver(connection) as session:
             yield session
 
 
-def connected_file(path: str) -> duckdb.DuckDBPyConnection:
+def connect_file(path: str) -> duckdb.DuckDBPyConnection:
     """A connection to a DuckDB file. Raises DataError if it is not one, or another process has
     it.
     """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tuskml.databases.database import Columns, Row, failure, kind_of
 from tuskml.errors import ExtensionError
 from tuskml.model.model import FIELDS, Model
-from tuskml.text.expressions import quoted
+from tuskml.text.expressions import quote_name
 from tuskml.text.type_errors import explain_message
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Postgres:
             raise ExtensionError(
                 "the database has no extension tuskml: run tuskml postgres install --database URL"
             )
-        self.schema = quoted(found["tuskml"])
+        self.schema = quote_name(found["tuskml"])
         self.trains = "tuskml_train" in found
 
     @property
@@ -90,7 +90,7 @@ class Postgres:
 
     def relation(self, names: Sequence[str]) -> str | None:
         for spelled in (names, [name.lower() for name in names]):
-            sql = ".".join(map(quoted, spelled))
+            sql = ".".join(map(quote_name, spelled))
             if self.fetch(f"SELECT pg_catalog.to_regclass({self.text(sql)})")[0][0] is not None:
                 return sql
         return None
@@ -106,7 +106,7 @@ class Postgres:
         return "ARRAY[" + ", ".join(items) + "]"
 
     def row(self, items: Mapping[str, str]) -> str:
-        columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in items.items())
+        columns = ", ".join(f"{sql} AS {quote_name(name)}" for name, sql in items.items())
         row = f"(SELECT tusk_row FROM (SELECT {columns}) AS tusk_row)"
         return f"{self.function('_tuskml_row')}({row})"
 
@@ -145,7 +145,7 @@ class Postgres:
         shown = [
             *names,
             "tusk_model IS NULL",
-            *(f"(tusk_model).{quoted(name)}" for name in (*FIELDS, "payload")),
+            *(f"(tusk_model).{quote_name(name)}" for name in (*FIELDS, "payload")),
         ]
         trained = f"SELECT * FROM ({query}) AS t({', '.join([*names, 'tusk_model'])}) OFFSET 0"
         for row in self.fetch(f"SELECT {', '.join(shown)} FROM ({trained}) AS trained"):

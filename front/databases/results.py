@@ -12,7 +12,7 @@ from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.postgres import Postgres
 from tuskml.errors import DataError
-from tuskml.text.expressions import checked_text, dotted, quoted
+from tuskml.text.expressions import check_text, quote_name, split_dotted
 
 FORMATS = {".parquet": "parquet", ".parq": "parquet", ".pq": "parquet", ".csv": "csv"}
 OTHER_FILES = ("json", "jsonl", "ndjson", "tsv", "txt", "xlsx", "xls", "feather", "arrow", "gz")
@@ -53,14 +53,14 @@ def keep(database: Database, into: Into, query: str, replace: bool = False) -> i
     DataError if it is there and may not.
     """
     if isinstance(into, str | PathLike):
-        checked_text(str(into), "into")
+        check_text(str(into), "into")
     if is_file(into):
         return keep_file(database, Path(into), query, replace)
     names = table_names(into)
     try:
         if replace:
             return replace_table(database, names, query)
-        return database.create(".".join(map(quoted, names)), query)
+        return database.create(".".join(map(quote_name, names)), query)
     except DataError as error:
         if replace or EXISTS not in str(error):
             raise
@@ -77,7 +77,7 @@ def there(into: Into) -> str:
 
 def table_names(into: Into) -> list[str]:
     """The name of a table to make, its schema first where it has one."""
-    names = dotted(into) if isinstance(into, str) else None
+    names = split_dotted(into) if isinstance(into, str) else None
     if names is None:
         raise DataError(f"into is {into!r}, expected the name of a new table")
     if len(names) > 1 and names[-1].lower() in OTHER_FILES:
@@ -89,11 +89,11 @@ def table_names(into: Into) -> list[str]:
 
 def replace_table(database: Database, names: Sequence[str], query: str) -> int:
     """Replaces a table, which the query may read, by the query's result."""
-    *schema, table = map(quoted, names)
+    *schema, table = map(quote_name, names)
     if isinstance(database, DuckDB):
         return database.create(".".join([*schema, table]), query, replace=True)
     assert isinstance(database, Postgres)
-    fresh = ".".join([*schema, quoted(f"tusk_new_{secrets.token_hex(8)}")])
+    fresh = ".".join([*schema, quote_name(f"tusk_new_{secrets.token_hex(8)}")])
     with database.connection.transaction():
         count = database.create(fresh, query)
         ((within,),) = database.fetch(SCHEMA_OF.format(database.text(fresh)))

@@ -13,19 +13,19 @@ from pathlib import Path
 
 from tuskml.databases.database import Columns, Database, is_row, kind_of
 from tuskml.databases.duckdb import DuckDB
-from tuskml.databases.frames import Frame, LazyFrame, kind_of_frame, registered
+from tuskml.databases.frames import Frame, LazyFrame, kind_of_frame, register_frame
 from tuskml.errors import DataError, nearest
 from tuskml.learners.options.by_name import LISTED, ByName
 from tuskml.text.expressions import (
-    checked_text,
+    check_text,
     column_named,
-    dotted,
     is_name,
     one,
-    quoted,
-    renamed,
-    shortened,
+    quote_name,
+    shorten,
     split,
+    split_alias,
+    split_dotted,
 )
 
 FilePath = str | PathLike[str]
@@ -90,7 +90,7 @@ def rows_of(database: Database, given: Rows) -> Iterator[Source]:
     if isinstance(given, str | PathLike | list | tuple):
         yield find_source(database, given)
     elif isinstance(given, Frame | LazyFrame):
-        with registered(database, given) as name:
+        with register_frame(database, given) as name:
             yield Source(without_nan(database, name), f"the {kind_of_frame(given)}")
     else:
         raise DataError(
@@ -102,12 +102,12 @@ def rows_of(database: Database, given: Rows) -> Iterator[Source]:
 
 def without_nan(database: Database, name: str) -> str:
     """The SQL after FROM for a frame: NaN becomes NULL, as DuckDB does for pandas."""
-    columns = database.columns(f"SELECT * FROM {quoted(name)}")
-    floats = [quoted(column) for column, kind in columns if kind in ("FLOAT", "DOUBLE")]
+    columns = database.columns(f"SELECT * FROM {quote_name(name)}")
+    floats = [quote_name(column) for column, kind in columns if kind in ("FLOAT", "DOUBLE")]
     if not floats:
-        return quoted(name)
+        return quote_name(name)
     known = ", ".join(f"CASE WHEN isnan({c}) THEN NULL ELSE {c} END AS {c}" for c in floats)
-    return f"(SELECT * REPLACE ({known}) FROM {quoted(name)}) AS source"
+    return f"(SELECT * REPLACE ({known}) FROM {quote_name(name)}) AS source"
 
 
 def find_source(database: Database, given: FilePath | Sequence[FilePath]) -> Source:
@@ -119,18 +119,18 @@ def find_source(database: Database, given: FilePath | Sequence[FilePath]) -> Sou
                 f"source is a list that has a {type(path).__qualname__}, expected the paths of "
                 "Parquet files"
             )
-    texts = [checked_text(str(path), "source") for path in paths]
+    texts = [check_text(str(path), "source") for path in paths]
     if not isinstance(given, str) or texts[0].lower().endswith(PARQUET):
         return parquet(database, texts)
     text = texts[0].strip().rstrip(";").rstrip()
     if QUERY.match(text):
         split(text.replace(",", " "), "source")
         return Source(f"({text}\n) AS source", "the query")
-    names = dotted(text)
+    names = split_dotted(text)
     sql = None if names is None or "\n" in text else database.relation(names)
     if sql is None:
         raise DataError(
-            f"source {shortened(given)!r} does not exist, expected a table, a query (SELECT ...) "
+            f"source {shorten(given)!r} does not exist, expected a table, a query (SELECT ...) "
             f"or Parquet files{nearest(text, database.tables())}"
         )
     return Source(sql, f"table {text}", table=True)
@@ -144,7 +144,7 @@ def parquet(database: Database, paths: list[str]) -> Source:
     for path in local:
         if not Path(path).exists():
             raise DataError(
-                f"source {shortened(path)!r} does not exist, expected Parquet files or a glob"
+                f"source {shorten(path)!r} does not exist, expected Parquet files or a glob"
             )
         if not path.lower().endswith(PARQUET) and not has_parquet(Path(path)):
             raise DataError(
@@ -183,7 +183,7 @@ class Scope:
         """A column's quoted name, or an expression in parentheses."""
         column = column_named(text, self.columns)
         if column is not None:
-            return quoted(column)
+            return quote_name(column)
         if is_name(text):
             raise DataError(self.no_column(text, what))
         return f"({text})"
@@ -192,8 +192,8 @@ class Scope:
         """Makes the error for a column that does not exist, with the nearest name."""
         hint = nearest(name, self.columns)
         return (
-            f"{what} names column '{shortened(name)}', which {self.source.name} does not have: "
-            f"its columns are {self.shown()}{hint}"
+            f"{what} names column '{shorten(name)}', which {self.source.name} does not have: "
+            f"its columns are {self.list_names()}{hint}"
         )
 
     def types(self, sql: Sequence[str], what: str) -> list[str]:
@@ -208,7 +208,7 @@ class Scope:
         if len(found) != len(sql):
             shown = [text for text in map(bare, sql) if "*" in text] or [bare(sql[0])]
             raise DataError(
-                f"{what} has {shown[0]!r}, which is several columns: name them, of {self.shown()}"
+                f"{what} has {shown[0]!r}, which is several columns: name them, of {self.list_names()}"
             )
         return [kind for _, kind in found]
 
@@ -225,14 +225,14 @@ class Scope:
             return self.no_column(lost[1] or lost[2], what)
         for text in map(bare, sql) if "syntax error" in error else ():
             if self.fails(text):
-                why = shortened(error)
-                return f"{self.neither(text, what)} ({why}): its columns are {self.shown()}"
-        return f"{what}: {shortened(error)}"
+                why = shorten(error)
+                return f"{self.neither(text, what)} ({why}): its columns are {self.list_names()}"
+        return f"{what}: {shorten(error)}"
 
     def neither(self, text: str, what: str) -> str:
         """Makes the error for a text that is neither a column nor an expression."""
         return (
-            f"{what} has {shortened(text)!r}, which is neither a column of {self.source.name} nor "
+            f"{what} has {shorten(text)!r}, which is neither a column of {self.source.name} nor "
             "an SQL expression"
         )
 
@@ -244,7 +244,7 @@ class Scope:
             return True
         return False
 
-    def shown(self) -> str:
+    def list_names(self) -> str:
         """The columns' names, the first dozen."""
         return ", ".join(list(self.columns)[:12]) + (", ..." if len(self.columns) > 12 else "")
 
@@ -288,7 +288,7 @@ class Scope:
 
     def key(self, text: str) -> tuple[str, str]:
         """Name and SQL of a grouping key."""
-        expression, name = (text, None) if text in self.columns else renamed(text)
+        expression, name = (text, None) if text in self.columns else split_alias(text)
         sql = self.sql(expression, "group_by")
         self.types([sql], "group_by")
         return name or column_named(text, self.columns) or expression, sql
@@ -317,13 +317,13 @@ class Scope:
         if requirements.row or {"category", "date"} & set(found):
             names = [column_named(text, self.columns) or text for text in texts]
             return self.database.row(
-                self.marked(dict(zip(names, sql, strict=True)), requirements)
+                self.mark_row(dict(zip(names, sql, strict=True)), requirements)
             ), 0
         pairs = zip(sql, kinds, strict=True)
         items = [self.database.as_double(text, kind) for text, kind in pairs]
         return self.database.array(items), len(items)
 
-    def marked(self, row: dict[str, str], requirements: ByName) -> dict[str, str]:
+    def mark_row(self, row: dict[str, str], requirements: ByName) -> dict[str, str]:
         """A row's expressions by name, with the columns of its cluster and its fold."""
         found = dict(row)
         for option, name in requirements.marks.items():
@@ -331,5 +331,5 @@ class Scope:
             if column is None and name not in found:
                 raise DataError(self.no_column(name, f"option '{option}'"))
             if column is not None and column not in found:
-                found[name] = quoted(column)
+                found[name] = quote_name(column)
         return found

@@ -60,11 +60,11 @@ class Repository:
     prefix: Path
 
     @property
-    def pinned(self) -> Path:
+    def key_file(self) -> Path:
         """The file in which DuckDB keeps the key."""
         return self.keys / f"{self.name}.duckdb_extension.repo.json"
 
-    def installed(self, version: str, platform: str) -> Path:
+    def extension_file(self, version: str, platform: str) -> Path:
         """The file that a version of DuckDB loads."""
         return self.extensions / version / platform / "repositories" / self.name / FILE
 
@@ -83,7 +83,7 @@ def is_possible() -> bool:
 
 
 @cache
-def looked_for() -> tuple[str, str]:
+def extension_folder() -> tuple[str, str]:
     """The version and the platform in whose folder this DuckDB looks for extensions."""
     if re.fullmatch(r"[\d.]+", duckdb.__version__):
         return f"v{duckdb.__version__}", own_platform()
@@ -113,8 +113,8 @@ def of_user() -> Repository:
 def is_ready(repository: Repository) -> bool:
     """Returns whether this DuckDB loads the package's file from it."""
     try:
-        file = repository.installed(*looked_for())
-        pinned = json.loads(repository.pinned.read_text())["public_keys"]
+        file = repository.extension_file(*extension_folder())
+        pinned = json.loads(repository.key_file.read_text())["public_keys"]
         return file.samefile(extension_path()) and pinned == [compact(public_key())]
     except (OSError, ValueError, KeyError, TypeError):
         return False
@@ -148,7 +148,7 @@ def of_package() -> Repository:
     removes when it ends.
     """
     path = extension_path()
-    pair = (str(path), "\n".join([public_key(), *looked_for()]))
+    pair = (str(path), "\n".join([public_key(), *extension_folder()]))
     package, version = (hashlib.sha256(text.encode()).hexdigest()[:12] for text in pair)
     try:
         caches = cache_folder() / "trust"
@@ -213,7 +213,7 @@ def make(repository: Repository, versions: tuple[str, ...] = ()) -> None:
 
     versions: of DuckDB that load it too, such as `v2.1.0`, besides this one.
     """
-    own, platform = looked_for()
+    own, platform = extension_folder()
     for version in (own, *versions):
         link(repository.prefix / version / platform / FILE)
     config: dict[str, Any] = {
@@ -229,9 +229,9 @@ def make(repository: Repository, versions: tuple[str, ...] = ()) -> None:
             f"WITH PREFIX '{prefix}' USING PUBLIC KEY '{public_key()}'"
         )
         connection.execute(f'FORCE INSTALL tuskml FROM "{repository.name}"')
-    first = repository.installed(own, platform)
+    first = repository.extension_file(own, platform)
     for version in (own, *versions):
-        file = repository.installed(version, platform)
+        file = repository.extension_file(version, platform)
         link(file)
         if file != first:
             shutil.copy(information(first), information(file))
@@ -253,8 +253,8 @@ def link(path: Path) -> None:
 
 def remove(repository: Repository) -> list[Path]:
     """Removes the repository and the extensions installed from it; returns the removed paths."""
-    gone = [repository.pinned] if repository.pinned.exists() else []
-    repository.pinned.unlink(missing_ok=True)
+    gone = [repository.key_file] if repository.key_file.exists() else []
+    repository.key_file.unlink(missing_ok=True)
     folders = [file.parent for file in repository.all_installed()]
     for folder in (*folders, repository.prefix):
         if folder.exists():
@@ -280,7 +280,7 @@ def load_signed(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(f'LOAD tuskml FROM "{name}"')
     except duckdb.Error as error:
         raise ExtensionError(NOT_TRUSTED) from error
-    if name == NAME and not any(map(is_own, loaded_from(connection))):
+    if name == NAME and not any(map(is_own, find_loaded(connection))):
         raise ExtensionError("the connection loads the extension of another installation: " + MEND)
 
 
@@ -296,7 +296,7 @@ SELECT install_path FROM duckdb_extensions() WHERE extension_name = 'tuskml' AND
 """
 
 
-def loaded_from(connection: duckdb.DuckDBPyConnection) -> Iterator[Path]:
+def find_loaded(connection: duckdb.DuckDBPyConnection) -> Iterator[Path]:
     """The extension's file in a connection that has loaded it."""
     for (path,) in connection.execute(LOADED_FROM).fetchall():
         yield Path(path)

@@ -17,12 +17,12 @@ from tuskml.estimators.one_model import (
     OneModelClassifier,
     OneModelRegressor,
     class_weight_of,
-    coded,
+    encode_classes,
     refuse_weightless,
 )
-from tuskml.estimators.shared import Estimator, known_names
+from tuskml.estimators.shared import Estimator, refuse_unknown_names
 from tuskml.model.answers import Kind
-from tuskml.model.scoring import Floats, probabilities, scored
+from tuskml.model.scoring import Floats, probabilities, score_rows
 
 
 class _Linear(Estimator):
@@ -30,7 +30,7 @@ class _Linear(Estimator):
 
     parameters: tuple[str, ...] = ("l1", "l2", "fit_intercept", "algorithm", "max_iter", "epsilon")
 
-    @known_names
+    @refuse_unknown_names
     def __init__(
         self,
         *,
@@ -64,7 +64,7 @@ class _OneLoss(OneModelRegressor, Estimator):
 
         sample_weight: of shape (n_samples,), at least 0.
         """
-        X, y = self._checked(X, y, y_numeric=True)
+        X, y = self._check(X, y, y_numeric=True)
         self._train(self._task(), X, [np.asarray(y, np.float64)], weight=sample_weight)
         self.coef_ = np.array(self.models_[0].weights(), np.float64)
         self.intercept_ = self.models_[0].intercept
@@ -130,7 +130,7 @@ class TuskClassifier(OneModelClassifier, _Linear):
     np.str_('high')
     """
 
-    @known_names
+    @refuse_unknown_names
     def __init__(
         self,
         task: str = "logistic",
@@ -188,8 +188,8 @@ class TuskClassifier(OneModelClassifier, _Linear):
         tasks = (*LOGISTIC, "svm")
         if self.task not in tasks:
             raise OptionError(f"task is {self.task!r}, expected {one_of(tasks)}")
-        X, y = self._checked(X, y)
-        self.classes_, codes = coded(y)
+        X, y = self._check(X, y)
+        self.classes_, codes = encode_classes(y)
         refuse_weightless(self.classes_, codes, sample_weight)
         positive = range(len(self.classes_)) if len(self.classes_) > 2 else [1]
         if self._softmax:
@@ -213,12 +213,12 @@ class TuskClassifier(OneModelClassifier, _Linear):
                 p = probabilities(self.models_[0], rows)
                 return np.asarray(np.log(np.maximum(p, np.finfo(float).tiny)), np.float64)
             return np.asarray(rows @ self.coef_.T + self.intercept_, np.float64)
-        return self._scored(X, "decision")
+        return self._score(X, "decision")
 
-    def _scored(self, X: Any, kind: Kind) -> Floats:
+    def _score(self, X: Any, kind: Kind) -> Floats:
         """What each class's model answers, of shape (n_samples,) for one model."""
         rows = self._rows(X)
-        m = np.stack([scored(model, kind, rows) for model in self.models_], axis=1)
+        m = np.stack([score_rows(model, kind, rows) for model in self.models_], axis=1)
         return m[:, 0] if m.shape[1] == 1 else m
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tuskml.errors import OptionError, one_of
 from tuskml.estimators.linear import _Linear, _OneLoss
-from tuskml.estimators.shared import known_names
+from tuskml.estimators.shared import refuse_unknown_names
 
 FAMILIES = ("poisson", "negative_binomial", "gamma", "tweedie", "inverse_gaussian")
 
@@ -28,7 +28,7 @@ class TuskGLMRegressor(_OneLoss, _Linear):
 
     parameters = (*_Linear.parameters, "power")
 
-    @known_names
+    @refuse_unknown_names
     def __init__(
         self,
         family: str = "poisson",
@@ -82,7 +82,7 @@ class TuskQuantileRegressor(_OneLoss, _Linear):
 
     parameters = (*_Linear.parameters, "quantile")
 
-    @known_names
+    @refuse_unknown_names
     def __init__(
         self,
         quantile: float = 0.5,
@@ -127,7 +127,7 @@ class TuskHuberRegressor(_OneLoss, _Linear):
 
     parameters = (*_Linear.parameters, "delta")
 
-    @known_names
+    @refuse_unknown_names
     def __init__(
         self,
         delta: float | None = None,
@@ -172,7 +172,7 @@ class TuskLasso(_OneLoss):
 
     parameters = ("fit_intercept", "max_iter", "tol")
 
-    @known_names
+    @refuse_unknown_names
     def __init__(
         self,
         penalty: float | None = None,

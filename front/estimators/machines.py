@@ -7,14 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from tuskml.estimators.one_model import OneModelClassifier, OneModelRegressor, coded
-from tuskml.estimators.shared import Estimator, known_names
+from tuskml.estimators.one_model import OneModelClassifier, OneModelRegressor, encode_classes
+from tuskml.estimators.shared import Estimator, refuse_unknown_names
 
 
 class _Machine(Estimator):
     """What the two estimators share: options and rows."""
 
-    @known_names
+    @refuse_unknown_names
     def __init__(
         self,
         *,
@@ -64,7 +64,7 @@ class TuskFMRegressor(OneModelRegressor, _Machine):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Trains. X: (n_samples, n_features); y: numbers of shape (n_samples,)."""
-        X, y = self._checked(X, y, y_numeric=True)
+        X, y = self._check(X, y, y_numeric=True)
         self._train("fm", X, [np.asarray(y, np.float64)])
         return self
 
@@ -90,8 +90,8 @@ class TuskFMClassifier(OneModelClassifier, _Machine):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Trains. X: (n_samples, n_features); y: classes of shape (n_samples,)."""
-        X, y = self._checked(X, y)
-        self.classes_, codes = coded(y)
+        X, y = self._check(X, y)
+        self.classes_, codes = encode_classes(y)
         if len(self.classes_) > 2:
             raise ValueError(
                 f"Only binary classification is supported: y has {len(self.classes_)} classes, "

@@ -12,15 +12,15 @@ from tuskml.estimators.one_model import (
     OneModelClassifier,
     OneModelRegressor,
     class_weight_of,
-    coded,
+    encode_classes,
 )
-from tuskml.estimators.shared import Estimator, known_names
+from tuskml.estimators.shared import Estimator, refuse_unknown_names
 
 
 class _Net(Estimator):
     """What the two estimators share: options and rows."""
 
-    @known_names
+    @refuse_unknown_names
     def __init__(
         self,
         *,
@@ -84,7 +84,7 @@ class TuskNetRegressor(OneModelRegressor, _Net):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Trains. X: (n_samples, n_features); y: numbers of shape (n_samples,)."""
-        X, y = self._checked(X, y, y_numeric=True)
+        X, y = self._check(X, y, y_numeric=True)
         self._train("mlp", X, [np.asarray(y, np.float64)])
         return self
 
@@ -103,7 +103,7 @@ class TuskNetClassifier(OneModelClassifier, _Net):
     np.str_('high')
     """
 
-    @known_names
+    @refuse_unknown_names
     def __init__(
         self,
         *,
@@ -137,8 +137,8 @@ class TuskNetClassifier(OneModelClassifier, _Net):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Trains. X: (n_samples, n_features); y: classes of shape (n_samples,)."""
-        X, y = self._checked(X, y)
-        self.classes_, codes = coded(y)
+        X, y = self._check(X, y)
+        self.classes_, codes = encode_classes(y)
         weights = class_weight_of(self.class_weight, self.classes_)
         own = {} if weights is None else {"class_weight": weights}
         self._train("mlp", X, [codes], [{"objective": "logistic", **own}])

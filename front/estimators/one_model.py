@@ -12,10 +12,10 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from tuskml.errors import OptionError
 from tuskml.estimators.shared import Estimator
-from tuskml.model.scoring import Floats, probabilities, scored
+from tuskml.model.scoring import Floats, probabilities, score_rows
 
 
-def coded(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def encode_classes(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """The classes of y in rising order, and the place of each row's class among them.
 
     ValueError where there are fewer than two.
@@ -75,7 +75,7 @@ class OneModelRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Floats:
         """Numbers of shape (n_samples,)."""
         rows = self._rows(X)
-        return scored(self.models_[0], "predict", rows)
+        return score_rows(self.models_[0], "predict", rows)
 
 
 class OneModelClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
@@ -86,7 +86,7 @@ class OneModelClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         rows = self._rows(X)
         if len(self.classes_) > 2:
             return probabilities(self.models_[0], rows)
-        p = scored(self.models_[0], "predict_proba", rows)
+        p = score_rows(self.models_[0], "predict_proba", rows)
         return np.stack([1 - p, p], axis=1)
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from tuskml.api.arrays import named_rows, train_arrays, train_frame
+from tuskml.api.arrays import frame_of_names, train_arrays, train_frame
 from tuskml.errors import OptionError, nearest
 from tuskml.learners.options.kinds import EVERYWHERE
 from tuskml.learners.options.other_names import hint
@@ -47,11 +47,11 @@ def about(name: str, names: list[str]) -> str:
     return hint(name) or nearest(name, names) or expected
 
 
-def known_names(init: Init) -> Init:
+def refuse_unknown_names(init: Init) -> Init:
     """An `__init__` that refuses names that it lacks in a sentence; its signature stays."""
 
     @functools.wraps(init)
-    def checked(self: BaseEstimator, *values: Any, **given: Any) -> None:
+    def checking_init(self: BaseEstimator, *values: Any, **given: Any) -> None:
         names = type(self)._get_param_names()
         for name in given:
             if name not in names:
@@ -59,7 +59,7 @@ def known_names(init: Init) -> Init:
                 raise OptionError(wrong)
         init(self, *values, **given)
 
-    return checked  # type: ignore[return-value]
+    return checking_init  # type: ignore[return-value]
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]
@@ -123,16 +123,16 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
     @property
-    def _accepted(self) -> str | bool:
+    def _accepted_formats(self) -> str | bool:
         """Says which sparse matrices X may be."""
         return "csr" if self.sparse_rows else False
 
-    def _checked(self, X: Any, y: Any, **more: Any) -> tuple[Any, Any]:
+    def _check(self, X: Any, y: Any, **more: Any) -> tuple[Any, Any]:
         """X and y; a frame with columns that are not numbers stays one."""
-        frame = named_rows(X)
+        frame = frame_of_names(X)
         if frame is None:
             return validate_data(  # type: ignore[no-any-return]
-                self, X, y, accept_sparse=self._accepted, dtype=FLOATS, order="C", **more
+                self, X, y, accept_sparse=self._accepted_formats, dtype=FLOATS, order="C", **more
             )
         validate_data(self, frame, skip_check_array=True)
         labels = column_or_1d(y, warn=True)
@@ -146,7 +146,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             frame = X.to_pandas() if hasattr(X, "to_pandas") else X
             validate_data(self, frame, reset=False, skip_check_array=True)
             return frame
-        return validate_data(self, X, accept_sparse=self._accepted, dtype=FLOATS, reset=False)
+        return validate_data(
+            self, X, accept_sparse=self._accepted_formats, dtype=FLOATS, reset=False
+        )
 
 
 def model_of(estimator: Any) -> Model:

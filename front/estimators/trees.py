@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tuskml.estimators.one_model import (
     OneModelClassifier,
     OneModelRegressor,
-    coded,
+    encode_classes,
     refuse_weightless,
 )
-from tuskml.estimators.shared import FLOATS, UNFINISHED, Estimator, known_names
+from tuskml.estimators.shared import FLOATS, UNFINISHED, Estimator, refuse_unknown_names
 from tuskml.learners.trees.forest import gains_of
 from tuskml.model.scoring import Floats
 
@@ -39,9 +39,9 @@ class _Trees(Estimator):
         tags.input_tags.allow_nan = True
         return tags
 
-    def _checked(self, X: Any, y: Any, **more: Any) -> tuple[Any, Any]:
+    def _check(self, X: Any, y: Any, **more: Any) -> tuple[Any, Any]:
         """X and y, where X may have NaN."""
-        return super()._checked(X, y, ensure_all_finite="allow-nan", **more)
+        return super()._check(X, y, ensure_all_finite="allow-nan", **more)
 
     def _rows(self, X: Any) -> Any:
         """Rows to predict, checked."""
@@ -65,7 +65,7 @@ class _Trees(Estimator):
         return gains / gains.sum() if gains.sum() > 0 else gains
 
 
-class _Boosted(_Trees):
+class _Boosting(_Trees):
     """The parameters of boosted trees."""
 
     task = "gbdt"
@@ -83,7 +83,7 @@ class _Boosted(_Trees):
         "patience",
     )
 
-    @known_names
+    @refuse_unknown_names
     def __init__(
         self,
         *,
@@ -129,7 +129,7 @@ class _Forest(_Trees):
         "row_fraction",
     )
 
-    @known_names
+    @refuse_unknown_names
     def __init__(
         self,
         *,
@@ -160,7 +160,7 @@ class _Numbers(OneModelRegressor, _Trees):
 
         sample_weight: of shape (n_samples,), at least 0.
         """
-        X, y = self._checked(X, y, y_numeric=True)
+        X, y = self._check(X, y, y_numeric=True)
         self._train(self.task, X, [np.asarray(y, np.float64)], weight=sample_weight)
         return self
 
@@ -175,14 +175,14 @@ class _Classes(OneModelClassifier, _Trees):
 
         sample_weight: of shape (n_samples,), at least 0.
         """
-        X, y = self._checked(X, y)
-        self.classes_, codes = coded(y)
+        X, y = self._check(X, y)
+        self.classes_, codes = encode_classes(y)
         refuse_weightless(self.classes_, codes, sample_weight)
         self._train(self.task, X, [codes], [{"objective": self.objective}], sample_weight)
         return self
 
 
-class TuskBoostedRegressor(_Numbers, _Boosted):
+class TuskBoostedRegressor(_Numbers, _Boosting):
     """Boosted trees for numbers: they lower the mean of 1/2 (m - y)^2.
 
     trees, num_leaves, max_depth, learning_rate, min_child_rows, l1, l2, feature_fraction,
@@ -202,7 +202,7 @@ class TuskBoostedRegressor(_Numbers, _Boosted):
     """
 
 
-class TuskBoostedClassifier(_Classes, _Boosted):
+class TuskBoostedClassifier(_Classes, _Boosting):
     """Boosted trees for two classes or more.
 
     They lower the mean of log(1 + exp(-y m)), or of more than two classes of

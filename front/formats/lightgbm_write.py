@@ -48,7 +48,9 @@ def write(model: Model, unseen_as_missing: bool = False) -> str:
     classes = len(model.classes or ())
     margins = classes if model.many_classes else 1
     columns = names_of.columns_of(model.preparation)
-    trees = [sent_as_filled(model, tree, columns) for tree in trees_with_base(model, margins)]
+    trees = [
+        send_missing_as_filled(model, tree, columns) for tree in trees_with_base(model, margins)
+    ]
     sections = [
         section(number, tree, levels_of(model, tree, columns, unseen_as_missing))
         for number, tree in enumerate(trees)
@@ -81,7 +83,7 @@ def refuse(model: Model) -> None:
     answers(model).refuse_calibrated("LightGBM's format")
 
 
-def sent_as_filled(model: Model, tree: Floats, columns: Sequence[Column]) -> Floats:
+def send_missing_as_filled(model: Model, tree: Floats, columns: Sequence[Column]) -> Floats:
     """A tree whose missing numbers go where the numbers go that the model takes for them."""
     fills = np.array([*names_of.fills_of(model.preparation, columns), math.nan])
     fill = fills[tree[:, 0].astype(int)] if columns else np.full(len(tree), math.nan)

@@ -57,7 +57,7 @@ def model_to_sql(
     refuse(found)
     features = Features(found)
     whole = answer_of(found, margins(found, features), answer, label_class)
-    refused = features.refused
+    refused = features.refusals
     return f"CASE WHEN {' OR '.join(refused)} THEN NULL ELSE {whole} END" if refused else whole
 
 
@@ -101,7 +101,7 @@ def quote_name(column: str) -> str:
     return '"' + column.replace('"', '""') + '"'
 
 
-def quoted(text: str) -> str:
+def quote_text(text: str) -> str:
     """A text literal."""
     return "'" + text.replace("'", "''") + "'"
 
@@ -164,7 +164,7 @@ class Features:
         return found
 
     @property
-    def refused(self) -> list[str]:
+    def refusals(self) -> list[str]:
         """The conditions under which a row has no prediction."""
         if not self.preparation:
             skips = self.options.get("missing", "skip") == "skip" and not self.keeps
@@ -279,7 +279,7 @@ def is_one_of(one: Column, places: Sequence[int]) -> str:
         return f"({column} IS NULL AND {column} IS NOT NULL)"
     if one.get("numbers"):
         return f"{double(column)} IN ({', '.join(number(float(level)) for level in levels)})"
-    return f"CAST({column} AS TEXT) IN ({', '.join(map(quoted, levels))})"
+    return f"CAST({column} AS TEXT) IN ({', '.join(map(quote_text, levels))})"
 
 
 def gap_of(one: Column, missing: str) -> int | None:
@@ -413,7 +413,7 @@ def answer_of(model: Model, found: list[str], answer: str, label_class: str | No
         return probability(model, found, label_class)
     names = model.names_of_classes
     texts = answer == "predict_class" or model.has_text_classes
-    said = [quoted(one) for one in names] if texts else [number(one) for one in model.classes]
+    said = [quote_text(one) for one in names] if texts else [number(one) for one in model.classes]
     if how.response == "cloglog" and len(said) == 2:
         found = [f"({found[0]} - {number(math.log(math.log(2)))})"]
     return highest_class(found, said)
@@ -455,7 +455,7 @@ def probability(model: Model, found: list[str], label_class: str | None) -> str:
     k = 1 if label_class is None else names.index(label_class)
     shares = model.options.get("objective") == "gini"
     if model.answers.response == "cloglog":
-        rest = f"exp(-({bounded(found[0], number(0))}))"
+        rest = f"exp(-({bounded_exp(found[0], number(0))}))"
         return f"(1 - {rest})" if k else rest
     if len(found) == 1:
         margin = found[0] if k else f"(-{found[0]})"
@@ -463,10 +463,10 @@ def probability(model: Model, found: list[str], label_class: str | None) -> str:
     if shares:
         return f"({found[k]} / ({total(found)}))"
     others = [one for place, one in enumerate(found) if place != k]
-    return f"({number(1)} / ({total([number(1), *(bounded(o, found[k]) for o in others)])}))"
+    return f"({number(1)} / ({total([number(1), *(bounded_exp(o, found[k]) for o in others)])}))"
 
 
-def bounded(other: str, own: str) -> str:
+def bounded_exp(other: str, own: str) -> str:
     """exp() of the difference of two margins, within what doubles can say."""
     difference = f"({other} - {own})"
     high = f"WHEN {difference} > {number(MOST)} THEN {number(math.exp(MOST))}"

@@ -16,7 +16,7 @@ MOST_EFFECTS = 5
 
 def card(model: Fields) -> dict[str, Any]:
     """The columns of SQL's `model_card`: numbers have four digits, None is NULL."""
-    held_out = held_out_of(model.trials or {})
+    held_out = validation_result(model.trials or {})
     row = (
         model.task,
         model.status,
@@ -33,7 +33,7 @@ def four_digits(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def held_out_of(trials: dict[str, Any]) -> float | None:
+def validation_result(trials: dict[str, Any]) -> float | None:
     """Returns what rows held out gave the winner of a search or of a path; None without one."""
     for steps, measure in (("trials", "metric"), ("path", "held_out")):
         if trials.get(steps) and trials.get("chosen") is not None:
@@ -57,14 +57,14 @@ def effects(model: Fields) -> str | None:
         names = model.features if len(model.features) >= len(gains) else model.feature_names
         found = [(gain, f"{names[k]} {shares[k]:.0f} %") for k, gain in enumerate(gains) if gain]
     elif weighs_features(model.task):
-        found = weighed(model)
+        found = rank_coefficients(model)
     else:
         return None
     strongest = sorted(found, key=lambda effect: -effect[0])[:MOST_EFFECTS]
     return ", ".join(text for _, text in strongest) or None
 
 
-def weighed(model: Fields) -> list[tuple[float, str]]:
+def rank_coefficients(model: Fields) -> list[tuple[float, str]]:
     """The strength and the text of each coefficient that is not 0, in their order."""
     estimates = np.array(model.weights(), np.float64)
     errors = np.array((model.std_err or [])[0 if model.several else 1 :], np.float64)

@@ -138,10 +138,10 @@ def response(model: Fields, X: Any) -> Floats:
     if model.many_classes:
         return scoring.probabilities(model, X)
     if scoring.answers(model).has_probabilities:
-        return scoring.scored(model, "predict_proba", X)
+        return scoring.score_rows(model, "predict_proba", X)
     if model.has_text_classes:
-        return scoring.scored(model, "predict_class", X) - 1
-    return scoring.scored(model, "predict", X)
+        return scoring.score_rows(model, "predict_class", X) - 1
+    return scoring.score_rows(model, "predict", X)
 
 
 def loss_of(model: Fields, X: Any, y: NDArray[Any]) -> float:

@@ -8,7 +8,7 @@ from tuskml.errors import DataError
 from tuskml.model import scorers, scoring
 from tuskml.model.fields import Fields
 from tuskml.model.scoring import Floats
-from tuskml.model.summary import Term, freedom_of, tested
+from tuskml.model.summary import Term, freedom_of, test_term
 
 
 def marginal_effects(model: Fields, X: Any, weights: Any, offsets: Any) -> tuple[Term, ...]:
@@ -21,7 +21,7 @@ def marginal_effects(model: Fields, X: Any, weights: Any, offsets: Any) -> tuple
     kept = np.broadcast_to(kept, n).astype(bool)
     rows: Any
     if model.preparation is not None:
-        columns = scoring.prepared_columns(model, X)
+        columns = scoring.prepare_columns(model, X)
         rows = {name: column[kept] for name, column in columns.items()}
     elif hasattr(X, "tocsr"):
         rows = X.tocsr()
@@ -37,7 +37,9 @@ def marginal_effects(model: Fields, X: Any, weights: Any, offsets: Any) -> tuple
     freedom = freedom_of(model)
     names = model.feature_names
     return tuple(
-        tested(names[feature], effect, None if np.isnan(error) else error, freedom, ratios=False)
+        test_term(
+            names[feature], effect, None if np.isnan(error) else error, freedom, ratios=False
+        )
         for feature, effect, error in found
     )
 

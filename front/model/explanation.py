@@ -39,7 +39,7 @@ def explain_rows(model: Fields, X: Any) -> Explanation:
     margins = len(model.classes or ()) if several else 1
     d = features_of(model)
     columns = 1 + d + margins * (d + 1)
-    told = scoring.listed(model, "explain_prediction", X, columns)
+    told = scoring.score_lists(model, "explain_prediction", X, columns)
     table = told[:, 1 + d :].reshape(len(told), margins, d + 1)
     base, contributions = table[:, :, 0], table[:, :, 1:]
     if not several:

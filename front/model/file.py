@@ -28,7 +28,7 @@ ODD = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 def write(fields: Mapping[str, Any]) -> str:
     """A model's fields as JSON text."""
-    content = {name: encoded(name, value) for name, value in fields.items()}
+    content = {name: encode_field(name, value) for name, value in fields.items()}
     try:
         checksum = digest(content)
     except (TypeError, ValueError) as error:
@@ -45,13 +45,13 @@ def write(fields: Mapping[str, Any]) -> str:
 
 def read(text: str | bytes) -> dict[str, Any]:
     """The fields again. Raises DataError for all that `write` did not write."""
-    content = OLDER | verify(parsed(text))
+    content = OLDER | verify(parse_json(text))
     missing = [name for name in KINDS if name not in content]
     unknown = [name for name in content if name not in KINDS]
     if missing or unknown:
         wrong = f"lacks '{missing[0]}'" if missing else f"has an unknown field '{unknown[0]}'"
         raise DataError(f"the model {wrong}, {EXPECTED}")
-    return {name: decoded(name, content[name]) for name in KINDS}
+    return {name: decode_field(name, content[name]) for name in KINDS}
 
 
 def save(text: str, path: Path) -> None:
@@ -86,7 +86,7 @@ def load(path: Path) -> bytes:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def parsed(text: str | bytes) -> Any:
+def parse_json(text: str | bytes) -> Any:
     """The JSON value."""
 
     def refuse(constant: str) -> NoReturn:
@@ -196,7 +196,7 @@ OLDER: dict[str, Any] = dict.fromkeys(("class_names", "preparation", "trials", "
 """The values of new fields in a model of an older version."""
 
 
-def encoded(name: str, value: Any) -> Any:
+def encode_field(name: str, value: Any) -> Any:
     """A field as JSON has it."""
     if name in NUMBERS:
         return as_json(value)
@@ -212,7 +212,7 @@ def as_json(value: float | None) -> float | str | None:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def decoded(name: str, value: Any) -> Any:
+def decode_field(name: str, value: Any) -> Any:
     """A field as a model has it. Raises DataError if it is of another kind."""
     if not KINDS[name](value):
         raise DataError(f"the model's field '{name}' is not of its kind, {EXPECTED}")

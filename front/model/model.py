@@ -190,7 +190,7 @@ class Model(Fields):
         column for each of the features, in any order. device: "gpu" multiplies dense X on an
         NVIDIA GPU. CuPy's arrays stay there; copying NumPy's takes longer than the CPU.
         """
-        return scoring.scored(self, "decision", X, device)
+        return scoring.score_rows(self, "decision", X, device)
 
     def predict(self, X: Any, device: str = "cpu") -> NDArray[Any]:
         """The number or the class of each row, of shape (n,); X as in `decision`.
@@ -199,12 +199,12 @@ class Model(Fields):
         and 1.0. Classes that are texts are objects: their names, and None.
         """
         if not self.has_text_classes:
-            return scoring.scored(self, "predict", X, device)
-        return self._class_names(scoring.scored(self, "predict_class", X, device))
+            return scoring.score_rows(self, "predict", X, device)
+        return self._class_names(scoring.score_rows(self, "predict_class", X, device))
 
     def predict_proba(self, X: Any, device: str = "cpu") -> Floats:
         """The probability of the higher class for each row, of shape (n,); `logistic` only."""
-        return scoring.scored(self, "predict_proba", X, device)
+        return scoring.score_rows(self, "predict_proba", X, device)
 
     def predict_probas(self, X: Any) -> Floats:
         """The probability of each class for each row, of shape (n, classes); `logistic` only."""
@@ -213,7 +213,7 @@ class Model(Fields):
     def predict_class(self, X: Any) -> list[str | None]:
         """The class of each row by its name, None where a feature is missing."""
         found: list[str | None] = self._class_names(
-            scoring.scored(self, "predict_class", X)
+            scoring.score_rows(self, "predict_class", X)
         ).tolist()
         return found
 

@@ -39,7 +39,7 @@ def classes_of(model: Fields) -> tuple[float, float]:
     return classes[0], classes[-1]
 
 
-def scored(model: Fields, kind: Kind, X: Any, device: str = "cpu") -> Floats:
+def score_rows(model: Fields, kind: Kind, X: Any, device: str = "cpu") -> Floats:
     """The answer of SQL's function of this name for each row, of shape (n,), by the same C.
 
     A missing number is NaN in the answer, as NULL is in SQL. Raises DataError if the model cannot
@@ -48,7 +48,7 @@ def scored(model: Fields, kind: Kind, X: Any, device: str = "cpu") -> Floats:
     if device != "cpu":
         return of_margins(model, kind, margins_on(device, model, X))
     if model.preparation is not None:
-        columns = prepared_columns(model, X)
+        columns = prepare_columns(model, X)
         return scorers.answers_by_name(model.payload, kind, columns, len(X))
     if hasattr(X, "tocsr") and takes_sparse(model.task):
         return scorers.sparse(model.payload, kind, X)
@@ -65,17 +65,19 @@ def takes_sparse(task: str) -> bool:
 
 def probabilities(model: Fields, X: Any) -> Floats:
     """The probabilities of all classes, of shape (n, classes); NaN where a number is missing."""
-    return listed(model, "predict_probas", X, len(model.classes or ()))
+    return score_lists(model, "predict_probas", X, len(model.classes or ()))
 
 
-def listed(model: Fields, kind: ListKind, X: Any, columns: int, level: float = math.nan) -> Floats:
+def score_lists(
+    model: Fields, kind: ListKind, X: Any, columns: int, level: float = math.nan
+) -> Floats:
     """The lists that SQL's function answers for rows, of shape (n, columns); level: of
     intervals.
     """
     size = columns, level
     if model.preparation is not None:
         return scorers.answers_by_name(
-            model.payload, kind, prepared_columns(model, X), len(X), *size
+            model.payload, kind, prepare_columns(model, X), len(X), *size
         )
     if hasattr(X, "tocsr"):
         return scorers.sparse(model.payload, kind, X, *size)
@@ -91,7 +93,7 @@ def check_width(model: Fields, x: NDArray[Any]) -> None:
         raise DataError(f"the model has {n} features, X has {x.shape[1]} columns")
 
 
-def prepared_columns(model: Fields, X: Any) -> dict[str, NDArray[Any]]:
+def prepare_columns(model: Fields, X: Any) -> dict[str, NDArray[Any]]:
     """The columns of a data frame that a model of rows with names needs, by name."""
     if not hasattr(X, "columns"):
         raise DataError("the model was trained on rows with names, expected X to be a data frame")
@@ -238,7 +240,7 @@ def frame_rows(model: Fields, X: Any) -> Any:
     there = [str(name) for name in X.columns]
     array, names = array_name(model), column_names(model)
     if array in there and (len(names) != 1 or any(hasattr(row, "__len__") for row in X[array])):
-        return stacked(X[array], len(names))
+        return stack_arrays(X[array], len(names))
     for name in names:
         if name not in there:
             arrays = f" a column {array!r} of arrays," if array and array != name else ""
@@ -250,7 +252,7 @@ def frame_rows(model: Fields, X: Any) -> Any:
     return X[list(names)]
 
 
-def stacked(column: Any, width: int) -> Floats:
+def stack_arrays(column: Any, width: int) -> Floats:
     """A column of arrays as rows, of shape (n, width), a missing array as NaN."""
     rows = []
     for place, array in enumerate(column):

@@ -56,7 +56,7 @@ class Summary:
         """A term's row."""
         row = [term.name, number(term.estimate)]
         if self.test:
-            row += [number(term.std_err), fixed(term.statistic, 2), small(term.p)]
+            row += [number(term.std_err), format_fixed(term.statistic, 2), small(term.p)]
             row += [number(term.lower), number(term.upper)]
         if self.test and self.ratios:
             row.append(number(term.ratio))
@@ -113,7 +113,7 @@ def number(value: float | None) -> str:
     return "" if value is None else f"{value:#.6g}".rstrip(".")
 
 
-def fixed(value: float | None, digits: int) -> str:
+def format_fixed(value: float | None, digits: int) -> str:
     """Formats a number with `digits` decimals."""
     return "" if value is None else f"{value:.{digits}f}"
 
@@ -214,7 +214,7 @@ def terms(model: Fields) -> list[Term]:
     freedom = freedom_of(model)
     rows = zip(names, estimates, errors, strict=True)
     ratios = has_ratios(model)
-    return [tested(name, estimate, error, freedom, ratios) for name, estimate, error in rows]
+    return [test_term(name, estimate, error, freedom, ratios) for name, estimate, error in rows]
 
 
 def freedom_of(model: Fields) -> float:
@@ -225,7 +225,7 @@ def freedom_of(model: Fields) -> float:
     return float(model.options.get("freedom", model.n_rows - known))
 
 
-def tested(
+def test_term(
     name: str, estimate: float | None, error: float | None, freedom: float, ratios: bool
 ) -> Term:
     """One term; freedom: of Student's t, infinite for the normal distribution."""
@@ -236,12 +236,12 @@ def tested(
     statistic = estimate / error
     tail = 2 * float(stdtr(freedom, -abs(statistic)))
     reach = float(stdtrit(freedom, 0.975)) * error
-    p, lower, upper = map(defined, (tail, estimate - reach, estimate + reach))
+    p, lower, upper = map(none_if_nan, (tail, estimate - reach, estimate + reach))
     ratio = exponential(estimate) if ratios else None
     return Term(name, estimate, error, statistic, p, lower, upper, ratio)
 
 
-def defined(x: float) -> float | None:
+def none_if_nan(x: float) -> float | None:
     """The number, None for NaN."""
     return None if math.isnan(x) else x
 

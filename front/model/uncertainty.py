@@ -10,7 +10,7 @@ from tuskml.errors import DataError
 from tuskml.model import scoring
 from tuskml.model.fields import Fields
 from tuskml.model.scoring import Floats
-from tuskml.model.summary import Term, freedom_of, has_ratios, terms, tested
+from tuskml.model.summary import Term, freedom_of, has_ratios, terms, test_term
 
 ENDS = 6
 """Numbers of an interval."""
@@ -74,10 +74,10 @@ def contrast(model: Fields, weights: Mapping[str, float]) -> Term:
     w = np.array([weights.get(name, 0.0) for name in kept.terms])
     estimate = float(w @ [estimates[name] for name in kept.terms])
     error = float(np.sqrt(max(w @ kept.matrix @ w, 0.0)))
-    return tested("contrast", estimate, error, freedom_of(model), has_ratios(model))
+    return test_term("contrast", estimate, error, freedom_of(model), has_ratios(model))
 
 
 def intervals(model: Fields, X: Any, level: float) -> Intervals:
     """The intervals of rows; raises DataError for a model that does not keep what they need."""
-    found = scoring.listed(model, "predict_interval", X, ENDS, level)
+    found = scoring.score_lists(model, "predict_interval", X, ENDS, level)
     return Intervals(*np.ascontiguousarray(found.T))

@@ -13,7 +13,7 @@ from tuskml.formats import lightgbm_read
 from tuskml.formats.onnx_reading.values import Dense, Forest, Tree
 from tuskml.model.scoring import Floats
 from tuskml.own.catboost_json import of_catboost
-from tuskml.own.converted import Converted, of_margins
+from tuskml.own.converted import ModelFields, of_margins
 from tuskml.own.nodes import Nodes, below
 
 XGBOOST = {
@@ -47,14 +47,14 @@ MOST_CLASSES = lightgbm_read.MOST_CLASSES
 XGBOOSTS = "XGBoost's JSON"
 
 
-def of_text(text: str) -> Converted:
+def of_text(text: str) -> ModelFields:
     """The model that LightGBM, XGBoost or CatBoost wrote. Raises DataError for other text."""
     if text.lstrip().startswith("tree"):
         return of_lightgbm(text.lstrip())
     return of_json(text)
 
 
-def of_json(text: str | bytes | bytearray) -> Converted:
+def of_json(text: str | bytes | bytearray) -> ModelFields:
     """The model in JSON of XGBoost or CatBoost. Raises DataError for other text."""
     try:
         found = json.loads(text)
@@ -75,10 +75,10 @@ def of_json(text: str | bytes | bytearray) -> Converted:
     return made
 
 
-def of_lightgbm(text: str) -> Converted:
+def of_lightgbm(text: str) -> ModelFields:
     """The trees of LightGBM's text. Raises DataError for trees of another kind."""
     found = lightgbm_read.read(text)
-    return Converted(
+    return ModelFields(
         "gbdt",
         np.array(found.coef, np.float64),
         math.nan if found.margins > 1 else 0.0,
@@ -92,7 +92,7 @@ def of_lightgbm(text: str) -> Converted:
     )
 
 
-def of_xgboost(found: Mapping[str, Any]) -> Converted:
+def of_xgboost(found: Mapping[str, Any]) -> ModelFields:
     """The trees up to the best iteration, or the linear model, of XGBoost's JSON. Raises DataError
     for another kind.
     """

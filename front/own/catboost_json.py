@@ -17,7 +17,7 @@ from tuskml.errors import DataError, one_of
 from tuskml.formats.onnx_reading.values import Forest, Tree
 from tuskml.learners.trees.forest import FEATURE, ROWS, VALUE
 from tuskml.model.scoring import Floats
-from tuskml.own.converted import Converted, of_margins
+from tuskml.own.converted import ModelFields, of_margins
 from tuskml.own.nodes import Nodes, least_upper
 
 OBJECTIVES = {
@@ -50,7 +50,7 @@ class Columns:
     missing_left: Whole
 
 
-def of_catboost(found: Mapping[str, Any]) -> Converted:
+def of_catboost(found: Mapping[str, Any]) -> ModelFields:
     """The trees of the JSON. Raises DataError for trees of another kind."""
     about = found["model_info"]
     name = about["params"]["loss_function"]["type"]

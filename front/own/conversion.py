@@ -13,7 +13,7 @@ from tuskml.errors import DataError
 from tuskml.model.model import Model
 from tuskml.model.scoring import Floats
 from tuskml.own import boosters, sklearn_models, torch_modules
-from tuskml.own.converted import Converted
+from tuskml.own.converted import ModelFields
 
 EXPECTED = (
     "expected an estimator of LightGBM, XGBoost or CatBoost, or one of scikit-learn that is a "
@@ -30,7 +30,7 @@ def family(of: Any) -> str:
     return next((one for one in (*BOOSTERS, "sklearn") if one in roots), "")
 
 
-def reader_of(of: Any) -> Callable[[Any], Converted] | None:
+def reader_of(of: Any) -> Callable[[Any], ModelFields] | None:
     """The function for an estimator of scikit-learn; None for other kinds."""
     names = [one.__name__ for one in type(of).__mro__ if one.__module__.startswith("sklearn.")]
     return next(
@@ -38,7 +38,7 @@ def reader_of(of: Any) -> Callable[[Any], Converted] | None:
     )
 
 
-def searched(of: Any) -> bool:
+def is_search(of: Any) -> bool:
     """Returns whether an estimator is a search over another one."""
     return family(of) == "sklearn" and hasattr(of, "estimator") and hasattr(of, "refit")
 
@@ -47,7 +47,7 @@ def refuse_unknown(of: Any) -> None:
     """Raises DataError for an estimator, fitted or not, that no model of tuskml can be made of."""
     if family(of) in BOOSTERS:
         return
-    if searched(of):
+    if is_search(of):
         refuse_unknown(of.estimator)
         return
     if type(of).__name__ == "Pipeline":
@@ -63,7 +63,7 @@ def refuse_unknown(of: Any) -> None:
         raise DataError(f"the estimator is {type(of).__name__}, {EXPECTED}")
 
 
-def convert(of: Any) -> Converted:
+def convert(of: Any) -> ModelFields:
     """The model of a fitted estimator, of another package's text, of an ONNX graph, or of a Model.
 
     Raises DataError for others.
@@ -71,7 +71,7 @@ def convert(of: Any) -> Converted:
     return next(read for fits, read in READERS if fits(of))(of)
 
 
-def of_sklearn(of: Any) -> Converted:
+def of_sklearn(of: Any) -> ModelFields:
     """An estimator of scikit-learn. Raises DataError for other objects."""
     refuse_unknown(of)
     read = reader_of(of)
@@ -79,15 +79,15 @@ def of_sklearn(of: Any) -> Converted:
     return read(of)
 
 
-def of_pipeline(of: Any) -> Converted:
+def of_pipeline(of: Any) -> ModelFields:
     """The last step of a pipeline, of the features before the others."""
     refuse_unknown(of)
     steps, last = sklearn_models.steps_in(of)
     found = convert(last)
-    return sklearn_models.folded(found, steps, int(of.n_features_in_)) if steps else found
+    return sklearn_models.fold_steps(found, steps, int(of.n_features_in_)) if steps else found
 
 
-def of_model(of: Model) -> Converted:
+def of_model(of: Model) -> ModelFields:
     """The parts of a model that determine its predictions."""
     if of.coef is None or of.preparation is not None:
         raise DataError(
@@ -96,10 +96,10 @@ def of_model(of: Model) -> Converted:
     intercept = math.nan if of.intercept is None else of.intercept
     options = {name: value for name, value in of.options.items() if name != "tuskml"}
     coef = np.array(of.coef, np.float64)
-    return Converted(of.task, coef, intercept, of.n_features, options, of.iterations)
+    return ModelFields(of.task, coef, intercept, of.n_features, options, of.iterations)
 
 
-def of_xgboost(of: Any) -> Converted:
+def of_xgboost(of: Any) -> ModelFields:
     """The booster of an estimator, up to its best iteration."""
     missing = getattr(of, "missing", math.nan)
     if missing is not None and not (isinstance(missing, float) and math.isnan(missing)):
@@ -108,7 +108,7 @@ def of_xgboost(of: Any) -> Converted:
     return boosters.of_json(bytes(booster.save_raw("json")))
 
 
-def of_catboost(of: Any) -> Converted:
+def of_catboost(of: Any) -> ModelFields:
     """The trees of an estimator or a model. Raises AttributeError before it is fitted."""
     if not of.is_fitted():
         raise AttributeError("it has no trees")
@@ -118,7 +118,7 @@ def of_catboost(of: Any) -> Converted:
         return boosters.of_json(path.read_bytes())
 
 
-READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Converted]], ...] = (
+READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], ModelFields]], ...] = (
     (lambda of: isinstance(of, Model), of_model),
     (lambda of: isinstance(of, str), boosters.of_text),
     (
@@ -126,7 +126,7 @@ READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Converted]], ...] = 
         lambda of: of_model(Model.from_onnx(of)),
     ),
     (lambda of: isinstance(of, torch_modules.TrainedModule), torch_modules.convert),
-    (searched, lambda of: convert(of.best_estimator_)),
+    (is_search, lambda of: convert(of.best_estimator_)),
     (
         lambda of: family(of) == "lightgbm",
         lambda of: boosters.of_lightgbm(getattr(of, "booster_", of).model_to_string()),

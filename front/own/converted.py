@@ -15,7 +15,7 @@ estimators that compute in floats."""
 
 
 @dataclass(frozen=True)
-class Converted:
+class ModelFields:
     """The fields of a model that determine its predictions.
 
     task: of tuskml; intercept: NaN where `coef` has all margins; options: such as the objective;
@@ -59,7 +59,7 @@ def of_margins(
     *,
     single: bool = False,
     iterations: int | None = None,
-) -> Converted:
+) -> ModelFields:
     """The model of layers or trees.
 
     response: `identity`, `exp`, `logistic`, or `softmax` of a margin for each class; task: None:
@@ -77,7 +77,7 @@ def of_margins(
         options["objective"] = objective or OBJECTIVES[response]
     found = numbers(margins, task)
     intercept = found["intercept"]
-    return Converted(
+    return ModelFields(
         task,
         np.asarray(found["coef"], np.float64),
         np.nan if intercept is None else float(intercept),

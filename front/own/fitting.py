@@ -15,14 +15,14 @@ from tuskml.kernels.open_rows import error_text
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.segments import chunks, labels_of
 from tuskml.kvstore import access
-from tuskml.learners.classes import margin_of_one_class, named_classes, refuse_no_classes
+from tuskml.learners.classes import class_fields, margin_of_one_class, refuse_no_classes
 from tuskml.learners.learner import Request
 from tuskml.learners.models import FAILED, Lists, Models, options_text
 from tuskml.learners.tasks import Task
 from tuskml.model import scoring
 from tuskml.model.model import Model
 from tuskml.own.conversion import convert, family, predictions
-from tuskml.own.converted import Converted
+from tuskml.own.converted import ModelFields
 from tuskml.own.options import OwnOptions
 from tuskml.own.torch_modules import TrainedModule
 from tuskml.schedule import budget
@@ -80,7 +80,7 @@ def rows_of(group: np.void, memory: int) -> Rows:
     return Rows(x, y, np.concatenate(weights)[:n] if weights else None)
 
 
-def trained(
+def train_group(
     recipe: Recipe, group: NDArray[np.void], request: Request[Task, OwnOptions], memory: int
 ) -> Models:
     """The model of a group, `group` of shape (1,). Raises RowsError for labels that are no
@@ -97,17 +97,17 @@ def trained(
         try:
             # a server's signals are for its own thread, not for those that start here
             with signals_blocked() if access.is_served() else nullcontext():
-                found = fitted(recipe, group, request, rows, classes)
+                found = fit_group(recipe, group, request, rows, classes)
         except Interrupted:
             raise
         except DataError as error:
-            found = failed(group, request, str(error))
+            found = failed_model(group, request, str(error))
         except Exception as error:
-            found = failed(group, request, f"fit {error_text(error)}"[:LONGEST])
+            found = failed_model(group, request, f"fit {error_text(error)}"[:LONGEST])
     return replace(found, seconds=np.full(1, time.monotonic() - began))
 
 
-def fitted(
+def fit_group(
     recipe: Recipe,
     group: NDArray[np.void],
     request: Request[Task, OwnOptions],
@@ -159,15 +159,15 @@ def as_models(
     recipe: Recipe,
     group: NDArray[np.void],
     request: Request[Task, OwnOptions],
-    made: Converted,
+    made: ModelFields,
     classes: Floats | None,
 ) -> Models:
     """The model of a group, without its status and loss."""
-    own: dict[str, Any] = {} if classes is None else named_classes(Lists.of_parts([classes]))
+    own: dict[str, Any] = {} if classes is None else class_fields(Lists.of_parts([classes]))
     if made.classifies != (classes is not None):
         kinds = ("classes", "numbers") if made.classifies else ("numbers", "classes")
         raise DataError(f"the estimator predicts {kinds[0]}, and labels are {kinds[1]}")
-    return Models.built(
+    return Models.build(
         group,
         made.task,
         coef=Lists.of_parts([made.coef]),
@@ -195,16 +195,16 @@ def refuse_not_finite(own: Floats | None) -> None:
 
 
 def compare(
-    model: Model, made: Converted, x: Floats, own: Floats | None, classes: Floats | None
+    model: Model, made: ModelFields, x: Floats, own: Floats | None, classes: Floats | None
 ) -> None:
     """Raises DataError if a model predicts otherwise than its estimator."""
     if own is None:
         return
     some, own = x[:COMPARED], own[:COMPARED]
     if classes is None:
-        found = scoring.scored(model, "predict", some)
+        found = scoring.score_rows(model, "predict", some)
     elif own.ndim == 1 and not made.shares:
-        found = classes[scoring.scored(model, "predict_class", some).astype(np.intp) - 1]
+        found = classes[scoring.score_rows(model, "predict_class", some).astype(np.intp) - 1]
     else:
         found = scoring.probabilities(model, some)
         found = found[:, -1] if own.ndim == 1 else found
@@ -220,11 +220,11 @@ def compare(
 
 
 def loss_of(
-    model: Model, made: Converted, rows: Rows, own: Floats | None, classes: Floats | None
+    model: Model, made: ModelFields, rows: Rows, own: Floats | None, classes: Floats | None
 ) -> float:
     """The mean of squared errors / 2, or of classes the mean of -log of the probability."""
     if classes is None:
-        found = scoring.scored(model, "predict", rows.x) if own is None else own
+        found = scoring.score_rows(model, "predict", rows.x) if own is None else own
         each = (found - rows.y) ** 2 / 2
     elif not made.shares:
         return float("nan")
@@ -257,7 +257,7 @@ def of_one_class(
 ) -> Models:
     """The constant model of a group with a single class."""
     labels = Pass(group).labels()
-    return Models.built(
+    return Models.build(
         group,
         request.task.kept,
         intercept=margin_of_one_class(request.options, labels),
@@ -265,13 +265,13 @@ def of_one_class(
         status="one class",
         plan=f"{recipe.what}, registered as '{recipe.name}'",
         options=options_of(recipe, request.options, {}),
-        **named_classes(Lists.of_parts([classes])),
+        **class_fields(Lists.of_parts([classes])),
     )
 
 
-def failed(group: NDArray[np.void], request: Request[Task, OwnOptions], why: str) -> Models:
+def failed_model(group: NDArray[np.void], request: Request[Task, OwnOptions], why: str) -> Models:
     """The model of a group without one, which predicts NULL."""
-    return Models.built(
+    return Models.build(
         group,
         request.task.kept,
         intercept=np.full(1, np.nan),

@@ -13,7 +13,7 @@ from tuskml.learners.learner import Facts, Groups, Learner, Request, refuse_offs
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import LABELS, Task
-from tuskml.own.fitting import Recipe, trained
+from tuskml.own.fitting import Recipe, train_group
 from tuskml.own.options import OwnOptions
 from tuskml.schedule.budget import look_at_limits
 
@@ -67,7 +67,7 @@ class OwnLearner(Learner):
         for place in range(len(groups)):
             raise_if_cancelled(mark)
             group = groups[place : place + 1]
-            models = trained(self.recipe, group, request, memory)
+            models = train_group(self.recipe, group, request, memory)
             n, steps = int(group["n_rows"][0]), int(models.iterations[0])
             events.tell(events.Event(1, n, steps, float("nan")))
-            yield models.numbered(np.array([place]))
+            yield models.renumber(np.array([place]))

@@ -54,7 +54,7 @@ def _one(value: Any) -> Any:
     return value
 
 
-def _listed(value: Any) -> Any:
+def _to_list(value: Any) -> Any:
     if isinstance(value, dict) or (
         isinstance(value, list) and any(isinstance(v, list) for v in value)
     ):
@@ -69,7 +69,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 ONE = Kind("a number, a text, true, false or null", _one)
-LISTED = Kind("a number, a text, true, false, null or a list of these", _listed)
+LISTED = Kind("a number, a text, true, false, null or a list of these", _to_list)
 OBJECT = Kind('an object of parameters by name, such as {"alpha": 0.1}', _object)
 
 

@@ -16,7 +16,7 @@ from tuskml.learners.models import FORMAT, Lists, Models, Names
 from tuskml.model.model import Model
 from tuskml.own import boosters
 from tuskml.own.conversion import convert, family
-from tuskml.own.converted import Converted
+from tuskml.own.converted import ModelFields
 
 TEXTS = (b"tree", b"{")
 """The first bytes of texts of models."""
@@ -74,14 +74,14 @@ def of_estimator(given: Any) -> Model:
     return model_of(replace(found, origin=origin, **more))
 
 
-def model_of(found: Converted) -> Model:
+def model_of(found: ModelFields) -> Model:
     """A model. Raises DataError if no prediction could use it."""
     made = Model(**fields(found))
     made.payload  # noqa: B018, it raises
     return made
 
 
-def fields(found: Converted) -> dict[str, Any]:
+def fields(found: ModelFields) -> dict[str, Any]:
     """The fields of a model."""
     several = math.isnan(found.intercept)
     trees = {"trees": found.iterations} if found.task == "gbdt" else {}
@@ -108,7 +108,7 @@ def fields(found: Converted) -> dict[str, Any]:
     }
 
 
-def class_fields(found: Converted) -> dict[str, Any]:
+def class_fields(found: ModelFields) -> dict[str, Any]:
     """The fields `classes` and `class_names`. Labels that are no numbers are known by name."""
     if not found.classifies:
         return {"classes": None, "class_names": None}
@@ -124,7 +124,7 @@ def class_fields(found: Converted) -> dict[str, Any]:
     return {"classes": [float(k) for k in range(n)], "class_names": names}
 
 
-def margins_of(found: Converted) -> int:
+def margins_of(found: ModelFields) -> int:
     """The margins of a model of several classes."""
     if found.task == "gbdt":
         return int(found.coef[2])
@@ -142,7 +142,7 @@ def models_from(text: str) -> Models:
     """The model of a text as the trainer emits it."""
     found = model_of(boosters.of_text(text))
     lists = {"coef": found.coef, "classes": found.classes}
-    return Models.built(
+    return Models.build(
         np.zeros(1, GROUP),
         found.task,
         **{name: Lists.of_parts([np.array(given or [])]) for name, given in lists.items()},

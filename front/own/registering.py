@@ -103,12 +103,12 @@ def of_function(
     parameters = parameters_in(fit)
     weighs = "sample_weight" in inspect.signature(fit).parameters
 
-    def fitted(x: Any, y: Any, weight: Any, **params: Any) -> Any:
+    def fit_rows(x: Any, y: Any, weight: Any, **params: Any) -> Any:
         return fit(x, y, **({"sample_weight": weight} if weighs else {}), **params)
 
     what = getattr(fit, "__qualname__", type(fit).__qualname__)
-    recipe = Recipe(name, f"{what}()", fitted, classifies, predict)
-    shared = shared_options(None, None, weighs and classifies)
+    recipe = Recipe(name, f"{what}()", fit_rows, classifies, predict)
+    shared = common_options(None, None, weighs and classifies)
     table = table_of(name, parameters, shared, False, lambda _: None)
     return OwnLearner(recipe, table, weighs)
 
@@ -133,7 +133,7 @@ def of_module(
         seeds="seed",
         parameters=PARAMETERS,
     )
-    shared = shared_options("seed", None, classifies)
+    shared = common_options("seed", None, classifies)
     table = table_of(
         name, PARAMETERS, shared, False, lambda options: refuse_parameters(options.parameters)
     )
@@ -158,7 +158,7 @@ def of_estimator(
     quiet = {"verbosity": -1} if kind == "lightgbm" and "verbosity" not in parameters else {}
     gaps = kind != "sklearn" or type(prototype).__name__.startswith("HistGradientBoosting")
 
-    def fitted(x: Any, y: Any, weight: Any, **params: Any) -> Any:
+    def fit_rows(x: Any, y: Any, weight: Any, **params: Any) -> Any:
         one = make().set_params(**quiet, **params)
         return one.fit(x, y, **({} if weight is None else {"sample_weight": weight}))
 
@@ -167,12 +167,12 @@ def of_estimator(
             refuse_values(make, options)
 
     what = f"{type(prototype).__name__} of {kind}"
-    recipe = Recipe(name, what, fitted, classifies, predict, kind == "xgboost", seed, threads)
-    shared = shared_options(seed, threads, weighs and classifies)
+    recipe = Recipe(name, what, fit_rows, classifies, predict, kind == "xgboost", seed, threads)
+    shared = common_options(seed, threads, weighs and classifies)
     return OwnLearner(recipe, table_of(name, parameters, shared, gaps, check), weighs)
 
 
-def shared_options(seed: str | None, threads: str | None, weighs_classes: bool) -> tuple[str, ...]:
+def common_options(seed: str | None, threads: str | None, weighs_classes: bool) -> tuple[str, ...]:
     """The options that a learner shares with tuskml's own."""
     found = {"seed": seed, "threads": threads, "class_weight": weighs_classes, "format": True}
     return tuple(name for name, has in found.items() if has)

@@ -10,7 +10,7 @@ from tuskml.errors import DataError
 from tuskml.formats.onnx_reading.values import Dense, Forest, Tree
 from tuskml.learners.nets.layers import head_of, layers_in
 from tuskml.model.scoring import Floats
-from tuskml.own.converted import Converted, of_margins
+from tuskml.own.converted import ModelFields, of_margins
 from tuskml.own.nodes import Nodes, up_to
 
 GRID = 2.0**51
@@ -19,7 +19,7 @@ are tied stay tied, to 1e-12 of a thousand trees."""
 LOG_LINKS = ("PoissonRegressor", "GammaRegressor", "TweedieRegressor")
 
 
-def linear(of: Any) -> Converted:
+def linear(of: Any) -> ModelFields:
     """A model of numbers with `coef_` and `intercept_`, by an identity or a log link."""
     coef = np.asarray(of.coef_, np.float64)
     if coef.size != coef.shape[-1]:
@@ -32,7 +32,7 @@ def linear(of: Any) -> Converted:
     return of_margins(Dense(coef.size, (layer,)), "exp" if logs else "identity")
 
 
-def linear_classes(of: Any) -> Converted:
+def linear_classes(of: Any) -> ModelFields:
     """A model of classes with `coef_`: by margins alone, or by probabilities."""
     coef = np.atleast_2d(np.asarray(of.coef_, np.float64))
     bias = np.broadcast_to(np.asarray(of.intercept_, np.float64).reshape(-1), (len(coef),))
@@ -47,7 +47,7 @@ def linear_classes(of: Any) -> Converted:
     return of_margins(dense, "softmax")
 
 
-def words_of_classes(of: Any) -> Converted:
+def words_of_classes(of: Any) -> ModelFields:
     """Naive Bayes of counts, whose logarithms of shares are weights."""
     layer = np.asarray(of.feature_log_prob_), np.asarray(of.class_log_prior_)
     return of_margins(Dense(layer[0].shape[1], (layer,)), "softmax")
@@ -76,7 +76,7 @@ def trees_in(of: Any) -> list[Any]:
     return [one.tree_ for one in getattr(of, "estimators_", [of])]
 
 
-def forest(of: Any) -> Converted:
+def forest(of: Any) -> ModelFields:
     """The means of trees of numbers."""
     trees = trees_in(of)
     if trees[0].n_outputs > 1:
@@ -86,7 +86,7 @@ def forest(of: Any) -> Converted:
     return of_margins(whole, "identity", "random_forest", "squared")
 
 
-def forest_of_classes(of: Any) -> Converted:
+def forest_of_classes(of: Any) -> ModelFields:
     """The mean shares of classes in the leaves of trees."""
     trees, n = trees_in(of), int(of.n_features_in_)
     if trees[0].n_outputs > 1:
@@ -108,7 +108,7 @@ def forest_of_classes(of: Any) -> Converted:
     return of_margins(whole, "softmax" if k > 2 else "logistic", "random_forest", "gini")
 
 
-def boosted(of: Any) -> Converted:
+def convert_boosting(of: Any) -> ModelFields:
     """GradientBoosting: the sums of trees, times the learning rate."""
     if of.init is not None and of.init != "zero":
         raise DataError("option 'init' is an estimator, expected none")
@@ -131,7 +131,7 @@ def boosted(of: Any) -> Converted:
     return of_margins(whole, "softmax" if margins > 1 else "logistic")
 
 
-def histograms(of: Any) -> Converted:
+def histograms(of: Any) -> ModelFields:
     """HistGradientBoosting, whose thresholds are of doubles."""
     base = np.asarray(of._baseline_prediction, np.float64).reshape(-1)
     if of.is_categorical_ is not None and np.any(of.is_categorical_):
@@ -162,7 +162,7 @@ def histograms(of: Any) -> Converted:
     return of_margins(whole, "exp" if logs else "identity", None, objective)
 
 
-def net(of: Any) -> Converted:
+def net(of: Any) -> ModelFields:
     """An MLP. Sigmoids are hyperbolic tangents of half the sums, scaled and shifted."""
     layers = [
         (np.asarray(w, np.float64).T, np.asarray(b, np.float64))
@@ -222,16 +222,16 @@ def steps_in(pipeline: Any) -> tuple[list[Any], Any]:
     return [one for one in before if one is not None and one != "passthrough"], last
 
 
-def folded(of: Converted, steps: list[Any], n: int) -> Converted:
+def fold_steps(of: ModelFields, steps: list[Any], n: int) -> ModelFields:
     """The model of the features before the transformers, of n features."""
     table, shift = np.eye(n), np.zeros(n)
     for step in steps:
         a, b = affine(step, len(table))
         table, shift = a @ table, a @ shift + b
-    return transformed(of, table, shift)
+    return fold_transform(of, table, shift)
 
 
-def transformed(of: Converted, table: Floats, shift: Floats) -> Converted:
+def fold_transform(of: ModelFields, table: Floats, shift: Floats) -> ModelFields:
     """A model of table @ x + shift as one of x."""
     n = table.shape[1]
     if of.task == "mlp":
@@ -250,7 +250,7 @@ def transformed(of: Converted, table: Floats, shift: Floats) -> Converted:
     return replace(of, coef=of.coef @ table, intercept=of.intercept + more, n_features=n)
 
 
-BY_CLASS: dict[str, Callable[[Any], Converted]] = {
+BY_CLASS: dict[str, Callable[[Any], ModelFields]] = {
     **dict.fromkeys(
         ("DecisionTreeRegressor", "RandomForestRegressor", "ExtraTreesRegressor"), forest
     ),
@@ -258,7 +258,7 @@ BY_CLASS: dict[str, Callable[[Any], Converted]] = {
         ("DecisionTreeClassifier", "RandomForestClassifier", "ExtraTreesClassifier"),
         forest_of_classes,
     ),
-    **dict.fromkeys(("GradientBoostingRegressor", "GradientBoostingClassifier"), boosted),
+    **dict.fromkeys(("GradientBoostingRegressor", "GradientBoostingClassifier"), convert_boosting),
     **dict.fromkeys(
         ("HistGradientBoostingRegressor", "HistGradientBoostingClassifier"), histograms
     ),

@@ -12,7 +12,7 @@ from tuskml.errors import DataError, OptionError
 from tuskml.formats.onnx_reading.values import Dense
 from tuskml.kernels.library import cancel_mark, raise_if_cancelled
 from tuskml.model.scoring import Floats
-from tuskml.own.converted import Converted, of_margins
+from tuskml.own.converted import ModelFields, of_margins
 
 Make = Callable[[int, int], Any]
 """Makes a module of the numbers of features and of outputs."""
@@ -61,7 +61,7 @@ def parts_of(module: Any) -> Iterator[Any]:
         yield module
 
 
-def convert(of: TrainedModule) -> Converted:
+def convert(of: TrainedModule) -> ModelFields:
     """The net of a module's layers."""
     dense: Dense | None = None
     for one in parts_of(copy.deepcopy(of.module).double().eval()):
@@ -74,7 +74,7 @@ def convert(of: TrainedModule) -> Converted:
             scale, shift = normal(one)
             dense = dense.times(scale).plus(shift)
         else:
-            dense = dense.activated(ACTIVATIONS[name])
+            dense = dense.activate(ACTIVATIONS[name])
     if dense is None or dense.active:
         raise DataError("the module ends with an activation, expected Linear")
     response = "identity" if not of.classifies else "softmax" if of.outputs > 1 else "logistic"

@@ -9,7 +9,7 @@ from tuskml.plots.dependence import plot_dependence, plot_importance
 from tuskml.plots.path import plot_path
 from tuskml.plots.trainings import (
     gaps,
-    named,
+    models_by_name,
     plot_calibration,
     plot_coefficients,
     plot_convergence,
@@ -21,7 +21,7 @@ from tuskml.plots.trainings import (
 
 __all__ = [
     "gaps",
-    "named",
+    "models_by_name",
     "plot_calibration",
     "plot_coefficients",
     "plot_confusion",

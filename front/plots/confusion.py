@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tuskml.api.curves import confusion_matrix
-from tuskml.plots.trainings import shortened
+from tuskml.plots.trainings import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +35,7 @@ def plot_confusion(
     total = counts.sum(axis=1, keepdims=True)
     shares = np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)
     ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    shown = [shortened(name, LONGEST) for name in names]
+    shown = [shorten(name, LONGEST) for name in names]
     ax.set(xlabel="predicted", ylabel="label")
     ax.set_xticks(range(len(names)), shown, rotation=45, ha="right", rotation_mode="anchor")
     ax.set_yticks(range(len(names)), shown)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.model.dependence import Dependence, Importance
-from tuskml.plots.trainings import shortened
+from tuskml.plots.trainings import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +46,7 @@ def plot_importance(
     places = np.arange(len(kept))[::-1]
     whiskers = None if std is None else std[kept]
     ax.barh(places, mean[kept], xerr=whiskers, color=color, height=0.7, ecolor="0.3")
-    ax.set_yticks(places, [shortened(names[k]) for k in kept])
+    ax.set_yticks(places, [shorten(names[k]) for k in kept])
     ax.set(xlabel=xlabel or measured, ylim=(-0.7, len(kept) - 0.3))
     if title:
         left_out = f", {len(kept)} of {len(names):,}" if len(kept) < len(names) else ""

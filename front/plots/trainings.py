@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tuskml.api.curves import CURVES
 from tuskml.errors import DataError
-from tuskml.learners.explaining import VERSION, shown_seconds
+from tuskml.learners.explaining import VERSION, format_seconds
 from tuskml.learners.tasks import weighs_features
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ MOST_LINEAR = 60
 LEGEND = "points: on a sample; lines: fitted\nbars: iterations expected"
 
 
-def named(models: Any) -> dict[str, Model]:
+def models_by_name(models: Any) -> dict[str, Model]:
     """Models by name: of one model, several, or a mapping of them."""
     if hasattr(models, "as_dict"):
         return {"": models.as_dict()}
@@ -86,7 +86,7 @@ def plot_convergence(
 
     if ax is None:
         _, ax = plt.subplots(layout="constrained")
-    curves = {name: gaps(model, optimum) for name, model in named(models).items()}
+    curves = {name: gaps(model, optimum) for name, model in models_by_name(models).items()}
     colors = colors or palette(len(curves))
     for (name, curve), color in zip(curves.items(), colors, strict=False):
         ax.plot(
@@ -171,7 +171,7 @@ def plot_coefficients(
         capsize=0,
     )
     ax.axvline(0, color="0.5", linewidth=1, zorder=1)
-    ax.set_yticks(places, [shortened(names[k]) for k in kept])
+    ax.set_yticks(places, [shorten(names[k]) for k in kept])
     ax.set(xlabel=xlabel + ("" if bars is None else ", 95 % interval"), ylim=(-0.7, n - 0.3))
     if title:
         left_out = f", {n} of {len(estimates):,}" if n < len(estimates) else ""
@@ -201,7 +201,7 @@ def largest(
     return np.sort(np.argsort(-size, kind="stable")[:most])
 
 
-def shortened(name: str, most: int = 40) -> str:
+def shorten(name: str, most: int = 40) -> str:
     """A name, or its beginning and an ellipsis."""
     return name if len(name) <= most else name[: most - 1] + "…"
 
@@ -400,7 +400,7 @@ def draw_candidate(ax: "Axes", one: Mapping[str, Any], epsilon: float, color: An
     chosen = one["chosen"]
     strong = {"color": color, "alpha": 1.0 if chosen else 0.6, "zorder": 3 if chosen else 2}
     ends, seconds = one["iterations"], one["seconds"]["point"]
-    label = f"{one['algorithm']}, {shown_seconds(seconds)}" + (", chosen" if chosen else "")
+    label = f"{one['algorithm']}, {format_seconds(seconds)}" + (", chosen" if chosen else "")
     tried = one["tried"]
     if tried is not None:
         places, errors = np.array(tried["curve"], float).T

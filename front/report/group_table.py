@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from tuskml.learners.explaining import shown_seconds
+from tuskml.learners.explaining import format_seconds
 from tuskml.report import charts
 from tuskml.report.coefficients import largest_terms, term_row
 from tuskml.report.groups import Group, some_of
@@ -65,7 +65,7 @@ def table_row(group: Group, place: int, names: Sequence[str]) -> str:
     numbers = (model.n_rows, model.n_skipped, model.loss, model.iterations, model.seconds)
     for value in numbers:
         shown = f"{value:,}" if isinstance(value, int) else number(value)
-        shown = shown_seconds(value) if value is model.seconds else shown
+        shown = format_seconds(value) if value is model.seconds else shown
         cells.append(f'<td class="n" data-v="{value}">{shown}')
     cells.append(f"<td>{escape(model.plan)}")
     cells.append(f"<td>{escape(weights(group, names))}")
@@ -97,7 +97,7 @@ def detail(group: Group, names: Sequence[str], most: int, coefs: int) -> Mapping
     model = group.model
     if model is None:
         return found
-    guess = group.estimated
+    guess = group.estimate
     found["facts"] = [
         ["task", model.task],
         ["plan", model.plan],
@@ -107,8 +107,8 @@ def detail(group: Group, names: Sequence[str], most: int, coefs: int) -> Mapping
         ["iterations", f"{model.iterations:,}" + (f", estimated {guess[0]:.0f}" if guess else "")],
         [
             "seconds",
-            shown_seconds(model.seconds)
-            + (f", estimated {shown_seconds(guess[1])}" if guess else ""),
+            format_seconds(model.seconds)
+            + (f", estimated {format_seconds(guess[1])}" if guess else ""),
         ],
         ["objective", number(model.loss)],
         ["intercept", number(model.intercept)],

@@ -51,7 +51,7 @@ class Group:
         return found if isinstance(found, Mapping) else {}
 
     @property
-    def estimated(self) -> tuple[float, float] | None:
+    def estimate(self) -> tuple[float, float] | None:
         """Iterations and seconds, where the plan was chosen by cost."""
         estimate = {} if self.model is None else self.model.options.get("estimated", {})
         try:
@@ -125,14 +125,14 @@ def some_of(groups: Sequence[Group], most: int) -> list[Group]:
 
     If not all fit, each of both kinds gets half, and the unused part of the other.
     """
-    ordered = troubled_first(groups)
+    ordered = sort_by_trouble(groups)
     good = [group for group in ordered if group.grade == "good"]
     troubled = ordered[: len(ordered) - len(good)]
     kept = troubled[: max(most // 2, most - len(good))]
     return kept + good[: most - len(kept)]
 
 
-def troubled_first(groups: Sequence[Group]) -> list[Group]:
+def sort_by_trouble(groups: Sequence[Group]) -> list[Group]:
     """Sorts groups: those that need attention, the worst first, then the largest."""
 
     def order(group: Group) -> tuple[int, int]:

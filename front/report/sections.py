@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tuskml.learners.explaining import shown_seconds
+from tuskml.learners.explaining import format_seconds
 from tuskml.learners.remarks import gaps_in
 from tuskml.model.model import Model
 from tuskml.report import charts
@@ -46,7 +46,7 @@ def summary(groups: Sequence[Group]) -> str:
         ),
         ("rows", f"{rows:,}", f"{skipped:,} skipped"),
         ("iterations", f"{np.median(iterations):.0f}", f"median; at most {max(iterations):,}"),
-        ("training", shown_seconds(seconds) if seconds else "0 s", "the models' shares, summed"),
+        ("training", format_seconds(seconds) if seconds else "0 s", "the models' shares, summed"),
     ]
     shown = "".join(
         f'<div class="tile"><dt>{escape(label)}</dt><dd>{escape(value)}</dd>'
@@ -54,10 +54,12 @@ def summary(groups: Sequence[Group]) -> str:
         for label, value, more in tiles
     )
     tiles_shown = f'<dl class="tiles">{shown}</dl>'
-    return section("summary", "In all", tiles_shown, statuses(groups), skipped_rows(models))
+    return section(
+        "summary", "In all", tiles_shown, statuses(groups), describe_skipped_rows(models)
+    )
 
 
-def skipped_rows(models: Sequence[Model]) -> str:
+def describe_skipped_rows(models: Sequence[Model]) -> str:
     """Says what was NULL in the rows that were left out; '' where no model knows."""
     gaps = Counter[str]()
     for model in models:
@@ -154,7 +156,7 @@ def plans(groups: Sequence[Group]) -> str:
     head = ("algorithm", "models", "iterations", "estimated", "seconds", "estimated")
     rows = [plan_row(name, some) for name, some in sorted(by_algorithm.items())]
     parts = [table(head, rows, "Iterations are medians, seconds are sums")]
-    estimated = [group for group in groups if group.estimated and group.model]
+    estimated = [group for group in groups if group.estimate and group.model]
     if estimated:
         parts.append(scatters(estimated))
     else:
@@ -179,16 +181,16 @@ def plan_row(name: str, some: Sequence[Group]) -> list[str]:
     costs.
     """
     models = [group.model for group in some if group.model]
-    pairs = [(group.estimated, group.model) for group in some if group.estimated and group.model]
+    pairs = [(group.estimate, group.model) for group in some if group.estimate and group.model]
     told_iterations, told_seconds = "–", "–"
     if pairs:
         of = "" if len(pairs) == len(models) else f" for {len(pairs):,}"
         told_iterations = f"{np.median([e[0] for e, _ in pairs]):.0f}{of}"
-        took = shown_seconds(sum(model.seconds for _, model in pairs))
-        told_seconds = shown_seconds(sum(e[1] for e, _ in pairs))
+        took = format_seconds(sum(model.seconds for _, model in pairs))
+        told_seconds = format_seconds(sum(e[1] for e, _ in pairs))
         told_seconds += f" for what took {took}" if of else ""
     iterations = f"{np.median([model.iterations for model in models]):.0f}"
-    seconds = shown_seconds(sum(model.seconds for model in models))
+    seconds = format_seconds(sum(model.seconds for model in models))
     return [name, f"{len(models):,}", iterations, told_iterations, seconds, told_seconds]
 
 
@@ -200,9 +202,9 @@ def scatters(estimated: Sequence[Group]) -> str:
         pairs = []
         for group in some:
             assert group.model is not None
-            assert group.estimated is not None
+            assert group.estimate is not None
             actual = (float(group.model.iterations), group.model.seconds)[place]
-            guess = group.estimated[place]
+            guess = group.estimate[place]
             title = f"{group.name}: {guess:.3g} {unit} estimated, {actual:.3g} taken"
             pairs.append((guess, actual, title))
         label = f"{unit} of {len(pairs)} models, estimated and actual"

@@ -16,11 +16,11 @@ def with_clear_errors(function: Function) -> Function:
     parameters = inspect.signature(function).parameters
 
     @functools.wraps(function)
-    def called(*values: Any, **given: Any) -> Any:
+    def call(*values: Any, **given: Any) -> Any:
         refuse_wrong(function.__name__, parameters, values, given)
         return function(*values, **given)
 
-    return called  # type: ignore[return-value]
+    return call  # type: ignore[return-value]
 
 
 def refuse_wrong(

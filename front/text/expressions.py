@@ -23,22 +23,22 @@ PART = re.compile(r'"(?:[^"]|"")+"|[^".]+')
 RENAMED = re.compile(r'(.*\S)\s+AS\s+("(?:[^"]|"")+"|[^\W\d]\w*)', re.IGNORECASE | re.DOTALL)
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name as SQL takes it, whatever it contains."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def unquoted(name: str) -> str:
+def unquote(name: str) -> str:
     """A name that may stand in quotes, without them."""
     return name[1:-1].replace('""', '"') if name.startswith('"') else name
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Cuts a text to the room in a sentence."""
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
 
 
-def checked_text(text: str, what: str) -> str:
+def check_text(text: str, what: str) -> str:
     """The text, which a database can be sent. Raises DataError for half a character, a lone
     surrogate.
     """
@@ -46,8 +46,7 @@ def checked_text(text: str, what: str) -> str:
         text.encode()
     except UnicodeEncodeError as error:
         raise DataError(
-            f"{what} is {shortened(text)!a}, which is not valid text at character "
-            f"{error.start + 1}"
+            f"{what} is {shorten(text)!a}, which is not valid text at character {error.start + 1}"
         ) from None
     return text
 
@@ -57,11 +56,11 @@ def is_name(text: str) -> bool:
     return NAME.fullmatch(text) is not None
 
 
-def dotted(text: str) -> list[str] | None:
+def split_dotted(text: str) -> list[str] | None:
     """The names in `schema.table`, each quoted or not; None if text is something else."""
     if DOTTED.fullmatch(text) is None:
         return None
-    return [unquoted(part) for part in PART.findall(text)]
+    return [unquote(part) for part in PART.findall(text)]
 
 
 def split(text: str, what: str) -> list[str]:
@@ -71,7 +70,7 @@ def split(text: str, what: str) -> list[str]:
     ends: each part can be put in parentheses, and stays within them.
     """
     parts, open_ = [""], []
-    shown = repr(shortened(checked_text(text, what)))
+    shown = repr(shorten(check_text(text, what)))
     for token in TOKEN.finditer(text):
         kind, piece = token.lastgroup, token[0]
         if kind == "comment":
@@ -106,20 +105,18 @@ def one(text: object, what: str, columns: Collection[str] = ()) -> str:
         raise DataError(f"{what} is {text!r}, expected a column or an SQL expression as text")
     if text in columns:
         return text
-    if QUOTED.fullmatch(text) and unquoted(text) in columns:
-        return unquoted(text)
+    if QUOTED.fullmatch(text) and unquote(text) in columns:
+        return unquote(text)
     parts = split(text, what)
     if len(parts) > 1:
-        raise DataError(
-            f"{what} is {shortened(text)!r}, expected one expression, got {len(parts)}"
-        )
+        raise DataError(f"{what} is {shorten(text)!r}, expected one expression, got {len(parts)}")
     return parts[0]
 
 
-def renamed(text: str) -> tuple[str, str | None]:
+def split_alias(text: str) -> tuple[str, str | None]:
     """An expression, and the name that `AS` gives it."""
     found = RENAMED.fullmatch(text)
-    return (text, None) if found is None else (found[1], unquoted(found[2]))
+    return (text, None) if found is None else (found[1], unquote(found[2]))
 
 
 def column_named(text: str, columns: Iterable[str], fold: bool = True) -> str | None:
@@ -142,7 +139,7 @@ def plain_form(text: str, columns: Collection[str]) -> str:
     """
     tokens = [
         token[0] if token[0].startswith(('"', "'")) else token[0].lower()
-        for token in TOKEN.finditer(renamed(text.strip())[0])
+        for token in TOKEN.finditer(split_alias(text.strip())[0])
         if token.lastgroup != "comment" and token[0].strip()
     ]
     core = Affine(tokens, columns).core()
@@ -181,13 +178,13 @@ class Affine:
         return found
 
     def product(self) -> str | None:
-        found = self.signed()
+        found = self.with_sign()
         while sign := self.take("*", "/"):
-            other = self.signed()
+            other = self.with_sign()
             found = None if sign == "/" and other != NUMERAL else either(found, other)
         return found
 
-    def signed(self) -> str | None:
+    def with_sign(self) -> str | None:
         while self.take("+", "-"):
             pass
         found = self.unit()
@@ -210,9 +207,9 @@ class Affine:
             while self.at < len(self.tokens) and self.tokens[self.at][0] in ".0123456789":
                 self.at += 1
             return NUMERAL
-        parts = [unquoted(token)]
+        parts = [unquote(token)]
         while self.take("."):
-            parts.append(unquoted(self.take() or ""))
+            parts.append(unquote(self.take() or ""))
         while parts[1:] and column_named(parts[0], self.columns) is None:
             del parts[0]  # a table, or its schema
         return ".".join(parts)

@@ -60,7 +60,7 @@ def format_value(value: Any) -> str:
     return harmless(str(value))
 
 
-def cut(text: str, width: int) -> str:
+def cut_text(text: str, width: int) -> str:
     """text, or its beginning and an ellipsis."""
     if width_of(text) <= width:
         return text
@@ -72,7 +72,7 @@ def cut(text: str, width: int) -> str:
     return kept.rstrip() + "…"
 
 
-def fitted(widths: list[int], room: int) -> list[int]:
+def fit_widths(widths: list[int], room: int) -> list[int]:
     """Widths that fit into room where they can: the widest columns give way."""
     widths = [min(width, max(WIDEST, room)) for width in widths]
     while sum(widths) > room and max(widths) > NARROWEST:
@@ -86,9 +86,9 @@ def fitted(widths: list[int], room: int) -> list[int]:
     return widths
 
 
-def aligned(text: str, width: int, right: bool) -> str:
+def align(text: str, width: int, right: bool) -> str:
     """text cut to width, and filled up to it."""
-    text = cut(text, width)
+    text = cut_text(text, width)
     space = " " * (width - width_of(text))
     return space + text if right else text + space
 
@@ -106,14 +106,14 @@ def on_the_point(cells: list[str]) -> list[str]:
     return [cell + " " * (max(behind) - n) for cell, n in zip(cells, behind, strict=True)]
 
 
-def ruled(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> list[str]:
+def rule_row(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> list[str]:
     """One row, as many lines as its highest cell."""
     stacks = [lines_of(cell) for cell in cells]
     height = max(len(stack) for stack in stacks)
     rows = []
     for line in range(height):
         parts = [stack[line] if line < len(stack) else "" for stack in stacks]
-        joined = "  ".join(map(aligned, parts, widths, right))
+        joined = "  ".join(map(align, parts, widths, right))
         rows.append(("  " + joined).rstrip())
     return rows
 
@@ -144,8 +144,8 @@ def table(names: Sequence[str], rows: Sequence[Sequence[Any]], width: int | None
         max([width_of(name), *(width_of(line) for cell in column for line in lines_of(cell))])
         for name, column in zip(names, cells, strict=True)
     ]
-    widths = fitted(widths, (width or terminal_width()) - 2 * len(names))
-    out = [*ruled(names, widths, right), "  " + "  ".join("─" * w for w in widths)]
+    widths = fit_widths(widths, (width or terminal_width()) - 2 * len(names))
+    out = [*rule_row(names, widths, right), "  " + "  ".join("─" * w for w in widths)]
     for row in zip(*cells, strict=True):
-        out += ruled(row, widths, right)
+        out += rule_row(row, widths, right)
     return "\n".join(out)

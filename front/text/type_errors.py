@@ -92,10 +92,10 @@ def explain_message(message: str) -> str:
             return f"{name} got ({types(found[2])}), expected {arguments}: " + kinds.format(
                 array=array
             )
-    return mixed_array_sentence(message) or denied_training_sentence(message) or message
+    return explain_mixed_array(message) or explain_denied_training(message) or message
 
 
-def mixed_array_sentence(message: str) -> str | None:
+def explain_mixed_array(message: str) -> str | None:
     """A sentence on an array of numbers and something else."""
     for place, pattern in enumerate(ITEMS):
         found = pattern.match(message)
@@ -110,7 +110,7 @@ def mixed_array_sentence(message: str) -> str | None:
     return None
 
 
-def denied_training_sentence(message: str) -> str | None:
+def explain_denied_training(message: str) -> str | None:
     """A sentence on a training by a role without the right to it."""
     found = DENIED.match(message)
     if found is None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tuskml.groups.contract.refusal import refuse
 from tuskml.kernels import kernels_path
-from tuskml.schedule.pool import held_in_forks
+from tuskml.schedule.pool import hold_in_forks
 
 
 class _Spec(ctypes.Structure):
@@ -58,10 +58,10 @@ def trainer(library: ctypes.CDLL) -> Callable[..., int]:
     def call(pointer: Any) -> int:
         try:
             from tuskml.groups.contract.trainer import answer  # slow to import
-            from tuskml.kernels.library import begun_at
+            from tuskml.kernels.library import mark_begin
 
             account = library.tusk_batch_account(pointer)
-            with begun_at(library.tusk_batch_born(pointer)):
+            with mark_begin(library.tusk_batch_born(pointer)):
                 answer(library, pointer, account)
             pointer.contents.answered = 1
         except BaseException as error:
@@ -100,7 +100,7 @@ def p_values(n: int, statistic: Any, freedom: Any, p: Any, answered: Any) -> int
 LOGGED = {"TUSKML_LOG_LEVEL", "TUSKML_TRACES"}
 """Variables of the environment that `records` follows."""
 _attached: dict[str, Any] = {}
-_lock = held_in_forks(threading.RLock())
+_lock = hold_in_forks(threading.RLock())
 
 
 def library() -> ctypes.CDLL:

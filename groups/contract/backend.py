@@ -56,7 +56,7 @@ class Roles:
         library.tuskml_store_owner.restype = ctypes.c_char_p
         library.tuskml_store_roots.restype = ctypes.c_char_p
 
-    def _noted(self) -> dict[str, Any]:
+    def _note(self) -> dict[str, Any]:
         text = self._library.tuskml_store_owner()
         if text is None:
             raise StoreError("a store belongs to the role that trains, and no training is running")
@@ -65,11 +65,11 @@ class Roles:
 
     def owner(self) -> access.Owner:
         """The current user, and the database."""
-        return access.Owner(**{k: v for k, v in self._noted().items() if k != "training"})
+        return access.Owner(**{k: v for k, v in self._note().items() if k != "training"})
 
     def training(self) -> str:
         """The identifier of this statement's trainings."""
-        return str(self._noted()["training"])
+        return str(self._note()["training"])
 
     def roots(self, name: str) -> list[Path]:
         """The folders of other roles whose stores of this name the current user may read."""

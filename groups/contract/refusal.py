@@ -6,7 +6,7 @@ answer is an arbitrary register. So the functions here must not fail, whatever t
 
 from typing import Any
 
-from tuskml.errors import OF_SYSTEM, TuskError, memory_for, refused_by_system
+from tuskml.errors import OF_SYSTEM, TuskError, memory_for, system_errno
 
 ROOM = 1000
 """Bytes of a sentence."""
@@ -22,7 +22,7 @@ def sentence(error: BaseException) -> str:
         return _of_memory(_text(error))
     if isinstance(error, TuskError):
         return _text(error)
-    if number := _refused(error):
+    if number := _error_code(error):
         return f"{_text(error)}: {OF_SYSTEM[number][1]}"
     return f"internal error, {type(error).__name__}: {_text(error)}"
 
@@ -34,9 +34,9 @@ def _is_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryException"
 
 
-def _refused(error: BaseException) -> int:
+def _error_code(error: BaseException) -> int:
     try:
-        return refused_by_system(error)
+        return system_errno(error)
     except Exception:  # of an error that cannot be shown
         return 0
 
@@ -61,7 +61,7 @@ def state(error: BaseException) -> str:
         return NO_MEMORY
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
-    if number := _refused(error):
+    if number := _error_code(error):
         return OF_SYSTEM[number][0]
     found = getattr(error, "sqlstate", FAILED) if isinstance(error, TuskError) else FAILED
     fits = isinstance(found, str) and len(found) == 5 and found.isascii() and found.isalnum()

@@ -14,7 +14,7 @@ from tuskml.groups.contract import backend
 from tuskml.groups.contract.refusal import one_line, sentence, state
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names
-from tuskml.learners.receiving import Receiver, compared, ready, receiving
+from tuskml.learners.receiving import Receiver, handle_of, ready, receiving
 from tuskml.learners.registry import learner_of, options_of, task_named
 from tuskml.learners.row_groups import Piece, Storage
 
@@ -39,7 +39,7 @@ Ask = Callable[[str], list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
-class Asked:
+class SampledRequest:
     """The request of a call of `train`: a table, and SQL expressions over its columns."""
 
     table: str
@@ -55,7 +55,7 @@ class Blocks:
 
     ask: Ask
     schema: str
-    asked: Asked
+    asked: SampledRequest
     blocks: int
     storage: Storage
 
@@ -85,7 +85,7 @@ class Blocks:
         )
 
 
-def blocks_of(ask: Ask, schema: str, asked: Asked) -> Blocks | None:
+def blocks_of(ask: Ask, schema: str, asked: SampledRequest) -> Blocks | None:
     """The block ranges of an ordinary table; None for a view and the like, and for few rows."""
     name = text(asked.table)
     found = ask(TABLE.format(name))
@@ -112,7 +112,7 @@ def text(value: str) -> str:
     return "E'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def width(ask: Ask, asked: Asked) -> int | None:
+def width(ask: Ask, asked: SampledRequest) -> int | None:
     """The number of features in an array of numbers; None for other features, or other labels."""
     kinds = ask(KINDS.format(asked.label, asked.features, asked.table))
     if not kinds or kinds[0]["y"] not in LABELS or kinds[0]["x"] not in ARRAYS:
@@ -121,7 +121,7 @@ def width(ask: Ask, asked: Asked) -> int | None:
     return None if n is None else int(n)
 
 
-def train_on_part(ask: Ask, schema: str, asked: Asked) -> Models | str | None:
+def train_on_part(ask: Ask, schema: str, asked: SampledRequest) -> Models | str | None:
     """A model trained on a part of the table; None to read all rows. If these are to explain
     the comparison, the handle of the comparison.
     """
@@ -131,21 +131,21 @@ def train_on_part(ask: Ask, schema: str, asked: Asked) -> Models | str | None:
     except TuskError:
         return None  # the training on all rows says why
     learner, names = learner_of(task), request.options.feature_names
-    if not learner.streamed.wanted(request) and not request.options.explain:
+    if not learner.streamed.is_wanted(request) and not request.options.explain:
         return None
     source = blocks_of(ask, schema, asked)
     n_features = width(ask, asked) if source is not None and source.sizes else None
     if source is None or n_features is None or len(names or [0] * n_features) != n_features:
         return None
     models = None
-    if learner.streamed.wanted(request):
+    if learner.streamed.is_wanted(request):
         models = learner.streamed.train(source, request, n_features)
     if models is not None:
         return models if names is None else replace(models, features=Names.same(names, 1))
     plans = None
     if request.options.explain:
         plans = learner.streamed.plans(source.storage, request, n_features)
-    return None if plans is None else compared(asked.task, plans)
+    return None if plans is None else handle_of(asked.task, plans)
 
 
 def trainer(version: str) -> Callable[..., tuple[str | None, bool]]:
@@ -154,7 +154,7 @@ def trainer(version: str) -> Callable[..., tuple[str | None, bool]]:
     """
     backend.trainer(version)  # lets kernels see when the statement is cancelled
 
-    def call(plpy: Any, schema: str, asked: Asked) -> tuple[str | None, bool]:
+    def call(plpy: Any, schema: str, asked: SampledRequest) -> tuple[str | None, bool]:
         def ask(query: str) -> list[dict[str, Any]]:
             return [dict(row) for row in plpy.cursor(query)]
 

@@ -21,8 +21,8 @@ from tuskml.groups.outgrown import requests_into_store
 from tuskml.groups.preparation import (
     invalid_models,
     readable,
-    rounded_in,
-    trained_apart,
+    rounding_remarks,
+    train_apart,
     usable,
     with_held_out,
 )
@@ -33,13 +33,13 @@ from tuskml.kernels.passes import GROUP, KINDS, first_labels
 from tuskml.kernels.structures import FOLDS
 from tuskml.learners import events, receiving, registry
 from tuskml.learners.class_weights import train_weighted
-from tuskml.learners.classes import named_as_booleans
+from tuskml.learners.classes import name_as_booleans
 from tuskml.learners.learner import Request
 from tuskml.learners.models import (
     Emission,
     Models,
     Names,
-    lost_labels,
+    labels_lost_of,
     with_leaks,
     with_lost_labels,
 )
@@ -129,14 +129,14 @@ class Call:
         shares.progress(len(models.group))
         records.log_models(models)
         if self.batch.labels == BOOLEANS:
-            models = named_as_booleans(models)
+            models = name_as_booleans(models)
         with events.phase("emitting"):
             at_places = places[models.group]
             before = self.groups["n_skipped"][at_places]
             if given and (self.remarks or (models.n_skipped > before).any()):
                 models = with_notes(models, at(self.remarks, at_places), before)
             models = with_lost_labels(models, self.lost[at_places])
-            emission = Emission(models.numbered(at_places))
+            emission = Emission(models.renumber(at_places))
             self.library.tusk_emit_models(self.pointer, ctypes.byref(emission.struct))
 
     def note_labels(self, some: "Some", requests: Sequence[Request[Any, Any]]) -> None:
@@ -148,7 +148,7 @@ class Call:
             rounded = np.zeros(len(self.groups), bool)
             for place, one in self.remarks.items():
                 rounded[place] = any(where.column == LABEL for where in one.rounded)
-            self.lost[some.places] = lost_labels(some.groups, rounded[some.places])
+            self.lost[some.places] = labels_lost_of(some.groups, rounded[some.places])
 
     def emit_texts(self, places: Places, texts: Iterable[str]) -> None:
         """Returns a text for each of these indices in the batch."""
@@ -192,7 +192,7 @@ def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> No
             elif batch.request == READ_MODEL:
                 read_model(call, texts.options, places)
             elif batch.request == TRAIN:
-                with reported(call, texts.task, len(places)):
+                with report_training(call, texts.task, len(places)):
                     answer_training(call, texts.task, texts.options, groups[places], places)
             elif batch.request == EXPLAIN:
                 answer_training(call, texts.task, texts.options, groups[places], places)
@@ -214,7 +214,7 @@ def check_spec(call: Call, texts: Any) -> None:
 
 
 @contextmanager
-def reported(call: Call, task: bytes, groups: int) -> Iterator[None]:
+def report_training(call: Call, task: bytes, groups: int) -> Iterator[None]:
     """A training that takes its share of the host's cores, and has a line in the log."""
     with (
         shares.training(task, groups, call.host),
@@ -236,8 +236,8 @@ def take_model(call: Call, texts: Any, groups: Groups, places: Places) -> None:
     handle = texts.task.decode()
     found = receiving.object_of(handle)
     task = found.task.encode()
-    with reported(call, task, len(places)):
-        if isinstance(found, receiving.Compared):
+    with report_training(call, task, len(places)):
+        if isinstance(found, receiving.PlanComparison):
             answer_training(call, task, texts.options, groups, places, found.plans)
             return
         models = receiving.take_models(handle, first_labels(groups).astype(np.intp))
@@ -252,7 +252,7 @@ def read_model(call: Call, text: bytes, places: Places) -> None:
     """
     look_at_limits(call.memory)
     size = bytes_to_read(text) + text.count(b" ") * READ_BYTES
-    held = reserved(size, f"the {len(text):,} characters of a text")
+    held = reserve_bytes(size, f"the {len(text):,} characters of a text")
     models = import_module("tuskml.own.reading").models_from(text.decode())
     del held
     for place in range(len(places)):
@@ -297,7 +297,7 @@ def answer_flaws(
     trainings, the first of which determines the form of invalid models.
     """
     if call.remarks:
-        rounded = rounded_in(at(call.remarks, some.places), requests)
+        rounded = rounding_remarks(at(call.remarks, some.places), requests)
         some = replace(some, flaws={**some.flaws, **rounded})
     options = requests[0].options
     if some.groups["wide"].any() and (searched or options.store is None):
@@ -336,19 +336,19 @@ def answer_search(call: Call, some: Some, search: Search) -> None:
     for request in requests:
         refuse_weights(groups, request)
     if call.explains:
-        from tuskml.groups.selection.explaining import explained_search  # slow to import
+        from tuskml.groups.selection.explaining import explain_search  # slow to import
 
-        call.emit_texts(some.places, explained_search(groups, search, call.memory))
+        call.emit_texts(some.places, explain_search(groups, search, call.memory))
         return
-    from tuskml.groups.selection.searching import searched  # slow to import
+    from tuskml.groups.selection.searching import search_groups  # slow to import
 
     names = requests[0].options.feature_names
 
     def of_some(few: Groups) -> Iterator[Models]:
-        for models in searched(few, search, call.memory, call.library):
+        for models in search_groups(few, search, call.memory, call.library):
             yield with_feature_names(models, few, names)
 
-    for models in trained_apart(groups, requests[0], of_some):
+    for models in train_apart(groups, requests[0], of_some):
         records.note(models, groups[models.group], call.batch.statement)
         call.emit_models(some.places, models)
 
@@ -366,7 +366,7 @@ def answer_request(call: Call, some: Some, request: Request[Any, Any]) -> None:
         request = replace(request, options=options)
     refuse_weights(groups, request)
     if call.explains:
-        call.emit_texts(some.places, explained_apart(call, groups, request))
+        call.emit_texts(some.places, explain_apart(call, groups, request))
         return
     refuse_format(options)
     last = replace(request, last=True)
@@ -375,14 +375,14 @@ def answer_request(call: Call, some: Some, request: Request[Any, Any]) -> None:
         for models in train_groups(call, few, last):
             yield with_feature_names(models, few, options.feature_names)
 
-    for models in trained_apart(groups, last, of_some):
+    for models in train_apart(groups, last, of_some):
         call.emit_models(some.places, models)
 
 
-def explained_apart(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterator[str]:
+def explain_apart(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterator[str]:
     """Yields an explanation of each group, or the reason why its rows cannot be trained on."""
     try:
-        yield from list(explained(call, groups, request))
+        yield from list(explain_groups(call, groups, request))
     except RowsError as error:
         if request.options.invalid == "error":
             raise
@@ -390,10 +390,10 @@ def explained_apart(call: Call, groups: Groups, request: Request[Any, Any]) -> I
             yield str(error)
             return
         for half in np.array_split(groups, 2):
-            yield from explained_apart(call, half, request)
+            yield from explain_apart(call, half, request)
 
 
-def explained(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterator[str]:
+def explain_groups(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterator[str]:
     """Yields an explanation of each group."""
     memory = call.memory
     with (
@@ -451,13 +451,13 @@ def train_groups(call: Call, groups: Groups, request: Request[Any, Any]) -> Iter
         readable(groups, request, memory) as seen,
         usable(seen.groups, seen.request, memory) as sound,
     ):
-        for found in trained_on(call, sound, seen.request):
+        for found in train_on(call, sound, seen.request):
             models = with_leaks(with_held_out(found, sound, seen.request), sound)
             records.note(models, sound[models.group], call.batch.statement)
-            yield seen.described(models)
+            yield seen.describe(models)
 
 
-def trained_on(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterator[Models]:
+def train_on(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterator[Models]:
     """Trains on rows that are numbers; a model of sparse rows may outgrow the memory."""
     learner, memory = learner_of(request.task), call.memory
     if request.options.store is not None:
@@ -503,10 +503,10 @@ def apart(
         for models in train_weighted(
             learner_of(request.task), groups[places], request, call.memory
         ):
-            yield models.numbered(places[models.group])
+            yield models.renumber(places[models.group])
     for place, one in large.items():
         for models in train_into_store(call, groups[place : place + 1], one):
-            yield models.numbered(np.array([place]))
+            yield models.renumber(np.array([place]))
 
 
 # The options of a batch, as text, and weights of rows.
@@ -532,11 +532,11 @@ def options_of(task: Task, text: bytes, memory: int) -> Iterator[Options]:
         return
     look_at_limits(memory)
     what, mend = f"options of {len(text):,} characters", ", or start from a model in a store"
-    held = reserved(bytes_to_read(text), what, mend)
+    held = reserve_bytes(bytes_to_read(text), what, mend)
     options = registry.options_of(task, text.decode())
     kept = len(options.warm_start.coef) if options.warm_start is not None else 0
     del held
-    held = reserved(len(text) + kept * KEPT_BYTES, what, mend)
+    held = reserve_bytes(len(text) + kept * KEPT_BYTES, what, mend)
     yield options
     del held
 
@@ -547,7 +547,7 @@ def bytes_to_read(text: bytes) -> int:
     return copies * len(text) + text.count(b",") * READ_BYTES + text.count(b":") * PAIR_BYTES
 
 
-def reserved(size: int, what: str, mend: str = "") -> NDArray[Any]:
+def reserve_bytes(size: int, what: str, mend: str = "") -> NDArray[Any]:
     """Reserves `size` bytes to read something until it is freed; nothing is written to them.
 
     mend: what helps beside a higher limit, for the error.

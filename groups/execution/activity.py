@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tuskml.groups.execution.executor import Unit
-from tuskml.schedule.pool import held_in_forks
+from tuskml.schedule.pool import hold_in_forks
 
 log = logging.getLogger("tuskml.cluster")
-_lock = held_in_forks(threading.Lock())
+_lock = hold_in_forks(threading.Lock())
 _running: dict[object, tuple[Unit, str, float]] = {}
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tuskml.errors import OptionError, nearest
-from tuskml.groups.execution.executor import Outcome, Unit, needed_package
-from tuskml.groups.execution.pulse import checked_timeout
+from tuskml.groups.execution.executor import Outcome, Unit, import_package
+from tuskml.groups.execution.pulse import check_timeout
 from tuskml.schedule import budget
 
 if TYPE_CHECKING:
@@ -47,13 +47,13 @@ def executor_of(given: object, worker_timeout: object = None) -> Executor:
     worker_timeout: seconds after which a worker's task is given to another one. Raises OptionError
     for anything else. Ray is imported here and nowhere before.
     """
-    most_seconds = checked_timeout(worker_timeout)
+    most_seconds = check_timeout(worker_timeout)
     if given is None:
         name = "finished" if most_seconds is None else "worker_timeout"
         raise OptionError(
             f"{name} is given without executor, expected executor too, such as 'ray'"
         )
-    place = checked_place(given)
+    place = check_place(given)
     if place == "threads":
         if most_seconds is not None:
             raise OptionError(
@@ -62,7 +62,7 @@ def executor_of(given: object, worker_timeout: object = None) -> Executor:
             )
         from tuskml.groups.execution.threads import Threads
 
-        needed_package("pyarrow", "threads", "pip install pyarrow")
+        import_package("pyarrow", "threads", "pip install pyarrow")
         return Threads()
     from tuskml.groups.execution.ray_executor import RayCluster
 
@@ -71,12 +71,12 @@ def executor_of(given: object, worker_timeout: object = None) -> Executor:
 
 def workers_of(given: object) -> int:
     """Returns the number of workers of the argument `executor`, which may start Ray."""
-    place = checked_place(given)
+    place = check_place(given)
     if place == "threads":
         return budget.threads()
     from tuskml.groups.execution import ray_session
 
-    with ray_session.connected(None if place == "ray" else place) as ray:
+    with ray_session.connect(None if place == "ray" else place) as ray:
         return ray_session.processors(ray)
 
 
@@ -95,7 +95,7 @@ def place_of(executor: str | None, cluster: str | None) -> str | None:
     given.
     """
     given = either(executor, cluster)
-    return None if given is None else checked_place(given)
+    return None if given is None else check_place(given)
 
 
 def either(executor: str | None, cluster: str | None) -> str | None:
@@ -113,7 +113,7 @@ def is_place(given: object) -> bool:
     return isinstance(given, str) and bool(given in NAMES or ADDRESS.fullmatch(given))
 
 
-def checked_place(given: object) -> str:
+def check_place(given: object) -> str:
     """The argument `executor`, if it is a name or an address. Raises OptionError."""
     if isinstance(given, str) and is_place(given):
         return given

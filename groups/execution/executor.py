@@ -58,14 +58,14 @@ ROWS = "invalid rows: "
 LENGTH = 8
 
 
-def encoded(outcome: Outcome) -> bytes:
+def encode_outcome(outcome: Outcome) -> bytes:
     """The answer after ANSWERED, or a sentence after FAILED."""
     if outcome.answer is None:
         return FAILED + (outcome.error or "").encode(errors="replace")
     return ANSWERED + outcome.answer
 
 
-def decoded(key: str, data: bytes) -> Outcome:
+def decode_outcome(key: str, data: bytes) -> Outcome:
     """The outcome of the unit with this key."""
     if data[:1] == ANSWERED:
         return Outcome(key, data[1:])
@@ -105,13 +105,13 @@ def bundle(units: Sequence[Unit]) -> Unit:
 
 def outcomes_of(unit: Unit, data: bytes) -> list[Outcome]:
     """Splits the answer of a worker into the outcomes of the units that one unit stands for."""
-    whole = decoded(unit.key, data)
+    whole = decode_outcome(unit.key, data)
     if not unit.members:
         return [whole]
     if whole.answer is None:
         return [replace(whole, key=one.key) for one in unit.members]
     answers = each_of(whole.answer)
-    return [decoded(one.key, its) for one, its in zip(unit.members, answers, strict=True)]
+    return [decode_outcome(one.key, its) for one, its in zip(unit.members, answers, strict=True)]
 
 
 def largest_first(units: Sequence[Unit]) -> list[Unit]:
@@ -140,7 +140,7 @@ def attempt(work: str, unit: Unit) -> Outcome:
         return Outcome(unit.key, None, f"{type(error).__name__}: {' '.join(str(error).split())}")
 
 
-def needed_package(name: str, executor: str, install: str) -> Any:
+def import_package(name: str, executor: str, install: str) -> Any:
     """Imports the package. Raises ExtensionError if it is missing; install: the advice in the
     sentence.
     """

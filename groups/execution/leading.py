@@ -122,7 +122,7 @@ class Leaders:
         with self._change:
             return self._leading > 0 or bool(self._done)
 
-    def taken(self) -> list[Unit]:
+    def take_requested(self) -> list[Unit]:
         """Units that were requested since the last call."""
         with self._change:
             found = list(self._asked)

@@ -97,7 +97,7 @@ class ArbiterActor:
         return json.dumps(found | {"unanswered": self.arbiter.unanswered})
 
 
-def found_or_started(ray: Any, rules: Rules) -> Any:
+def find_or_start(ray: Any, rules: Rules) -> Any:
     """The cluster's arbiter; the first to ask decides the rules."""
     actor = ray.remote(ArbiterActor).options(
         name=NAME, namespace=SPACE, lifetime="detached", num_cpus=0, get_if_exists=True
@@ -161,7 +161,7 @@ class Tenant:
         try:
             if self.arbiter is None:
                 self.restarts += 1
-                self.arbiter = found_or_started(self.ray, self.rules)
+                self.arbiter = find_or_start(self.ray, self.rules)
             self.waiting = self.arbiter.ask.remote(json.dumps(question))
         except (self.ray.exceptions.RayError, ValueError):
             self.give_up()
@@ -313,7 +313,7 @@ class LeasedRun(Run):
             since = self.due.setdefault(task.worker, now)
             if now > since + GRACE_LEASES * self.lease:
                 del self.working[reference], self.due[task.worker]
-                self.ended(task, "given back")
+                self.end_task(task, "given back")
                 self.give_back(task)
                 self.end(task.worker)
 
@@ -324,11 +324,11 @@ class LeasedRun(Run):
         if task.unit.pin is None:
             self.left.appendleft(task.unit)
         else:
-            self.pins.add(one for one in task.unit.each if self.wanted(one))
+            self.pins.add(one for one in task.unit.each if self.is_wanted(one))
 
-    def ended(self, task: Task, how: str) -> None:
-        """As `Run.ended`; also adds a trained unit to the profile."""
-        super().ended(task, how)
+    def end_task(self, task: Task, how: str) -> None:
+        """As `Run.end_task`; also adds a trained unit to the profile."""
+        super().end_task(task, how)
         if how == "trained" and task.unit.size:
             places = {self.nodes[worker] for worker in self.alive()} | {self.nodes[task.worker]}
             seconds = time.monotonic() - task.began

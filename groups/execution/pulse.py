@@ -75,7 +75,7 @@ class Pulses:
         """Returns whether it was last heard of too long ago."""
         return self.clock.now > self._heard.get(worker, self.clock.now) + self.silent
 
-    def unfetched(self, ray: Any, references: list[Any]) -> list[Any]:
+    def find_unfetched(self, ray: Any, references: list[Any]) -> list[Any]:
         """Answers that exist for long and do not come, as where their file on a disk is lost: Ray
         looks for such a file without end.
         """
@@ -87,7 +87,7 @@ class Pulses:
         return [one for one in references if now > self._done.get(one, now) + self.silent]
 
 
-def checked_timeout(given: object) -> float | None:
+def check_timeout(given: object) -> float | None:
     """The argument `worker_timeout`, in seconds. Raises OptionError."""
     if given is None:
         return None

@@ -152,7 +152,7 @@ class Run:
         may take, then those that are left, and then copies of those that are late elsewhere.
         """
         self.pulses.clock.tick()  # since when the caller may have taken its time
-        self.pins.add(self.leaders.taken())
+        self.pins.add(self.leaders.take_requested())
         waiting, self.idle = sorted(self.idle, key=self.pins.rows), []
         for worker in waiting:
             others = len(self.starting) + len(self.working) + len(waiting)
@@ -179,7 +179,7 @@ class Run:
         copies = Counter(task.unit.key for task in self.working.values())
         for task in self.working.values():
             usual = max(SLOW_SECONDS, SLOW_TIMES * self.usual_seconds(task.unit))
-            fresh = copies[task.unit.key] == 1 and task.unit.copied and self.wanted(task.unit)
+            fresh = copies[task.unit.key] == 1 and task.unit.copied and self.is_wanted(task.unit)
             if fresh and self.took and time.monotonic() - task.began > usual:
                 self.notes.append("a worker was slow and another one trained its groups too")
                 return task.unit
@@ -198,7 +198,7 @@ class Run:
         largest = max(self.took)
         return self.took[largest] * 2.0 ** (own - largest)
 
-    def wanted(self, unit: Unit) -> bool:
+    def is_wanted(self, unit: Unit) -> bool:
         """Returns whether it has no outcome yet."""
         if unit.pin is None:
             return unit.key not in self.done
@@ -215,7 +215,7 @@ class Run:
                 self.pulses.take(reference)
         yield from self.give_up()
         self.replace_doubted()
-        if self.head.gone():
+        if self.head.is_gone():
             raise ClusterError(self.head.sentence())
         now = time.monotonic()
         if self.idle or self.working:
@@ -226,7 +226,7 @@ class Run:
     def give_up(self) -> Iterator[Outcome]:
         """Ends workers that do not answer, or have had a unit for longer than they may."""
         most, now = self.most_seconds, self.pulses.clock.now
-        away = self.pulses.unfetched(self.ray, list(self.working))
+        away = self.pulses.find_unfetched(self.ray, list(self.working))
         for reference, task in list(self.working.items()):
             if most is not None and now > task.counted + most:
                 why = f"it was not done within {most:g} s (worker_timeout)"
@@ -237,11 +237,11 @@ class Run:
             else:
                 continue
             del self.working[reference]
-            self.ended(task, "given up")
+            self.end_task(task, "given up")
             self.ray.kill(task.worker)
-            yield from self.lost(task, why)
+            yield from self.retry_lost(task, why)
 
-    def ended(self, task: Task, how: str) -> None:
+    def end_task(self, task: Task, how: str) -> None:
         """Forgets a task that has ended."""
         self.pulses.end(task.worker)
         activity.end(task.mark, how)
@@ -288,13 +288,13 @@ class Run:
         try:
             answer = self.ray.get(reference)
         except self.ray.exceptions.RayError as error:
-            self.ended(task, "lost")
+            self.end_task(task, "lost")
             self.ray.kill(task.worker)  # it lives where its answer alone was lost
-            yield from self.lost(task, reason(error))
+            yield from self.retry_lost(task, reason(error))
             return
-        self.ended(task, "trained" if answer[:1] == ANSWERED else "failed")
+        self.end_task(task, "trained" if answer[:1] == ANSWERED else "failed")
         self.idle.append(task.worker)
-        if not self.wanted(unit):  # a copy was faster
+        if not self.is_wanted(unit):  # a copy was faster
             return
         if answer[:1] == ANSWERED:
             ended, size = time.monotonic(), digits(unit)
@@ -302,33 +302,33 @@ class Run:
             if unit.pin is not None:
                 leading.note(Ran(str(task.worker), unit, task.began, ended))
         for one, outcome in zip(unit.each, outcomes_of(unit, answer), strict=True):
-            yield from self.given(one, outcome)
+            yield from self.deliver(one, outcome)
 
-    def given(self, unit: Unit, outcome: Outcome) -> Iterator[Outcome]:
+    def deliver(self, unit: Unit, outcome: Outcome) -> Iterator[Outcome]:
         """Yields the outcome of a caller's unit; a leader gets that of its own."""
         if unit.pin is None:
             yield outcome
         else:
             self.leaders.settle(outcome)
 
-    def lost(self, task: Task, cause: str) -> Iterator[Outcome]:
+    def retry_lost(self, task: Task, cause: str) -> Iterator[Outcome]:
         """Retries a unit whose worker was lost, unless the unit may be the cause."""
         unit = task.unit
         self.pins.forget(task.worker)
         self.doubt_idle()
         activity.log.warning("%s: a worker was lost: %s", unit.name, cause)
-        if not self.wanted(unit) or unit in (one.unit for one in self.working.values()):
+        if not self.is_wanted(unit) or unit in (one.unit for one in self.working.values()):
             pass  # a copy was faster, or may still be
         elif max(self.tries[one.key] for one in unit.each) >= ATTEMPTS:
             why = f"{ATTEMPTS} workers were lost while they trained {unit.name}: {cause}"
             for one in unit.each:
-                yield from self.given(one, Outcome(one.key, None, why))
+                yield from self.deliver(one, Outcome(one.key, None, why))
         else:
             self.notes.append(f"a worker was lost and its groups trained again: {cause}")
             if unit.pin is None:
                 self.left.appendleft(unit)
             else:
-                self.pins.add(one for one in unit.each if self.wanted(one))
+                self.pins.add(one for one in unit.each if self.is_wanted(one))
         if self.left or self.leaders.working:
             self.start()
 
@@ -355,7 +355,7 @@ class Run:
         """Ends all workers with their work, and the leaders."""
         self.leaders.close()
         for task in (working := list(self.working.values())):
-            self.ended(task, "stopped")
+            self.end_task(task, "stopped")
         if self.head.lost:  # to whom Ray would speak of it; they end with their nodes
             return
         for worker in [*self.starting.values(), *(one.worker for one in working), *self.idle]:
@@ -397,7 +397,7 @@ class Head:
         """Returns whether it was found to be lost."""
         return self.failures >= FAILURES
 
-    def gone(self) -> bool:
+    def is_gone(self) -> bool:
         """Returns whether it has not answered for a while; looks now and then."""
         if self.reached and time.monotonic() > self.looked + HEAD_SECONDS:
             self.failures = 0 if self.answers() else self.failures + 1

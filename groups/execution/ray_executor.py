@@ -19,7 +19,7 @@ class RayCluster:
     remote = True
 
     def __init__(self, address: str | None, most_seconds: float | None = None) -> None:
-        ray_session.imported()
+        ray_session.import_ray()
         self.address, self.most_seconds = address, most_seconds
         self.notes: list[str] = []
         self.workers = 0
@@ -27,7 +27,7 @@ class RayCluster:
     def run(
         self, work: str, units: Sequence[Unit], leaders: Leaders | None = None
     ) -> Iterator[Outcome]:
-        with ray_session.connected(self.address) as ray, ray_session.metrics():
+        with ray_session.connect(self.address) as ray, ray_session.metrics():
             self.workers = ray_session.processors(ray)
             yield from self.new(ray, work, units, leaders or leading.none()).outcomes()
 

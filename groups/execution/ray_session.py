@@ -13,7 +13,7 @@ from typing import Any
 from tuskml.errors import ClusterError, ExtensionError
 from tuskml.groups.execution import activity
 from tuskml.groups.execution.activity import log
-from tuskml.groups.execution.executor import Unit, needed_package
+from tuskml.groups.execution.executor import Unit, import_package
 
 OLDEST = (2, 50)
 REACH_SECONDS = 5.0
@@ -23,12 +23,12 @@ _ending: list[threading.Thread] = []
 INSTALL = "pip install 'tuskml[ray]'"
 
 
-def imported() -> Any:
+def import_ray() -> Any:
     """The package ray. Raises ExtensionError if it is missing or too old."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else a warning
-    ray = needed_package("ray", "ray", INSTALL)
-    needed_package("pyarrow", "ray", INSTALL)
+    ray = import_package("ray", "ray", INSTALL)
+    import_package("pyarrow", "ray", INSTALL)
     found = tuple(map(int, re.findall(r"\d+", ray.__version__)[:2]))
     if found < OLDEST:
         least = ".".join(map(str, OLDEST))
@@ -39,14 +39,14 @@ def imported() -> Any:
 
 
 @contextmanager
-def connected(address: str | None) -> Iterator[Any]:
+def connect(address: str | None) -> Iterator[Any]:
     """Yields Ray, connected. At the end, what was connected or started here is disconnected or
     stopped.
 
     address: None is the cluster that the process is connected to, else the one of RAY_ADDRESS,
     else this user's own of this machine, else a new one on this machine alone.
     """
-    ray = imported()
+    ray = import_ray()
     for one in _ending:
         one.join()
     if ray.is_initialized():

@@ -73,11 +73,11 @@ class Run:
 
     def hand_out(self) -> None:
         """Gives each free thread a unit."""
-        self.asked.extend(self.leaders.taken())
+        self.asked.extend(self.leaders.take_requested())
         while len(self.running) < self.n and (self.asked or self.left):
             unit = self.asked.popleft() if self.asked else self.left.popleft()
             context = contextvars.copy_context()
-            future = self.pool.submit(context.run, attempted, self.work, unit)
+            future = self.pool.submit(context.run, run_attempt, self.work, unit)
             self.running[future] = unit
             future.add_done_callback(lambda _: self.leaders.wake())
 
@@ -95,7 +95,7 @@ class Run:
         self.pool.shutdown(wait=True)
 
 
-def attempted(work: str, unit: Unit) -> Outcome:
+def run_attempt(work: str, unit: Unit) -> Outcome:
     """Runs a unit and returns its outcome."""
     begin = time.monotonic()
     with note_work(unit, "this process"):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from tuskml.groups.execution.executor import Unit, attempt, encoded
+from tuskml.groups.execution.executor import Unit, attempt, encode_outcome
 from tuskml.kernels.library import library
 
 MUST_MATCH = ("tuskml", "duckdb")
@@ -106,7 +106,7 @@ class Worker:
 
     def run(self, work: str, payload: bytes) -> bytes:
         """The unit's answer after ANSWERED, or a sentence after FAILED."""
-        return encoded(attempt(work, Unit("", 0, payload)))
+        return encode_outcome(attempt(work, Unit("", 0, payload)))
 
 
 def node_address() -> str:

@@ -19,13 +19,13 @@ from tuskml.learners.registry import learner_of
 from tuskml.schedule import budget
 
 
-def explained_search(groups: NDArray[np.void], search: Search, memory: int) -> Iterator[str]:
+def explain_search(groups: NDArray[np.void], search: Search, memory: int) -> Iterator[str]:
     """Yields the search, followed by the plan of the first candidate on all rows of each group."""
     first = search.candidates[0]
     request: Request[Any, Any] = Request(first.task, first.options, held_out=search.dealt)
     about = describe_search(search)
     with readable(groups, request, memory) as seen:
-        about["schedule"] = scheduled(seen, search, about, memory)
+        about["schedule"] = schedule_load(seen, search, about, memory)
         for text in learner_of(first.task).explain(seen.groups, seen.request, memory):
             if first.options.format == "json":
                 yield json.dumps({"search": about} | json.loads(text))
@@ -33,7 +33,7 @@ def explained_search(groups: NDArray[np.void], search: Search, memory: int) -> I
                 yield f"{sentences(about)}\n\nthe first candidate, {first.shown}:\n{text}"
 
 
-def scheduled(
+def schedule_load(
     seen: Readable, search: Search, about: dict[str, Any], memory: int
 ) -> dict[str, object]:
     """The load of all trainings of all groups, as if each candidate took as long as the first."""
@@ -45,7 +45,7 @@ def scheduled(
     kept = search.dealt.work
     passes = 1 + sum(rung["candidates"] * rung["rows"] for rung in about["rungs"]) * kept
     threads = request.options.threads or budget.threads()
-    return Load(seen.groups["n_rows"].astype(np.int64), threads, passes).estimated(one)
+    return Load(seen.groups["n_rows"].astype(np.int64), threads, passes).estimate(one)
 
 
 def describe_search(search: Search) -> dict[str, Any]:

@@ -21,11 +21,11 @@ from tuskml.kernels.rows import prepare
 from tuskml.kernels.rows.cells import Cells
 from tuskml.learners.class_weights import train_weighted
 from tuskml.learners.learner import Request
-from tuskml.learners.models import Models, joined
+from tuskml.learners.models import Models, join_models
 from tuskml.learners.near import Near
 from tuskml.learners.options.kinds import ByClass
 from tuskml.learners.registry import learner_of
-from tuskml.learners.validation import unmarked
+from tuskml.learners.validation import drop_marks
 from tuskml.schedule import budget
 
 Groups = NDArray[np.void]
@@ -35,7 +35,7 @@ UNLIKE = ("threads", "cancel_mark", "known")
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Preparation:
     """Candidates, by their numbers, that read the same rows, and these dealt to folds.
 
     memory: address of the account that trainings charge.
@@ -48,7 +48,7 @@ class Prepared:
     near: Nearness
     memory: int
 
-    def trained(
+    def train(
         self,
         number: int,
         groups: Groups,
@@ -78,11 +78,11 @@ class Prepared:
             held_out=replace(self.search.dealt, share=None) if within else None,
             parted=parted,
         )
-        groups = groups[places] if within else unmarked(groups[places])
+        groups = groups[places] if within else drop_marks(groups[places])
         parts = list(train_weighted(learner, groups, asked, self.memory))
-        return parts[0] if len(parts) == 1 else joined(parts)
+        return parts[0] if len(parts) == 1 else join_models(parts)
 
-    def lane(self, numbers: Sequence[int]) -> "Prepared":
+    def lane(self, numbers: Sequence[int]) -> "Preparation":
         """The preparation of some candidates, whose trials start only from each other.
 
         `budget.within` decides the number of their threads.
@@ -124,7 +124,9 @@ def own_request(seen: Readable, candidate: Candidate) -> Request[Any, Any]:
     return replace(seen.request, task=candidate.task, options=options)
 
 
-def prepared(stack: ExitStack, groups: Groups, search: Search, memory: int) -> list[Prepared]:
+def prepare_candidates(
+    stack: ExitStack, groups: Groups, search: Search, memory: int
+) -> list[Preparation]:
     """The rows as candidates read them, until the stack is closed; of classes each fold has its
     share.
 
@@ -161,7 +163,7 @@ def prepared(stack: ExitStack, groups: Groups, search: Search, memory: int) -> l
         )
         in_order = tuple(path(search.candidates, numbers))
         near = Nearness(search, one.groups)
-        parts.append(Prepared(search, in_order, one, stack.enter_context(cells), near, memory))
+        parts.append(Preparation(search, in_order, one, stack.enter_context(cells), near, memory))
     return parts
 
 
@@ -172,7 +174,7 @@ MOST_VALUES = 20
 Show = Callable[[float], str]
 
 
-def identities(part: Prepared, group: int) -> list[str] | None:
+def identities(part: Preparation, group: int) -> list[str] | None:
     """The values of the rows in each fold of a group, or the first and the last one in the
     order of time; None if rows are held out by chance.
     """
@@ -180,7 +182,7 @@ def identities(part: Prepared, group: int) -> list[str] | None:
     if how.column is None or prepared is None:
         return None
     kind, *levels = prepared.texts(prepare.MARKS, group)
-    show = shown_as(kind, levels)
+    show = formatter_of(kind, levels)
     found = []
     for out in how.sets:
         marks = np.unique(part.cells.marks(group, out))
@@ -188,7 +190,7 @@ def identities(part: Prepared, group: int) -> list[str] | None:
     return found
 
 
-def shown_as(kind: str, levels: Sequence[str]) -> Show:
+def formatter_of(kind: str, levels: Sequence[str]) -> Show:
     """The function that formats a number of a column."""
     if kind == "text":
         return lambda mark: levels[int(mark)]
@@ -246,7 +248,7 @@ class Sets:
     are valid until the next are requested.
     """
 
-    part: Prepared
+    part: Preparation
     rounds: Sequence[Round]
 
     @property
@@ -260,33 +262,33 @@ class Sets:
         return len(self.rounds) > 1 and self.part.cells.slices == 1
 
     @cached_property
-    def _linked(self) -> tuple[Groups, Groups, Groups | None, Groups]:
-        return self._kept(), self._whole(), self._parts(), self._held()
+    def _all_sets(self) -> tuple[Groups, Groups, Groups | None, Groups]:
+        return self._training_rows(), self._whole(), self._parts(), self._validation_rows()
 
-    def kept(self) -> Groups:
+    def training_rows(self) -> Groups:
         """The rows that are trained on."""
-        return self._linked[0] if self.stays else self._kept()
+        return self._all_sets[0] if self.stays else self._training_rows()
 
     def whole(self) -> Groups:
         """All rows that any set has, (G,). They are linked like those of `kept` and `parts`."""
-        return self._linked[1] if self.stays else self._whole()
+        return self._all_sets[1] if self.stays else self._whole()
 
     def parts(self) -> Groups | None:
         """The rows that each set lacks of the whole group; None unless that is their sum."""
-        return self._linked[2] if self.stays else self._parts()
+        return self._all_sets[2] if self.stays else self._parts()
 
-    def held(self) -> Groups:
+    def validation_rows(self) -> Groups:
         """The rows that are held out."""
-        return self._linked[3] if self.stays else self._held()
+        return self._all_sets[3] if self.stays else self._validation_rows()
 
-    def parted(self) -> tuple[Groups, tuple[Groups, Groups]]:
+    def rows_in_parts(self) -> tuple[Groups, tuple[Groups, Groups]]:
         """For one set, all rows together, and the training and held-out rows."""
         (one,) = self.rounds
-        whole, *parts = self.part.cells.linked_apart(one.kept, one.out, one.slices)
+        whole, *parts = self.part.cells.link_apart(one.kept, one.out, one.slices)
         whole["place"] = np.arange(len(whole))
         return whole, (parts[0], parts[1])
 
-    def _kept(self) -> Groups:
+    def _training_rows(self) -> Groups:
         rows = self._rows([one.kept for one in self.rounds], self.rounds[0].slices)
         rows["place"] = np.arange(len(rows))
         return rows
@@ -305,18 +307,18 @@ class Sets:
             return None
         return self._rows([one.out for one in self.rounds], self.rounds[0].slices)
 
-    def _held(self) -> Groups:
+    def _validation_rows(self) -> Groups:
         return self._rows([one.out for one in self.rounds], None)
 
     def _rows(self, folds: Sequence[Sequence[int]], slices: int | None) -> Groups:
         if len(folds) == 1:
-            return self.part.cells.linked(folds[0], slices)
+            return self.part.cells.link(folds[0], slices)
         rows = self.part.cells.in_common(folds, slices)
         assert rows is not None
         return rows.ravel()
 
 
-def sets_of(part: Prepared, every: Sequence[Round]) -> Iterator[Sets]:
+def sets_of(part: Preparation, every: Sequence[Round]) -> Iterator[Sets]:
     """Yields all sets of a rung, together where possible."""
     candidates = part.search.candidates
     weighs = all(candidates[number].task.weighs_features for number in part.numbers)

@@ -39,7 +39,7 @@ class HeldRows(ABC):
         for group, part in zip(groups.tolist(), found, strict=True):
             self.by_group[group].append(part)
 
-    def kept(self, group: int) -> Floats:
+    def spread_of(self, group: int) -> Floats:
         """The field `spread` of a group's model; empty without held-out rows."""
         parts = self.by_group.get(group)
         return self.spread(np.concatenate(parts)) if parts else np.empty(0)
@@ -71,7 +71,7 @@ def with_held_rows(models: Models, kept: HeldRows | None) -> Models:
     if kept is None:
         return models
     pool = tuple(with_members(text, f"{{{kept.member}}}") for text in models.options.pool)
-    spread = Lists.of_parts([kept.kept(group) for group in models.group.tolist()])
+    spread = Lists.of_parts([kept.spread_of(group) for group in models.group.tolist()])
     return replace(models, spread=spread, options=Strings(pool, models.options.code))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.groups.selection.candidates import Candidate
-from tuskml.groups.selection.folds import Prepared
+from tuskml.groups.selection.folds import Preparation
 from tuskml.groups.selection.search import Search
 from tuskml.kernels import charged, passes
 from tuskml.kvstore import access
@@ -26,9 +26,9 @@ from tuskml.schedule import budget, shares
 from tuskml.schedule.placement import (
     Sizes,
     constrained_wrap_around,
-    filled,
     heaviest_first,
     least_makespan,
+    rows_by_worker,
 )
 
 LEAST_CANDIDATES = 3
@@ -60,10 +60,10 @@ class Load:
         return least_makespan(self.sizes, self.threads)
 
     @property
-    def placed(self) -> int:
+    def busiest_rows(self) -> int:
         """Rows of the thread that has the most, where threads share the large groups."""
         shards = constrained_wrap_around(self.sizes, self.threads)
-        return int(filled(shards, self.threads).max(initial=0))
+        return int(rows_by_worker(shards, self.threads).max(initial=0))
 
     def seconds(self, rows: int, work: float) -> float:
         """Seconds of a thread with `rows` of the rows of each training.
@@ -72,11 +72,11 @@ class Load:
         """
         return rows / max(int(self.sizes.sum()), 1) * work
 
-    def estimated(self, one: float) -> dict[str, object]:
+    def estimate(self, one: float) -> dict[str, object]:
         """The load as JSON; one: estimated seconds of a training of all groups on all threads."""
         work = one * self.threads * self.passes
         return self._rows() | {
-            "seconds": self.seconds(self.placed, work),
+            "seconds": self.seconds(self.busiest_rows, work),
             "least_seconds": self.seconds(self.least, work),
         }
 
@@ -85,11 +85,11 @@ class Load:
             "groups": len(self.sizes),
             "threads": self.threads,
             "rows": int(self.sizes.sum()),
-            "makespan_rows": self.placed,
+            "makespan_rows": self.busiest_rows,
             "least_makespan_rows": self.least,
         }
 
-    def measured(self, seconds: float, work: float) -> dict[str, object]:
+    def measure(self, seconds: float, work: float) -> dict[str, object]:
         """The schedule after the search; work: processor seconds of all trainings."""
         return self._rows() | {
             "seconds": seconds,
@@ -131,7 +131,7 @@ def threads_of(search: Search) -> int:
     return search.candidates[0].options.threads or budget.threads()
 
 
-def lanes_of(part: Prepared, stays: bool, threads: int) -> list[Prepared]:
+def lanes_of(part: Preparation, stays: bool, threads: int) -> list[Preparation]:
     """The candidates, cut into lanes of neighbours; one lane if all are to train in turn.
 
     stays: whether rows remain as they are linked. In turn if bits must be reproducible, and so
@@ -148,7 +148,7 @@ def lanes_of(part: Prepared, stays: bool, threads: int) -> list[Prepared]:
 def in_turn(one: Candidate) -> bool:
     """Returns whether no other candidate may train concurrently: its loss runs in Python."""
     own = getattr(one.task, "own", None) is not None
-    return own or one.options.ordered or one.options.device == "gpu"
+    return own or one.options.keeps_order or one.options.device == "gpu"
 
 
 def lanes_for(candidates: int, threads: int) -> int:
@@ -158,7 +158,7 @@ def lanes_for(candidates: int, threads: int) -> int:
 
 
 def side_by_side(
-    train: Callable[[Prepared], None], lanes: Sequence[Prepared], threads: int, ended: Event
+    train: Callable[[Preparation], None], lanes: Sequence[Preparation], threads: int, ended: Event
 ) -> None:
     """train(lane) of all lanes at the same time, each with its share of the threads.
 
@@ -171,12 +171,12 @@ def side_by_side(
         return
     mark, counting = passes.cancel_mark(), charged.here()
 
-    def run(lane: Prepared, training: int | None) -> None:
+    def run(lane: Preparation, training: int | None) -> None:
         with (
-            passes.begun_at(mark),
+            passes.mark_begin(mark),
             budget.within(threads // len(lanes)),
             shares.within(training),
-            charged.counted_as(counting),
+            charged.count_as(counting),
         ):
             try:
                 train(lane)

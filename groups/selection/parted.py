@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from tuskml.groups.parted import trained_by_parts
+from tuskml.groups.parted import train_by_parts
 from tuskml.groups.selection.folds import Round
 from tuskml.groups.selection.lanes import threads_of
 from tuskml.groups.selection.metrics import judge
@@ -36,10 +36,10 @@ from tuskml.groups.selection.searching import (
 from tuskml.groups.selection.trials import TOO_FEW, Trials
 from tuskml.kernels.parts.dealing import dealing_of, holding_of
 from tuskml.kernels.parts.keeping import PartRows
-from tuskml.kernels.parts.message import packed, unpacked
+from tuskml.kernels.parts.message import pack_message, unpack_message
 from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
 from tuskml.kernels.passes import Pass
-from tuskml.learners.held_out import held_out_counts
+from tuskml.learners.held_out import count_held_out
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models
 from tuskml.learners.registry import learner_of
@@ -90,7 +90,7 @@ class Trial:
     round: Round
 
 
-def searched_by_parts(parts: Parts, search: Search, at_once: int = AT_ONCE) -> Models | None:
+def search_by_parts(parts: Parts, search: Search, at_once: int = AT_ONCE) -> Models | None:
     """The winner's model on all rows, which has the trials; None where no row is usable.
 
     at_once: trainings that are led at the same time, unless parts keep something of one alone.
@@ -108,7 +108,7 @@ def searched_by_parts(parts: Parts, search: Search, at_once: int = AT_ONCE) -> M
         note(trials, trial, answer)
     winners = trials.winners()
     chosen = search.candidates[int(winners[0])]
-    models = trained_by_parts(parts.of(None), Request(chosen.task, chosen.options))
+    models = train_by_parts(parts.of(None), Request(chosen.task, chosen.options))
     if models is None:
         return None
     models = replace(models, trials=texts_of(trials.texts(winners), models.group))
@@ -126,12 +126,12 @@ def deal(parts: Parts, search: Search) -> None:
     )
     rows = ShardedPass(groups, parts=parts)
     dealt = search.dealt
-    held = held_out_counts(groups["n_rows"], dealt.share) if dealt.share else None
+    held = count_held_out(groups["n_rows"], dealt.share) if dealt.share else None
     if held is None:
         dealing = dealing_of(rows, search.seed, dealt.dealt, by_label)
     else:
         dealing = holding_of(rows, search.seed, int(held[0]))
-    parts.deal(dealing.told)
+    parts.deal(dealing.messages)
 
 
 def all_tried(
@@ -180,7 +180,7 @@ def try_candidate(parts: Parts, search: Search, trial: Trial, until: float) -> A
     kept, out = parts.of(tuple(trial.round.kept)), tuple(trial.round.out)
     asked: Request[Any, Any] = Request(candidate.task, candidate.options)
     asked = replace(asked, options=learner_of(candidate.task).trials.predicting(asked))
-    models = trained_by_parts(kept, asked)
+    models = train_by_parts(kept, asked)
     if models is None or int(models.n_rows[0]) < LEAST_ROWS:
         return TOO_FEW
     metric = metric_of(parts.of(out), models, search)
@@ -215,8 +215,8 @@ def metric_of(parts: Parts, models: Models, search: Search) -> Metric | None:
         "threads": threads_of(search),
         "d": int(models.n_features[0]),
     }
-    message = packed(header, [*arrays, models.intercept])
-    found = [unpacked(one) for one in parts.ask(message)]
+    message = pack_message(header, [*arrays, models.intercept])
+    found = [unpack_message(one) for one in parts.ask(message)]
     refused = [header["why"] for header, _ in found if "why" in header]
     if refused:
         return math.nan, {0: refused[0]}
@@ -231,21 +231,21 @@ def metric_of(parts: Parts, models: Models, search: Search) -> Metric | None:
 
 def judges(message: bytes) -> bool:
     """Returns whether a message asks a part to judge."""
-    return bool(unpacked(message)[0]["method"] == JUDGED)
+    return bool(unpack_message(message)[0]["method"] == JUDGED)
 
 
 def judgement(library: ctypes.CDLL, rows: PartRows, message: bytes) -> bytes:
     """The metric of a model by the part's rows of some folds, and the weight of these, or why it
     does not judge them; nothing where there are none. library: the database's."""
-    header, given = unpacked(message)
+    header, given = unpack_message(message)
     held = rows.of(header["folds"])
     if held is None or not held["n_rows"].all():
-        return packed({})
+        return pack_message({})
     held = held.copy()
     held["dim"] = header["d"]
     arrays: list[Any] = list(given)
     coef, coef_ends, classes, class_ends, intercept = arrays
-    models = Models.built(
+    models = Models.build(
         held,
         header["task"],
         coef=Lists(coef, coef_ends),
@@ -258,6 +258,6 @@ def judgement(library: ctypes.CDLL, rows: PartRows, message: bytes) -> bytes:
     asked = header["metric"], header["parameter"]
     found, why = judge(library, models, held, asked, header["threads"])
     if why:
-        return packed({"why": why[0]})
+        return pack_message({"why": why[0]})
     weight = Pass(held).labels()["weight"]
-    return packed({}, [np.array([found[0], weight[0]])])
+    return pack_message({}, [np.array([found[0], weight[0]])])

@@ -30,7 +30,7 @@ from tuskml.groups.selection.candidates import (
 )
 from tuskml.groups.selection.choosing import Estimate, estimate_of, in_turn, pool
 from tuskml.groups.selection.metrics import METRICS, fitting, parameter_for, refuse_metric, usual
-from tuskml.learners.held_out import GAP, MOST_FOLDS, HeldOut, held_out_of
+from tuskml.learners.held_out import GAP, MOST_FOLDS, HeldOut, make_held_out
 from tuskml.learners.learner import Request
 from tuskml.learners.options.by_name import DEALING
 from tuskml.learners.options.kinds import BOOLEAN, TIME, Option, choice, integer
@@ -147,24 +147,24 @@ def search_of(task: str, text: str) -> Search | None:
     asks = any(f'"{key}"' in text for key in (*SEARCHES, "validation"))
     if task != ANY_TASK and "[" not in text and not asks:
         return None
-    return _cached_search(task, text)
+    return _cache_search(task, text)
 
 
 @functools.lru_cache(maxsize=64)
-def _cached_search(task: str, text: str) -> Search | None:
+def _cache_search(task: str, text: str) -> Search | None:
     given = object_in(text)
     specs = tasks_in(task, given)
     plain = {name: value for name, value in given.items() if name not in SEARCHES}
     settings = {name: value for name, value in given.items() if name in SEARCHES}
-    if task != ANY_TASK and not settings and not any(varied(specs, plain)):
+    if task != ANY_TASK and not settings and not any(varying_options(specs, plain)):
         if "validation" not in plain or option_of(task, "validation") is not None:
             return None
-        found = searched(specs, plain, settings)
+        found = make_search(specs, plain, settings)
         return found if found.plain else None
-    return searched(specs, plain, settings)
+    return make_search(specs, plain, settings)
 
 
-forget_searches = _cached_search.cache_clear
+forget_searches = _cache_search.cache_clear
 """Call it when a task was registered anew."""
 
 
@@ -195,7 +195,7 @@ def tasks_in(task: str, given: Mapping[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def varied(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, Any]) -> list[str]:
+def varying_options(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, Any]) -> list[str]:
     """The options that have several values."""
     return [
         name
@@ -206,17 +206,17 @@ def varied(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, Any]) -> list
     ]
 
 
-def searched(
+def make_search(
     specs: Sequence[Mapping[str, Any]], plain: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> Search:
     """Makes a search from the specs of tasks, shared options, and the search's settings."""
     how = how_of(settings)
     strategy = how["strategy"] or ("grid" if how["trials"] is None else "random")
-    folds = judged_by(settings, "folds")
-    rows = held_out_of(
+    folds = judging_option(settings, "folds")
+    rows = make_held_out(
         folds,
         plain.get("validation"),
-        *(judged_by(settings, name) for name in ("fold_by", "time_by", "gap", "window")),
+        *(judging_option(settings, name) for name in ("fold_by", "time_by", "gap", "window")),
     )
     if not any(option_of(spec["task"], "validation") for spec in specs) and rows.together:
         plain = {name: value for name, value in plain.items() if name != "validation"}
@@ -232,20 +232,20 @@ def searched(
     refuse_other_words(candidates)
     if strategy == "tpe":
         candidates = in_turn(candidates)
-    metric, parameter = metric_for(candidates, judged_by(settings, "metric"))
+    metric, parameter = metric_for(candidates, judging_option(settings, "metric"))
     found = Search(
         candidates,
         rows,
         metric,
         parameter,
-        judged_by(settings, "one_standard_error"),
+        judging_option(settings, "one_standard_error"),
         strategy == "halving",
         how["time"],
         candidates[0].options.seed,
         estimate_of(how["trials"], candidates) if strategy == "tpe" else None,
     )
-    method = judged_by(settings, "calibration")
-    if judged_by(settings, "conformal"):
+    method = judging_option(settings, "calibration")
+    if judging_option(settings, "conformal"):
         if method is not None:
             raise OptionError(
                 "options 'conformal' and 'calibration' are both given, one for numbers and one "
@@ -253,7 +253,7 @@ def searched(
             )
         return conformal_search(found)
     if method is not None:
-        return calibrated_search(found, method)
+        return calibrating_search(found, method)
     if len(candidates) == 1 and are_defaults(settings) and "validation" not in plain:
         return replace(found, plain=True)
     chooses = set(settings) & {"search", "metric", "one_standard_error", "tasks"}
@@ -263,7 +263,8 @@ def searched(
 def are_defaults(settings: Mapping[str, Any]) -> bool:
     """Returns whether a search's options are given, and all as they are without it."""
     return bool(settings) and all(
-        name in JUDGED and judged_by(settings, name) == JUDGED[name].default for name in settings
+        name in JUDGED and judging_option(settings, name) == JUDGED[name].default
+        for name in settings
     )
 
 
@@ -283,7 +284,7 @@ def conformal_search(search: Search) -> Search:
     return replace(search, keeps="conformal")
 
 
-def calibrated_search(search: Search, method: str) -> Search:
+def calibrating_search(search: Search, method: str) -> Search:
     """The search, whose models calibrate probabilities. Raises OptionError for models that
     cannot.
     """
@@ -352,7 +353,7 @@ def how_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def judged_by(settings: Mapping[str, Any], name: str) -> Any:
+def judging_option(settings: Mapping[str, Any], name: str) -> Any:
     """The value of one of the options in JUDGED. Raises OptionError."""
     option = JUDGED[name]
     return value_of(option, settings[name]) if name in settings else option.default

@@ -30,11 +30,11 @@ from tuskml.groups.selection.choosing import (
 )
 from tuskml.groups.selection.folds import (
     Groups,
-    Prepared,
+    Preparation,
     Round,
     Sets,
     identities,
-    prepared,
+    prepare_candidates,
     sets_of,
 )
 from tuskml.groups.selection.held_rows import Distances, HeldRows, with_held_rows
@@ -50,7 +50,7 @@ from tuskml.groups.selection.metrics import judge
 from tuskml.groups.selection.nearness import close
 from tuskml.groups.selection.search import Search
 from tuskml.groups.selection.trials import TOO_FEW, Trials, races, shares, slices_of
-from tuskml.learners.models import Models, Strings, joined, with_leaks, with_status
+from tuskml.learners.models import Models, Strings, join_models, with_leaks, with_status
 from tuskml.learners.near import Near, NearWhole
 
 ALL = slice(None)
@@ -59,7 +59,7 @@ LEAST_ROWS = 2
 TIME_LIMIT = "time limit"
 
 
-def searched(
+def search_groups(
     groups: Groups, search: Search, memory: int, library: ctypes.CDLL
 ) -> Iterator[Models]:
     """Yields the best model of each group, which carries its index in `groups` and its trials.
@@ -69,31 +69,31 @@ def searched(
     refuse_stores(search)
     until = math.inf if search.time is None else time.monotonic() + search.time
     with ExitStack() as stack:
-        parts = prepared(stack, groups, search, memory)
+        parts = prepare_candidates(stack, groups, search, memory)
         watch = Watch()
         with watch.running():
             running = Running(parts, library, until, first_held_rows(search))
-            trials = running.tried(Trials.none(search, len(groups)))
+            trials = running.try_all(Trials.none(search, len(groups)))
             winners = trials.winners()
-            kept = running.held_rows_of(winners) if search.keeps else None
+            kept = running.collect_held_rows(winners) if search.keeps else None
         shown = with_identities(trials.texts(winners), parts[0])
         texts = with_load(shown, search, groups, watch)
         for part in parts:
-            for found in trained_on_all(part, winners, texts, trials):
-                yield part.seen.described(with_held_rows(found, kept))
+            for found in train_winners(part, winners, texts, trials):
+                yield part.seen.describe(with_held_rows(found, kept))
 
 
-def held_rows(search: Search) -> HeldRows:
+def empty_held_rows(search: Search) -> HeldRows:
     """An empty collection of the numbers of held-out rows that models keep."""
     return Margins(method=search.keeps) if search.keeps in METHODS else Distances()
 
 
 def first_held_rows(search: Search) -> HeldRows | None:
     """The same for the trials, if there is one candidate alone, which wins."""
-    return held_rows(search) if search.keeps and len(search.candidates) == 1 else None
+    return empty_held_rows(search) if search.keeps and len(search.candidates) == 1 else None
 
 
-def with_identities(texts: list[str], part: Prepared) -> list[str]:
+def with_identities(texts: list[str], part: Preparation) -> list[str]:
     """The trials of each group with which rows each fold holds out, where a column says."""
     if part.search.dealt.column is None:
         return texts
@@ -107,7 +107,7 @@ def with_identities(texts: list[str], part: Prepared) -> list[str]:
 def with_load(texts: list[str], search: Search, groups: Groups, watch: Watch) -> list[str]:
     """The trials of each group with the load of the trials of all groups."""
     load = Load(groups["n_rows"].astype(np.int64), threads_of(search), 0.0)
-    more = json.dumps({"schedule": load.measured(watch.seconds, watch.work)})
+    more = json.dumps({"schedule": load.measure(watch.seconds, watch.work)})
     return [f"{text[:-1]}, {more[1:]}" for text in texts]
 
 
@@ -127,7 +127,7 @@ class Running:
     held-out rows.
     """
 
-    parts: Sequence[Prepared]
+    parts: Sequence[Preparation]
     library: ctypes.CDLL
     until: float
     held_rows: HeldRows | None = None
@@ -137,15 +137,15 @@ class Running:
     def over(self) -> bool:
         return self.ended.is_set() or time.monotonic() >= self.until
 
-    def tried(self, trials: Trials, alive: NDArray[np.bool_] | None = None) -> Trials:
+    def try_all(self, trials: Trials, alive: NDArray[np.bool_] | None = None) -> Trials:
         """All trials, or those that time sufficed for: of a rung that did not end, none."""
         if alive is None:
             if trials.search.estimate is not None:
-                return self._estimated(trials, trials.search.estimate)
+                return self._choose_by_estimate(trials, trials.search.estimate)
             if races(trials.search):
-                return self._raced(trials)
+                return self._race(trials)
             if slices_of(trials.search) > 1:
-                return self._halved(trials)
+                return self._halve(trials)
             alive = np.ones(trials.rung.shape, bool)
         self._on(slices_of(trials.search), trials, alive)
         return trials
@@ -158,7 +158,7 @@ class Running:
             for sets in sets_of(part, list(rounds(trials.search, slices))[folds]):
                 self._try(part, trials, sets, alive)
 
-    def _raced(self, trials: Trials) -> Trials:
+    def _race(self, trials: Trials) -> Trials:
         """Trials of all on the first fold, and of the best of each group there on the others."""
         search, tried = trials.search, np.zeros(trials.rung.shape, bool)
         self._on(1, trials, ~tried, slice(1))
@@ -179,7 +179,7 @@ class Running:
         """The similarity of the candidates."""
         return Kernel(axes_of([(one.task.name, one.shown) for one in search.candidates]))
 
-    def _halved(self, trials: Trials) -> Trials:
+    def _halve(self, trials: Trials) -> Trials:
         """Trials of all on few rows, and of those on all rows that promise most of each group."""
         search = trials.search
         self._on(1, trials, np.ones(trials.rung.shape, bool))
@@ -198,7 +198,7 @@ class Running:
             losses = np.where(tried, trials.losses(), np.inf)
         return trials
 
-    def _estimated(self, trials: Trials, estimate: Estimate) -> Trials:
+    def _choose_by_estimate(self, trials: Trials, estimate: Estimate) -> Trials:
         """Trials that each group chooses by those before, in batches."""
         tried = np.zeros(trials.rung.shape, bool)
         for n in estimate.counts():
@@ -207,7 +207,7 @@ class Running:
                 batch = next_candidates(estimate.axes, trials.losses(), tried, n)
             else:
                 batch[:n] = True
-            trials = self._of(batch).tried(trials, batch)
+            trials = self._of(batch).try_all(trials, batch)
             tried |= batch
             if self.over:
                 break
@@ -222,23 +222,25 @@ class Running:
         ]
         return replace(self, parts=parts)
 
-    def held_rows_of(self, winners: NDArray[np.intp]) -> HeldRows:
+    def collect_held_rows(self, winners: NDArray[np.intp]) -> HeldRows:
         """The held-out rows of each group by its winner, which is trained on its folds again
         unless it was the only candidate.
         """
         if self.held_rows is not None:
             return self.held_rows
         (search, *_) = [part.search for part in self.parts]
-        found = held_rows(search)
+        found = empty_held_rows(search)
         won = winners == np.arange(len(search.candidates))[:, None]
         again = replace(self._of(won), held_rows=found, until=math.inf)
         again._on(slices_of(search), Trials.none(search, len(winners)), won)
         return found
 
-    def _try(self, part: Prepared, trials: Trials, sets: Sets, alive: NDArray[np.bool_]) -> None:
+    def _try(
+        self, part: Preparation, trials: Trials, sets: Sets, alive: NDArray[np.bool_]
+    ) -> None:
         """Trains the candidates on all folds but those held out, and judges them by these."""
-        n_held = sets.held()["n_rows"]
-        usable = (sets.kept()["n_rows"] >= LEAST_ROWS) & (n_held > 0)
+        n_held = sets.validation_rows()["n_rows"]
+        usable = (sets.training_rows()["n_rows"] >= LEAST_ROWS) & (n_held > 0)
         threads = threads_of(trials.search)
         side_by_side(
             lambda lane: self._in_turn(lane, trials, sets, alive, usable),
@@ -249,7 +251,7 @@ class Running:
 
     def _in_turn(
         self,
-        part: Prepared,
+        part: Preparation,
         trials: Trials,
         sets: Sets,
         alive: NDArray[np.bool_],
@@ -257,7 +259,7 @@ class Running:
     ) -> None:
         """Tries one candidate after the other; usable: the sets with enough rows."""
         n, folds, threads = len(sets.rounds), sets.numbers, threads_of(part.search)
-        sizes = np.repeat(sets.kept()["n_rows"].reshape(-1, n).sum(axis=1), n)
+        sizes = np.repeat(sets.training_rows()["n_rows"].reshape(-1, n).sum(axis=1), n)
         part.near.forget(len(sizes))
         for number in part.numbers:
             if self.over:
@@ -268,34 +270,38 @@ class Running:
             places = in_order(sizes, np.flatnonzero(wanted & usable))
             trials.rung[number, places // n] = sets.rounds[0].slices
             if len(places):
-                models = self._trained(part, number, sets, places)
+                models = self._train_near(part, number, sets, places)
                 at = places[models.group]
                 asked = trials.search.metric, trials.search.parameter
-                metric, why = judge(self.library, models, sets.held()[at], asked, threads)
+                metric, why = judge(
+                    self.library, models, sets.validation_rows()[at], asked, threads
+                )
                 trials.put(number, folds[at % n], at // n, models, metric)
                 trials.refuse(number, folds[at % n], at // n, why)
                 if self.held_rows is not None:
-                    rows = sets.held()[at]
+                    rows = sets.validation_rows()[at]
                     self.held_rows.put(at // n, models, rows, self.library, threads)
 
     @staticmethod
-    def _trained(part: Prepared, number: int, sets: Sets, places: NDArray[np.intp]) -> Models:
+    def _train_near(
+        part: Preparation, number: int, sets: Sets, places: NDArray[np.intp]
+    ) -> Models:
         """The models of a candidate on some of the sets, started near their optimum."""
         n = len(sets.rounds)
         search = part.search
         if search.dealt.together and search.candidates[number].options.validation:
-            rows, parted = sets.parted()
-            return part.trained(number, rows, places, parted=parted)
+            rows, parted = sets.rows_in_parts()
+            return part.train(number, rows, places, parted=parted)
         whole = part.near.whole(number, n)
         if whole is None:
-            return part.trained(number, sets.kept(), places, part.near.of(number), n)
+            return part.train(number, sets.training_rows(), places, part.near.of(number), n)
         rows, whole.parts.rows, whole.parts.number = sets.whole(), sets.parts(), n
         large = close(rows)
         some = np.intersect1d(places // n, np.flatnonzero(large))
         if len(some):
-            part.trained(number, rows, in_order(rows["n_rows"], some), whole)
+            part.train(number, rows, in_order(rows["n_rows"], some), whole)
         near = part.near.from_whole(number, large.repeat(n), n)
-        models = part.trained(number, sets.kept(), places, near, n)
+        models = part.train(number, sets.training_rows(), places, near, n)
         lost = np.flatnonzero(models.converged == 0)
         again = places[models.group[lost]]
         again = again[near.close[again]] if isinstance(near, NearWhole) else again[:0]
@@ -303,32 +309,32 @@ class Running:
             # From zero, in their own coordinates: where classes separate, all known weights depend
             # on held-out rows.
             anew = Near(near.own.n, near.own.d)
-            own = part.trained(number, sets.kept(), again, anew, n)
+            own = part.train(number, sets.training_rows(), again, anew, n)
             near.own.weights[again] = anew.weights[again]
             kept = np.flatnonzero(~np.isin(places[models.group], again))
             numbers = np.empty(len(large) * n, np.intp)
             numbers[places] = np.arange(len(places))
-            own = own.numbered(numbers[again[own.group]])
-            models = joined([models.of(kept), own]) if len(kept) else own
+            own = own.renumber(numbers[again[own.group]])
+            models = join_models([models.of(kept), own]) if len(kept) else own
         return models
 
 
 def rounds(search: Search, slices: int) -> Iterator[Round]:
     """Yields each set of rows of a search."""
     for number, out in enumerate(search.sets):
-        yield Round(number, out, search.dealt.kept(out), slices)
+        yield Round(number, out, search.dealt.training_stretches(out), slices)
 
 
-def trained_on_all(
-    part: Prepared, winners: NDArray[np.intp], texts: list[str], trials: Trials
+def train_winners(
+    part: Preparation, winners: NDArray[np.intp], texts: list[str], trials: Trials
 ) -> Iterator[Models]:
     """The winners' models on all rows of the groups that candidates of this part won."""
     for number in part.numbers:
         places = in_order(part.seen.groups["n_rows"], np.flatnonzero(winners == number))
         if not len(places):
             continue
-        models = part.trained(number, part.seen.groups, places, winner=True)
-        found = with_leaks(models.numbered(places[models.group]), part.seen.groups)
+        models = part.train(number, part.seen.groups, places, winner=True)
+        found = with_leaks(models.renumber(places[models.group]), part.seen.groups)
         found = with_column(found, trials.search.dealt)
         found = replace(found, trials=texts_of(texts, found.group))
         yield with_statuses(found, trials)
@@ -338,8 +344,8 @@ def with_statuses(models: Models, trials: Trials) -> Models:
     """The models, whose statuses say of which groups no candidate could be judged, and of which
     the time ended before all was tried.
     """
-    models = with_status(models, NOT_COMPARED, ~trials.compared()[models.group])
-    return with_status(models, TIME_LIMIT, trials.unfinished()[models.group])
+    models = with_status(models, NOT_COMPARED, ~trials.is_comparable()[models.group])
+    return with_status(models, TIME_LIMIT, trials.find_unfinished()[models.group])
 
 
 def texts_of(texts: list[str], places: NDArray[np.int64]) -> Strings:

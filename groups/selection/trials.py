@@ -106,7 +106,7 @@ class Trials:
         arrays["metric"][lost] = np.nan
         return replace(self, **arrays)
 
-    def unfinished(self) -> NDArray[np.bool_]:
+    def find_unfinished(self) -> NDArray[np.bool_]:
         """Tests for which groups time ended before all requested trials, (G,)."""
         whole = (self.status != 0).all(axis=1)
         if self.search.estimate is not None:
@@ -148,7 +148,7 @@ class Trials:
         sign = -1.0 if METRICS[self.search.metric] else 1.0
         return np.where(self.complete(), sign * self.means(), np.inf)
 
-    def compared(self) -> NDArray[np.bool_]:
+    def is_comparable(self) -> NDArray[np.bool_]:
         """Tests which groups have a candidate that could be judged, (G,)."""
         return np.asarray(np.isfinite(self.losses()).any(axis=0))
 
@@ -189,15 +189,15 @@ class Trials:
         """The value of each model's field `trials`, as JSON; `chosen` is null where no candidate
         could be judged.
         """
-        heads, folds, compared = self._heads(), self._folds(), self.compared()
+        heads, folds, compared = self._heads(), self._folds(), self.is_comparable()
         return [
             f'{{"metric": {json.dumps(self.search.metric)}, '
             f'"chosen": {among.index(int(winners[g])) if compared[g] else "null"}, '
             f'"trials": [{", ".join(heads[g][c] + self._end(folds, c, g) for c in among)}]}}'
-            for g, among in enumerate(self._shown(winners))
+            for g, among in enumerate(self._reported(winners))
         ]
 
-    def _shown(self, winners: NDArray[np.intp]) -> list[list[int]]:
+    def _reported(self, winners: NDArray[np.intp]) -> list[list[int]]:
         """The reported candidates of each group: all, or those that the group chose."""
         if self.search.estimate is None:
             return [list(range(len(self.search.candidates)))] * len(winners)
@@ -314,7 +314,7 @@ class Curves:
             if np.isfinite(objective).all():
                 key = candidate, int(places[i])
                 epochs = epochs_of(int(models.iterations[i]), len(objective))
-                at = thinned(epochs[0], epochs[-1])  # whole histories of many groups are large
+                at = thin_epochs(epochs[0], epochs[-1])  # whole histories of many groups are large
                 kept = at, np.interp(at, epochs, objective)
                 self._found.setdefault(key, {})[int(fold[i])] = kept
 
@@ -325,7 +325,7 @@ class Curves:
             return None
         first = max(epochs[0] for epochs, _ in folds.values())
         last = min(epochs[-1] for epochs, _ in folds.values())
-        at = thinned(first, last)
+        at = thin_epochs(first, last)
         mean = np.mean([np.interp(at, *fold) for fold in folds.values()], axis=0)
         points: list[Any] = [
             [int(epoch), float(f"{value:.6g}")]
@@ -334,7 +334,7 @@ class Curves:
         return json.dumps(points)
 
 
-def thinned(first: float, last: float) -> Floats:
+def thin_epochs(first: float, last: float) -> Floats:
     """Epochs from the first to the last one."""
     return np.asarray(np.unique(np.linspace(first, last, POINTS).round()))
 

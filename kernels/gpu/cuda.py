@@ -119,7 +119,7 @@ def failures() -> Iterator[None]:
     All work inside goes to one stream, after the earlier work of the caller's own stream.
     """
     try:
-        with device().entered():
+        with device().enter():
             yield
     except Exception as error:
         if not type(error).__module__.startswith("cupy"):
@@ -144,7 +144,7 @@ def look_again(error: Exception) -> None:
     recover.
     """
     try:
-        device().launched().wait()
+        device().mark_launches().wait()
     except Exception:
         _broken[:] = [f"the GPU failed earlier in this process ({first_line(error)})"]
 
@@ -180,13 +180,13 @@ _broken: list[str] = []
 """Reason why the GPU is not used any more after a failure."""
 
 
-def _forked() -> None:
+def _note_fork() -> None:
     """Runs in a forked child. CUDA's context does not work there if the parent used the GPU."""
     if in_use():
         _left_behind.set()
 
 
-os.register_at_fork(after_in_child=_forked)
+os.register_at_fork(after_in_child=_note_fork)
 
 
 class CudaMark:
@@ -234,10 +234,10 @@ class Cuda:
         return self.cupy
 
     @contextmanager
-    def entered(self) -> Iterator[None]:
+    def enter(self) -> Iterator[None]:
         own = self.cupy.cuda.get_current_stream()
         if own.ptr != self.kernels.ptr:
-            mark = self._marked(own)
+            mark = self._mark(own)
             self.launch_after(mark)
         with self.kernels:
             yield
@@ -253,7 +253,7 @@ class Cuda:
         copy: NDArray[Any] = self.cupy.asnumpy(array)
         return copy
 
-    def pinned(self, size: int) -> NDArray[np.uint8]:
+    def allocate_pinned(self, size: int) -> NDArray[np.uint8]:
         memory = self.cupy.cuda.alloc_pinned_memory(size)
         return np.frombuffer(memory, np.uint8, size)
 
@@ -275,13 +275,13 @@ class Cuda:
     def upload(self, target: Any, source: NDArray[Any]) -> None:
         target.data.copy_from_host_async(source.ctypes.data, source.nbytes, self.copies)
 
-    def uploaded(self) -> Mark:
-        return self._marked(self.copies)
+    def mark_uploads(self) -> Mark:
+        return self._mark(self.copies)
 
-    def launched(self) -> Mark:
-        return self._marked(self.kernels)
+    def mark_launches(self) -> Mark:
+        return self._mark(self.kernels)
 
-    def _marked(self, stream: Any) -> Mark:
+    def _mark(self, stream: Any) -> Mark:
         event = self.cupy.cuda.Event(disable_timing=True)
         event.record(stream)
         return CudaMark(event)

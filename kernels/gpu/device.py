@@ -38,7 +38,7 @@ class Device(Protocol):
     def double_cost(self) -> int:
         """Number of floats computed in the time of one double."""
 
-    def entered(self) -> AbstractContextManager[None]:
+    def enter(self) -> AbstractContextManager[None]:
         """A context in which arrays of `xp` are computed in the queue of kernels."""
 
     def free_bytes(self) -> int:
@@ -50,7 +50,7 @@ class Device(Protocol):
     def to_host(self, array: Any) -> NDArray[Any]:
         """Copies an array to NumPy's memory after all earlier launches have finished."""
 
-    def pinned(self, size: int) -> NDArray[np.uint8]:
+    def allocate_pinned(self, size: int) -> NDArray[np.uint8]:
         """Allocates pinned host memory, which uploads read without an extra copy."""
 
     def launch(self, source: Source, grid: tuple[int, int], arguments: Sequence[Any]) -> None:
@@ -59,10 +59,10 @@ class Device(Protocol):
     def upload(self, target: Any, source: NDArray[Any]) -> None:
         """Starts a copy from pinned memory to a contiguous array of the same size."""
 
-    def uploaded(self) -> Mark:
+    def mark_uploads(self) -> Mark:
         """A mark after all uploads so far."""
 
-    def launched(self) -> Mark:
+    def mark_launches(self) -> Mark:
         """A mark after all launches so far."""
 
     def launch_after(self, mark: Mark) -> None:

@@ -62,7 +62,7 @@ def run_epoch(
     carried = device.xp.empty((n, 2 * d + 7), np.float64)
     for piece in range(-(-int(held.n_rows[rows.which].max()) // each)):
         if piece:
-            device.launched().wait()
+            device.mark_launches().wait()
             raise_if_cancelled(rows.cancel_mark)
         whole = [*arguments, np.int32(piece > 0), np.int64(each), carried, moved, mean, loss]
         device.launch(kernel, (n, 1), whole)

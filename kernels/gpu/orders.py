@@ -7,7 +7,7 @@ import numpy as np
 MASK = 2**64 - 1
 
 
-def scrambled(x: Any) -> Any:
+def scramble(x: Any) -> Any:
     """splitmix64 of each item of a uint64 array, as in the CPU's kernels."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -30,6 +30,6 @@ def permutation_there(xp: Any, n: int, seed: int) -> Any:
     """The same as `permutation`, as an array of xp. Keys are distinct: both functions are
     bijections.
     """
-    first = np.uint64(int(scrambled(np.array([seed & MASK], np.uint64))[0]))
-    keys = scrambled(xp.arange(n, dtype=np.uint64) + first)
+    first = np.uint64(int(scramble(np.array([seed & MASK], np.uint64))[0]))
+    keys = scramble(xp.arange(n, dtype=np.uint64) + first)
     return xp.argsort(keys).astype(np.int32)

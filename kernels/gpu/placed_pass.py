@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tuskml.kernels.gpu import source
 from tuskml.kernels.gpu.chunks import chunk_rows, table, within
 from tuskml.kernels.gpu.device import Device
-from tuskml.kernels.gpu.rows import DeviceRows, Part, Placed
+from tuskml.kernels.gpu.rows import DeviceRows, DeviceTable, Part
 from tuskml.kernels.gpu.source import Source
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.segments import value_size
@@ -54,7 +54,7 @@ class PlacedPass(Pass):
         ]
         return [np.int32(self.loss), np.float64(self.smoothing), *copies]
 
-    def table(self, part: Part) -> Placed:
+    def table(self, part: Part) -> DeviceTable:
         """Chunks of the part's rows, cached for the next pass over the same groups."""
         rows = self.on_device
         assert rows is not None
@@ -67,7 +67,7 @@ class PlacedPass(Pass):
             rows.start[:-1][self.which], rows.n_rows[self.which], part.low, part.high
         )
         step = chunk_rows(rows.n_rows[self.which], self.stride)
-        placed = Placed(table(first, n_rows, step, self.stride), self.device)
+        placed = DeviceTable(table(first, n_rows, step, self.stride), self.device)
         rows.tables[key] = (self.which, placed)
         return placed
 
@@ -83,7 +83,7 @@ class Visit:
         self,
         rows: PlacedPass,
         part: Part,
-        placed: Placed,
+        placed: DeviceTable,
         weights: Any,
         losses: list[Any],
         width: int,

@@ -48,7 +48,7 @@ class Answer:
     use: bool
     reason: str
 
-    def taken(self, option: str) -> bool:
+    def is_gpu(self, option: str) -> bool:
         """Returns whether to use the GPU. Raises OptionError if `device` is 'gpu' and it is not
         usable.
         """
@@ -58,7 +58,7 @@ class Answer:
             )
         return self.use
 
-    def told(self, option: str) -> str:
+    def describe(self, option: str) -> str:
         """Returns where kernels run, as text for an explanation."""
         if self.use:
             return f"gpu: {self.reason}"
@@ -95,12 +95,12 @@ def least_bytes() -> int:
     The passes that it spares the CPU's threads then take longer than to get the GPU, unless this
     process has it already, to compile kernels and to copy the rows.
     """
-    return int(beginning() / max(spared_by_byte(), 1 / BUS_BANDWIDTH))
+    return int(beginning() / max(saved_seconds_per_byte(), 1 / BUS_BANDWIDTH))
 
 
-def spared(groups: NDArray[np.void]) -> float:
+def saved_seconds(groups: NDArray[np.void]) -> float:
     """Seconds by which dense rows are expected to train sooner on the GPU than by threads."""
-    return max(spared_by_byte() * dense_bytes(groups) - beginning(), 0.0)
+    return max(saved_seconds_per_byte() * dense_bytes(groups) - beginning(), 0.0)
 
 
 def least_left(groups: NDArray[np.void]) -> float:
@@ -108,7 +108,7 @@ def least_left(groups: NDArray[np.void]) -> float:
     return LEAST_LEFT + dense_bytes(groups) / BUS_BANDWIDTH / (1 - HYSTERESIS)
 
 
-def spared_by_byte() -> float:
+def saved_seconds_per_byte() -> float:
     """Seconds of the CPU's threads for all passes over a byte, less those of its copy."""
     return PASSES / (THREAD_BANDWIDTH * budget.threads()) - 1 / BUS_BANDWIDTH
 
@@ -125,7 +125,7 @@ def without_kernels(what: str) -> Answer:
 
 def refuse_gpu(option: str, what: str) -> None:
     """Raises OptionError if the option is 'gpu' and `what` has no GPU kernels."""
-    without_kernels(what).taken(option)
+    without_kernels(what).is_gpu(option)
 
 
 @contextmanager
@@ -144,7 +144,7 @@ def on_gpu(rows: Pass, budget: int | None = None) -> Iterator[Pass]:
             placed.on_device.close()
 
 
-def trained_on_gpu(rows: Pass, train: Callable[[Pass], Trained]) -> Trained:
+def train_on_gpu(rows: Pass, train: Callable[[Pass], Trained]) -> Trained:
     """What `train` makes of the rows on the GPU, in parts if its memory does not do for all."""
     try:
         with on_gpu(rows) as placed:

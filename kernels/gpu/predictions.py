@@ -101,7 +101,7 @@ def margins_by_part(
     kernel = source.wide("margins", x.dtype.itemsize)
     parts = [Part(0, 0, xp.zeros((step, d), x.dtype), xp.zeros(step, np.float64)) for _ in "12"]
     sums, weights_there = [xp.empty(step, np.float64) for _ in "12"], device.to_device(weights)
-    device.upload_after(device.launched())
+    device.upload_after(device.mark_launches())
     before: tuple[Part, Any] | None = None
     for number, low in enumerate(range(0, n, step)):
         part, out = parts[number % 2], sums[number % 2]
@@ -109,13 +109,13 @@ def margins_by_part(
         if part.used is not None:
             device.upload_after(part.used)
         staging.copy(fill, part)
-        device.launch_after(device.uploaded())
+        device.launch_after(device.mark_uploads())
         if before is not None:
             yield before[0].low, device.to_host(before[1])[: before[0].high - before[0].low]
         rows = part.high - low
         arguments = [part.values, np.int64(rows), np.int64(d), weights_there, out]
         device.launch(kernel, (-(-rows // 8), 1), arguments)
-        part.used = device.launched()
+        part.used = device.mark_launches()
         before = part, out
     if before is not None:
         yield before[0].low, device.to_host(before[1])[: before[0].high - before[0].low]

@@ -28,7 +28,7 @@ Fill = Callable[[int, NDArray[Any], NDArray[np.float64]], None]
 """Writes the rows from an index on into values (n, d) and labels (n,)."""
 
 
-class Placed:
+class DeviceTable:
     """A table with copies of its chunks and spans on the device, where each pass reads them."""
 
     def __init__(self, table: Table, device: Device) -> None:
@@ -69,7 +69,7 @@ class Staging:
         self.device, self.d, self.dtype = device, d, dtype
         row = d * dtype.itemsize + 8
         self.rows = max(ALIGNED, size // row // ALIGNED * ALIGNED)
-        self.buffers = [device.pinned(self.rows * row + 64) for _ in range(2)]
+        self.buffers = [device.allocate_pinned(self.rows * row + 64) for _ in range(2)]
         self.busy: list[Mark | None] = [None, None]
         self.turn = 0
 
@@ -85,7 +85,7 @@ class Staging:
             at = low - part.low
             self.device.upload(part.values[at : at + n], values)
             self.device.upload(part.labels[at : at + n], labels)
-            self.busy[self.turn] = self.device.uploaded()
+            self.busy[self.turn] = self.device.mark_uploads()
             self.turn = 1 - self.turn
 
     def _views(
@@ -122,7 +122,7 @@ class DeviceRows:
     parts: list[Part] = field(default_factory=list)
     staging: Staging | None = None
     uploads: int = 0
-    tables: dict[tuple[int, int, int], tuple[Any, "Placed"]] = field(default_factory=dict)
+    tables: dict[tuple[int, int, int], tuple[Any, "DeviceTable"]] = field(default_factory=dict)
     constants: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 
     @classmethod
@@ -177,7 +177,7 @@ class DeviceRows:
         xp = self.device.xp
         values = xp.zeros((rows + SLACK, self.d), dtype_of(self.kind))
         part = Part(0, 0, values, xp.zeros(rows + SLACK, np.float64))
-        part.used = self.device.launched()  # after the zeros are written
+        part.used = self.device.mark_launches()  # after the zeros are written
         return part
 
     def load(self, part: Part, low: int) -> None:
@@ -189,7 +189,7 @@ class DeviceRows:
             self.device.upload_after(part.used)
         self.staging.copy(self.fill, part)
         self.uploads += 1
-        self.device.launch_after(self.device.uploaded())
+        self.device.launch_after(self.device.mark_uploads())
 
     def visit(self) -> Iterator[Part]:
         """Yields all parts, one after another. While one is in use, the next is copied."""
@@ -202,7 +202,7 @@ class DeviceRows:
             part = self.parts[number % 2]
             self.load(part, low)
             yield part
-            part.used = self.device.launched()
+            part.used = self.device.mark_launches()
 
     def constant(self, name: str, array: NDArray[Any] | None) -> Any:
         """A copy of the array on the device, cached while passes give the same array."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.library import Floats, check_code, library, pointer
-from tuskml.kernels.nets.structures import Held, Pieces, Read
+from tuskml.kernels.nets.structures import HeldOutRows, Pieces, Read
 from tuskml.kernels.nets.training import ByGroup, Rules
 from tuskml.kernels.nets.visits import visit_of
 from tuskml.kernels.passes import Pass
@@ -29,7 +29,7 @@ PAD = 16
 """Kernels pad the vectors of a table to a multiple of this number of floats."""
 
 
-def padded(n: int) -> int:
+def pad_length(n: int) -> int:
     """Rounds a number of floats up to whole lines."""
     return -(-n // PAD) * PAD
 
@@ -85,7 +85,7 @@ def places_of(layers: int, tables: Sequence[tuple[int, int, int]]) -> tuple[Plac
     for _, levels, size in tables:
         at.append(begin + np.arange(levels, dtype=np.int64) * size)
         length.append(np.full(levels, size, np.int32))
-        begin += padded(levels * size)
+        begin += pad_length(levels * size)
     nothing = np.zeros(0, np.int64)
     return np.concatenate([nothing, *at]), np.concatenate([nothing.astype(np.int32), *length])
 
@@ -125,7 +125,7 @@ class Room:
         self.handle = handle
         weakref.finalize(self, library().tk_net_room_close, handle)
 
-    def passed(
+    def run_pass(
         self, weights: Single, levels: Sequence[int], batch: Batch, gradients: bool
     ) -> tuple[Floats, Single, Single]:
         """Computes losses and gradients.
@@ -188,7 +188,7 @@ class Vectors:
         """Makes a step with gradients of vectors, of which some may be equal; modifies
         `gradient`.
         """
-        held = Held(
+        held = HeldOutRows(
             len(self.start) - 1, pointer(self.start), pointer(self.numbers), pointer(self.first)
         )
         read = Read(pointer(which), len(which), pointer(gradient))
@@ -204,7 +204,7 @@ def concatenate_runs(numbers: Single, at: Places, length: Numbers) -> Single:
     return out
 
 
-def scattered(numbers: Single, at: Places, length: Numbers, given: Single) -> None:
+def scatter(numbers: Single, at: Places, length: Numbers, given: Single) -> None:
     """Writes concatenated runs back into `numbers`."""
     at, length = np.ascontiguousarray(at), np.ascontiguousarray(length)
     library().tk_net_scatter(

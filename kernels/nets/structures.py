@@ -26,7 +26,7 @@ class Pieces(ctypes.Structure):
 
 
 @KERNELS.structure("tk_net_held")
-class Held(ctypes.Structure):
+class HeldOutRows(ctypes.Structure):
     """The C structure `tk_net_held`."""
 
 

@@ -89,7 +89,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Trained:
+class NetResult:
     """The nets of G groups.
 
     weights: (G, weights) in the caller's units: the vector of each level of each table; then for
@@ -126,7 +126,7 @@ class ByGroup:
         net.label = pointer(self.classes)
 
 
-def train_nets(rows: Pass, rules: Rules, memory: int, given: ByGroup | None = None) -> Trained:
+def train_nets(rows: Pass, rules: Rules, memory: int, given: ByGroup | None = None) -> NetResult:
     """Trains the net of each group of dense rows, or with tables of rows that have a feature per
     level.
 
@@ -144,7 +144,7 @@ def train_nets(rows: Pass, rules: Rules, memory: int, given: ByGroup | None = No
         about[name] = np.nan
     out = pointer(weights), pointer(history), pointer(about)
     check_code(library().tk_train_nets(rows.struct, net, memory, *out))
-    return Trained(weights, history, about)
+    return NetResult(weights, history, about)
 
 
 def gradient(rows: Pass, rules: Rules, start: Floats, classes: Floats | None = None) -> Floats:

@@ -24,7 +24,7 @@ State = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Visited:
+class VisitResult:
     """Result of a visit: total steps of the state, sums of losses, in the net's units, and of row
     weights, and whether the time was over.
     """
@@ -63,7 +63,7 @@ def moments(rows: Pass, rules: Rules) -> tuple[Floats, Floats, Floats]:
     return out[:plain], out[plain : 2 * plain], out[2 * plain :]
 
 
-def centred(rules: Rules, units: Floats, count: Floats, state: State) -> State:
+def centre_levels(rules: Rules, units: Floats, count: Floats, state: State) -> State:
     """Shifts the vectors of levels to mean 0 over all rows.
 
     count: weights of rows from `moments`, of all parts.
@@ -75,7 +75,7 @@ def centred(rules: Rules, units: Floats, count: Floats, state: State) -> State:
 
 
 def weights_of(rules: Rules, units: Floats, state: State) -> Floats:
-    """Weights, (1, weights), in the layout and the units of `training.Trained`."""
+    """Weights, (1, weights), in the layout and the units of `training.NetResult`."""
     net, d = rules.struct(), width(rules, units)
     out = np.empty((1, rules.weights(d)))
     arguments = pointer(state), pointer(out)
@@ -93,26 +93,26 @@ class NetOnRows:
     units: Floats
     memory: int = 0
 
-    def visited(self, name: str, state: State, where: dict[str, int]) -> Visited:
+    def visit(self, name: str, state: State, where: dict[str, int]) -> VisitResult:
         """Calls the kernel of this name."""
         net, visit = self.rules.struct(), visit_of(self.units, **where)
         self.given.put(net)
         own = self.memory, ctypes.byref(visit), pointer(state)
         check_code(getattr(library(), name)(self.rows.struct, net, *own))
-        return Visited(visit.steps, visit.loss, visit.weight, bool(visit.late))
+        return VisitResult(visit.steps, visit.loss, visit.weight, bool(visit.late))
 
 
-def stepped(net: NetOnRows, state: State, **where: int) -> Visited:
+def make_steps(net: NetOnRows, state: State, **where: int) -> VisitResult:
     """Makes steps over the rows, which modify the state.
 
     where: the epoch, the number of the part, rows_before and steps (`tk_net_visit`).
     """
-    return net.visited("tk_visit_net", state, where)
+    return net.visit("tk_visit_net", state, where)
 
 
-def lost(net: NetOnRows, state: State, **where: int) -> Visited:
+def compute_losses(net: NetOnRows, state: State, **where: int) -> VisitResult:
     """Computes losses of the rows without a step."""
-    return net.visited("tk_net_losses", state, where)
+    return net.visit("tk_net_losses", state, where)
 
 
 def visit_of(units: Floats, **where: int) -> Visit:

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.nets.pieces import rows_in_units
 from tuskml.kernels.nets.training import ByGroup, Rules
-from tuskml.kernels.nets.visits import NetOnRows, Visited, lost, moments
-from tuskml.kernels.nets.visits import stepped as stepped_net
+from tuskml.kernels.nets.visits import NetOnRows, VisitResult, compute_losses, moments
+from tuskml.kernels.nets.visits import make_steps as stepped_net
 from tuskml.kernels.parts.dealing import hashes, key_counts
 from tuskml.kernels.parts.hopping import epoch_of
 from tuskml.kernels.parts.keeping import Beside, PartRows
-from tuskml.kernels.parts.message import Array, packed, unpacked
+from tuskml.kernels.parts.message import Array, pack_message, unpack_message
 from tuskml.kernels.parts.sharded import ARRAYS, entry_sums, margin_reach
 from tuskml.kernels.passes import Pass, leaks
 from tuskml.kernels.softmax import Softmax, Steps, classes_of
@@ -28,19 +28,19 @@ def answer_message(rows: PartRows, message: bytes, threads: int) -> bytes:
 
     threads: number that may compute.
     """
-    header, arrays = unpacked(message)
+    header, arrays = unpack_message(message)
     if header["method"] == "described":
-        return packed({"remarks": rows.remarks}, [describe_groups(rows.of(header["folds"]))])
+        return pack_message({"remarks": rows.remarks}, [describe_groups(rows.of(header["folds"]))])
     if header["method"] == "told":
-        return packed({}, rows.told)
+        return pack_message({}, rows.told)
     mine = pass_of(rows, header, arrays, threads)
     if mine is None:
-        return packed({})
+        return pack_message({})
     rest, method, given = arrays[len(ARRAYS) :], header["method"], header["given"]
     if method in KEEPING:
-        return packed({}, KEEPING[method](mine, rest, given, rows.beside))
+        return pack_message({}, KEEPING[method](mine, rest, given, rows.beside))
     reply = METHODS[method](mine, rest, given)
-    return packed({}, reply)
+    return pack_message({}, reply)
 
 
 def pass_of(rows: PartRows, header: Given, arrays: Sequence[Any], threads: int) -> Pass | None:
@@ -76,15 +76,15 @@ def softmax_of(arrays: list[Any]) -> tuple[Softmax, list[Any]]:
 
 def sgd(rows: Pass, arrays: list[Any], given: Given) -> list[Array | None]:
     """Runs an epoch over the part; returns weights, mean of the iterates and loss."""
-    return stepped(rows, arrays, given, given["shared"])
+    return answer_step(rows, arrays, given, given["shared"])
 
 
 def softmax_sgd(rows: Pass, arrays: list[Any], given: Given) -> list[Array | None]:
     classes, rest = softmax_of(arrays)
-    return stepped(Steps(classes, rows, given["reference"]), rest, given, shared=False)
+    return answer_step(Steps(classes, rows, given["reference"]), rest, given, shared=False)
 
 
-def stepped(
+def answer_step(
     rows: Pass | Steps, arrays: list[Any], given: Given, shared: bool
 ) -> list[Array | None]:
     weights = arrays[0]
@@ -109,12 +109,12 @@ def of_classes(method: str) -> Callable[[Pass, list[Any], Given], list[Array]]:
     return answer
 
 
-def counted_classes(rows: Pass, arrays: list[Any], given: Given) -> list[Array]:
+def count_classes(rows: Pass, arrays: list[Any], given: Given) -> list[Array]:
     label, count, size = classes_of(rows, given["most"])
     return [label[0], count[0], np.array(size)]
 
 
-def of_net(visit: Callable[..., Visited]) -> Keeping:
+def of_net(visit: Callable[..., VisitResult]) -> Keeping:
     """Wraps a visit of a net; replies with state, loss, row weight, steps, and whether time was
     over.
     """
@@ -156,13 +156,13 @@ METHODS: dict[str, Callable[[Pass, list[Any], Given], Any]] = {
     "softmax_reach": of_classes("reach"),
     "softmax_sgd": softmax_sgd,
     "softmax_scores": softmax_scores,
-    "classes": counted_classes,
+    "classes": count_classes,
     "row_hashes": hashes,
     "key_counts": key_counts,
 }
 KEEPING: dict[str, Keeping] = {
     "net_steps": of_net(stepped_net),
-    "net_losses": of_net(lost),
+    "net_losses": of_net(compute_losses),
     "net_rows": net_rows,
     "net_moments": lambda rows, _, given, __: [*moments(rows, Rules.read(given["rules"]))],
     "tree_about": binning.about,

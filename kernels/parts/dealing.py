@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.library import check_code, library, pointer
-from tuskml.kernels.parts.message import Array, packed, unpacked
+from tuskml.kernels.parts.message import Array, pack_message, unpack_message
 from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.rows.cells import Cells
-from tuskml.kernels.rows.structures import Parted
+from tuskml.kernels.rows.structures import PartOfRows
 from tuskml.kernels.structures import GROUP, OFFSETS, WEIGHTS
 
 Hashes = NDArray[np.uint64]
@@ -47,33 +47,33 @@ class Dealing:
     earlier: list[list[Array]]
 
     @property
-    def told(self) -> list[bytes]:
+    def messages(self) -> list[bytes]:
         """Message for each part (`dealt`)."""
         about = {"seed": self.seed}
-        return [packed(about, [*own, self.labels, self.until]) for own in self.earlier]
+        return [pack_message(about, [*own, self.labels, self.until]) for own in self.earlier]
 
 
 def dealt(rows: Pass, told: bytes, memory: int) -> Cells:
     """Deals a part's rows to folds.
 
-    told: from `Dealing.told`; memory: address of the account of the copies.
+    told: from `Dealing.messages`; memory: address of the account of the copies.
     """
-    header, arrays = unpacked(told)
+    header, arrays = unpack_message(told)
     until = arrays[3]
     assert until is not None
     cells = np.zeros((1, until.shape[1] + 1), GROUP)
-    arguments = parted(header["seed"], arrays), memory, pointer(cells)
+    arguments = parted_structure(header["seed"], arrays), memory, pointer(cells)
     check_code(library().tk_deal_part(rows.struct, *arguments), "a copy of the rows")
     return Cells(cells, cells.size, 1)
 
 
-def parted(seed: int, arrays: Sequence[Any]) -> Parted:
+def parted_structure(seed: int, arrays: Sequence[Any]) -> PartOfRows:
     """The structure for kernels; arrays: those of a dealing, which must outlive it."""
     alike, before, labels, until = arrays
     columns = alike.shape[1] if alike.ndim > 1 else 1
     folds = until.shape[1] + 1
     keys = pointer(labels), pointer(until)
-    return Parted(
+    return PartOfRows(
         seed, len(alike), pointer(alike), pointer(before), columns, folds, len(labels), *keys
     )
 
@@ -117,14 +117,14 @@ def earlier(ask: Callable[..., list[list[Array]]], n_rows: int) -> list[list[Arr
     ask: requests hashes of all parts, by `bits` and `slice`; n_rows: of all parts.
     """
     bits = max(0, (n_rows // TOGETHER).bit_length())
-    slices = [merged(ask(bits=bits, slice=number)) for number in range(1 << bits)]
+    slices = [merge_answers(ask(bits=bits, slice=number)) for number in range(1 << bits)]
     return [
         [np.concatenate(each) for each in zip(*of_part, strict=True)]
         for of_part in zip(*slices, strict=True)
     ]
 
 
-def merged(answers: Sequence[Sequence[Array]]) -> list[list[Array]]:
+def merge_answers(answers: Sequence[Sequence[Array]]) -> list[list[Array]]:
     """The result of `earlier` for one slice."""
     every, times = (np.concatenate(each) for each in zip(*answers, strict=True))
     part = np.repeat(np.arange(len(answers)), [len(one[1]) for one in answers])
@@ -149,7 +149,7 @@ def key_counts(rows: Pass, arrays: Sequence[Any], given: Mapping[str, Any]) -> l
     *table, labels, buckets = arrays
     n = int(rows.groups["n_rows"][0])
     key, label = np.empty(n, np.uint64), np.empty(n)
-    spec = parted(given["seed"], [*table, labels, np.zeros((len(labels), 1), np.uint64)])
+    spec = parted_structure(given["seed"], [*table, labels, np.zeros((len(labels), 1), np.uint64)])
     check_code(library().tk_part_rows(rows.struct, spec, pointer(key), pointer(label)))
     if not given["by_label"]:
         label[:] = labels[0]
@@ -176,7 +176,7 @@ def dealing_of(rows: ShardedPass, seed: int, folds: int, by_label: bool = False)
 
 def holding_of(rows: ShardedPass, seed: int, held: int) -> Dealing:
     """Deals `held` rows to the first fold and the others to the second one, like
-    `Pass.shuffled`.
+    `Pass.shuffle`.
     """
     return _dealing(rows, seed, False, lambda _, end: np.array([[held, int(end[0]) - held]]))
 
@@ -190,14 +190,14 @@ all rows sorted by label.
 def _dealing(rows: ShardedPass, seed: int, by_label: bool, sizes: Sizes) -> Dealing:
     seed &= LAST
     n_rows = int(rows.groups["n_rows"][0])
-    table = earlier(lambda **given: rows.asked("row_hashes", seed=seed, **given), n_rows)
+    table = earlier(lambda **given: rows.ask("row_hashes", seed=seed, **given), n_rows)
     labels = np.zeros(1)
     bits = int(min(BUCKETS, max(n_rows // 16, 2))).bit_length() - 1
 
     def ask(buckets: Array | None) -> list[list[Any]]:
         given = {"seed": seed, "bits": bits, "by_label": by_label}
         each = {place: [*own, labels, buckets] for place, own in enumerate(table)}
-        return rows.asked_each("key_counts", each, **given)
+        return rows.ask_each("key_counts", each, **given)
 
     found = ask(None)
     labels = np.unique(np.concatenate([one[0] for one in found]))

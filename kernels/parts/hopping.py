@@ -37,7 +37,7 @@ SCALARS = (
 ARRAYS = ("step", "shift", "scale", "frequency")
 
 
-class Counted(Protocol):
+class CountedParts(Protocol):
     """Parts whose usable rows have been counted."""
 
     counts: NDArray[np.int64]
@@ -53,7 +53,7 @@ class Hops(Protocol):
     def groups(self) -> NDArray[np.void]: ...
 
     @property
-    def parts(self) -> Counted | None: ...
+    def parts(self) -> CountedParts | None: ...
 
     @property
     def stride(self) -> int: ...
@@ -64,11 +64,11 @@ class Hops(Protocol):
     def labels(self) -> NDArray[np.void]:
         """Statistics of the labels of all parts, LABELS (1,)."""
 
-    def asked_of(self, place: int, method: str, *arrays: Array | None, **given: Any) -> list[Any]:
+    def ask_part(self, place: int, method: str, *arrays: Array | None, **given: Any) -> list[Any]:
         """Reply of one part."""
 
 
-def hopped(
+def hop(
     rows: Hops,
     method: str,
     beside: Sequence[Array | None],
@@ -94,7 +94,7 @@ def hopped(
         scalars = {name: getattr(here, name) for name in SCALARS}
         arrays = [*beside, v, *(getattr(here, name) for name in ARRAYS)]
         fields = {"epoch": scalars, "averaged": average is not None, **given}
-        v, its_mean, its_loss = rows.asked_of(place, method, *arrays, **fields)
+        v, its_mean, its_loss = rows.ask_part(place, method, *arrays, **fields)
         loss += its_loss
         visited += int(counts[place])
         if its_mean is not None:

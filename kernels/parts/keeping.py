@@ -59,7 +59,7 @@ class PartRows:
         if self.cells is None:
             assert folds is None or self.groups is None
             return self.groups
-        return self.cells.linked(range(self.cells.folds) if folds is None else folds)
+        return self.cells.link(range(self.cells.folds) if folds is None else folds)
 
 
 def copy_rows(rows: Pass, memory: int) -> OwnedRows:

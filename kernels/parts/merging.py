@@ -10,7 +10,7 @@ from tuskml.kernels.structures import LABELS, SOME_ROW
 Floats = NDArray[np.float64]
 
 
-def merged_labels(parts: Sequence[NDArray[np.void]], classifies: bool) -> NDArray[np.void]:
+def merge_labels(parts: Sequence[NDArray[np.void]], classifies: bool) -> NDArray[np.void]:
     """Merges LABELS (1,) of a group from those of its parts, each with at least a row.
 
     classifies: whether a third label is one that differs from the least and the largest.
@@ -21,10 +21,10 @@ def merged_labels(parts: Sequence[NDArray[np.void]], classifies: bool) -> NDArra
     highest = every["high"] == out["high"]
     out["n_rows"], out["n_high"] = every["n_rows"].sum(), every["n_high"][highest].sum()
     weight = every["weight"]
-    out["weight"] = total = added(weight)
-    out["weight_high"] = added(every["weight_high"][highest])
-    out["exposure"] = added(weight * every["exposure"]) / total
-    mean, deviation = merged_moments(
+    out["weight"] = total = add_terms(weight)
+    out["weight_high"] = add_terms(every["weight_high"][highest])
+    out["exposure"] = add_terms(weight * every["exposure"]) / total
+    mean, deviation = merge_moments(
         weight, every["mean"][:, None, None], np.sqrt(every["variance"])[:, None, None]
     )
     out["mean"], out["variance"] = mean[0], deviation[0] ** 2
@@ -32,7 +32,7 @@ def merged_labels(parts: Sequence[NDArray[np.void]], classifies: bool) -> NDArra
     return out
 
 
-def added(terms: Floats) -> float:
+def add_terms(terms: Floats) -> float:
     """Sum from the first term to the last, in order."""
     total = 0.0
     for term in terms.tolist():
@@ -54,7 +54,7 @@ def note_third(out: NDArray[np.void], every: NDArray[np.void], classifies: bool)
             return
 
 
-def merged_moments(weight: Floats, mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
+def merge_moments(weight: Floats, mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
     """Merges mean and standard deviation (1, d) from those of parts (P, 1, d) of weights (P,).
 
     The variance is that within the parts and that between them (Chan, Golub and LeVeque, Updating

@@ -15,7 +15,7 @@ Array = NDArray[Any]
 LENGTH = 8
 
 
-def packed(header: Mapping[str, Any], arrays: Sequence[Array | None] = ()) -> bytes:
+def pack_message(header: Mapping[str, Any], arrays: Sequence[Array | None] = ()) -> bytes:
     """Packs a message; None stands for a missing array."""
     shapes = [None if one is None else (one.dtype.str, one.shape) for one in arrays]
     text = json.dumps({**header, "arrays": shapes}).encode()
@@ -30,7 +30,7 @@ def header_of(data: bytes) -> dict[str, Any]:
     return header
 
 
-def unpacked(data: bytes) -> tuple[dict[str, Any], list[Array | None]]:
+def unpack_message(data: bytes) -> tuple[dict[str, Any], list[Array | None]]:
     """Header and arrays of a message; the arrays are copies."""
     at = LENGTH + int.from_bytes(data[:LENGTH], "little")
     header = json.loads(data[LENGTH:at])

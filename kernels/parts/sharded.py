@@ -22,11 +22,11 @@ from tuskml.kernels import structures
 from tuskml.kernels.epochs import Epoch
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.open_rows import Open
-from tuskml.kernels.parts.hopping import hopped
-from tuskml.kernels.parts.merging import merged_labels, merged_moments
-from tuskml.kernels.parts.message import Array, packed, unpacked
+from tuskml.kernels.parts.hopping import hop
+from tuskml.kernels.parts.merging import merge_labels, merge_moments
+from tuskml.kernels.parts.message import Array, pack_message, unpack_message
 from tuskml.kernels.passes import SQUARED, Floats, OwnedRows, Pass, once
-from tuskml.kernels.rows.census import Told
+from tuskml.kernels.rows.census import PreparationTexts
 from tuskml.kernels.structures import GROUP, LABELS
 
 SETTINGS = ("loss", "fit_intercept", "smoothing", "loss_only", "stride", "by_scores")
@@ -37,7 +37,7 @@ ARRAYS = ("positive", "class_weight", "parameter")
 class Crew(Protocol):
     """Workers that train one group together, step by step."""
 
-    def trained(self, task: str, message: bytes, most: int) -> Sequence[bytes]:
+    def train(self, task: str, message: bytes, most: int) -> Sequence[bytes]:
         """Replies of the workers (`Crew.train`); their number is a power of two, at most
         `most`.
         """
@@ -53,7 +53,7 @@ class Parts(Protocol):
     """
 
     n_rows: int
-    told: Told | None
+    told: PreparationTexts | None
     remarks: Sequence[Mapping[str, Any]]
     found: NDArray[np.void] | None
     counts: NDArray[np.int64]
@@ -85,7 +85,7 @@ class Parts(Protocol):
         """
 
 
-class Kept(OwnedRows):
+class BorrowedRows(OwnedRows):
     """Rows without memory of their own."""
 
     def __exit__(self, *_: object) -> None:
@@ -114,54 +114,54 @@ class ShardedPass(Pass):
     @once
     def label_parts(self) -> list[NDArray[np.void]]:
         """Returns LABELS (1,) of each part that has rows."""
-        return [one[0].view(LABELS).reshape(1) for one in self.asked("labels")]
+        return [one[0].view(LABELS).reshape(1) for one in self.ask("labels")]
 
     def labels(self) -> NDArray[np.void]:
         if not self.n_groups:
             return np.zeros(0, LABELS)
-        return merged_labels(self.label_parts, self.classifies)
+        return merge_labels(self.label_parts, self.classifies)
 
     def feature_moments(self, sample: int) -> tuple[Floats, Floats]:
         if not self.n_groups:
             return super().feature_moments(sample)
-        moments = self.asked("feature_moments", sample=int(sample))
+        moments = self.ask("feature_moments", sample=int(sample))
         weight = np.array([one["weight"][0] for one in self.label_parts])
-        return merged_moments(weight, *(np.stack(each) for each in zip(*moments, strict=True)))
+        return merge_moments(weight, *(np.stack(each) for each in zip(*moments, strict=True)))
 
     def feature_counts(self) -> tuple[Floats, Floats]:
         if not self.n_groups:
             return super().feature_counts()
-        counts, largest = zip(*self.asked("feature_counts"), strict=True)
-        return added(counts), np.maximum.reduce(largest)
+        counts, largest = zip(*self.ask("feature_counts"), strict=True)
+        return add_arrays(counts), np.maximum.reduce(largest)
 
     def values_near_one(self) -> bool | None:
-        codes = [int(one[0][0]) for one in self.asked("values_near_one")]
+        codes = [int(one[0][0]) for one in self.ask("values_near_one")]
         return False if 0 in codes else (None if 2 in codes else True)
 
     def entries(self) -> NDArray[np.int64]:
-        return np.asarray(added([one[0] for one in self.asked("entries")]), np.int64)
+        return np.asarray(add_arrays([one[0] for one in self.ask("entries")]), np.int64)
 
     def leaks(self, least: int) -> bool:
         """Returns whether a feature is the label in each part (`kernels.passes.leaks`)."""
-        codes = {int(one[0][0]) for one in self.asked("leaks", least=least)}
+        codes = {int(one[0][0]) for one in self.ask("leaks", least=least)}
         return len(codes) == 1 and codes != {0}
 
     def gradient(self, weights: Floats) -> Floats:
         if not self.n_groups:
             return super().gradient(weights)
         if self.meter is not None:
-            self.meter.passed(self.stride, self.loss_only)
-        return self.summed("gradient", weights)
+            self.meter.count_pass(self.stride, self.loss_only)
+        return self.sum_replies("gradient", weights)
 
     def curvature(self, weights: Floats, shift: Floats, scale: Floats, precise: bool) -> Floats:
         if not self.n_groups:
             return super().curvature(weights, shift, scale, precise)
         if self.meter is not None:
             self.meter.curvatures += 1 / self.stride
-        return self.summed("curvature", weights, shift, scale, precise=bool(precise))
+        return self.sum_replies("curvature", weights, shift, scale, precise=bool(precise))
 
     def size_likelihood(self, weights: Floats, size: Floats) -> Floats:
-        return self.summed("size_likelihood", weights, size)
+        return self.sum_replies("size_likelihood", weights, size)
 
     def squared_scores(
         self,
@@ -173,29 +173,29 @@ class ShardedPass(Pass):
         squared: bool = False,
     ) -> Floats:
         arrays = weights, shift, scale, inverse
-        return self.summed("squared_scores", *arrays, power=int(power), squared=bool(squared))
+        return self.sum_replies("squared_scores", *arrays, power=int(power), squared=bool(squared))
 
     def sgd(self, epoch: Epoch, weights: Floats, average: Floats | None, shared: bool) -> Floats:
         if not self.n_groups:
             return super().sgd(epoch, weights, average, shared)
-        return hopped(self, "sgd", (), epoch, weights, average, shared=bool(shared))
+        return hop(self, "sgd", (), epoch, weights, average, shared=bool(shared))
 
-    def shuffled(
+    def shuffle(
         self, memory: int, seed: int, held_out: NDArray[np.int64]
     ) -> tuple[OwnedRows, OwnedRows]:
         """The rows as two passes; each part orders its rows by a hash of their content."""
         if held_out.any():
             raise RuntimeError("rows that lie in parts cannot be held out")
-        return Kept(self.groups), Kept(np.zeros(self.n_groups, GROUP))
+        return BorrowedRows(self.groups), BorrowedRows(np.zeros(self.n_groups, GROUP))
 
-    def asked(self, method: str, *arrays: Array | None, **given: Any) -> list[list[Any]]:
+    def ask(self, method: str, *arrays: Array | None, **given: Any) -> list[list[Any]]:
         """Arrays of the reply of each part with such rows.
 
         given: further arguments of the method.
         """
         assert self.parts is not None
         message = self.message(method, arrays, given)
-        replies = [unpacked(one)[1] for one in self.parts.ask(message)]
+        replies = [unpack_message(one)[1] for one in self.parts.ask(message)]
         return [one for one in replies if one]
 
     @property
@@ -206,22 +206,22 @@ class ShardedPass(Pass):
     def counts(self) -> NDArray[np.int64]:
         """Number of rows of each part."""
         assert self.parts is not None
-        message = packed(description_header(self.whose))
-        counts = [unpacked(one)[1][0] for one in self.parts.ask(message)]
+        message = pack_message(description_header(self.whose))
+        counts = [unpack_message(one)[1][0] for one in self.parts.ask(message)]
         return np.array([0 if one is None else one[0] for one in counts], np.int64)
 
-    def asked_each(
+    def ask_each(
         self, method: str, arrays: Mapping[int, Sequence[Array | None]], **given: Any
     ) -> list[list[Any]]:
         """Arrays of the replies of some parts, each with arguments of its own."""
         assert self.parts is not None
         messages = {at: self.message(method, own, given) for at, own in arrays.items()}
-        return [unpacked(one)[1] for one in self.parts.ask_some(messages)]
+        return [unpack_message(one)[1] for one in self.parts.ask_some(messages)]
 
-    def asked_of(self, place: int, method: str, *arrays: Array | None, **given: Any) -> list[Any]:
+    def ask_part(self, place: int, method: str, *arrays: Array | None, **given: Any) -> list[Any]:
         """Arrays of the reply of one part."""
         assert self.parts is not None
-        return unpacked(self.parts.ask_one(place, self.message(method, arrays, given)))[1]
+        return unpack_message(self.parts.ask_one(place, self.message(method, arrays, given)))[1]
 
     def message(
         self, method: str, arrays: Sequence[Array | None], given: Mapping[str, Any]
@@ -231,14 +231,14 @@ class ShardedPass(Pass):
         about = {"settings": settings, "d": self.n_features, "folds": self.whose}
         header = {"method": method, "given": given, **about}
         own = [getattr(self, name) for name in ARRAYS]
-        return packed(header, [*own, *arrays])
+        return pack_message(header, [*own, *arrays])
 
-    def summed(self, method: str, *arrays: Array | None, **given: Any) -> Floats:
+    def sum_replies(self, method: str, *arrays: Array | None, **given: Any) -> Floats:
         """Sum of the first arrays of the replies, in the order of the parts."""
-        return added([one[0] for one in self.asked(method, *arrays, **given)])
+        return add_arrays([one[0] for one in self.ask(method, *arrays, **given)])
 
 
-def added(terms: Sequence[Array]) -> Array:
+def add_arrays(terms: Sequence[Array]) -> Array:
     """Sum from the first term to the last, in order."""
     total: Array = reduce(np.add, terms)
     return total
@@ -250,7 +250,7 @@ def least_or_most(terms: Sequence[Floats], least: Sequence[bool]) -> Floats:
     return np.ascontiguousarray(ends)
 
 
-def squared_loss_pass(rows: Pass) -> Pass:
+def pass_of_squares(rows: Pass) -> Pass:
     """A pass over the same rows with the squared loss and no other settings, on the processor."""
     settings = SQUARED, None, None, True
     return anew(rows, *settings)
@@ -276,11 +276,11 @@ def description_header(folds: tuple[int, ...] | None) -> dict[str, Any]:
     return {"method": "described", "folds": folds}
 
 
-def told_by(parts: Parts) -> Told | None:
+def preparation_of(parts: Parts) -> PreparationTexts | None:
     """Preparation of rows with names; None if no part has a row."""
-    for answer in parts.ask(packed({"method": "told"})):
-        if arrays := unpacked(answer)[1]:
-            return Told.of_arrays(arrays)
+    for answer in parts.ask(pack_message({"method": "told"})):
+        if arrays := unpack_message(answer)[1]:
+            return PreparationTexts.of_arrays(arrays)
     return None
 
 
@@ -289,7 +289,9 @@ def of_parts(parts: Parts) -> NDArray[np.void] | None:
 
     Raises DataError if features differ between parts.
     """
-    answers = [unpacked(one) for one in parts.ask(packed(description_header(parts.folds)))]
+    answers = [
+        unpack_message(one) for one in parts.ask(pack_message(description_header(parts.folds)))
+    ]
     firsts = [arrays[0] for _, arrays in answers]
     parts.remarks = [header["remarks"] for header, _ in answers if header["remarks"]]
     places = [place for place, one in enumerate(firsts) if one is not None and one[0] > 0]
@@ -319,8 +321,8 @@ def entry_sums(rows: Pass) -> tuple[Floats, Floats]:
     of the weights of rows, by one pass over the entries.
     """
     if isinstance(rows, ShardedPass) and rows.n_groups:
-        replies = rows.asked("entry_sums")
-        return added([one[0] for one in replies]), added([one[1] for one in replies])
+        replies = rows.ask("entry_sums")
+        return add_arrays([one[0] for one in replies]), add_arrays([one[1] for one in replies])
     n, d = rows.n_groups, rows.n_features
     nothing, direction = np.zeros((n, d + 1)), np.zeros((n, d + 1))
     direction[:, -1] = 1.0
@@ -328,7 +330,7 @@ def entry_sums(rows: Pass) -> tuple[Floats, Floats]:
     offset = rows.first_rows
     arguments = pointer(nothing), pointer(direction), pointer(offset), pointer(None)
     call = library().tk_curvature_times
-    check_code(call(squared_loss_pass(rows).struct, *arguments, pointer(sums), pointer(squares)))
+    check_code(call(pass_of_squares(rows).struct, *arguments, pointer(sums), pointer(squares)))
     return sums, squares
 
 
@@ -340,7 +342,7 @@ def margin_reach(rows: Pass, weights: Floats, direction: Floats, far: Floats) ->
     others the move |z.u| alone. far (G,): margins y m above which rows do not count.
     """
     if isinstance(rows, ShardedPass) and rows.n_groups:
-        replies = rows.asked("margin_reach", weights, direction, far)
+        replies = rows.ask("margin_reach", weights, direction, far)
         return least_or_most([one[0] for one in replies], REACH_LEAST)
     out = np.empty((rows.n_groups, 4))
     weights, direction = np.ascontiguousarray(weights), np.ascontiguousarray(direction)

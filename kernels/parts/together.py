@@ -18,21 +18,21 @@ import numpy as np
 
 from tuskml.kernels.parts.answering import pass_of
 from tuskml.kernels.parts.keeping import PartRows
-from tuskml.kernels.parts.message import header_of, packed, unpacked
+from tuskml.kernels.parts.message import header_of, pack_message, unpack_message
 from tuskml.kernels.parts.sharded import ARRAYS
 
 TOGETHER = "together"
 """Name of a message that bundles others."""
 
 
-def bundled(messages: Sequence[bytes]) -> bytes:
+def bundle(messages: Sequence[bytes]) -> bytes:
     """Bundles messages, or replies, into one."""
-    return packed({"method": TOGETHER}, [np.frombuffer(one, np.uint8) for one in messages])
+    return pack_message({"method": TOGETHER}, [np.frombuffer(one, np.uint8) for one in messages])
 
 
-def unbundled(message: bytes) -> list[bytes] | None:
+def unbundle(message: bytes) -> list[bytes] | None:
     """Messages of a bundle; None for a single message."""
-    header, arrays = unpacked(message)
+    header, arrays = unpack_message(message)
     if header.get("method") != TOGETHER:
         return None
     return [one.tobytes() for one in arrays if one is not None]
@@ -44,16 +44,16 @@ def adds(message: bytes) -> bool:
     return isinstance(given, dict) and bool(given.get("adds"))
 
 
-def added_up(found: Sequence[bytes]) -> list[bytes]:
+def add_replies(found: Sequence[bytes]) -> list[bytes]:
     """Replies of several parts, each an array or None: the sum in the first, then zeros."""
-    arrays: list[list[Any]] = [unpacked(one)[1] for one in found]
+    arrays: list[list[Any]] = [unpack_message(one)[1] for one in found]
     there = [place for place, one in enumerate(arrays) if one and one[0] is not None]
     if len(there) < 2:
         return list(found)
     total = reduce(np.add, [arrays[place][0] for place in there])
-    zero = packed({}, [np.zeros((), np.int64)])
+    zero = pack_message({}, [np.zeros((), np.int64)])
     out = [zero if place in there else one for place, one in enumerate(found)]
-    out[there[0]] = packed({}, [total])
+    out[there[0]] = pack_message({}, [total])
     return out
 
 
@@ -66,7 +66,7 @@ def answers(
     """
     replies: dict[int, bytes] = {}
     alike: dict[str, list[int]] = {}
-    requests = [unpacked(message) for message in messages]
+    requests = [unpack_message(message) for message in messages]
     for place, (header, arrays) in enumerate(requests):
         if header["method"] == "gradient" and header["settings"]["stride"] == 1:
             there = [one is not None for one in arrays]
@@ -84,10 +84,10 @@ def gradients(rows: PartRows, asked: Sequence[tuple[Any, Any]], threads: int) ->
     """`Pass.gradient` for each of several messages that differ only in their arrays."""
     mine = pass_of(rows, asked[0][0], asked[0][1], threads)
     if mine is None:
-        return [packed({})] * len(asked)
+        return [pack_message({})] * len(asked)
     every = zip(*(arrays for _, arrays in asked), strict=True)
     stacked: list[Any] = [None if each[0] is None else np.concatenate(each) for each in every]
     *own, weights = stacked
     settings: dict[str, Any] = dict(zip(ARRAYS, own, strict=True))
     several = replace(mine, groups=np.repeat(mine.groups, len(asked)), common=True, **settings)
-    return [packed({}, [one[None]]) for one in several.gradient(weights)]
+    return [pack_message({}, [one[None]]) for one in several.gradient(weights)]

@@ -33,14 +33,14 @@ class Cells:
     def __exit__(self, *_: object) -> None:
         library().tk_unlink(pointer(self.cells), self.cells.size)
 
-    def linked(self, folds: Iterable[int], slices: int | None = None) -> NDArray[np.void]:
+    def link(self, folds: Iterable[int], slices: int | None = None) -> NDArray[np.void]:
         """The groups, (G,), with the rows of some folds, restricted to the first slices.
 
         They are valid until the next call, and empty if a group has no such row.
         """
-        return self._linked(self._chosen(folds, slices))
+        return self._link(self._choose(folds, slices))
 
-    def linked_apart(
+    def link_apart(
         self, kept: Iterable[int], held: Iterable[int], slices: int | None = None
     ) -> tuple[NDArray[np.void], NDArray[np.void], NDArray[np.void]]:
         """Three sets of groups at a time: rows of both kinds of folds, of kept ones, and of
@@ -49,8 +49,8 @@ class Cells:
         Only the first slices of the kept folds count, and held-out folds are later ones. Kept rows
         are a prefix, so their number says where they end.
         """
-        first, later = self._chosen(kept, slices), self._chosen(held, None)
-        whole = self._linked(first | later)
+        first, later = self._choose(kept, slices), self._choose(held, None)
+        whole = self._link(first | later)
         cells = self.cells.reshape(len(whole), -1)
         ends = [self._ends(cells, one.ravel() > 0, whole) for one in (first, later)]
         return whole, ends[0], ends[1]
@@ -68,12 +68,12 @@ class Cells:
         out["head"] = np.where(out["n_rows"] > 0, begin, 0)
         return out
 
-    def _chosen(self, folds: Iterable[int], slices: int | None) -> NDArray[np.uint8]:
+    def _choose(self, folds: Iterable[int], slices: int | None) -> NDArray[np.uint8]:
         chosen = np.zeros((self.folds, self.slices), np.uint8)
         chosen[list(folds), : self.slices if slices is None else slices] = 1
         return chosen
 
-    def _linked(self, chosen: NDArray[np.uint8]) -> NDArray[np.void]:
+    def _link(self, chosen: NDArray[np.uint8]) -> NDArray[np.void]:
         out = np.zeros(len(self.cells), GROUP)
         sizes = len(out), chosen.size
         library().tk_link(pointer(self.cells), *sizes, pointer(chosen), pointer(out))

@@ -26,9 +26,9 @@ from tuskml.kernels.rows.prepare import (
     REFUSED,
     UNLIKE,
     KnownLevels,
-    Prepared,
-    known_in,
-    known_levels,
+    PreparedRows,
+    level_structures,
+    levels_of,
     prepare,
 )
 from tuskml.kernels.rows.structures import Preparing
@@ -92,7 +92,7 @@ def count_columns(group: NDArray[np.void], how: Preparing, known: bytes) -> byte
         return mine.data()
 
 
-def summed(counts: Sequence[bytes]) -> bytes:
+def sum_counts(counts: Sequence[bytes]) -> bytes:
     """Sum of the counts of all parts, in order; empty if no part has rows."""
     there = [one for one in counts if one]
     if not there:
@@ -106,7 +106,7 @@ def summed(counts: Sequence[bytes]) -> bytes:
 @contextmanager
 def in_parts(
     groups: NDArray[np.void], how: Preparing, memory: int, counts: bytes
-) -> Iterator[Prepared]:
+) -> Iterator[PreparedRows]:
     """Copies of the rows of a part, prepared by the counts of all parts (`prepare`)."""
     with Census() as census:
         census.add(counts)
@@ -126,11 +126,11 @@ def as_json(how: Preparing) -> dict[str, Any]:
     """The options common to all parts, for `from_json`."""
     fields = {name: getattr(how, name) for name, *_ in how._fields_ if name not in OWN}
     fields = {key: one.decode() if isinstance(one, bytes) else one for key, one in fields.items()}
-    fields |= {name: joined_names(how, name, fields[f"n_{name}"]) for name in LISTS}
-    return fields | {"known": [astuple(one) for one in known_in(how)]}
+    fields |= {name: join_names(how, name, fields[f"n_{name}"]) for name in LISTS}
+    return fields | {"known": [astuple(one) for one in levels_of(how)]}
 
 
-def joined_names(how: Preparing, name: str, n: int) -> str | None:
+def join_names(how: Preparing, name: str, n: int) -> str | None:
     """Names of a list, each followed by a character of code 0."""
     at = ctypes.c_void_p.from_buffer(how, getattr(Preparing, name).offset).value
     if at is None:
@@ -149,7 +149,7 @@ def from_json(given: Mapping[str, Any], threads: int, cancel_mark: int) -> Prepa
     }
     entries: list[Any] = given["known"]
     known = [KnownLevels(name, tuple(levels), *flags) for name, levels, *flags in entries]
-    fields |= {"n_known": len(known), "known": known_levels(known)}
+    fields |= {"n_known": len(known), "known": level_structures(known)}
     return Preparing(**fields, threads=threads, cancel_mark=cancel_mark)
 
 
@@ -157,8 +157,8 @@ KEPT = (NAMES, JSON, CLASSES, LEVELS, UNLIKE)
 """The texts that are sent."""
 
 
-class Told:
-    """Texts of `Prepared` about a group, and the features of its categories; equal in all
+class PreparationTexts:
+    """Texts of `PreparedRows` about a group, and the features of its categories; equal in all
     parts.
     """
 
@@ -166,7 +166,7 @@ class Told:
         self._texts, self._categories = texts, tuple(categories)
 
     @staticmethod
-    def arrays(prepared: Prepared) -> list[NDArray[Any]]:
+    def arrays(prepared: PreparedRows) -> list[NDArray[Any]]:
         """Serialises as arrays, for `of_arrays`."""
         texts = [prepared.text(which, 0).encode() for which in KEPT]
         numbers = np.array(prepared.categories(0), np.int64).reshape(-1, 2)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import GROUP
-from tuskml.kernels.rows.structures import Known, Preparing
+from tuskml.kernels.rows.structures import LevelTable, Preparing
 from tuskml.kernels.structures import INT64, KERNELS
 
 REFUSED = KERNELS.constant("TK_REFUSED")
@@ -54,7 +54,7 @@ class KnownLevels:
     closed: bool = False
 
 
-def known_levels(all_known: Sequence[KnownLevels]) -> "ctypes.Array[Known] | None":
+def level_structures(all_known: Sequence[KnownLevels]) -> "ctypes.Array[LevelTable] | None":
     """Levels as an array of C structures; None if there are none."""
     levels = []
     for one in all_known:
@@ -62,16 +62,16 @@ def known_levels(all_known: Sequence[KnownLevels]) -> "ctypes.Array[Known] | Non
         ends = (INT64 * len(texts))(*accumulate(map(len, texts)))
         text = b"".join(texts)
         flags = (int(one.missing), int(one.closed))
-        levels.append(Known(one.column.encode(), text, ends, len(texts), *flags))
-    return (Known * len(levels))(*levels) if levels else None
+        levels.append(LevelTable(one.column.encode(), text, ends, len(texts), *flags))
+    return (LevelTable * len(levels))(*levels) if levels else None
 
 
-def known_in(how: Preparing) -> list[KnownLevels]:
-    """The inverse of `known_levels`."""
+def levels_of(how: Preparing) -> list[KnownLevels]:
+    """The inverse of `level_structures`."""
     result = []
     for one in how.known[: how.n_known]:
         ends = one.ends[: one.n]
-        at = ctypes.c_void_p.from_buffer(one, Known.text.offset).value or 0
+        at = ctypes.c_void_p.from_buffer(one, LevelTable.text.offset).value or 0
         text = ctypes.string_at(at, ends[-1] if ends else 0)
         begins = [0, *ends[:-1]]
         levels = [text[a:b].decode() for a, b in zip(begins, ends, strict=False)]
@@ -81,7 +81,7 @@ def known_in(how: Preparing) -> list[KnownLevels]:
 
 
 @dataclass
-class Prepared:
+class PreparedRows:
     """Copies of groups (kernels.GROUP), freed at the end of the context, and texts about them."""
 
     groups: NDArray[np.void]
@@ -122,7 +122,7 @@ class Prepared:
         return tuple(zip(numbers[::2], numbers[1::2], strict=True))
 
 
-def prepare(groups: NDArray[np.void], how: Preparing, memory: int) -> Prepared:
+def prepare(groups: NDArray[np.void], how: Preparing, memory: int) -> PreparedRows:
     """Expands groups whose rows have names or text labels.
 
     memory: address of the account that the copies are charged to. Raises DataError, MemoryError,
@@ -144,4 +144,4 @@ def prepare(groups: NDArray[np.void], how: Preparing, memory: int) -> Prepared:
     if code == REFUSED:
         raise DataError(error.value.decode(errors="replace"))
     check_code(code)
-    return Prepared(copies, handle)
+    return PreparedRows(copies, handle)

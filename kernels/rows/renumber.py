@@ -26,7 +26,7 @@ Ids = NDArray[np.int32]
 
 
 @dataclass
-class Renumbered:
+class Renumbering:
     """Groups (kernels.GROUP), some of them replaced by copies. A context manager that frees these.
 
     ids: by group, the original ids of the copy's features, ascending. listed: the number of
@@ -45,9 +45,9 @@ class Renumbered:
         library().tk_free_groups(pointer(self.copies), len(self.copies))
 
 
-def renumbered(
+def renumber(
     groups: NDArray[np.void], memory: int, mark: int, hashes: bool = False
-) -> Renumbered:
+) -> Renumbering:
     """Renumbers groups that have few but large ids, in copies charged to the account `memory`.
 
     mark: a `cancel_count`; hashes: whether the copies have hashes of the original rows, by which
@@ -55,8 +55,8 @@ def renumbered(
     """
     wide = np.flatnonzero((groups["kind"] >= 2) & (groups["dim"] > LEAST_WIDTH))
     if not len(wide) or not memory:
-        return Renumbered(groups, {}, np.zeros(0, GROUP))
-    result = Renumbered(groups.copy(), {}, np.zeros(len(wide), GROUP))
+        return Renumbering(groups, {}, np.zeros(0, GROUP))
+    result = Renumbering(groups.copy(), {}, np.zeros(len(wide), GROUP))
     try:
         for number, place in enumerate(wide.tolist()):
             _renumber(result, place, memory, mark, number, hashes)
@@ -67,13 +67,13 @@ def renumbered(
 
 
 @contextmanager
-def renumbered_alike(
+def renumber_alike(
     parts: NDArray[np.void], ids: dict[int, Ids], memory: int, mark: int
 ) -> Iterator[NDArray[np.void]]:
     """Renumbers some rows of groups like the groups' copies, until the context ends.
 
     parts: by group, some of its rows; ids: by group, the ids of its copy; memory, mark: as in
-    `renumbered`.
+    `renumber`.
     """
     result, copies = parts.copy(), np.zeros(len(ids), GROUP)
     try:
@@ -98,7 +98,7 @@ def few_occur(groups: NDArray[np.void], memory: int, mark: int) -> list[int]:
 def n_trained(group: NDArray[np.void], memory: int, mark: int) -> int:
     """Number of features of one sparse group, GROUP (1,), after renumbering.
 
-    memory, mark: as in `renumbered`.
+    memory, mark: as in `renumber`.
     """
     dim = int(group["dim"][0])
     if dim <= LEAST_WIDTH:
@@ -127,7 +127,7 @@ def _ids(group: NDArray[np.void], memory: int, mark: int) -> Ids:
 
 
 def _renumber(
-    found: Renumbered, place: int, memory: int, mark: int, number: int, hashes: bool
+    found: Renumbering, place: int, memory: int, mark: int, number: int, hashes: bool
 ) -> None:
     """Replaces the group by a copy if that is worth it."""
     group = found.groups[place : place + 1]

@@ -17,11 +17,11 @@ TEXTS = dict.fromkeys(
     text=ctypes.c_char_p,
     ends=ctypes.POINTER(ctypes.c_int64),
 )
-class Known(ctypes.Structure):
+class LevelTable(ctypes.Structure):
     """The C structure `tk_known_levels`."""
 
 
-@KERNELS.structure("tk_preparing", **TEXTS, known=ctypes.POINTER(Known))
+@KERNELS.structure("tk_preparing", **TEXTS, known=ctypes.POINTER(LevelTable))
 class Preparing(ctypes.Structure):
     """The C structure `tk_preparing`."""
 
@@ -32,7 +32,7 @@ class Dealing(ctypes.Structure):
 
 
 @KERNELS.structure("tk_parted")
-class Parted(ctypes.Structure):
+class PartOfRows(ctypes.Structure):
     """The C structure `tk_parted`."""
 
 

@@ -23,7 +23,7 @@ MOST_NUMBERS = 2**31 - 2
 
 
 @dataclass
-class Numbered:
+class Vocabulary:
     """A copy of one group, GROUP (1,), whose ids are indices into `ids`.
 
     A context manager that frees it. ids: int64, ascending.
@@ -39,13 +39,13 @@ class Numbered:
         library().tk_free_groups(pointer(self.groups), len(self.groups))
 
 
-def numbered(
+def number_ids(
     group: NDArray[np.void], more: Ids, memory: int, mark: int, hashes: bool = False
-) -> Numbered:
+) -> Vocabulary:
     """Copies one sparse group, GROUP (1,), charged to the account `memory`.
 
     more: further int64 ids that get numbers; mark: a `cancel_count`; hashes: as in
-    `renumber.renumbered`. Raises DataError if there are more than MOST_NUMBERS ids, MemoryError,
+    `renumber.renumber`. Raises DataError if there are more than MOST_NUMBERS ids, MemoryError,
     TuskError and Interrupted.
     """
     lib, more = library(), np.ascontiguousarray(more, np.int64)
@@ -58,4 +58,4 @@ def numbered(
     copy = np.zeros(1, GROUP)
     arguments = memory, mark, pointer(ids), n, int(hashes), pointer(copy)
     check_code(lib.tk_number(pointer(group), *arguments), "a copy of the rows")
-    return Numbered(copy, ids)
+    return Vocabulary(copy, ids)

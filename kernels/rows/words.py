@@ -15,7 +15,7 @@ Texts = tuple[bytes, NDArray[np.int64]]
 
 
 @dataclass
-class Numbered:
+class WordNumbers:
     """Words of groups, by index; None for a group whose ids are not words.
 
     A context manager that frees them.
@@ -53,7 +53,7 @@ def has_words(groups: NDArray[np.void]) -> bool:
     )
 
 
-def numbered(groups: NDArray[np.void], memory: int, mark: int) -> Numbered:
+def number_words(groups: NDArray[np.void], memory: int, mark: int) -> WordNumbers:
     """Numbers the words of each group; overwrites the ids in its rows.
 
     memory: address of the account that the words are charged to; mark: a `cancel_count`. Raises
@@ -62,7 +62,7 @@ def numbered(groups: NDArray[np.void], memory: int, mark: int) -> Numbered:
     lib = library()
     contiguous = np.ascontiguousarray(groups)
     first, size = pointer(contiguous) or 0, contiguous.dtype.itemsize
-    result = Numbered([None] * len(contiguous))
+    result = WordNumbers([None] * len(contiguous))
     try:
         for place in range(len(contiguous)):
             at = first + place * size

@@ -15,7 +15,7 @@ LINE = 64
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenRows:
     """Rows in cells, as in `Cells`, and their memory."""
 
     cells: Cells
@@ -24,7 +24,7 @@ class Written:
 
 def copy_to_cells(
     x: Floats, y: Floats, group: NDArray[np.intp], fold: NDArray[np.intp], shape: tuple[int, int]
-) -> Written:
+) -> WrittenRows:
     """Copies rows x (n, d), y (n,) to cells of G groups and F folds; shape: (G, F).
 
     The rows of a cell keep their order in x.
@@ -46,7 +46,7 @@ def copy_to_cells(
     out = np.zeros(n_groups * folds, GROUP)
     out["head"] = np.where(counts > 0, memory.ctypes.data + base + places, 0)
     out["n_rows"], out["dim"], out["kind"] = counts, d, FLOAT64
-    return Written(Cells(out.reshape(shape), folds, 1), memory)
+    return WrittenRows(Cells(out.reshape(shape), folds, 1), memory)
 
 
 def _write(to: NDArray[np.uint8], x: Floats, y: Floats) -> None:

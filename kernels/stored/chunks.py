@@ -96,7 +96,7 @@ class Chunks:
     Close it, or use it as a context manager, before the rows are freed.
     """
 
-    def __init__(self, rows: Pass, cut: structures.Cut) -> None:
+    def __init__(self, rows: Pass, cut: structures.CutStructure) -> None:
         if rows.n_groups != 1 or not rows.sparse:
             raise DataError("a stored model needs the sparse rows of one group")
         self.rows = rows
@@ -128,7 +128,7 @@ class Chunks:
         Raises ChunkTooLarge if one payload takes more than most_bytes. After any error the rows
         are unusable.
         """
-        cut = structures.Cut(
+        cut = structures.CutStructure(
             rows_per_chunk,
             most_bytes,
             FRAME_BYTES,
@@ -148,12 +148,12 @@ class Chunks:
         return chunks
 
     @classmethod
-    def cut(cls, rows: Pass, rows_per_chunk: int) -> "Chunks":
+    def of_rows(cls, rows: Pass, rows_per_chunk: int) -> "Chunks":
         """Cuts the rows and leaves their ids, for `numbered`, `replace` and `put`."""
         threads, mark = rows.threads, rows.cancel_mark
-        return cls(rows, structures.Cut(rows_per_chunk, 1 << 60, 0, 4, -1, threads, mark))
+        return cls(rows, structures.CutStructure(rows_per_chunk, 1 << 60, 0, 4, -1, threads, mark))
 
-    def numbered(self) -> Iterator[NDArray[np.int32]]:
+    def number_ids(self) -> Iterator[NDArray[np.int32]]:
         """Overwrites the ids of each chunk by their ranks; yields its distinct ids.
 
         int32 of shape (n,), rising, valid until the next. Takes NUMBER_BYTES of memory for each
@@ -169,13 +169,13 @@ class Chunks:
 
     def replace(self, number: int, table: NDArray[np.int32]) -> None:
         """Overwrites each number in a chunk's rows by table[number]."""
-        library().tk_chunk_replace(self._handle, self._checked(number), pointer(table))
+        library().tk_chunk_replace(self._handle, self._check(number), pointer(table))
 
     def put(self, number: int, width: int) -> None:
         """Makes a chunk's entries indices into a payload of `width` weights; its key is its
         number.
         """
-        check_code(library().tk_chunk_put(self._handle, self._checked(number), number, width))
+        check_code(library().tk_chunk_put(self._handle, self._check(number), number, width))
 
     def _map_some(self, locate: Locate, sizes: Sizes, limit: int) -> bool:
         """Maps up to `limit` chunks; returns False if all were mapped before."""
@@ -194,7 +194,7 @@ class Chunks:
         check_code(code)
         keys = np.empty(n.value, np.int64)
         lib.tk_chunks_copy_keys(self._handle, pointer(keys))
-        widths = checked_widths(sizes(keys), len(keys))
+        widths = check_widths(sizes(keys), len(keys))
         code = lib.tk_chunks_place(self._handle, pointer(widths))
         if code == BAD_PLACE:
             raise DataError("the index map gives a feature a slot that its payload does not have")
@@ -207,7 +207,7 @@ class Chunks:
         """Halves a chunk for which the store has no room; increments the numbers of later
         chunks.
         """
-        code = library().tk_chunks_split(self._handle, self._checked(number))
+        code = library().tk_chunks_split(self._handle, self._check(number))
         if code == CHUNK_TOO_LARGE:
             raise ChunkTooLarge(ONE_ROW, number)
         check_code(code)
@@ -227,16 +227,16 @@ class Chunks:
         count: int = library().tk_chunks_count(self._handle)
         return count
 
-    def _checked(self, number: int) -> int:
+    def _check(self, number: int) -> int:
         if not 0 <= number < len(self):
             raise IndexError(f"there are {len(self)} chunks, no number {number}")
         return number
 
     def __getitem__(self, number: int) -> Chunk:
         c = structures.Chunk()
-        library().tk_chunks_at(self._handle, self._checked(number), c)
-        keys = _copied(c.keys, c.n_keys, np.dtype(np.uint64))
-        widths = _copied(c.widths, c.n_keys, np.dtype(np.uint32))
+        library().tk_chunks_at(self._handle, self._check(number), c)
+        keys = _copy_items(c.keys, c.n_keys, np.dtype(np.uint64))
+        widths = _copy_items(c.widths, c.n_keys, np.dtype(np.uint32))
         about = c.weights, c.features, c.shift, bool(c.wide)
         return Chunk(c.row, c.rows, c.entries, keys, widths, *about)
 
@@ -250,12 +250,12 @@ class Chunks:
         for number in range(len(self)) if which is None else which:
             waiting.append(self[int(number)])
             if sum(len(chunk.keys) for chunk in waiting) > len(keys):
-                keys, widths = _merged(keys, widths, waiting)
+                keys, widths = _merge_keys(keys, widths, waiting)
                 waiting = []
-        return _merged(keys, widths, waiting)
+        return _merge_keys(keys, widths, waiting)
 
 
-def _merged(keys: Keys, widths: Widths, chunks: list[Chunk]) -> tuple[Keys, Widths]:
+def _merge_keys(keys: Keys, widths: Widths, chunks: list[Chunk]) -> tuple[Keys, Widths]:
     """Merges distinct keys of chunks with those given, rising, with their widths."""
     all_keys = np.concatenate([keys, *(chunk.keys for chunk in chunks)])
     all_widths = np.concatenate([widths, *(chunk.widths for chunk in chunks)])
@@ -263,7 +263,7 @@ def _merged(keys: Keys, widths: Widths, chunks: list[Chunk]) -> tuple[Keys, Widt
     return distinct, all_widths[first]
 
 
-def checked_widths(widths: ArrayLike, n: int) -> NDArray[np.int64]:
+def check_widths(widths: ArrayLike, n: int) -> NDArray[np.int64]:
     """Widths of n payloads as int64 of shape (n,)."""
     out = np.ascontiguousarray(widths, np.int64)
     if out.shape != (n,) or (n and not 1 <= out.min() <= out.max() < 2**31):
@@ -271,7 +271,7 @@ def checked_widths(widths: ArrayLike, n: int) -> NDArray[np.int64]:
     return out
 
 
-def _copied(address: int | None, n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _copy_items(address: int | None, n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Copies n items of memory that is not Python's."""
     data = ctypes.string_at(address, n * dtype.itemsize) if n and address else b""
     return np.frombuffer(data, dtype)

@@ -30,7 +30,7 @@ from tuskml.kernels.stored.chunks import (
     ChunkTooLarge,
     Keys,
     Widths,
-    checked_widths,
+    check_widths,
 )
 from tuskml.kernels.structures import GROUP, SEGMENT, WEIGHTS
 
@@ -46,7 +46,7 @@ class ScratchFrames:
 
     def __init__(self, keys: ArrayLike, widths: ArrayLike, weight_size: int = 4) -> None:
         self.keys: Keys = np.ascontiguousarray(keys, np.uint64)
-        self.widths: Widths = checked_widths(widths, len(self.keys)).astype(np.uint32)
+        self.widths: Widths = check_widths(widths, len(self.keys)).astype(np.uint32)
         self._dtype = np.dtype(np.float32 if weight_size == 4 else np.float64)
         self._handle = ctypes.c_void_p()
         code = library().tk_scratch_new(
@@ -216,7 +216,7 @@ class Training:
             return _result(job).model, sums
 
     @contextmanager
-    def _job(self, model: Model, epochs_done: float = 0.0) -> Iterator[structures.Stored]:
+    def _job(self, model: Model, epochs_done: float = 0.0) -> Iterator[structures.StoredPass]:
         """The C structure; its pointers are valid until the context ends."""
         rows, opened = (
             structures.Pass.from_buffer_copy(self.chunks.rows.struct),
@@ -227,7 +227,7 @@ class Training:
         calling = None if opened is None else Calling(opened)
         classes = None if self.classes is None else self.classes.struct
         intercepts = np.array(model.intercepts, float)
-        job = structures.Stored(
+        job = structures.StoredPass(
             ctypes.addressof(rows),
             self.chunks._handle,
             self.access,
@@ -253,7 +253,7 @@ class Training:
         job.calling, job.classes = calling, (classes, intercepts)
         yield job
 
-    def _run(self, job: structures.Stored, kernel: Callable[..., int], *more: object) -> None:
+    def _run(self, job: structures.StoredPass, kernel: Callable[..., int], *more: object) -> None:
         code = kernel(job, *more)
         if job.calling is not None:
             job.calling.check(code)
@@ -267,7 +267,7 @@ class Training:
         check_code(code)
 
 
-def _result(job: structures.Stored) -> Result:
+def _result(job: structures.StoredPass) -> Result:
     return Result(
         Model(job.intercept, job.time, job.scale, job.classes[1].tolist()),
         job.loss,
@@ -310,7 +310,7 @@ class Sample:
     def n_rows(self) -> int:
         return int(self.rows.groups["n_rows"][0])
 
-    def mapped(self, several: int) -> Chunks:
+    def map_features(self, several: int) -> Chunks:
         """The rows in chunks, whose features have neighbouring weights under one key; call it
         once.
         """

@@ -19,7 +19,7 @@ BOOSTED = KERNELS.dtype("tk_boosted")
 
 
 @KERNELS.structure("tk_started")
-class Started(ctypes.Structure):
+class StartStructure(ctypes.Structure):
     """The C structure `tk_started`."""
 
 
@@ -159,7 +159,7 @@ class Forest:
         """Number of iterations whose trees are kept."""
         return self.trees // len(self.base)
 
-    def diverged(self, patience: int) -> bool:
+    def has_diverged(self, patience: int) -> bool:
         """Returns whether trees were left out because the training loss rose with them."""
         held = self.held if len(self.held) and patience else None
         judged = len(self.loss) if held is None else int(np.argmin(held)) + 1
@@ -192,7 +192,7 @@ class Targets:
 ONE_MARGIN = Targets()
 
 
-def boosted(
+def boost(
     rows: Pass,
     rules: Rules,
     memory: int,
@@ -206,7 +206,7 @@ def boosted(
     as_numbers: return trees as the numbers of models only. Raises Interrupted, MemoryError,
     TuskError, and DataError for a category's values that are not levels.
     """
-    before = None if targets.started is None else started_of(targets.started)
+    before = None if targets.started is None else start_structure(targets.started)
     boost = boost_of(rules, targets, held, before)
     handle = ctypes.c_void_p()
     kernels = library()
@@ -244,14 +244,14 @@ def least_bin_rows(n: int) -> int:
     return int(library().tk_bin_rows(n))
 
 
-def kept_iterations(base_loss: float, loss: Floats, held: Floats | None) -> int:
+def count_kept_iterations(base_loss: float, loss: Floats, held: Floats | None) -> int:
     """Returns the number of iterations to keep, as in `tk_kept_iterations`."""
     arguments = pointer(loss), pointer(held), len(loss)
     return int(library().tk_kept_iterations(base_loss, *arguments))
 
 
 def boost_of(
-    rules: Rules, targets: Targets, held: Pass | None = None, before: Started | None = None
+    rules: Rules, targets: Targets, held: Pass | None = None, before: StartStructure | None = None
 ) -> Boost:
     """The structure that kernels read; valid while its inputs live."""
     return Boost(
@@ -286,10 +286,10 @@ def _numbers(
     return lists
 
 
-def started_of(forest: Forest) -> Started:
+def start_structure(forest: Forest) -> StartStructure:
     """The trees as a C structure with pointers into the forest."""
     arrays = map(pointer, (forest.start, forest.nodes, forest.sets))
-    return Started(pointer(forest.base), forest.trees, *arrays)
+    return StartStructure(pointer(forest.base), forest.trees, *arrays)
 
 
 def _without_nodes(

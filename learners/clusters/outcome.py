@@ -8,12 +8,12 @@ centres k; 1 where features are standardized, else 0; in the first case the fact
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.clusters import ALGORITHMS, FEW, ITERATIONS, LATE, OUT_OF_RANGE, Trained
+from tuskml.kernels.clusters import ALGORITHMS, FEW, ITERATIONS, LATE, OUT_OF_RANGE, ClusterResult
 from tuskml.kernels.passes import Floats
 from tuskml.learners.clusters.options import OPTIONS, ClusterOptions
 from tuskml.learners.explaining import Document, document
 from tuskml.learners.learner import Request
-from tuskml.learners.models import Lists, Models, Strings, options_text, thinned, threads_text
+from tuskml.learners.models import Lists, Models, Strings, options_text, thin_history, threads_text
 from tuskml.learners.tasks import Task
 
 HEAD = 3
@@ -45,7 +45,7 @@ def centres_in(coef: Floats) -> tuple[Floats | None, Floats]:
 
 
 def models_of(
-    groups: NDArray[np.void], found: Trained, request: Request[Task, ClusterOptions]
+    groups: NDArray[np.void], found: ClusterResult, request: Request[Task, ClusterOptions]
 ) -> Models:
     """Makes the models of groups from their trained centres."""
     options, about, n = request.options, found.about, len(groups)
@@ -57,13 +57,13 @@ def models_of(
     ):
         used = numbers[: d * options.standardize + k * (d + 1)]
         coef.append(np.concatenate([head_of(d, k, options.standardize), used]) if k else used)
-    return Models.built(
+    return Models.build(
         groups,
         request.task.name,
         coef=Lists.of_parts(coef),
         intercept=np.full(n, np.nan),
         loss=np.where(lost, np.nan, about["loss"]),
-        history=thinned(list(found.history.T), n),
+        history=thin_history(list(found.history.T), n),
         iterations=about["iterations"].copy(),
         converged=np.array([one in ("ok", "fewer centres") for one in status], np.uint8),
         status=Strings.of(status, STATUSES),

@@ -15,12 +15,12 @@ from tuskml.errors import DataError
 from tuskml.kernels import passes
 from tuskml.kernels.charged import Charges
 from tuskml.kernels.clusters import ALGORITHMS, POINTS, Rules, train_centres
-from tuskml.kernels.rows.renumber import Renumbered, renumbered
+from tuskml.kernels.rows.renumber import Renumbering, renumber
 from tuskml.learners import events
 from tuskml.learners.clusters.options import ClusterOptions
 from tuskml.learners.clusters.outcome import centres_in, head_of, models_of
 from tuskml.learners.learner import Request, refuse_offsets
-from tuskml.learners.list_size import MOST, refuse_too_long, restored, together
+from tuskml.learners.list_size import MOST, refuse_too_long, restore_lists, together
 from tuskml.learners.models import Lists, Models, seconds_by_group
 from tuskml.learners.tasks import Task
 from tuskml.learners.validation import pass_until
@@ -39,17 +39,17 @@ def train(
     refuse_offsets(groups, request.task.name)
     rules = rules_of(request.options)
     mark = passes.cancel_mark()
-    with renumbered(groups, memory, mark) as seen, passes.watching_sigint():
+    with renumber(groups, memory, mark) as seen, passes.watching_sigint():
         refuse_long(groups, rules, seen, memory)
         refuse_wide(groups, rules)
         numbers = rules.numbers(seen.groups["dim"].astype(np.int64)) + POINTS
         for places in together(seen.groups, numbers):
             models = train_together(seen.groups[places], request, rules, memory)
-            models = models.numbered(places[models.group])
-            yield from restored(models, seen, groups, memory, wider)
+            models = models.renumber(places[models.group])
+            yield from restore_lists(models, seen, groups, memory, wider)
 
 
-def refuse_long(groups: NDArray[np.void], rules: Rules, seen: Renumbered, memory: int) -> None:
+def refuse_long(groups: NDArray[np.void], rules: Rules, seen: Renumbering, memory: int) -> None:
     """Raises MemoryError where the centres of a group exceed the size of a model.
 
     A training takes several times that memory, so this is checked before it starts.
@@ -103,7 +103,7 @@ def train_together(
     return replace(models, seconds=seconds_by_group(groups, began))
 
 
-def wider(model: Models, seen: Renumbered, width: int, memory: int) -> Models:
+def wider(model: Models, seen: Renumbering, width: int, memory: int) -> Models:
     """Centres with a coordinate for each id below the width: 0 for those that do not occur."""
     widths, ids = np.array([width], np.int64), seen.ids[int(model.group[0])]
     if not len(model.coef.values):

@@ -68,7 +68,7 @@ class Epochs:
             pace.epochs(epoch + 1, settings.max_iter)
             if events.anyone():
                 events.tell(events.Event(0, 0, epoch + 1, self.history[-1]))
-            if self.ran_away() or self.settled() or self.overfits() or self.out_of_time():
+            if self.ran_away() or self.has_settled() or self.overfits() or self.out_of_time():
                 return
         if settings.epsilon > 0:
             self.status = "not converged"
@@ -78,7 +78,7 @@ class Epochs:
         last = self.history[-1]
         return not last <= RUNAWAY * max(self.history[0], 1e-300) or not np.isfinite(last)
 
-    def settled(self) -> bool:
+    def has_settled(self) -> bool:
         """Returns whether the objective changed by no more than epsilon of itself."""
         if self.settings.epsilon > 0 and len(self.history) > 1:
             before, now = self.history[-2:]
@@ -136,10 +136,10 @@ class Run(Epochs):
             return self.model.solve(self.made.relax(epoch))
         return self.model.epoch(epoch, step, self.made.lock_free)
 
-    def settled(self) -> bool:
+    def has_settled(self) -> bool:
         """As in `Epochs`; `als` starts to solve for vectors when steps gain no more."""
         done = len(self.history)
-        if super().settled() and self.made.method.solves and done <= self.solves:
+        if super().has_settled() and self.made.method.solves and done <= self.solves:
             self.solves, self.converged = done, False
         return self.converged
 

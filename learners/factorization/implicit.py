@@ -19,13 +19,13 @@ from tuskml.kernels import passes
 from tuskml.kernels.factorization import Interactions, Shape, feedback_outside
 from tuskml.kernels.passes import Pass
 from tuskml.learners import events
-from tuskml.learners.classes import Allowed
+from tuskml.learners.classes import LabelRange
 from tuskml.learners.explaining import Document, document, plan_document
 from tuskml.learners.factorization.algorithms import REGISTERED
 from tuskml.learners.factorization.epochs import Epochs
 from tuskml.learners.factorization.explanation import model
 from tuskml.learners.factorization.options import BPR, IMPLICIT, FactorizationOptions
-from tuskml.learners.factorization.settings import AnySettings, given_by
+from tuskml.learners.factorization.settings import AnySettings, option_settings
 from tuskml.learners.factorization.training import Fit, each, refuse_too_long, shape_of
 from tuskml.learners.models import FORMAT, Models
 
@@ -55,7 +55,7 @@ class ImplicitSettings(AnySettings):
         refuse_options(options)
         ranks = options.loss == BPR
         return cls(
-            **given_by(options),
+            **option_settings(options),
             ranks=ranks,
             biases=ranks,
             alpha=options.alpha,
@@ -80,7 +80,7 @@ class ImplicitSettings(AnySettings):
             return "Cholesky"
         return f"{self.cg_steps} {'step' if self.cg_steps == 1 else 'steps'} of conjugate gradient"
 
-    def resolved(self, shape: Shape) -> str:
+    def resolve(self, shape: Shape) -> str:
         own: dict[str, Any] = {"alpha": self.alpha, "cg_steps": self.cg_steps}
         if self.ranks:
             own = {"loss": BPR, "step": self.step, "schedule": self.schedule}
@@ -175,11 +175,11 @@ def visit_of(model: Interactions, settings: ImplicitSettings) -> Callable[[int, 
     return lambda *_: model.solve(settings.cg_steps)
 
 
-def feedback(alpha: float) -> Allowed:
+def feedback(alpha: float) -> LabelRange:
     """Labels that are feedback."""
     most = MOST / max(alpha, 1.0)
     says = f"expected a number from 0 to {most:g} with option 'feedback': 'implicit'"
-    return Allowed(says, 0.0, most)
+    return LabelRange(says, 0.0, most)
 
 
 def refuse_feedback(rows: Pass, alpha: float) -> None:

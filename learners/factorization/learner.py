@@ -8,7 +8,7 @@ import numpy as np
 
 from tuskml.errors import OptionError
 from tuskml.kernels.passes import Floats
-from tuskml.learners.classes import Allowed, Mask
+from tuskml.learners.classes import LabelRange, Mask
 from tuskml.learners.explaining import format_explanation
 from tuskml.learners.factorization import explanation, implicit, training
 from tuskml.learners.factorization.algorithms import REGISTERED
@@ -65,7 +65,7 @@ class Factorization(Learner):
     encoding = IdsAsNumbers()
     stored = StoredFactorization()
 
-    def allowed(self, request: Request) -> Allowed | None:
+    def label_range(self, request: Request) -> LabelRange | None:
         options = request.options
         return implicit.feedback(options.alpha) if options.feedback == IMPLICIT else None
 

@@ -63,11 +63,11 @@ class AnySettings(ABC):
         """One line for the model's `plan`."""
 
     @abstractmethod
-    def resolved(self, shape: Shape) -> str:
+    def resolve(self, shape: Shape) -> str:
         """The settings as JSON, starting with the version."""
 
 
-def given_by(options: FactorizationOptions) -> dict[str, Any]:
+def option_settings(options: FactorizationOptions) -> dict[str, Any]:
     """The settings that are options, without a default of the algorithm."""
     names = ("rank", "max_iter", "epsilon", "schedule", "seed", "time")
     threads = budget.threads(options.threads)
@@ -98,12 +98,12 @@ class Settings(AnySettings):
         refuse_options(options)
         algorithm = choose_algorithm(options)
         return cls(
-            **given_by(options),
+            **option_settings(options),
             algorithm=algorithm.name,
             biases=options.biases,
             step=algorithm.step if isinstance(options.step, str) else options.step,
             l2=L2 if isinstance(options.l2, str) else options.l2,
-            ordered=options.ordered,
+            ordered=options.keeps_order,
             validation=options.validation,
             store=options.store,
             key_a_weight=options.partition == 0,
@@ -165,7 +165,7 @@ class Settings(AnySettings):
             return "KV-VP: the cheapest number of vectors per key"
         return "KV-VP: one vector per key" if per_key == 1 else f"KV-VP: {per_key} vectors per key"
 
-    def resolved(self, shape: Shape, more: dict[str, Any] | None = None) -> str:
+    def resolve(self, shape: Shape, more: dict[str, Any] | None = None) -> str:
         """The settings as JSON, starting with the version; more: members of a stored model.
 
         A penalty that follows the unit of the ratings is there as it was for the group.

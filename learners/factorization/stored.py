@@ -35,7 +35,7 @@ from tuskml.learners.factorization.vectors import (
     dtype_of,
     pairs_of_vectors,
 )
-from tuskml.learners.models import Lists, Models, thinned
+from tuskml.learners.models import Lists, Models, thin_history
 from tuskml.learners.options.kinds import DEFAULT_CACHE
 from tuskml.learners.stored.layout import cost_of
 from tuskml.learners.stored.progress import (
@@ -106,7 +106,7 @@ class RanAway(Exception):
 
 
 @dataclass(frozen=True)
-class Trained:
+class StoredFactors:
     """A model whose vectors lie in a sealed version, `reference`."""
 
     reference: str
@@ -178,7 +178,7 @@ class StoredRun:
         self.share = frame_share(self.frame_memory, rows.threads)
         self.layout = Layout(shape, 0, self.share)
 
-    def __call__(self) -> Trained:
+    def __call__(self) -> StoredFactors:
         """Trains and seals; keeps a working store only for `resume`.
 
         As in memory, each descent that diverges is followed by one with a quarter of its step; if
@@ -204,12 +204,12 @@ class StoredRun:
                 except RanAway:
                     step /= 4
                     model.start()
-        raise self._diverged(step * 4)
+        raise self._divergence(step * 4)
 
     def _new_store(self) -> ModelStore:
         return self.root.create(self.name, self.layout.index, DTYPE, buffers=self.buffers)
 
-    def _resume(self, model: StoredFactorization) -> Trained:
+    def _resume(self, model: StoredFactorization) -> StoredFactors:
         """Goes on from the last checkpoint, with the step it had."""
         made = Requests()
         store = self.root.resume(self.name, buffers=self.buffers)
@@ -226,9 +226,9 @@ class StoredRun:
         try:
             return self._descend(model, store, progress, made)
         except RanAway:
-            raise self._diverged(progress.step) from None
+            raise self._divergence(progress.step) from None
 
-    def _diverged(self, step: float) -> DataError:
+    def _divergence(self, step: float) -> DataError:
         return DataError(
             f"the training of {self.name!r} diverged with steps down to {step:g}: look for "
             "ratings far from all others, or give a larger 'l2'"
@@ -259,7 +259,7 @@ class StoredRun:
 
     def _descend(
         self, model: StoredFactorization, store: ModelStore, progress: Progress, made: Requests
-    ) -> Trained:
+    ) -> StoredFactors:
         """Trains in a working store, which is gone afterwards unless it can be resumed."""
         try:
             # A vector gets its first factors, which a hash of its id and the seed draws, when a
@@ -284,14 +284,14 @@ class StoredRun:
                 store.close()
             raise
         store.discard()
-        return Trained(
+        return StoredFactors(
             str(version.reference),
             model.mean,
             objective,
             epochs,
             instead or constant.status_of(epochs.status),
             self.layout.per_key,
-            self._counted(frames, made),
+            self._count(frames, made),
         )
 
     def _train(
@@ -326,7 +326,7 @@ class StoredRun:
             raise RanAway
         return done.objective, epochs
 
-    def _counted(self, frames: Frames, made: Requests) -> Counters:
+    def _count(self, frames: Frames, made: Requests) -> Counters:
         """Converts the counts, with one key per weight as the baseline: a vector has `width` of
         them.
         """
@@ -348,11 +348,13 @@ class StoredRun:
         }
 
 
-def model_of(trained: Trained, groups: NDArray[np.void], run: StoredRun, seconds: float) -> Models:
+def model_of(
+    trained: StoredFactors, groups: NDArray[np.void], run: StoredRun, seconds: float
+) -> Models:
     """The model value: everything but the vectors, and where these are."""
     shape, epochs = run.shape, trained.epochs
     more = {"store": trained.reference, "counters": trained.counters.as_dict()}
-    return Models.built(
+    return Models.build(
         groups,
         "matrix_factorization",
         intercept=np.array([trained.mean]),
@@ -361,12 +363,12 @@ def model_of(trained: Trained, groups: NDArray[np.void], run: StoredRun, seconds
         ),
         n_features=np.full(1, 2),
         loss=np.array([trained.objective]),
-        history=thinned([np.array([loss]) for loss in epochs.history], 1),
+        history=thin_history([np.array([loss]) for loss in epochs.history], 1),
         iterations=np.array([len(epochs.history)]),
         converged=np.array([epochs.converged and trained.status == "ok"], np.uint8),
         status=trained.status,
         plan=run.settings.describe(trained.per_key),
         seconds=np.array([seconds]),
-        options=run.settings.resolved(shape, more),
+        options=run.settings.resolve(shape, more),
         store=trained.reference,
     )

@@ -29,7 +29,7 @@ from tuskml.learners.factorization.epochs import Factors, Run
 from tuskml.learners.factorization.options import Request
 from tuskml.learners.factorization.settings import AnySettings, Settings
 from tuskml.learners.list_size import bytes_of_lists
-from tuskml.learners.models import Lists, Models, Strings, thinned
+from tuskml.learners.models import Lists, Models, Strings, thin_history
 from tuskml.learners.validation import apart
 from tuskml.schedule.budget import look_at_limits
 from tuskml.schedule.devices import gpu_in_turn
@@ -82,7 +82,7 @@ def each(groups: NDArray[np.void], fit_one: Callable[[NDArray[np.void]], Fit]) -
             numbers += waiting[-1].coef.size
             if numbers > MOST_TOGETHER or place == len(groups) - 1:
                 models = as_models(groups[first : place + 1], waiting)
-                yield models.numbered(np.arange(first, place + 1))
+                yield models.renumber(np.arange(first, place + 1))
                 first, numbers, waiting = place + 1, 0, []
 
 
@@ -93,10 +93,10 @@ def fit(group: NDArray[np.void], request: Request, memory: int) -> Fit:
     shape = shape_of(rows, settings)
     refuse_too_long(shape, memory)
     here = settings
-    settings = placed(group, settings, shape)
+    settings = place_settings(group, settings, shape)
 
     def fit_by(settings: Settings) -> Fit:
-        return fit_placed(Asked(rows, request, settings), shape, memory, began)
+        return fit_placed(GroupTraining(rows, request, settings), shape, memory, began)
 
     if settings.gpu is None:
         return fit_by(settings)
@@ -104,7 +104,7 @@ def fit(group: NDArray[np.void], request: Request, memory: int) -> Fit:
 
 
 @dataclass(frozen=True)
-class Asked:
+class GroupTraining:
     """The rows of one group, its request and the resulting settings."""
 
     rows: Pass
@@ -112,7 +112,7 @@ class Asked:
     settings: Settings
 
 
-def fit_placed(asked: Asked, shape: Shape, memory: int, began: float) -> Fit:
+def fit_placed(asked: GroupTraining, shape: Shape, memory: int, began: float) -> Fit:
     """Trains the group on the device of its settings."""
     rows, settings = asked.rows, asked.settings
     group = rows.groups
@@ -286,7 +286,7 @@ def as_models(groups: NDArray[np.void], fits: list[Fit]) -> Models:
         np.array([f.history[k] if k < len(f.history) else np.nan for f in fits])
         for k in range(longest)
     ]
-    return Models.built(
+    return Models.build(
         groups,
         "matrix_factorization",
         coef=Lists(
@@ -297,13 +297,13 @@ def as_models(groups: NDArray[np.void], fits: list[Fit]) -> Models:
         classes=Lists.of_rows(classes, np.full(n, 3)),
         n_features=np.full(n, 2),
         loss=np.array([f.loss for f in fits]),
-        history=thinned(history, n),
+        history=thin_history(history, n),
         iterations=np.array([len(f.history) for f in fits]),
         converged=np.array([f.converged for f in fits], np.uint8),
         status=Strings.of((fit.status for fit in fits), STATUSES),
         plan=texts([f.settings.describe() for f in fits]),
         seconds=np.array([f.seconds for f in fits]),
-        options=texts([f.settings.resolved(f.shape) for f in fits]),
+        options=texts([f.settings.resolve(f.shape) for f in fits]),
     )
 
 
@@ -323,12 +323,12 @@ def answer(group: NDArray[np.void], settings: Settings, shape: Shape) -> Answer:
     return found if reason is None else Answer(False, reason)
 
 
-def placed(group: NDArray[np.void], settings: Settings, shape: Shape) -> Settings:
+def place_settings(group: NDArray[np.void], settings: Settings, shape: Shape) -> Settings:
     """The settings for the chosen device. Raises OptionError if 'gpu' is required and
     impossible.
     """
     found = answer(group, settings, shape)
-    return settings.on_gpu(found.reason) if found.taken(settings.device) else settings
+    return settings.on_gpu(found.reason) if found.is_gpu(settings.device) else settings
 
 
 def settings_and_refusal(
@@ -342,7 +342,7 @@ def settings_and_refusal(
     if settings.stored:
         return settings, None
     found = answer(group, settings, shape)
-    words = found.told(settings.device) if found.use or settings.device == "gpu" else None
+    words = found.describe(settings.device) if found.use or settings.device == "gpu" else None
     return settings.on_gpu(found.reason) if found.use else settings, words
 
 

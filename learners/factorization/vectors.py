@@ -101,7 +101,7 @@ def pairs_of_vectors(
                     yield ids, (vectors * unit).astype(dtype).ravel()
                 else:
                     rows, places = np.divmod(part, shape.stride)
-                    ids = _numbered(rows, shape, first_item) * shape.width + places
+                    ids = _number_rows(rows, shape, first_item) * shape.width + places
                     yield ids, (numbers * unit[places]).astype(dtype)
 
 
@@ -113,7 +113,7 @@ def _of_vectors(
     rows = (keys[:, None] * layout.per_key + np.arange(layout.per_key)).ravel()
     kept = np.flatnonzero(_is_row(rows, shape, first_item))
     vectors = numbers.reshape(len(rows), shape.stride)[kept, : shape.width]
-    first = _numbered(rows[kept], shape, first_item) * shape.width
+    first = _number_rows(rows[kept], shape, first_item) * shape.width
     ids = (first[:, None] + np.arange(shape.width)).ravel()
     return ids, vectors
 
@@ -124,6 +124,6 @@ def _is_row(rows: NDArray[np.int64], shape: Shape, first_item: int) -> NDArray[n
     return (rows < shape.n_users) | ((items >= 0) & (items < shape.n_items))
 
 
-def _numbered(rows: NDArray[np.int64], shape: Shape, first_item: int) -> NDArray[np.int64]:
+def _number_rows(rows: NDArray[np.int64], shape: Shape, first_item: int) -> NDArray[np.int64]:
     """Rows of the model, whose items are behind the last user."""
     return np.where(rows < first_item, rows, rows - first_item + shape.n_users)

@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.fm import DIVERGED, LATE, OUT_OF_RANGE, PATIENCE, Trained
+from tuskml.kernels.fm import DIVERGED, LATE, OUT_OF_RANGE, PATIENCE, MachineResult
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.classes import (
+    class_fields,
     classes_in,
     margin_of_one_class,
-    named_classes,
     squares_vanish,
     within_doubles,
 )
@@ -20,7 +20,7 @@ from tuskml.learners.models import (
     Strings,
     far_from_zero,
     options_text,
-    thinned,
+    thin_history,
     threads_text,
 )
 from tuskml.learners.tasks import Task
@@ -51,7 +51,7 @@ def models_of(
     rows: Pass,
     labels: NDArray[np.void],
     left_out: NDArray[np.bool_],
-    found: Trained,
+    found: MachineResult,
     request: Request[Task, MachineOptions],
 ) -> Models:
     """Makes the models of groups from their labels (LABELS) and trained machines; left_out:
@@ -68,14 +68,14 @@ def models_of(
         for one, constant in zip(found.coef, flat, strict=True)
     ]
     history = np.where(flat[:, None], np.nan, found.history[:, : found.about["epochs"].max()])
-    return Models.built(
+    return Models.build(
         rows.groups,
         request.task.name,
         coef=Lists.of_parts(coef),
         intercept=np.where(flat, margin, found.about["intercept"]),
-        **(named_classes(classes_in(labels, options, None)) if options.classifies else {}),
+        **(class_fields(classes_in(labels, options, None)) if options.classifies else {}),
         loss=np.where(np.isfinite(loss) & (status != "out of range"), loss, np.nan),
-        history=thinned(list(history.T), n),
+        history=thin_history(list(history.T), n),
         iterations=np.where(flat, 0, found.about["kept"]),
         converged=np.asarray(~flat, np.uint8),
         status=Strings.of(status, STATUSES),
@@ -87,7 +87,7 @@ def models_of(
 def statuses(
     labels: NDArray[np.void],
     left_out: NDArray[np.bool_],
-    found: Trained,
+    found: MachineResult,
     options: MachineOptions,
 ) -> NDArray[np.str_]:
     """The status of each group, (G,)."""
@@ -137,7 +137,7 @@ def constants(labels: NDArray[np.void], options: MachineOptions) -> tuple[Floats
 
 def plan_of(options: MachineOptions) -> str:
     """Describes the training in one line."""
-    how = "in order" if options.ordered else "sharing the weights of large sparse groups"
+    how = "in order" if options.keeps_order else "sharing the weights of large sparse groups"
     return (
         f"{options.algorithm}, {options.objective} loss, vectors of {options.rank}, "
         f"{options.epochs} epoch{'s' if options.epochs > 1 else ''}, "

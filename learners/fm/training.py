@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.kernels import passes
 from tuskml.kernels.charged import Charges
-from tuskml.kernels.fm import ALGORITHMS, LOGISTIC, SQUARED, Rules, Trained, train_machines
+from tuskml.kernels.fm import ALGORITHMS, LOGISTIC, SQUARED, MachineResult, Rules, train_machines
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.rows.renumber import Renumbered, renumbered
+from tuskml.kernels.rows.renumber import Renumbering, renumber
 from tuskml.learners import events, list_size
 from tuskml.learners.classes import check_classes, positive_class
 from tuskml.learners.fm.options import HEAD, USUAL_ENTRIES, MachineOptions, write_head
 from tuskml.learners.fm.outcome import models_of
 from tuskml.learners.learner import Request, refuse_offsets
-from tuskml.learners.list_size import MOST, refuse_too_long, restored
+from tuskml.learners.list_size import MOST, refuse_too_long, restore_lists
 from tuskml.learners.models import Lists, Models, seconds_by_group
 from tuskml.learners.tasks import Task
-from tuskml.learners.validation import apart, parted_alike, pass_until
+from tuskml.learners.validation import apart, pass_until, renumber_parts
 from tuskml.schedule.budget import look_at_limits
 
 
@@ -39,17 +39,17 @@ def train(
     refuse_rows(groups, request)
     mark = passes.cancel_mark()
     with (
-        renumbered(groups, memory, mark, bool(request.options.validation)) as seen,
-        parted_alike(request, seen, memory) as asked,
+        renumber(groups, memory, mark, bool(request.options.validation)) as seen,
+        renumber_parts(request, seen, memory) as asked,
         passes.watching_sigint(),
     ):
         for places in together(seen.groups, asked.options):
             models = train_together(seen.groups[places], asked, memory)
-            models = models.numbered(places[models.group])
-            yield from restored(models, seen, groups, memory, longer)
+            models = models.renumber(places[models.group])
+            yield from restore_lists(models, seen, groups, memory, longer)
 
 
-def longer(model: Models, seen: Renumbered, width: int, memory: int) -> Models:
+def longer(model: Models, seen: Renumbering, width: int, memory: int) -> Models:
     """A machine with numbers for each id below the width: 0 for those that do not occur."""
     widths, ids = np.array([width], np.int64), seen.ids[int(model.group[0])]
     if not len(model.coef.values):  # a constant
@@ -111,7 +111,7 @@ def fit(
     left_out: NDArray[np.bool_],
     request: Request[Task, MachineOptions],
     memory: int,
-) -> Trained:
+) -> MachineResult:
     """The machines of groups, from copies of rows in an order that depends on their content
     alone."""
     options = request.options
@@ -134,7 +134,7 @@ def rules_of(options: MachineOptions) -> Rules:
         rank=options.rank,
         epochs=options.epochs,
         patience=options.patience,
-        lock_free=not options.ordered,
+        lock_free=not options.keeps_order,
         learning_rate=options.rate,
         entries=0.0 if options.learning_rate else USUAL_ENTRIES,
         l2=options.l2,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tuskml.errors import OperatorError, OptionError, RowsError, one_of
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.structures import OFFSETS, WEIGHTS
-from tuskml.learners.classes import Allowed
+from tuskml.learners.classes import LabelRange
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.operators import State
@@ -26,22 +26,22 @@ LEAST_MEAN = 1e-9
 """Least mean of labels whose logarithm is taken."""
 
 
-def allowed_by(task: LinearTask) -> Allowed | None:
+def label_range(task: LinearTask) -> LabelRange | None:
     """The labels that a task of numbers allows; None if all."""
     if not task.general or (task.low, task.high) == (-math.inf, math.inf):
         return None
     if task.least is not None:
         says = f"'{task.name}' needs a label {task.least}"
-        return Allowed(says, task.low, task.high, above=task.least == POSITIVE)
+        return LabelRange(says, task.low, task.high, above=task.least == POSITIVE)
     between = f"at least {task.low:g}" if task.high == math.inf else f"at most {task.high:g}"
     if math.isfinite(task.low) and math.isfinite(task.high):
         between = f"between {task.low:g} and {task.high:g}"
-    return Allowed(f"'{task.name}' needs labels of {between}", task.low, task.high)
+    return LabelRange(f"'{task.name}' needs labels of {between}", task.low, task.high)
 
 
 def refuse_labels(task: LinearTask, labels: NDArray[np.void]) -> None:
     """Raises RowsError for labels of parts, or of a stream, that the task does not have."""
-    allowed = None if task.classifies else allowed_by(task)
+    allowed = None if task.classifies else label_range(task)
     if allowed is None:
         return
     for end in (labels["low"], labels["high"]):
@@ -130,12 +130,12 @@ def with_link(request: Request) -> Request:
         possible = [name for name, one in ALGORITHMS.items() if not one.stochastic]
         raise OptionError(
             f"link '{options.link}' is not available with algorithm '{options.algorithm}', "
-            f"expected {one_of(['auto', *(n for n in possible if not refused(n, task))])}"
+            f"expected {one_of(['auto', *(n for n in possible if not is_refused(n, task))])}"
         )
     return linked
 
 
-def refused(algorithm: str, task: LinearTask) -> bool:
+def is_refused(algorithm: str, task: LinearTask) -> bool:
     """Returns whether an algorithm does not train a task."""
     return ALGORITHMS[algorithm].refusal(task) is not None
 
@@ -161,7 +161,7 @@ def with_extras(groups: NDArray[np.void], request: Request) -> Request:
     if known is not None and known.refusal(found) is not None:
         raise OptionError(
             f"offset is not available with algorithm '{options.algorithm}', expected "
-            f"{one_of(['auto', *(name for name in ALGORITHMS if not refused(name, found))])}"
+            f"{one_of(['auto', *(name for name in ALGORITHMS if not is_refused(name, found))])}"
         )
     if options.sampler in DRAWN:
         raise OptionError(

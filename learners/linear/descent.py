@@ -55,7 +55,7 @@ class Watch(Protocol):
         """The counter of the plan's passes."""
 
     @property
-    def given_up(self) -> bool:
+    def gives_way(self) -> bool:
         """Returns whether another plan takes over."""
 
     def watching(self, operators: Operators, on_sample: bool, last: bool) -> Operators:
@@ -136,7 +136,7 @@ def descend(
         try:
             chosen = build(timed, within, v, deadline)
             if kept is not None:
-                chosen, kept = kept.taken_over(chosen, timed), None
+                chosen, kept = kept.reuse(chosen, timed), None
             if settings is plan and ends_by_gap(problem, plan):
                 chosen = replace(chosen, converge=WithinGap(timed, plan.epsilon))
             elif settings is plan and extrapolates(problem, plan):
@@ -146,14 +146,14 @@ def descend(
             state.out_of_time = True
             break
         chosen = telling(chosen, timed, plan, int(iterations.max()))
-        operators, clock = timing.watched(chosen)
+        operators, clock = timing.watch(chosen)
         if watch is not None:
             operators = watch.watching(operators, part.rows.stride > 1, settings is plan)
         state = run(timed, operators, monitor or report, left)
         timing.add(state, clock, part.rows.stride > 1)
         iterations += state.iterations
         v = usable(problem, state.v, v)
-        if watch is not None and watch.given_up:
+        if watch is not None and watch.gives_way:
             state.v, state.iterations = v, iterations
             return state
     state.iterations = iterations
@@ -253,7 +253,7 @@ def stages(problem: Problem, plan: Plan) -> Iterator[tuple[Problem, Plan]]:
 def extrapolates(problem: Problem, plan: Plan) -> bool:
     """Returns whether weights at a smoothed corner tell those at the corner itself."""
     task, criterion = problem.task, plan.converge == "gradient" and plan.epsilon > 0
-    own = task.own is not None or task.smooth or task.hinged
+    own = task.own is not None or task.smooth or task.is_hinge
     return not own and criterion and plan.smoothing[-1] > 0
 
 
@@ -371,7 +371,7 @@ class EarlyStop:
 
 
 @dataclass
-class Stamped:
+class TimedLoop:
     """Loop: as the inner one, noting when the first iteration began and the last one ended."""
 
     inner: Loop
@@ -398,12 +398,12 @@ class Timing:
     given_up: list[dict[str, Any]] = field(default_factory=list)
     """Plans before the one that ended the training."""
 
-    def watched(self, operators: Operators) -> tuple[Operators, Stamped]:
+    def watch(self, operators: Operators) -> tuple[Operators, TimedLoop]:
         """Returns the operators with a clock in their loop, and the clock."""
-        clock = Stamped(operators.loop)
+        clock = TimedLoop(operators.loop)
         return replace(operators, loop=clock), clock
 
-    def add(self, state: State, clock: Stamped, on_sample: bool) -> None:
+    def add(self, state: State, clock: TimedLoop, on_sample: bool) -> None:
         """Counts a stage that ended."""
         took = clock.ended - clock.began
         if on_sample:
@@ -418,13 +418,13 @@ class Timing:
         """Seconds of an iteration on all rows; None where there was none."""
         return self.seconds / self.iterations if self.iterations else None
 
-    def planned(self, chosen: Choice, seconds: float) -> None:
+    def note_plan(self, chosen: Choice, seconds: float) -> None:
         """Notes the plan's expected cost and the seconds of planning."""
         self.planning = seconds
         if chosen.plan.estimated is not None:
             self.expected = cost_of(chosen)
 
-    def switched(self, chosen: Choice, before: str, estimated: float | None = None) -> None:
+    def note_switch(self, chosen: Choice, before: str, estimated: float | None = None) -> None:
         """Starts the counts of another plan; keeps those of the one before."""
         took: dict[str, Any] = {
             "algorithm": before,
@@ -439,19 +439,19 @@ class Timing:
 
     def report(self, plan: Plan, question: Question | None) -> None:
         """Reports an iteration's cost to the planner, if this host collects it."""
-        if question is None or question.options.ordered or self.seconds < LEAST_SECONDS:
+        if question is None or question.options.keeps_order or self.seconds < LEAST_SECONDS:
             return
         known = constants.of_host()
         if not known.refine or not self.iterations:
             return
         seen, costs = question.seen, PlanCosts(question, known)
-        told = costs.unrefined(plan, self.iterations, self.on_sample).iteration
+        told = costs.uncorrected_cost(plan, self.iterations, self.on_sample).iteration
         key = key_of(plan.algorithm, layout_of(seen.storage), seen.entries)
         constants.report(
             reports_file(Path(known.source)), key, self.seconds / self.iterations / told
         )
 
-    def shown(self) -> dict[str, Any]:
+    def as_options(self) -> dict[str, Any]:
         """The timings for a model's options, if there are estimates to compare with."""
         if self.expected is None:
             return {}

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.rows.renumber import renumbered
+from tuskml.kernels.rows.renumber import renumber
 from tuskml.learners.explaining import Document, format_explanation
 from tuskml.learners.linear import gpu as devices
 from tuskml.learners.linear.algorithms import REGISTERED
@@ -33,8 +33,8 @@ from tuskml.learners.linear.planner.planning import (
     first_plan,
     with_elsewhere,
 )
-from tuskml.learners.linear.planner.sampling import sketched, with_rows_seen
-from tuskml.learners.linear.planner.trials import measured
+from tuskml.learners.linear.planner.sampling import add_sketch, with_rows_seen
+from tuskml.learners.linear.planner.trials import time_custom_code
 from tuskml.learners.linear.renumbered import own_request
 from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.shares import of_both_classes
@@ -60,47 +60,47 @@ def explain(groups: NDArray[np.void], request: Request, memory: int = 0) -> Iter
     large = (
         {} if request.options.store is not None else groups_beyond_memory(groups, request, memory)
     )
-    with renumbered(groups, memory, passes.cancel_mark()) as seen:
+    with renumber(groups, memory, passes.cancel_mark()) as seen:
         for place, group in enumerate(np.split(groups, len(groups))):
             if place in large:
                 yield format_explanation(
-                    stored_unasked(group, request, large[place].why), request.options.format
+                    explain_with_store(group, request, large[place].why), request.options.format
                 )
                 continue
             own = own_request(request, seen.ids.get(place), int(group["dim"][0]))
-            chosen = considered(seen.groups[place : place + 1], own, memory)
+            chosen = consider(seen.groups[place : place + 1], own, memory)
             yield format_explanation(document(group, request, chosen), request.options.format)
 
 
-def stored_unasked(group: NDArray[np.void], request: Request, why: str) -> Document:
+def explain_with_store(group: NDArray[np.void], request: Request, why: str) -> Document:
     """The explanation of a group whose model does not fit into memory."""
     unasked = replace(
         request,
         options=replace(request.options, store="auto"),
         unasked=f"{why}: where a store's directory is set, it keeps the weights",
     )
-    return document(group, unasked, considered(group, unasked))
+    return document(group, unasked, consider(group, unasked))
 
 
-def considered(group: NDArray[np.void], request: Request, memory: int = 0) -> Choice:
+def consider(group: NDArray[np.void], request: Request, memory: int = 0) -> Choice:
     """The choice as a training would make it; memory: address of the rows' account."""
     if request.options.store is not None:
-        from tuskml.learners.linear.stored.explanation import considered_stored  # slow to import
+        from tuskml.learners.linear.stored.explanation import consider_stored  # slow to import
 
-        return considered_stored(group, request, memory)
+        return consider_stored(group, request, memory)
     plan, question = first_plan(group, request, memory)
     if question is None:
         return Choice(plan, ())
     gpu = devices.answer(group, request)
     question = replace(question, gpu=gpu.use)
-    if request.options.ordered or request.options.validation > 0:
+    if request.options.keeps_order or request.options.validation > 0:
         chosen = by_statistics(plan, question)
     else:
-        chosen = tried(group, request, plan, question)
+        chosen = try_out(group, request, plan, question)
     return with_elsewhere(chosen, question, None if gpu.use else gpu.reason)
 
 
-def tried(group: NDArray[np.void], request: Request, plan: Plan, question: Question) -> Choice:
+def try_out(group: NDArray[np.void], request: Request, plan: Plan, question: Question) -> Choice:
     """The choice after a look at the rows; labels that a training would refuse are not tried."""
     group = group.copy()
     group["dim"] = np.maximum(group["dim"], 1)
@@ -118,7 +118,7 @@ def tried(group: NDArray[np.void], request: Request, plan: Plan, question: Quest
         begin = start(problem, labels, options)
         chosen = decide(problem, begin, plan, question)
         if len(chosen.candidates) < len(REGISTERED):  # a training would not have looked at all
-            asked = with_rows_seen(problem, measured(problem, begin, question))
-            whole = by_statistics(plan, sketched(problem, begin, asked, LEAST_OVERHEAD))
+            asked = with_rows_seen(problem, time_custom_code(problem, begin, question))
+            whole = by_statistics(plan, add_sketch(problem, begin, asked, LEAST_OVERHEAD))
             chosen = replace(chosen, candidates=whole.candidates)
         return chosen

@@ -49,20 +49,20 @@ def dual_point(problem: Problem, v: Floats, corner: float) -> DualPoint:
     weights = problem.to_caller(v)
     rows = replace(problem.rows, smoothing=corner, loss_only=False)
     one = (replace(rows, class_weight=one_class(problem, high)) for high in (False, True))
-    return summed_up(problem, (each.gradient(weights) for each in one))
+    return sum_duals(problem, (each.gradient(weights) for each in one))
 
 
-def summed_up(problem: Problem, gradients: Iterable[Floats]) -> DualPoint:
+def sum_duals(problem: Problem, gradients: Iterable[Floats]) -> DualPoint:
     """The dual variables summed up, from the sums of a gradient over the rows of each class."""
     totals, pulls, d = [], [], problem.d
     for sums in gradients:
         slope = sums[:, d + 2 : d + 3]
         totals.append(np.abs(slope[:, 0]) / sums[:, 1])
         pulls.append((problem.shift * slope - sums[:, 2 : d + 2]) / sums[:, 1:2])
-    return balanced(problem.rows.fit_intercept, np.array(totals), np.array(pulls))
+    return balance_classes(problem.rows.fit_intercept, np.array(totals), np.array(pulls))
 
 
-def balanced(fit_intercept: bool, totals: Floats, pulls: Floats) -> DualPoint:
+def balance_classes(fit_intercept: bool, totals: Floats, pulls: Floats) -> DualPoint:
     """The classes' means (2, G) and (2, G, d), that of the heavier class scaled down."""
     if fit_intercept:
         least = totals.min(axis=0)
@@ -79,7 +79,7 @@ def one_class(problem: Problem, high: bool) -> Floats:
     return weights
 
 
-def bound(problem: Problem, at: DualPoint, v: Floats) -> Floats:
+def lower_bound(problem: Problem, at: DualPoint, v: Floats) -> Floats:
     """The least objective that any weights may have, (G,); without a penalty, see above."""
     total, l1, l2 = at.total, problem.l1, problem.l2
     pull = felt(problem, at)
@@ -143,7 +143,7 @@ def raise_bound(problem: Problem, state: State, which: Index, corner: float) -> 
 def keep_bound(part: Problem, state: State, which: Index, at: DualPoint) -> None:
     """Keeps the bound of dual variables of part, which has the groups `which`."""
     if part.l1 or part.l2:
-        state.below[which] = np.maximum(state.below[which], bound(part, at, state.v[which]))
+        state.below[which] = np.maximum(state.below[which], lower_bound(part, at, state.v[which]))
         return
     if state.line is None:
         state.line = np.zeros((len(state.v), 2))
@@ -204,7 +204,7 @@ class WithinGap:
             return done
         if self.problem.rows.smoothing > 0:
             due = np.flatnonzero(self._near(active, found) | (state.iteration % SELDOM == 0))
-            done[due] = self._smoothed(state, active[due])
+            done[due] = self._smooth(state, active[due])
         else:
             for corner in sorted(set(self.corner[active].tolist())):
                 which = active[self.corner[active] == corner]
@@ -229,7 +229,7 @@ class WithinGap:
         gap = np.einsum("gd,gd->g", plain, plain) / (2 * self.problem.l2)
         return np.asarray(gap <= self.epsilon / 2)
 
-    def _smoothed(self, state: State, which: Index) -> NDArray[np.bool_]:
+    def _smooth(self, state: State, which: Index) -> NDArray[np.bool_]:
         if not len(which):
             return np.zeros(0, bool)
         raise_bound(self.problem, state, which, self.problem.rows.smoothing)

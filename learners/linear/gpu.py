@@ -36,7 +36,7 @@ def answer(groups: NDArray[np.void], request: Request) -> Answer:
 
 def wants_gpu(groups: NDArray[np.void], request: Request) -> bool:
     """The same decision as a bool. Raises OptionError if 'gpu' is required and impossible."""
-    return answer(groups, request).taken(request.options.device)
+    return answer(groups, request).is_gpu(request.options.device)
 
 
 def patience(groups: NDArray[np.void], request: Request) -> float | None:
@@ -47,17 +47,21 @@ def patience(groups: NDArray[np.void], request: Request) -> float | None:
     depend on other trainings.
     """
     options = request.options
-    return None if options.device == "gpu" or options.deterministic else placement.spared(groups)
+    return (
+        None
+        if options.device == "gpu" or options.deterministic
+        else placement.saved_seconds(groups)
+    )
 
 
-def placed(plan: Plan, groups: NDArray[np.void], request: Request) -> Plan:
+def place_plan(plan: Plan, groups: NDArray[np.void], request: Request) -> Plan:
     """The plan on the GPU, where an algorithm may have to follow smoothed corners."""
     task, options = request.task, request.options
     if options.l1 and not task.smooth and plan.family == FIRST_CHOICE.name:
         seen = statistics(groups)
         other = choose(task, options, seen, only=LAST_CHOICE.name, threads=plan.threads)
         plan = replace(other, after=plan.after)
-    if BUILT_IN[plan.family].smoothed_on_gpu(task):
+    if BUILT_IN[plan.family].smooths_on_gpu(task):
         most = options.max_iter or 5 * plan.max_iter
         plan = replace(plan, smoothing=corners(plan.epsilon, task), max_iter=most)
     return replace(plan, device=placement.gpu_name())
@@ -92,7 +96,7 @@ GOT = "cpu -> gpu at iteration {made}: it is free"
 Fit = Callable[[Pass, Plan, Request], Models]
 
 
-def trained_in_turns(rows: Pass, plan: Plan, request: Request, fit: Fit) -> Models:
+def train_in_turns(rows: Pass, plan: Plan, request: Request, fit: Fit) -> Models:
     """Trains the rows by `fit`, on the GPU as long as it is the training's turn."""
     moving = Moving(rows, plan, request, fit)
     while True:
@@ -128,7 +132,7 @@ class Moving:
     def there(self) -> Models:
         """Trains on the GPU."""
         with gpu_in_turn(self.rows.cancel_mark, self.patience):
-            return placement.trained_on_gpu(
+            return placement.train_on_gpu(
                 self.rows, lambda placed: self.fit(placed, self.plan, self.request)
             )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tuskml.errors import OptionError, RowsError
 from tuskml.kernels.parts.sharded import Parts
-from tuskml.learners.classes import Allowed
+from tuskml.learners.classes import LabelRange
 from tuskml.learners.learner import (
     ALL_LEVELS,
     BUT_REFERENCE,
@@ -26,7 +26,7 @@ from tuskml.learners.learner import (
 )
 from tuskml.learners.linear import training
 from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, REGISTERED
-from tuskml.learners.linear.check import allowed_by
+from tuskml.learners.linear.check import label_range
 from tuskml.learners.linear.inference import determined
 from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.planner.candidates import FEW_FEATURES, choose
@@ -136,7 +136,7 @@ class LinearStored(Stored):
 
 
 class LinearStreamed(Streamed):
-    def wanted(self, request: Request) -> bool:
+    def is_wanted(self, request: Request) -> bool:
         from tuskml.learners.linear.streamed.training import is_wanted
 
         return is_wanted(request)
@@ -155,14 +155,14 @@ class LinearStreamed(Streamed):
             raise
 
     def rounds(self, storage: Storage, request: Request, n_features: int) -> Rounds | None:
-        from tuskml.learners.linear.streamed.rounds import laid_out
+        from tuskml.learners.linear.streamed.rounds import lay_out_rounds
 
-        return laid_out(storage, request, n_features)
+        return lay_out_rounds(storage, request, n_features)
 
     def plans(self, storage: Storage, request: Request, n_features: int) -> dict[str, Any] | None:
-        from tuskml.learners.linear.streamed.compared import compared
+        from tuskml.learners.linear.streamed.compared import compare_sources
 
-        return compared(storage, request, n_features)
+        return compare_sources(storage, request, n_features)
 
 
 class Linear(Learner):
@@ -196,10 +196,12 @@ class Linear(Learner):
         """Labels that are shares are numbers."""
         return request.task.classifies and not request.options.proportions
 
-    def allowed(self, request: Request) -> Allowed | None:
+    def label_range(self, request: Request) -> LabelRange | None:
         if request.task.classifies and request.options.proportions:
-            return Allowed("option 'proportions' needs a label between 0 and 1", 0.0, 1.0)
-        return super().allowed(request) if request.task.classifies else allowed_by(request.task)
+            return LabelRange("option 'proportions' needs a label between 0 and 1", 0.0, 1.0)
+        return (
+            super().label_range(request) if request.task.classifies else label_range(request.task)
+        )
 
     def train(self, groups: Groups, request: Request, memory: int) -> Iterator[Models]:
         return training.train(groups, request, memory)

@@ -21,7 +21,7 @@ from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.check import constant
 from tuskml.learners.linear.crowded import CROWDED
 from tuskml.learners.linear.inference.dispersion import by_moments
-from tuskml.learners.linear.own.assembled import transformed
+from tuskml.learners.linear.own.assembled import transform_problem
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import CLASSIC, CLUSTERED, SURVEY, LinearOptions, Plan, Request
 from tuskml.learners.linear.tasks import LinearTask
@@ -58,7 +58,7 @@ def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request)
         wanted = SURVEY
     problem = replace(problem, covariance=wanted, weight_kind=options.weight_kind)
     problem = with_units(problem, labels)
-    return problem if plan.is_plain else transformed(problem, plan)
+    return problem if plan.is_plain else transform_problem(problem, plan)
 
 
 def moments(rows: Pass, near: Near | None) -> tuple[Floats, Floats]:
@@ -137,11 +137,11 @@ def units_of_link(problem: Problem, labels: NDArray[np.void]) -> tuple[Floats, F
     v = np.zeros((problem.n_groups, problem.d + 1))
     v[:, -1] = best_constant(problem, labels)
     sums = problem.rows.curvature(v, *(np.zeros_like(problem.scale),) * 2, True)
-    weight = known(spread * slope)
-    return weight, known(weight * known(sums[:, -1] / sums[:, 1]))
+    weight = usable_units(spread * slope)
+    return weight, usable_units(weight * usable_units(sums[:, -1] / sums[:, 1]))
 
 
-def known(unit: Floats) -> Floats:
+def usable_units(unit: Floats) -> Floats:
     """Units that can be measured in: 1 for those that cannot."""
     return np.where(np.isfinite(unit) & (unit > 0), unit, 1.0)
 
@@ -150,7 +150,7 @@ def label_unit(labels: NDArray[np.void], centred: bool) -> Floats:
     """The spread of numeric labels, (G,), or their size."""
     size, deviation = label_size(labels), np.sqrt(labels["variance"])
     varies = deviation > CONSTANT * size
-    return known(np.where(varies & centred, deviation, size))
+    return usable_units(np.where(varies & centred, deviation, size))
 
 
 def class_unit(problem: Problem, labels: NDArray[np.void]) -> Floats | None:
@@ -164,8 +164,8 @@ def class_unit(problem: Problem, labels: NDArray[np.void]) -> Floats | None:
     if weight is not None:
         low, high = low * weight[:, 0], high * weight[:, 1]
     if problem.task.name == "svm":
-        return None if weight is None else known(low + high)
-    return known(4.0 * low * (high / (low + high)))
+        return None if weight is None else usable_units(low + high)
+    return usable_units(4.0 * low * (high / (low + high)))
 
 
 def unit_of_own(
@@ -184,7 +184,7 @@ def unit_of_own(
         there[:, -1] += moved
         sums = rows.gradient(there)
         total += times * sums[:, 0] / sums[:, 1]
-    return known(total / by)
+    return usable_units(total / by)
 
 
 def describe_sparse(
@@ -290,7 +290,7 @@ def best_constant(problem: Problem, labels: NDArray[np.void]) -> Floats:
         return np.asarray(labels["mean"])
     if task.general and not task.classifies:
         best = constant(task, labels["mean"])
-        return best - np.log(known(labels["exposure"])) if task.response == "exp" else best
+        return best - np.log(usable_units(labels["exposure"])) if task.response == "exp" else best
     if task.link is not None:
         return constant(task, class_sizes(labels)[1] / labels["weight"])
     if "logistic" in (task.name, task.response):
@@ -365,10 +365,10 @@ def crowds(problem: Problem) -> tuple[Floats, Floats]:
     used = problem.scale > 0
     size = np.divide(1.0, problem.scale, where=used, out=np.zeros_like(problem.scale))
     if not problem.rows.sparse:
-        return problem.rows.crowded_features(CROWDED, size)
+        return problem.rows.find_crowded_features(CROWDED, size)
     if (problem.scale == 1).all():  # all values are near 1
         return centre, spread
-    return centre, problem.rows.crowded_entries(CROWDED, size)
+    return centre, problem.rows.find_crowded_entries(CROWDED, size)
 
 
 def far_means(problem: Problem) -> tuple[Floats, Floats]:
@@ -390,15 +390,15 @@ def as_stored(shift: Floats, rows: Pass) -> Floats:
 
 
 @contextmanager
-def moved(
+def move_origin(
     rows: Pass, held: NDArray[np.void] | None, origin: Floats
 ) -> Iterator[tuple[Pass, NDArray[np.void] | None]]:
     """Copies of the rows, and of those held out, less an origin; freed when the context ends."""
     memory = 0 if rows.charges is None else rows.charges.memory
-    with rows.moved(memory, origin) as groups:
+    with rows.move(memory, origin) as groups:
         near = replace(rows, groups=groups, origin=origin)
         if held is None:
             yield near, None
             return
-        with replace(rows, groups=held).moved(memory, origin) as out:
+        with replace(rows, groups=held).move(memory, origin) as out:
             yield near, out

@@ -311,7 +311,7 @@ class Tolerance:
     before_v: Floats | None = None
 
     def __call__(self, state: State, active: Index, found: Found | None) -> NDArray[np.bool_]:
-        measured = None if self.epsilon == 0 else self.measured(state, active, found)
+        measured = None if self.epsilon == 0 else self.measure(state, active, found)
         if measured is None:
             return np.zeros(len(active), bool)
         return np.asarray(measured <= self.epsilon)
@@ -321,7 +321,7 @@ class Tolerance:
         """The plan's, in the units of the problem."""
         return cls(plan.converge, plan.epsilon, problem.weight_unit)
 
-    def measured(self, state: State, active: Index, found: Found | None) -> Floats | None:
+    def measure(self, state: State, active: Index, found: Found | None) -> Floats | None:
         """The criterion by active group; None where nothing was computed."""
         if found is None:
             return None

@@ -137,7 +137,7 @@ def check_together(options: LinearOptions) -> None:
             f"transform 'lazy' is not available with sampler '{EAGER}', which takes its rows from "
             "all of them, expected 'eager'"
         )
-    if options.speculate is not None and options.ordered:
+    if options.speculate is not None and options.keeps_order:
         raise OptionError(
             "option 'speculate' is not available where the result must be reproducible, expected "
             "more than one thread and no 'deterministic'"

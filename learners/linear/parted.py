@@ -23,7 +23,7 @@ from tuskml.learners.linear.planner.planning import first_plan
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.result import Inputs
 from tuskml.learners.linear.training import by_classes
-from tuskml.learners.models import Models, joined
+from tuskml.learners.models import Models, join_models
 from tuskml.learners.options.table import needs_one_place
 
 
@@ -65,4 +65,4 @@ def train_by_parts(parts: Parts, request: Request) -> Models | None:
         refuse_labels(request.task, labels)
         given = Inputs(rows, labels, None, groups["dim"].astype(np.int64))
         models = by_classes(given, plan, request, 0, began, None)
-    return models[0] if len(models) == 1 else joined(models)
+    return models[0] if len(models) == 1 else join_models(models)

@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 from tuskml.errors import OptionError
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
-from tuskml.kernels.rows.written import Written, copy_to_cells
-from tuskml.learners.classes import named_classes
+from tuskml.kernels.rows.written import WrittenRows, copy_to_cells
+from tuskml.learners.classes import class_fields
 from tuskml.learners.held_out import HeldOut
 from tuskml.learners.learner import Arrays
 from tuskml.learners.linear.options import OPTIONS
@@ -51,8 +51,8 @@ from tuskml.learners.models import (
     Lists,
     Models,
     Strings,
-    joined,
-    lost_labels,
+    join_models,
+    labels_lost_of,
     with_leaks,
     with_lost_labels,
 )
@@ -73,9 +73,9 @@ def train_pooled(rows: Arrays, request: Request) -> Models:
         rows.x, rows.y, rows.group, folds_of(rows, request), (rows.n_groups, FOLDS)
     )
     found = Pooling(cells, rows, request)
-    models = found.chosen(found.judged(), began)
-    groups = cells.cells.linked(range(FOLDS))
-    lost = lost_labels(groups, np.zeros(len(groups), bool))
+    models = found.choose(found.judge(), began)
+    groups = cells.cells.link(range(FOLDS))
+    lost = labels_lost_of(groups, np.zeros(len(groups), bool))
     return with_lost_labels(with_leaks(models, groups), lost[models.group])
 
 
@@ -108,7 +108,7 @@ def folds_of(rows: Arrays, request: Request) -> NDArray[np.intp]:
 class Pooling:
     """Trainings on the rows of G groups, in cells of FOLDS folds."""
 
-    kept: Written
+    kept: WrittenRows
     rows: Arrays
     request: Request
 
@@ -117,7 +117,7 @@ class Pooling:
         """About how large a row's loss is."""
         return float(self.rows.y.var()) if self.request.task.quadratic else 1.0
 
-    def judged(self) -> Floats:
+    def judge(self) -> Floats:
         """Sums of losses of held-out rows: of local, of complete and of partial pooling by
         strength, (2 + K, G, FOLDS); infinite where there is no model.
         """
@@ -159,7 +159,7 @@ class Pooling:
         asked = replace(self.request, common=common)
         weights = np.zeros((len(groups), self.rows.x.shape[1] + 1))
         parts = [
-            models.numbered(places[models.group]) for models in train(groups[places], asked, 0)
+            models.renumber(places[models.group]) for models in train(groups[places], asked, 0)
         ]
         for models in parts:
             d = weights.shape[1] - 1
@@ -169,7 +169,7 @@ class Pooling:
         trained[places] = np.isfinite(weights[places]).all(axis=1)
         return Local(np.nan_to_num(weights), trained, parts)
 
-    def chosen(self, losses: Floats, began: float) -> Models:
+    def choose(self, losses: Floats, began: float) -> Models:
         """The models with the least losses, on all rows."""
         strength = strengths(losses)
         judged = np.array(
@@ -181,11 +181,11 @@ class Pooling:
         ).sum(axis=2)
         which = np.argmin(judged[[COMPLETE, PARTIAL, LOCAL]], axis=0)
         which = np.array([COMPLETE, PARTIAL, LOCAL])[which]
-        groups = self.kept.cells.linked(range(FOLDS)).copy()
+        groups = self.kept.cells.link(range(FOLDS)).copy()
         problem = self.problem(groups)
         last = int(strength[FOLDS])
         found = self.by_strength(problem, 1)[: last + 2]
-        told = Pooled(
+        told = PoolingResult(
             self.request,
             problem,
             which,
@@ -194,7 +194,7 @@ class Pooling:
             {COMPLETE: found[0], PARTIAL: found[-1]},
             began,
         )
-        return pooled_models(told, self.local(groups).parts)
+        return make_models(told, self.local(groups).parts)
 
 
 def strengths(losses: Floats) -> NDArray[np.intp]:
@@ -361,7 +361,7 @@ NAMES = ("local", "complete", "partial")
 
 
 @dataclass(frozen=True)
-class Pooled:
+class PoolingResult:
     """The results of pooling G groups: which, (G,), the index of the best model in NAMES; the mean
     losses of held-out rows of each, (3, G); weights (G, p) of complete and partial pooling on all
     rows, by index in NAMES; strength: of partial pooling.
@@ -376,7 +376,7 @@ class Pooled:
     began: float
 
 
-def pooled_models(told: Pooled, local: Sequence[Models]) -> Models:
+def make_models(told: PoolingResult, local: Sequence[Models]) -> Models:
     """The models of all groups, in their order; local: those of groups with enough rows."""
     parts = []
     for models in local:
@@ -386,14 +386,16 @@ def pooled_models(told: Pooled, local: Sequence[Models]) -> Models:
     for which, v in told.weights.items():
         places = np.flatnonzero(told.which == which)
         if len(places):
-            parts.append(shared_models(told, which, places, v))
-    together = joined(parts)
+            parts.append(models_from_others(told, which, places, v))
+    together = join_models(parts)
     found = together.of(np.argsort(together.group))
     texts = trials(told)
     return replace(found, trials=Strings(tuple(texts), np.arange(len(texts), dtype=np.int32)))
 
 
-def shared_models(told: Pooled, which: int, places: NDArray[np.intp], v: Floats) -> Models:
+def models_from_others(
+    told: PoolingResult, which: int, places: NDArray[np.intp], v: Floats
+) -> Models:
     """The models of some groups that learned from others."""
     problem, task, n = told.problem.of(places), told.request.task, len(places)
     weights = problem.to_caller(v[places])
@@ -403,12 +405,12 @@ def shared_models(told: Pooled, which: int, places: NDArray[np.intp], v: Floats)
         assert told.request.options.classes is not None
         classes = Lists.of_rows(np.tile(told.request.options.classes, (n, 1)), np.full(n, 2))
     loss = problem.objective(v[places])
-    models = Models.built(
+    models = Models.build(
         problem.rows.groups,
         task.name,
         coef=Lists.of_rows(weights[:, :-1], d),
         intercept=np.ascontiguousarray(weights[:, -1]),
-        **named_classes(classes),
+        **class_fields(classes),
         loss=loss,
         history=Lists(loss, np.arange(n + 1)),
         converged=np.ones(n, np.uint8),
@@ -417,16 +419,16 @@ def shared_models(told: Pooled, which: int, places: NDArray[np.intp], v: Floats)
         seconds=np.full(n, (time.monotonic() - told.began) / len(told.which)),
         options=options(told, which),
     )
-    return models.numbered(places)
+    return models.renumber(places)
 
 
-def plan(told: Pooled, which: int) -> str:
+def plan(told: PoolingResult, which: int) -> str:
     """Describes how a model was made, in one line."""
     strength = f", strength {told.strength:g}" if NAMES[which] == "partial" else ""
     return f"{NAMES[which]} pooling of {len(told.which)} groups{strength}"
 
 
-def options(told: Pooled, which: int) -> str:
+def options(told: PoolingResult, which: int) -> str:
     """The model's options as JSON, and how it was pooled."""
     request = told.request
     first, _ = first_plan(told.problem.rows.groups, request, 0)
@@ -435,7 +437,7 @@ def options(told: Pooled, which: int) -> str:
     return f"{text[:-1]}, {json.dumps(more)[1:]}"
 
 
-def trials(told: Pooled) -> list[str]:
+def trials(told: PoolingResult) -> list[str]:
     """The value of each model's field `trials`: the metric of each way on held-out rows."""
     quadratic = told.request.task.quadratic
     metric = np.sqrt(2 * told.losses) if quadratic else told.losses

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tuskml.kernels import segments
-from tuskml.kernels.open_rows import Open, chosen_rows
+from tuskml.kernels.open_rows import Open, check_row_choice
 from tuskml.kernels.passes import Floats, Pass, Triangles
 from tuskml.kernels.softmax import Steps
 from tuskml.learners.linear.tasks import LinearTask
@@ -204,7 +204,7 @@ class Problem:
         of that of all n rows if row i is drawn with probability p_i and has weight 1 / (n p_i).
         Raises OperatorError.
         """
-        chosen = chosen_rows(rows, weights, self.rows.groups["n_rows"])
+        chosen = check_row_choice(rows, weights, self.rows.groups["n_rows"])
         own = None if self.rows.open is None else self.rows.open.loss
         return self.on(replace(self.rows, open=Open(own, chosen)))
 
@@ -232,14 +232,14 @@ class Problem:
     def as_given(self, v: Floats) -> Floats:
         """`to_caller` for the original features and labels, before rows were moved."""
         weights = self.to_caller(v)
-        return weights if self.rows.origin is None else self._moved(weights, -1.0)
+        return weights if self.rows.origin is None else self._move(weights, -1.0)
 
     def from_given(self, weights: Floats) -> Floats:
         """The inverse of `as_given`."""
-        moved = weights if self.rows.origin is None else self._moved(weights.copy(), 1.0)
+        moved = weights if self.rows.origin is None else self._move(weights.copy(), 1.0)
         return self.from_caller(moved)
 
-    def _moved(self, weights: Floats, sign: float) -> Floats:
+    def _move(self, weights: Floats, sign: float) -> Floats:
         """Changes weights (G, K p) of K classes, or of one, to those of rows less sign times the
         origin.
         """
@@ -280,7 +280,7 @@ class Problem:
         return self.penalty(self.to_caller(v)[:, :-1])
 
     @property
-    def stepped(self) -> Pass | Steps:
+    def step_rows(self) -> Pass | Steps:
         """The object that runs stochastic epochs on the rows."""
         return self.rows
 
@@ -400,10 +400,10 @@ def curvature_bound(problem: Problem) -> Floats:
     norm = np.full(problem.n_groups, float(problem.d))
     if problem.rows.sparse:
         norm = problem.rows.entries() / problem.rows.groups["n_rows"]
-    return weighted(problem) * loss * (norm + 1.0)
+    return common_class_weight(problem) * loss * (norm + 1.0)
 
 
-def weighted(problem: Problem) -> Floats:
+def common_class_weight(problem: Problem) -> Floats:
     """A power of 4 (G,) close to both class weights if both are well above or below 1; else 1."""
     weight = problem.rows.class_weight
     if weight is None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.kernels.charged import Charges
-from tuskml.kernels.rows.renumber import Ids, Renumbered
+from tuskml.kernels.rows.renumber import Ids, Renumbering
 from tuskml.learners.linear.problem import Index
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.list_size import refuse_too_long
@@ -59,8 +59,8 @@ def own_start(options: LinearOptions, ids: Ids, width: int) -> LinearOptions:
     return replace(options, warm_start=begin)
 
 
-def restored(
-    models: Models, seen: Renumbered, groups: NDArray[np.void], memory: int
+def restore_ids(
+    models: Models, seen: Renumbering, groups: NDArray[np.void], memory: int
 ) -> Iterator[Models]:
     """Widens the models of renumbered groups to their largest id.
 
@@ -79,7 +79,7 @@ def restored(
 
 
 def together(
-    models: Models, wide: list[int], seen: Renumbered, groups: NDArray[np.void], memory: int
+    models: Models, wide: list[int], seen: Renumbering, groups: NDArray[np.void], memory: int
 ) -> Iterator[NDArray[np.intp]]:
     """Yields indices of models that are widened together. Raises MemoryError if the account cannot
     hold their lists and those before them.
@@ -109,7 +109,7 @@ def several(classes: int) -> int:
     return classes if classes > 2 else 1
 
 
-def _long(models: Models, seen: Renumbered, groups: NDArray[np.void], charges: Charges) -> Models:
+def _long(models: Models, seen: Renumbering, groups: NDArray[np.void], charges: Charges) -> Models:
     """The models with a coefficient for each id up to the largest; 0 for those that do not occur.
 
     Standard errors are for models of few features, as which such ids never count.

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import KINDS, Floats, Pass
-from tuskml.learners.classes import margin_of_one_class, named_classes, squares_vanish
-from tuskml.learners.explaining import shown_seconds
+from tuskml.learners.classes import class_fields, margin_of_one_class, squares_vanish
+from tuskml.learners.explaining import format_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.inference import outcome
 from tuskml.learners.linear.inference.tempered import solver
@@ -27,7 +27,7 @@ from tuskml.learners.models import (
     Models,
     Strings,
     by_group,
-    thinned,
+    thin_history,
 )
 
 
@@ -51,7 +51,7 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Ended:
+class TrainingEnd:
     """The end of a training of G groups; ridge (G,): which got one; fit: `model_fit`'s members."""
 
     problem: Problem
@@ -65,7 +65,7 @@ class Ended:
     spread: Lists | None
 
 
-def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models:
+def models_of(given: Inputs, ended: TrainingEnd, options: str, began: float) -> Models:
     """The models of groups where they ended; options: as JSON."""
     problem, state, plan, seen = ended.problem, ended.state, ended.plan, ended.seen
     labels, widths, groups = given.labels, given.widths, given.rows.groups
@@ -75,18 +75,18 @@ def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models
     weights = problem.as_given(state.v)
     lost = settle_lost(problem, state, labels, weights)
     seen.std_err[lost | ~np.isfinite(seen.std_err).any(axis=1)] = np.nan
-    noted = outcome.noted(problem, seen, n_rows, ended.ridge, ended.spread is not None)
-    return Models.built(
+    noted = outcome.note_members(problem, seen, n_rows, ended.ridge, ended.spread is not None)
+    return Models.build(
         groups,
         task.name,
         coef=Lists.of_rows(weights[:, :-1], widths),
         intercept=np.ascontiguousarray(weights[:, -1]),
         std_err=std_err_lists(seen.std_err, widths),
-        **(named_classes(classes_of(task, labels)) if task.classifies else {}),
+        **(class_fields(classes_of(task, labels)) if task.classifies else {}),
         n_rows=n_rows,
         n_features=widths,
         loss=state.objective,
-        history=thinned(state.history, n),
+        history=thin_history(state.history, n),
         iterations=state.iterations,
         converged=state.converged.astype(np.uint8),
         status=with_lost(status, lost),
@@ -107,7 +107,7 @@ def without(lists: Lists, lost: NDArray[np.bool_]) -> Lists:
     return Lists.of_parts([lists.values[a : a if gone else b] for a, b, gone in places])
 
 
-def plan_lines(ended: Ended) -> Strings:
+def plan_lines(ended: TrainingEnd) -> Strings:
     """The plan text of each group, with the algorithm of the ridge where rows separate."""
     line = plan_line(ended.plan)
     if not ended.ridge.any():
@@ -143,12 +143,12 @@ def one_class(
     classes = Lists(np.ascontiguousarray(labels["low"]), np.arange(n + 1))
     if both is not None:
         classes = Lists.of_rows(np.tile(both, (n, 1)), np.full(n, 2, np.int64))
-    return Models.built(
+    return Models.build(
         rows.groups,
         request.task.name,
         coef=Lists.of_rows(np.zeros((n, int(widths.max()))), widths),
         intercept=intercept,
-        **named_classes(classes),
+        **class_fields(classes),
         n_features=widths,
         loss=loss_of_one_class(request.task, odds),
         status="one class",
@@ -181,7 +181,7 @@ def judge(
 
     mark(constant, "constant feature")
     mark(state.converged & dependent, "collinear features")
-    mark(rounded(problem) | lost_in_sums(problem, state.v), "rounded feature")
+    mark(find_rounded(problem) | find_lost_digits(problem, state.v), "rounded feature")
     if plan.epsilon > 0:
         mark(~state.converged, "not converged")
     if state.out_of_time:
@@ -217,7 +217,7 @@ ROUNDED_SHARE = 1e-4
 """Share of a feature's variance by its rounding, which moves a slope by as much."""
 
 
-def rounded(problem: Problem) -> NDArray[np.bool_]:
+def find_rounded(problem: Problem) -> NDArray[np.bool_]:
     """Tests which groups, (G,), have a feature whose 32-bit floats lost much of its variation.
 
     DuckDB makes a FLOAT[] of `[FLOAT, BIGINT]`. A step u between floats is an error of variance
@@ -232,7 +232,7 @@ def rounded(problem: Problem) -> NDArray[np.bool_]:
     return lost
 
 
-def lost_in_sums(problem: Problem, v: Floats) -> NDArray[np.bool_]:
+def find_lost_digits(problem: Problem, v: Floats) -> NDArray[np.bool_]:
     """Tests which groups, (G,), have predictions that lose digits: the terms of w.x + b, of
     features in original units, are so large that their sum is rounded to steps which are not
     small.
@@ -317,7 +317,7 @@ def plan_line(plan: Plan) -> str:
         parts.append(f"on {plan.device}")
     if plan.estimated is not None:
         iterations, seconds = plan.estimated
-        parts.append(f"estimated {iterations:.0f} iterations, {shown_seconds(seconds)}")
+        parts.append(f"estimated {iterations:.0f} iterations, {format_seconds(seconds)}")
     if plan.unmet is not None:
         parts.append(f"{plan.unmet} is too little for epsilon {plan.epsilon:g}")
     return ", ".join(parts)
@@ -339,7 +339,7 @@ def options_json(options: LinearOptions, plan: Plan, more: dict[str, Any] | None
         "fit_intercept": options.fit_intercept,
         "threads": plan.threads,
         "seed": options.seed,
-        "deterministic": options.ordered,
+        "deterministic": options.keeps_order,
     }
     shown |= dict(plan.own_parts())
     if ALGORITHMS[plan.family].sets_steps:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError, OptionError
-from tuskml.kernels.passes import Floats, chosen_rows
+from tuskml.kernels.passes import Floats, copy_rows
 from tuskml.kernels.segments import chunks, labels_of
 from tuskml.kernels.structures import OFFSETS
 from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
@@ -83,7 +83,7 @@ class Both:
     original: Request
     n_rows: NDArray[np.int64]
 
-    def described(self, models: Models) -> Models:
+    def describe(self, models: Models) -> Models:
         """The models as those of the rows that were copied."""
         options, own = self.original.options, [self.parts[g] for g in models.group.tolist()]
         texts = [
@@ -183,7 +183,7 @@ def of_both_classes(groups: NDArray[np.void], request: Request, memory: int) -> 
     epsilon = min(options.epsilon, 1e-10) if options.firth else options.epsilon
     given = options.given - {"proportions", "firth"}
     plain = replace(options, proportions=False, firth=False, epsilon=epsilon, given=given)
-    with chosen_rows(groups, [part.times for part in parts], memory) as copies:
+    with copy_rows(groups, [part.times for part in parts], memory) as copies:
         copies["n_skipped"] = groups["n_skipped"]
         for group, part in zip(copies, parts, strict=True):
             part.write(group)
@@ -210,7 +210,7 @@ def part_of(group: np.void, options: LinearOptions) -> Part:
     if not options.firth:
         return Part((low, high), share, weight, weight * share, weight * (1 - share))
     x = design(group, options.fit_intercept)
-    leverage, std_err, loss = penalised(x, share, weight, options.fit_intercept)
+    leverage, std_err, loss = penalised_fit(x, share, weight, options.fit_intercept)
     both = weight * share + leverage / 2, weight * (1 - share) + leverage / 2
     return Part((low, high), share, weight, *both, std_err, loss)
 
@@ -233,7 +233,7 @@ def design(group: np.void, intercept: bool) -> Floats:
     return out
 
 
-def penalised(
+def penalised_fit(
     x: Floats, share: Floats, weight: Floats, intercept: bool
 ) -> tuple[Floats, Floats, float]:
     """Leverages (n,), standard errors (d + 1,) and mean loss at the optimum with the penalty.

@@ -80,14 +80,14 @@ class LinearTask(Task):
         return self.own is not None or self.loss > HINGE or self.offset
 
     @property
-    def hinged(self) -> bool:
+    def is_hinge(self) -> bool:
         """Returns whether the loss is the hinge itself."""
         return self.own is None and self.loss == HINGE
 
     @property
     def straight(self) -> bool:
         """Returns whether the loss is of straight pieces, as an interior-point method needs it."""
-        return self.hinged or (self.own is None and self.parameter == "quantile")
+        return self.is_hinge or (self.own is None and self.parameter == "quantile")
 
     @property
     def moves_on(self) -> bool:
@@ -138,12 +138,12 @@ class LinearTask(Task):
         return 0.25 if logistic else 1.0
 
     @property
-    def curved(self) -> bool:
+    def has_curvature(self) -> bool:
         """Returns whether the loss has a curvature."""
         return self.own is None or self.own.curved
 
 
-def built(name: str, loss: str, expected: str | None = None, **more: Any) -> LinearTask:
+def build_task(name: str, loss: str, expected: str | None = None, **more: Any) -> LinearTask:
     """A task of the table; loss, expected: the kernels' names of its loss and of that with the
     expected curvature; more: other members that only linear models have."""
     row = TASK_TABLE[name]
@@ -184,12 +184,12 @@ HINGE = number_of("hinge")
 COUNTS, POSITIVE = "of at least 0, since it is of counts", "greater than 0"
 AMOUNTS = "of at least 0"
 LINEAR = built_in(
-    built("linear", "squared", quadratic=True),
-    built("logistic", "logistic"),
-    built("svm", "hinge", smooth=False),
-    built("squared_hinge", "squared_hinge"),
-    built("poisson", "poisson", low=0.0, least=COUNTS),
-    built(
+    build_task("linear", "squared", quadratic=True),
+    build_task("logistic", "logistic"),
+    build_task("svm", "hinge", smooth=False),
+    build_task("squared_hinge", "squared_hinge"),
+    build_task("poisson", "poisson", low=0.0, least=COUNTS),
+    build_task(
         "negative_binomial",
         "negative_binomial",
         "expected_negative_binomial",
@@ -197,17 +197,19 @@ LINEAR = built_in(
         least=COUNTS,
         parameter="dispersion",
     ),
-    built("gamma", "gamma", "expected_gamma", low=0.0, least=POSITIVE),
-    built("tweedie", "tweedie", "expected_tweedie", low=0.0, least=AMOUNTS, parameter="power"),
-    built(
+    build_task("gamma", "gamma", "expected_gamma", low=0.0, least=POSITIVE),
+    build_task(
+        "tweedie", "tweedie", "expected_tweedie", low=0.0, least=AMOUNTS, parameter="power"
+    ),
+    build_task(
         "inverse_gaussian",
         "inverse_gaussian_log",
         "inverse_gaussian_log",
         low=0.0,
         least=POSITIVE,
     ),
-    built("huber", "huber", "squared", parameter="delta"),
-    built("quantile", "pinball", parameter="quantile", smooth=False),
+    build_task("huber", "huber", "squared", parameter="delta"),
+    build_task("quantile", "pinball", parameter="quantile", smooth=False),
 )
 OWN: dict[str, LinearTask] = {}
 """The user's."""

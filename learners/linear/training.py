@@ -18,13 +18,13 @@ from tuskml.kernels.charged import FLOOR, Charges, room_beside
 from tuskml.kernels.gpu import placement
 from tuskml.kernels.gpu.passes import DevicePass
 from tuskml.kernels.passes import Pass, gather_groups
-from tuskml.kernels.rows.renumber import renumbered
+from tuskml.kernels.rows.renumber import renumber
 from tuskml.kernels.segments import dense_bytes
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes
 from tuskml.learners.linear.algorithms.parts.batch import Beginning
 from tuskml.learners.linear.algorithms.parts.epochs import TRIAL_ROWS
-from tuskml.learners.linear.algorithms.parts.kept_curvature import knowing, leave, stepped
+from tuskml.learners.linear.algorithms.parts.kept_curvature import knowing, leave, take_newton_step
 from tuskml.learners.linear.check import (
     many_classes,
     refuse_labels,
@@ -35,7 +35,7 @@ from tuskml.learners.linear.check import (
 )
 from tuskml.learners.linear.crowded import go_on_in_crowds
 from tuskml.learners.linear.descent import Run, Timing
-from tuskml.learners.linear.gpu import placed, trained_in_turns, wants_gpu
+from tuskml.learners.linear.gpu import place_plan, train_in_turns, wants_gpu
 from tuskml.learners.linear.inference import determined, limit, outcome
 from tuskml.learners.linear.inference.dispersion import estimates_dispersion, with_dispersion
 from tuskml.learners.linear.inference.goodness import members
@@ -48,22 +48,22 @@ from tuskml.learners.linear.objective import (
     counts_features,
     describe,
     locate_rows,
-    moved,
+    move_origin,
     needs_no_scale,
     start,
 )
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.planner.choice import Choice
 from tuskml.learners.linear.planner.curves import Question
-from tuskml.learners.linear.planner.explanation import explained
+from tuskml.learners.linear.planner.explanation import explain_training
 from tuskml.learners.linear.planner.guard import run_guarded
 from tuskml.learners.linear.planner.planning import decide, first_plan
 from tuskml.learners.linear.problem import Index, Problem
-from tuskml.learners.linear.renumbered import apart, own_request, restored
+from tuskml.learners.linear.renumbered import apart, own_request, restore_ids
 from tuskml.learners.linear.request import LinearOptions, Plan, Request
 from tuskml.learners.linear.result import (
-    Ended,
     Inputs,
+    TrainingEnd,
     models_of,
     one_class,
     options_json,
@@ -71,8 +71,8 @@ from tuskml.learners.linear.result import (
 )
 from tuskml.learners.linear.shares import of_both_classes
 from tuskml.learners.linear.turns import Turns, first_turn
-from tuskml.learners.models import Models, Strings, joined
-from tuskml.learners.validation import parted_alike, shuffled
+from tuskml.learners.models import Models, Strings, join_models
+from tuskml.learners.validation import renumber_parts, shuffle_rows
 from tuskml.schedule import shares
 from tuskml.schedule.budget import look_at_limits
 
@@ -91,7 +91,7 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     if request.options.shares:
         with of_both_classes(groups, request, memory) as both:
             for models in train(both.groups, both.request, memory):
-                yield both.described(models)
+                yield both.describe(models)
         return
     request = with_extras(groups, with_link(request))
     if needs_much(groups):
@@ -106,14 +106,14 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
 def train_sparse(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[Models]:
     """As `train`, for groups with sparse ones among them, whose ids may be renumbered."""
     with (
-        renumbered(groups, memory, passes.cancel_mark(), bool(request.options.validation)) as seen,
-        parted_alike(request, seen, memory) as asked,
+        renumber(groups, memory, passes.cancel_mark(), bool(request.options.validation)) as seen,
+        renumber_parts(request, seen, memory) as asked,
     ):
         for places in alike(seen.groups, asked, weights_at_once(memory)):
             for some in apart(places, seen.ids, asked.options):
                 own = own_request(asked, seen.ids.get(int(some[0])), int(groups["dim"][some[0]]))
                 for models in train_in_parts(seen.groups, some, own, memory):
-                    yield from restored(models, seen, groups, memory)
+                    yield from restore_ids(models, seen, groups, memory)
 
 
 def needs_much(groups: NDArray[np.void]) -> bool:
@@ -139,7 +139,7 @@ def train_in_parts(
         if len(places) == 1:
             raise too_large(error, groups[places], request) from None
     if models is not None:
-        yield models.numbered(places[models.group])
+        yield models.renumber(places[models.group])
         return
     for half in np.array_split(places, 2):
         yield from train_in_parts(groups, half, request, memory)
@@ -164,7 +164,7 @@ def alike(groups: NDArray[np.void], request: Request, weights: int) -> Iterator[
     what is equal in all of them; if order must not matter, neither may neighbours. Groups that
     start near the end take no sample.
     """
-    ordered = request.options.ordered
+    ordered = request.options.keeps_order
     if len(groups) == 1:
         yield np.zeros(1, np.intp)
         return
@@ -219,7 +219,7 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
     given = Inputs(rows, labels, None, widths, terms)
     parts = by_classes(given, plan, request, memory, began, question)
     events.tell_trained(groups)
-    return parts[0] if len(parts) == 1 else joined(parts)
+    return parts[0] if len(parts) == 1 else join_models(parts)
 
 
 def by_classes(
@@ -241,15 +241,15 @@ def by_classes(
         refuse_many(rows, request.task)
         chosen = np.flatnonzero(many)
         several = train_many(given.of(chosen), request, memory, began)
-        parts.append(several.numbered(chosen[several.group]))
+        parts.append(several.renumber(chosen[several.group]))
     if two.any():
         chosen = np.flatnonzero(two)
         models = fit(given.of(chosen), plan, request, memory, began, question)
-        parts.append(models.numbered(chosen[models.group]))
+        parts.append(models.renumber(chosen[models.group]))
     lone = np.flatnonzero(~two & ~many)
     if len(lone):
         models = one_class(rows.of(lone), labels[lone], widths[lone], plan, request)
-        parts.append(models.numbered(lone))
+        parts.append(models.renumber(lone))
     return parts
 
 
@@ -269,7 +269,7 @@ def fit(
     with ExitStack() as stack, passes.watching_sigint():
         rows = replace(given.rows, charges=Charges(memory))
         if plan.canonical:
-            kept, out = shuffled(rows, request, memory)
+            kept, out = shuffle_rows(rows, request, memory)
             held = stack.enter_context(out)
             rows = replace(rows, groups=stack.enter_context(kept))
             # The mean of numbers is the start, and sums depend on the order.
@@ -279,8 +279,8 @@ def fit(
         for some in alike_in_values(rows, plan, options):
             inputs = Inputs(rows, labels, held, given.widths, given.terms).of(some)
             models = fit_alike(inputs, plan, request, began, question)
-            parts.append(models if len(some) == len(labels) else models.numbered(some))
-        return parts[0] if len(parts) == 1 else joined(parts)
+            parts.append(models if len(some) == len(labels) else models.renumber(some))
+        return parts[0] if len(parts) == 1 else join_models(parts)
 
 
 def alike_in_values(rows: Pass, plan: Plan, options: LinearOptions) -> Iterator[Index]:
@@ -308,7 +308,7 @@ def fit_alike(
     small = rows.sparse or dense_bytes(rows.groups) < placement.NEVER_BELOW
     if device == "cpu" or (device == "auto" and small) or not wants_gpu(rows.groups, request):
         return fit(rows, plan, request)
-    return trained_in_turns(rows, plan, request, fit)
+    return train_in_turns(rows, plan, request, fit)
 
 
 def fit_placed(
@@ -331,16 +331,16 @@ def fit_placed(
         some = np.flatnonzero(~far)
         near = given.of(some), problem.of(some)
         models = fit_described(*near, plan, request, began, question)
-        parts.append(models.numbered(some))
+        parts.append(models.renumber(some))
     some = np.flatnonzero(far)
     request = replace(request, near=None)  # its weights are in original units
-    with moved(rows.of(some), given.of(some).held, origin[some]) as (copies, held):
+    with move_origin(rows.of(some), given.of(some).held, origin[some]) as (copies, held):
         labels = copies.labels()
         inputs = replace(given.of(some), rows=copies, labels=labels, held=held)
         spread = None if where.spread is None else where.spread[some]
         problem = replace(describe(copies, labels, plan, request), spread=spread)
         models = fit_described(inputs, problem, plan, request, began, question)
-    return joined([*parts, models.numbered(some)]) if parts else models
+    return join_models([*parts, models.renumber(some)]) if parts else models
 
 
 def fit_described(
@@ -361,13 +361,13 @@ def fit_described(
         asked = time.monotonic()
         chosen = decide(problem, v, plan, question)
         plan = replace(chosen.plan, after=after)
-        timing.planned(chosen, time.monotonic() - asked)
+        timing.note_plan(chosen, time.monotonic() - asked)
     if gpu:
-        plan = placed(plan, rows.groups, request)
+        plan = place_plan(plan, rows.groups, request)
     begun = problem
     if request.near is not None:
         plan = replace(plan, epsilon=max(plan.epsilon, request.near.epsilon))
-        begun, v = stepped(knowing(problem, request.near), v, request.near)
+        begun, v = take_newton_step(knowing(problem, request.near), v, request.near)
     run, chosen = Run(given.held, options, began, timing), replace(chosen, plan=plan)
     if question is not None and chosen.candidates:  # other plans can take over
         state, chosen = run_guarded(run, begun, v, chosen, question)
@@ -387,12 +387,12 @@ def fit_described(
         timing.report(plan, question)
     if state.converged.all():  # the warning of too few iterations was wrong
         plan = replace(plan, unmet=None)
-    ended = ended_at(given, problem, state, plan, run)
-    shown = options_json(options, plan, timing.shown() | task_members(request.task, options))
+    ended = collect_end(given, problem, state, plan, run)
+    shown = options_json(options, plan, timing.as_options() | task_members(request.task, options))
     models = models_of(given, ended, shown, began)
     if not options.explain:
         return models
-    text = explained(rows.groups, request, chosen, question, state, began)
+    text = explain_training(rows.groups, request, chosen, question, state, began)
     return replace(models, plan=Strings.same(text, len(labels)))
 
 
@@ -412,7 +412,9 @@ def with_parameter(
     return with_threshold(problem, state, options.delta, plan, turns)
 
 
-def ended_at(given: Inputs, problem: Problem, state: State, plan: Plan, run: Run) -> Ended:
+def collect_end(
+    given: Inputs, problem: Problem, state: State, plan: Plan, run: Run
+) -> TrainingEnd:
     """Collects the results at the end of a training."""
     options, ratios = run.options, None
     limited = options.max_iter is not None
@@ -433,4 +435,4 @@ def ended_at(given: Inputs, problem: Problem, state: State, plan: Plan, run: Run
     kept = None
     if options.intervals is not None:
         kept = roots(problem, state, seen, plan.threads, given.widths)
-    return Ended(problem, state, plan, seen, ridge, likely, spread, ratios, kept)
+    return TrainingEnd(problem, state, plan, seen, ridge, likely, spread, ratios, kept)

@@ -112,7 +112,7 @@ Table = tuple[tuple[float, float], ...]
 Sizes = tuple[tuple[float, float, float], ...]
 
 
-def interpolated(table: Table, x: float) -> float:
+def interpolate_table(table: Table, x: float) -> float:
     """The table's value at x > 0; beyond its ends the last line is continued, at most as x^3."""
     if len(table) == 1:
         return table[0][1]
@@ -152,7 +152,7 @@ class Constants:
     def entry(self, kind: str, storage: str, features: int, penalised: bool = False) -> float:
         """Seconds an entry."""
         tables = self.penalised if penalised and kind in self.penalised else self.passes
-        return interpolated(tables[kind][storage], max(features, 1))
+        return interpolate_table(tables[kind][storage], max(features, 1))
 
     def row(self, kind: str, storage: str, task: str) -> float:
         """Seconds per row, in addition to its entries; an unmeasured task is like `logistic`."""
@@ -170,7 +170,7 @@ class Constants:
     def step(self, algorithm: str, weights: float) -> float:
         """Seconds of an iteration's work on `weights` weights."""
         table = self.steps[algorithm]
-        return max(interpolated(table, max(weights, 1)), min(y for _, y in table))
+        return max(interpolate_table(table, max(weights, 1)), min(y for _, y in table))
 
     def speedup(self, kind: str, storage: str, entries: float, threads: int) -> float:
         """The speed-up of several threads over one: each further thread adds as much as the second
@@ -188,7 +188,7 @@ def layout_of(storage: str) -> str:
 def interpolate(sizes: Sizes, x: float, column: int) -> float:
     """The value at x > 0, beyond the table's ends that at the end."""
     within = min(max(x, sizes[0][0]), sizes[-1][0])
-    return interpolated(tuple((size[0], size[column]) for size in sizes), within)
+    return interpolate_table(tuple((size[0], size[column]) for size in sizes), within)
 
 
 def _points(value: Any, width: int) -> tuple[tuple[float, ...], ...]:
@@ -219,7 +219,7 @@ def _seconds(value: Any) -> float:
 
 
 @cache
-def shipped_value() -> Any:
+def read_shipped_value() -> Any:
     """The shipped file: every calibration has its kinds of passes and of steps."""
     return json.loads(SHIPPED.read_text())
 
@@ -235,7 +235,7 @@ def parse(text: str, source: str) -> Constants:
         value = json.loads(text)
         if value["version"] != VERSION:
             raise ValueError(f"it is of version {value['version']}, expected {VERSION}")
-        kinds, epochs, steps = names_in(shipped_value())
+        kinds, epochs, steps = names_in(read_shipped_value())
         passes, rows = value["passes"], value["rows"]
         dense = {k: {s: passes[k][s] for s in STORAGE[:2]} for k in epochs}
         penalised = {k: dense[k] | value["penalised"][k] for k in epochs}
@@ -257,7 +257,7 @@ def parse(text: str, source: str) -> Constants:
 
 
 @cache
-def shipped() -> Constants:
+def shipped_constants() -> Constants:
     """The constants that come with the package, the same on every host."""
     return parse(SHIPPED.read_text(), "shipped with tuskml")
 
@@ -274,7 +274,7 @@ def of_host() -> Constants:
         path = host_file()
         text = path.read_text()
     except (OSError, RuntimeError, UnicodeDecodeError):  # none, unreadable, or no home folder
-        return shipped()
+        return shipped_constants()
     try:
         known = parse(text, str(path))
         if not known.refine:
@@ -287,7 +287,7 @@ def of_host() -> Constants:
             RuntimeWarning,
             stacklevel=2,
         )
-        return shipped()
+        return shipped_constants()
 
 
 def save(measured: Mapping[str, Any], path: Path) -> None:

@@ -130,7 +130,7 @@ def parse(value: Any) -> Reading:
     """Parses JSON's types; missing values are the shipped ones: no host has measured its disk, and
     some have no PostgreSQL. Raises ValueError unless numbers are positive.
     """
-    known = shipped()
+    known = shipped_reading()
     try:
         query, decode, pack = (
             dict(getattr(known, name))
@@ -152,7 +152,7 @@ def _positive(value: Any) -> float:
     return max(number, LEAST)
 
 
-def shipped() -> Reading:
+def shipped_reading() -> Reading:
     """The figures that come with the package, the same on every host."""
     return Reading()
 
@@ -163,7 +163,7 @@ def of_host() -> Reading:
     try:
         return parse(json.loads(host_file().read_text())["reading"])
     except (OSError, RuntimeError, UnicodeDecodeError, ValueError, KeyError, TypeError):
-        return shipped()
+        return shipped_reading()
 
 
 RUNS = 3

@@ -26,13 +26,13 @@ from tuskml.kernels.nets.training import (
     SOFTMAX,
     SQUARED,
     WORSE,
+    NetResult,
     Rules,
-    Trained,
 )
-from tuskml.kernels.nets.visits import State, centred, initial_state, weights_of
+from tuskml.kernels.nets.visits import State, centre_levels, initial_state, weights_of
 from tuskml.kernels.parts.hopping import order_of
-from tuskml.kernels.parts.merging import merged_moments
-from tuskml.kernels.parts.sharded import ShardedPass, added
+from tuskml.kernels.parts.merging import merge_moments
+from tuskml.kernels.parts.sharded import ShardedPass, add_arrays
 from tuskml.kernels.passes import Floats, once
 from tuskml.learners.classes import positive_class
 from tuskml.learners.nets.options import NetOptions
@@ -75,7 +75,7 @@ class Hopping:
         return replace(self.rows, positive=positive, folds=folds)
 
     @once
-    def held(self) -> ShardedPass | None:
+    def held_out_rows(self) -> ShardedPass | None:
         """The rows that are held out."""
         return replace(self.training, folds=HELD_OUT) if self.options.validation else None
 
@@ -107,11 +107,11 @@ class Hopping:
         if not self.sparse:
             mean, deviation = (one[0] for one in self.training.feature_moments(1))
             return mean, deviation, np.zeros(0)
-        found = self.training.asked("net_moments", rules=asdict(self.rules))
+        found = self.training.ask("net_moments", rules=asdict(self.rules))
         weight = np.array([one["weight"][0] for one in self.training.label_parts])
         means, deviations, counts = (np.stack(each) for each in zip(*found, strict=True))
-        merged = merged_moments(weight, means[:, None], deviations[:, None])
-        return merged[0][0], merged[1][0], added(list(counts))
+        merged = merge_moments(weight, means[:, None], deviations[:, None])
+        return merged[0][0], merged[1][0], add_arrays(list(counts))
 
     @property
     def sparse(self) -> bool:
@@ -140,7 +140,7 @@ class Hopping:
         out[0, np.searchsorted(self.alike.classes[0], found[0])] = count[0]
         return out
 
-    def trained(self, began: float) -> Trained:
+    def train(self, began: float) -> NetResult:
         """The net after its epochs, or the reason why there is none."""
         rules, about, n = self.rules, self.about[0], self.rows.n_features
         refuse_weights(rules.weights(n), n)
@@ -150,19 +150,19 @@ class Hopping:
         history = np.full((1, rules.epochs), np.nan)
         lone = self.labels["low"][0] == self.labels["high"][0] and self.alike.loss != SQUARED
         if lone:
-            return Trained(weights, history, self.about)
+            return NetResult(weights, history, self.about)
         about["base_loss"] = self.constant_loss()
         if not np.isfinite(self.units).all():
             about["ending"] = OUT_OF_RANGE
-            return Trained(weights, history, self.about)
+            return NetResult(weights, history, self.about)
         self.until = began + rules.seconds if rules.seconds else math.inf
         state = self.epochs(history)
         if self.steps:
             if rules.tables:
-                state = centred(rules, self.units, self.moments[2], state)
+                state = centre_levels(rules, self.units, self.moments[2], state)
             about["loss"] = self.mean_loss(self.training, state)
             weights = weights_of(rules, self.units, state)
-        return Trained(self.or_start(weights), history, self.about)
+        return NetResult(self.or_start(weights), history, self.about)
 
     @once
     def start(self) -> Floats | None:
@@ -178,8 +178,8 @@ class Hopping:
             return weights
         about, state = self.about[0], initial_state(self.rules, self.units, self.start)
         loss, held = self.loss_of(self.training, state), math.nan
-        if self.held is not None:
-            held = self.loss_of(self.held, state)
+        if self.held_out_rows is not None:
+            held = self.loss_of(self.held_out_rows, state)
         judged = not math.isnan(held)
         end, start = (about["held_loss"], held) if judged else (about["loss"], loss)
         if end <= ABOVE * start:
@@ -200,18 +200,18 @@ class Hopping:
         for epoch in range(rules.epochs):
             state, loss = self.epoch(epoch, state, counts)
             if not self.late:
-                history[0, epoch] = self.unscaled(loss / counts.sum())
+                history[0, epoch] = self.loss_in_units(loss / counts.sum())
                 about["epochs"] += 1
             finite = np.isfinite(state[0]).all() and math.isfinite(loss)
             if finite and (not self.late or self.steps):
-                best = self.judged(state, best)
+                best = self.judge(state, best)
             elif not self.late:
                 about["ending"] = DIVERGED
             if self.late:
                 about["ending"] = LATE
             if about["ending"] != DONE:
                 break
-        return best if self.held is not None and about["kept"] else state
+        return best if self.held_out_rows is not None and about["kept"] else state
 
     def epoch(self, epoch: int, state: State, counts: Any) -> tuple[State, float]:
         """A visit to each part that has rows; the state, and the sum of the losses."""
@@ -221,7 +221,7 @@ class Hopping:
                 continue
             where = {"epoch": epoch, "part": int(place), "rows_before": visited}
             sent = self.message(state, where | {"steps": self.steps})
-            state, found = self.training.asked_of(place, "net_steps", *sent[0], **sent[1])
+            state, found = self.training.ask_part(place, "net_steps", *sent[0], **sent[1])
             loss, _, steps, late = found.tolist()
             self.steps, self.late = int(steps), bool(late)
             total += loss
@@ -235,13 +235,13 @@ class Hopping:
         arrays = [self.alike.classes, self.weights, self.units, state]
         return arrays, {"rules": rules, "where": where}
 
-    def judged(self, state: State, best: State) -> State:
+    def judge(self, state: State, best: State) -> State:
         """The best state so far, by the rows held out if there are any."""
         about = self.about[0]
-        if self.held is None:
+        if self.held_out_rows is None:
             about["kept"] = about["epochs"]
             return state
-        loss = self.mean_loss(self.held, state)
+        loss = self.mean_loss(self.held_out_rows, state)
         if math.isnan(loss):  # no row is held out
             about["kept"] = about["epochs"]
             return state
@@ -259,13 +259,13 @@ class Hopping:
     def loss_of(self, rows: ShardedPass, state: State) -> float:
         """The mean loss of rows, added over the parts in their order; NaN of none."""
         sent = self.message(state, {"steps": self.steps})
-        sums = [one[1] for one in rows.asked("net_losses", *sent[0], **sent[1])]
+        sums = [one[1] for one in rows.ask("net_losses", *sent[0], **sent[1])]
         if not sums:
             return math.nan
         loss, weight = sum(one[0] for one in sums), sum(one[1] for one in sums)
-        return self.unscaled(loss / weight)
+        return self.loss_in_units(loss / weight)
 
-    def unscaled(self, loss: float) -> float:
+    def loss_in_units(self, loss: float) -> float:
         """A loss in the units of the labels."""
         return float(loss * self.units[-2] ** 2)
 

@@ -15,13 +15,13 @@ from tuskml.kernels.nets.training import (
     SOFTMAX,
     SQUARED,
     WORSE,
-    Trained,
+    NetResult,
 )
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.classes import (
+    class_fields,
     classes_in,
     margin_of_one_class,
-    named_classes,
     squares_vanish,
     within_doubles,
 )
@@ -32,7 +32,7 @@ from tuskml.learners.models import (
     Strings,
     far_from_zero,
     options_text,
-    thinned,
+    thin_history,
     threads_text,
 )
 from tuskml.learners.nets.layers import head_of
@@ -91,7 +91,7 @@ def models_of(
     rows: Pass,
     labels: NDArray[np.void],
     alike: Alike,
-    found: Trained,
+    found: NetResult,
     request: Request[Task, NetOptions],
 ) -> Models:
     """Makes the models of groups from their labels (LABELS) and nets."""
@@ -102,18 +102,18 @@ def models_of(
     margin, loss = constants(labels, found.about, alike, options)
     loss = np.where(constant, loss, found.about["loss"])
     history = np.where(constant[:, None], np.nan, found.history)
-    return Models.built(
+    return Models.build(
         rows.groups,
         request.task.name,
         coef=numbers_of(rows, options, found, constant, alike),
         intercept=np.where(constant | (alike.loss == SOFTMAX), margin, 0.0),
         **(
-            named_classes(classes_in(labels, options, alike.classes))
+            class_fields(classes_in(labels, options, alike.classes))
             if alike.loss != SQUARED
             else {}
         ),
         loss=np.where(np.isfinite(loss) & (status != "out of range"), loss, np.nan),
-        history=thinned(list(history.T), n),
+        history=thin_history(list(history.T), n),
         iterations=np.where(constant, 0, found.about["kept"]),
         converged=np.asarray(~constant & (status != "worse than start"), np.uint8),
         status=Strings.of(status, STATUSES),
@@ -122,13 +122,13 @@ def models_of(
     )
 
 
-def statuses(labels: NDArray[np.void], found: Trained, alike: Alike) -> NDArray[np.str_]:
+def statuses(labels: NDArray[np.void], found: NetResult, alike: Alike) -> NDArray[np.str_]:
     """The status of each group, (G,)."""
     about = found.about
     lone = (labels["low"] == labels["high"]) & (alike.loss == LOGISTIC)
     least = np.finfo(np.float32).tiny
     # A net that has not learned the shares of rare classes yet says that all are as likely.
-    start = np.maximum(about["base_loss"], unlearned(alike))
+    start = np.maximum(about["base_loss"], uninformed_loss(alike))
     worse = ~(about["loss"] <= FAR_ABOVE * start + least)  # true for NaN too
     above = about["loss"] > ABOVE * about["base_loss"] + least
     finite = np.isfinite(found.weights).all(axis=1)
@@ -159,7 +159,7 @@ def statuses(labels: NDArray[np.void], found: Trained, alike: Alike) -> NDArray[
     )
 
 
-def unlearned(alike: Alike) -> float:
+def uninformed_loss(alike: Alike) -> float:
     """The loss of classes that are all as likely; 0 where labels are numbers."""
     if alike.loss == SQUARED:
         return 0.0
@@ -183,7 +183,7 @@ def constants(
 
 
 def numbers_of(
-    rows: Pass, options: NetOptions, found: Trained, constant: NDArray[np.bool_], alike: Alike
+    rows: Pass, options: NetOptions, found: NetResult, constant: NDArray[np.bool_], alike: Alike
 ) -> Lists:
     """The nets as numbers; none of a constant model, but of several classes a net that says the
     shares of the classes."""

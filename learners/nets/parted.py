@@ -9,7 +9,7 @@ from tuskml.errors import DataError
 from tuskml.kernels import passes
 from tuskml.kernels.parts.dealing import holding_of
 from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
-from tuskml.learners.held_out import held_out_counts
+from tuskml.learners.held_out import count_held_out
 from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.models import Models
 from tuskml.learners.nets.exchange.leading import Exchanging
@@ -46,7 +46,7 @@ def train_by_parts(parts: Parts, request: Request[Task, NetOptions]) -> Models |
         parts=parts,
         classifies=classifies(options),
     )
-    if held := int(held_out_counts(groups["n_rows"], options.validation)[0]):
+    if held := int(count_held_out(groups["n_rows"], options.validation)[0]):
         parts.deal(holding_of(rows, options.seed, held).told)
     else:
         options = replace(options, validation=0.0)
@@ -55,6 +55,6 @@ def train_by_parts(parts: Parts, request: Request[Task, NetOptions]) -> Models |
     alike = replace(kind, tables=tables_of(request, 0))
     with np.errstate(all="ignore"):  # values that are not finite are found at the end
         training = Hopping if parts.crew is None else Exchanging
-        found = training(rows, labels, alike, options).trained(began)
+        found = training(rows, labels, alike, options).train(began)
     models = models_of(rows, labels, alike, found, request)
     return replace(models, seconds=np.array([time.monotonic() - began]))

@@ -15,7 +15,7 @@ from tuskml.errors import DataError
 from tuskml.kernels import passes
 from tuskml.kernels.gpu import cuda, placement
 from tuskml.kernels.gpu.cuda import unless_it_fails
-from tuskml.kernels.gpu.nets.training import trained_on_device
+from tuskml.kernels.gpu.nets.training import train_on_device
 from tuskml.kernels.nets.training import (
     ACTIVATIONS,
     ALGORITHMS,
@@ -24,8 +24,8 @@ from tuskml.kernels.nets.training import (
     SOFTMAX,
     SQUARED,
     ByGroup,
+    NetResult,
     Rules,
-    Trained,
     train_nets,
 )
 from tuskml.kernels.passes import Pass
@@ -63,7 +63,7 @@ def train(
         for places, tables in together(groups, request):
             some = groups[places]
             for models in train_together(some, request, memory, tables):
-                yield models.numbered(places[models.group])
+                yield models.renumber(places[models.group])
 
 
 def refuse_rows(groups: NDArray[np.void], request: Request[Task, NetOptions]) -> None:
@@ -109,7 +109,7 @@ def train_together(
         models = models_of(some, own, alike, found, request)
         seconds = time.monotonic() - began
         share = some.groups["n_rows"] / max(int(groups["n_rows"].sum()), 1)
-        yield replace(models, seconds=seconds * share).numbered(alike.which)
+        yield replace(models, seconds=seconds * share).renumber(alike.which)
 
 
 def kinds_of(
@@ -145,7 +145,7 @@ def fit(
     alike: Alike,
     request: Request[Task, NetOptions],
     memory: int,
-) -> tuple[Trained, NDArray[np.void]]:
+) -> tuple[NetResult, NDArray[np.void]]:
     """The nets of groups with the same loss and number of outputs, from rows in an order that
     depends on their content alone; and the labels, whose mean is the sum in that order."""
     options = request.options
@@ -163,7 +163,7 @@ def fit_in_order(
     options: NetOptions,
     memory: int,
     held: Pass | None = None,
-) -> Trained:
+) -> NetResult:
     """Trains from rows in their current order."""
     outputs = 1 if alike.classes is None else alike.classes.shape[1]
     rules = rules_of(options, alike.loss, outputs, alike.tables)
@@ -178,7 +178,7 @@ def fit_in_order(
         class_weights(options, labels, alike.loss, alike.many),
     )
     rows = replace(rows, positive=positive_class(options, labels))
-    return trained_somewhere(rows, rules, memory, given, options)
+    return train_somewhere(rows, rules, memory, given, options)
 
 
 def refuse_weights(weights: int, inputs: int) -> None:
@@ -220,24 +220,24 @@ def rules_of(options: NetOptions, loss: int, outputs: int, tables: Tables = ()) 
     )
 
 
-def trained_somewhere(
+def train_somewhere(
     rows: Pass, rules: Rules, memory: int, given: ByGroup, options: NetOptions
-) -> Trained:
+) -> NetResult:
     """Trains the net of each group. Raises OptionError if 'gpu' is required and impossible."""
-    what = "a net of rows with weights" if rows.weighted else without_arrays(options, rules)
+    what = "a net of rows with weights" if rows.has_weights else without_arrays(options, rules)
     if what is not None:
         found = placement.without_kernels(what)
     else:
         found = placement.answer(options.device, rows.groups)
 
-    def there() -> Trained:
+    def there() -> NetResult:
         with gpu_in_turn(rows.cancel_mark), cuda.failures():
-            return trained_on_device(cuda.device(), rows, rules, given)
+            return train_on_device(cuda.device(), rows, rules, given)
 
-    def here() -> Trained:
+    def here() -> NetResult:
         return train_nets(rows, rules, memory, given)
 
-    return unless_it_fails(options.device, there, here) if found.taken(options.device) else here()
+    return unless_it_fails(options.device, there, here) if found.is_gpu(options.device) else here()
 
 
 def without_arrays(options: NetOptions, rules: Rules) -> str | None:

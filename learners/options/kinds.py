@@ -369,7 +369,7 @@ def _warm_start(value: Any) -> WarmStart:
     return WarmStart(tuple(map(_number, coef)), intercept, None, given_classes)
 
 
-def _named_start(value: Any) -> WarmStart:
+def _check_named_start(value: Any) -> WarmStart:
     from tuskml.kvstore.names import Reference
 
     if not isinstance(value, str):
@@ -393,12 +393,12 @@ def _partition(value: Any) -> int | str:
 
 
 def _store(value: Any) -> str:
-    from tuskml.kvstore.names import checked_name
+    from tuskml.kvstore.names import check_name
 
     if not isinstance(value, str):
         raise ValueError
     try:
-        return checked_name(value)
+        return check_name(value)
     except StoreError:
         raise ValueError from None
 
@@ -427,7 +427,7 @@ WARM_START = Kind("a model as JSON, an object with coef and intercept", _warm_st
 NAMED_START = Kind(
     f"{WARM_START.allowed}, or with option 'store' the name of a stored model, such as 'ads' or "
     "'ads@3'",
-    _named_start,
+    _check_named_start,
 )
 STORE = Kind("a name of at most 63 letters, digits and _ . -, not starting with . or -", _store)
 PARTITION = Kind(

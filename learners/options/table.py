@@ -354,7 +354,7 @@ class Options:
         )
 
     @property
-    def ordered(self) -> bool:
+    def keeps_order(self) -> bool:
         """Returns whether the result may not depend on the order in which rows arrive."""
         return self.deterministic or self.threads == 1
 
@@ -393,11 +393,11 @@ class OptionTable(Generic[AnyOptions]):
         task: whose options they are; others: the names of the options of all learners.
         """
         if len(text) > MAX_TEXT:  # it has a model in it, and is not kept
-            return self._parsed(text, task, others)
-        found: AnyOptions = _cached_options(self, text, task, others)
+            return self._parse(text, task, others)
+        found: AnyOptions = _cache_options(self, text, task, others)
         return found
 
-    def _parsed(self, text: str, task: str, others: Callable[[], Iterable[str]]) -> AnyOptions:
+    def _parse(self, text: str, task: str, others: Callable[[], Iterable[str]]) -> AnyOptions:
         values, given = read(text, self.by_name, task, others)
         defaults = {name: option.default for name, option in SHARED.items()}
         options = self.result(**(defaults | values), given=given)
@@ -407,11 +407,11 @@ class OptionTable(Generic[AnyOptions]):
 
 
 @functools.lru_cache(maxsize=256)
-def _cached_options(table: Any, text: str, task: str, others: Callable[[], Iterable[str]]) -> Any:
-    return table._parsed(text, task, others)
+def _cache_options(table: Any, text: str, task: str, others: Callable[[], Iterable[str]]) -> Any:
+    return table._parse(text, task, others)
 
 
-forget_parsed = _cached_options.cache_clear
+forget_parsed = _cache_options.cache_clear
 """Call it when the values that an option allows have changed."""
 
 
@@ -437,7 +437,7 @@ def read(
                 f"{', '.join(table)}{told}"
             )
         raise OptionError(
-            f"unknown option '{shortened(name)}', expected one of "
+            f"unknown option '{shorten(name)}', expected one of "
             f"{', '.join(table)}{hint(name) or nearest(name, table)}"
         )
     values = {
@@ -460,7 +460,7 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         counts = Counter(name for name, _ in pairs)
         twice = next(name for name in counts if counts[name] > 1)
-        raise OptionError(f"options name '{shortened(twice)}' twice, expected each option once")
+        raise OptionError(f"options name '{shorten(twice)}' twice, expected each option once")
     return found
 
 
@@ -495,14 +495,14 @@ def object_in(text: str) -> dict[str, Any]:
     return value
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """At most 60 characters of the caller's text."""
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _format_value(value: Any) -> str:
     try:
-        return shortened(json.dumps(value, ensure_ascii=False))
+        return shorten(json.dumps(value, ensure_ascii=False))
     except RecursionError:
         return "nested too deeply"
 
@@ -697,7 +697,7 @@ def of_other_features(one: Acts, option: Option, seen: Collection[str], value: A
         return f"{name} is for {NOUNS[lacks]}, and these rows have none: {wanted}"
     here = next(told for kind, told in SEEN.items() if kind in seen)
     by_name = {ROW, CATEGORY, DATE} & set(kinds)
-    what = joined([NOUNS[kind] for kind in kinds])
+    what = join_texts([NOUNS[kind] for kind in kinds])
     if by_name and ROW not in kinds:
         what = f"{what} of rows with names"
     instead = f": {EXAMPLE}{also}" if by_name else f", {one.instead}" if one.instead else ""
@@ -706,10 +706,10 @@ def of_other_features(one: Acts, option: Option, seen: Collection[str], value: A
 
 def alternatives(values: tuple[Any, ...]) -> str:
     """Values as options write them, the last behind `or`."""
-    return joined([format_value(value) for value in values])
+    return join_texts([format_value(value) for value in values])
 
 
-def joined(texts: Sequence[str]) -> str:
+def join_texts(texts: Sequence[str]) -> str:
     """Texts in a row, the last behind `or`."""
     return " or ".join([", ".join(texts[:-1]), texts[-1]] if texts[1:] else texts)
 

@@ -11,30 +11,30 @@ from numpy.typing import NDArray
 from tuskml.errors import OptionError
 from tuskml.kernels import passes
 from tuskml.kernels.charged import Charges
-from tuskml.kernels.rows.vocabulary import Numbered, numbered
+from tuskml.kernels.rows.vocabulary import Vocabulary, number_ids
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models, Strings
 from tuskml.learners.paths.feature_groups import members_of, refuse_groups
-from tuskml.learners.paths.features import found_at, names_of, refuse_unknown
+from tuskml.learners.paths.features import find_feature, names_of, refuse_unknown
 from tuskml.learners.paths.options import PathOptions, PathTask
 
 Asked = Request[PathTask, PathOptions]
 Ids = NDArray[np.int64]
 
 
-def copied(group: NDArray[np.void], request: Asked, memory: int, place: int = 0) -> Numbered:
+def copy_group(group: NDArray[np.void], request: Asked, memory: int, place: int = 0) -> Vocabulary:
     """A copy of a group, GROUP (1,), whose features are numbered: ids that occur, and those that
     options name. place: the group's index in the request.
     """
-    free, blocks = named_features(request, int(group["dim"][0]), place)
+    free, blocks = option_features(request, int(group["dim"][0]), place)
     named = np.unique(np.array([*free, *(one for block in blocks for one in block)], np.int64))
     hashes = request.options.holds_out
-    return numbered(group.copy(), named, memory, passes.cancel_mark(), hashes)
+    return number_ids(group.copy(), named, memory, passes.cancel_mark(), hashes)
 
 
 def of_numbers(request: Asked, ids: Ids, width: int, place: int = 0) -> Asked:
     """The request with features as numbers of these ids; width: one more than the largest id."""
-    free, blocks = named_features(request, width, place)
+    free, blocks = option_features(request, width, place)
     found = numbers_of(free, ids)
     own = replace(
         request.options,
@@ -61,7 +61,7 @@ def spread(model: Models, ids: Ids, width: int, asked: PathOptions, memory: int)
     )
 
 
-def named_features(
+def option_features(
     request: Asked, width: int, place: int = 0
 ) -> tuple[list[int], Sequence[Sequence[int]]]:
     """The ids that options name: without a penalty, and in blocks. Raises OptionError for ids
@@ -69,7 +69,7 @@ def named_features(
     """
     options = request.options
     names = names_of(place, request)
-    free = [found_at(one, names, width) for one in options.unpenalized or ()]
+    free = [find_feature(one, names, width) for one in options.unpenalized or ()]
     blocks = [] if options.groups is None else members_of(place, request, width)
     return [one for one in free if one is not None], blocks
 

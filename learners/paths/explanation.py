@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.paths import LOGISTIC, fitted_by_sums
+from tuskml.kernels.paths import LOGISTIC, needs_sums
 from tuskml.learners.explaining import Document, document
 from tuskml.learners.learner import Request
 from tuskml.learners.paths.options import Path, PathOptions, PathTask
@@ -18,7 +18,7 @@ def explain(group: NDArray[np.void], request: Request[PathTask, PathOptions]) ->
     together = None
     if options.groups is not None:
         together = np.zeros((1, rows.n_features), np.int32)
-    by_sums = bool(fitted_by_sums(rows, rules, together)[0])
+    by_sums = bool(needs_sums(rows, rules, together)[0])
     return document(
         group,
         request.task.name,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tuskml.errors import OptionError
 from tuskml.kernels.passes import Pass
 from tuskml.learners.learner import Request
-from tuskml.learners.paths.features import found_at, names_of, refuse_unknown
+from tuskml.learners.paths.features import find_feature, names_of, refuse_unknown
 from tuskml.learners.paths.options import CATEGORIES
 
 Request_ = Request[Any, Any]
@@ -66,7 +66,7 @@ def places_of(
     """
     if one in categories:
         return categories[str(one)]
-    at = found_at(one, names, width)
+    at = find_feature(one, names, width)
     return [] if at is None else [at]
 
 
@@ -98,7 +98,7 @@ def refuse_shared(place: int, request: Request_, width: int) -> None:
     """
     names, options = names_of(place, request), request.options
     seen: set[int] = set()
-    free = {found_at(one, names, width) for one in options.unpenalized or ()}
+    free = {find_feature(one, names, width) for one in options.unpenalized or ()}
     for block in members_of(place, request, width):
         for at in block:
             name = f"'{names[at]}'" if names else f"{at + 1}"

@@ -14,7 +14,7 @@ def names_of(place: int, request: Request[Any, Any]) -> Sequence[str]:
     return request.options.feature_names or ()
 
 
-def found_at(one: int | str, names: Sequence[str], width: int) -> int | None:
+def find_feature(one: int | str, names: Sequence[str], width: int) -> int | None:
     """The index, from 0 on, of a feature given by its index from 1 on or by its name; None if a
     group has no such feature.
     """

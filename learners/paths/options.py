@@ -119,7 +119,7 @@ def _falling(value: Any) -> tuple[float, ...]:
     return tuple(found)
 
 
-def _unpenalized(value: Any) -> tuple[int | str, ...]:
+def _check_unpenalized(value: Any) -> tuple[int | str, ...]:
     given = value if isinstance(value, list) else []
     for one in given:
         if not (isinstance(one, str) and one) and (type(one) is not int or one < 1):
@@ -134,7 +134,7 @@ def _groups(value: Any) -> str | tuple[tuple[int | str, ...], ...]:
         return CATEGORIES
     if not isinstance(value, list) or not value:
         raise ValueError
-    found = tuple(_unpenalized(one) for one in value)
+    found = tuple(_check_unpenalized(one) for one in value)
     every = [one for block in found for one in block]
     if len(set(every)) < len(every):
         raise ValueError
@@ -157,7 +157,8 @@ PATH = Kind(
     _path,
 )
 UNPENALIZED = Kind(
-    "a list of places of features, the first being 1, or of their names, each once", _unpenalized
+    "a list of places of features, the first being 1, or of their names, each once",
+    _check_unpenalized,
 )
 GROUPS = Kind(
     "'categories', or a list of lists of features, by place, the first being 1, or by name, each "

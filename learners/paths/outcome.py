@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats, Pass
-from tuskml.kernels.paths import LOGISTIC, Weights, kept_paths
-from tuskml.learners.classes import classes_in, margin_of_one_class, named_classes, squares_vanish
+from tuskml.kernels.paths import LOGISTIC, Weights, write_paths
+from tuskml.learners.classes import class_fields, classes_in, margin_of_one_class, squares_vanish
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models, Strings, by_group, options_text, threads_text
 from tuskml.learners.paths.options import Path, PathOptions, PathTask
@@ -18,7 +18,7 @@ CONSTANT = ("out of range", "too few rows")
 """Statuses of models without weights."""
 
 
-class Fitted(NamedTuple):
+class PathFits(NamedTuple):
     """The paths of G groups: points (`POINT`, (G, length)), weights, and alpha, (G,)."""
 
     points: NDArray[np.void]
@@ -29,14 +29,14 @@ class Fitted(NamedTuple):
 def models_of(
     rows: Pass,
     labels: NDArray[np.void],
-    fitted: Fitted,
+    fitted: PathFits,
     request: Request[PathTask, PathOptions],
     ids: NDArray[np.int64] | None = None,
 ) -> Models:
-    """Makes the models of groups from their labels (LABELS) and paths. ids: as in `kept_paths`."""
+    """Makes the models of groups from their labels (LABELS) and paths. ids: as in `write_paths`."""
     options, points, weights = request.options, fitted.points, fitted.weights
     everyone = np.arange(len(points))
-    taken = np.array([chosen_penalty(one, options) for one in points])
+    taken = np.array([choose_penalty(one, options) for one in points])
     at = points[everyone, taken]
     status = [status_of(points[g], taken[g], options) for g in everyone]
     if request.task.loss != LOGISTIC:
@@ -47,7 +47,7 @@ def models_of(
         np.zeros(rows.n_features) if flat[g] else weights[g].dense(taken[g], rows.n_features)
         for g in everyone
     ]
-    return Models.built(
+    return Models.build(
         rows.groups,
         request.task.name,
         coef=Lists.of_parts(coef),
@@ -69,7 +69,7 @@ def models_of(
     )
 
 
-def chosen_penalty(points: NDArray[np.void], options: PathOptions) -> int:
+def choose_penalty(points: NDArray[np.void], options: PathOptions) -> int:
     """The index of the penalty whose weights the model has: the last one that was fitted; with
     folds that of the least loss of held-out rows, or the first within one standard error of it.
     """
@@ -120,7 +120,7 @@ def classes_of(
     """The fields that say which classes models have; none where labels are numbers."""
     if request.task.loss != LOGISTIC:
         return {}
-    return named_classes(classes_in(labels, request.options, None))
+    return class_fields(classes_in(labels, request.options, None))
 
 
 def one_class_models(
@@ -129,7 +129,7 @@ def one_class_models(
     """Constant models of groups with a single class."""
     width = int(groups["dim"][0])
     margin = margin_of_one_class(request.options, labels)
-    return Models.built(
+    return Models.build(
         groups,
         request.task.name,
         coef=Lists.of_rows(np.zeros((len(groups), width)), np.full(len(groups), width)),
@@ -143,13 +143,13 @@ def one_class_models(
 
 
 def trials_of(
-    fitted: Fitted, taken: NDArray[np.intp], options: PathOptions, ids: NDArray[np.int64] | None
+    fitted: PathFits, taken: NDArray[np.intp], options: PathOptions, ids: NDArray[np.int64] | None
 ) -> Strings:
     """The paths as JSON; none where there was one penalty that the call gave."""
     points, weights, n = fitted.points, fitted.weights, len(taken)
     if options.penalty is not None:
         return Strings.same(None, n)
-    texts = kept_paths(points, weights, taken, budget.threads(options.threads), ids)
+    texts = write_paths(points, weights, taken, budget.threads(options.threads), ids)
     return Strings(texts, np.arange(n, dtype=np.int32))
 
 

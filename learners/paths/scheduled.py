@@ -98,7 +98,7 @@ class Lasso(Program):
         moved = np.setdiff1d(np.flatnonzero(was != A), places)
         products = self.order.products(np.concatenate([places, moved]))
         if products is None:
-            now = thresholded(pull, penalty)
+            now = soft_threshold(pull, penalty)
         else:
             pull -= products[: len(places), len(places) :] @ (size * (A - was))[moved]
             now = one_by_one(pull, before, penalty, products)
@@ -110,7 +110,7 @@ class Lasso(Program):
         return new
 
 
-def thresholded(pull: Floats, penalty: Floats) -> Floats:
+def soft_threshold(pull: Floats, penalty: Floats) -> Floats:
     """The weights that are least alone."""
     return np.sign(pull) * np.maximum(np.abs(pull) - penalty, 0)
 
@@ -121,7 +121,7 @@ def one_by_one(
     """Updates each weight after those before it. Changes pull to the value that each then had."""
     now, at = before.copy(), 0
     while at < len(now):
-        found = thresholded(pull[at:], penalty[at:])
+        found = soft_threshold(pull[at:], penalty[at:])
         changed = np.flatnonzero(found != before[at:])
         end = at + int(changed[0]) + 1 if len(changed) else len(now)
         now[at:end] = found[: end - at]

@@ -15,10 +15,10 @@ from tuskml.kvstore import StoreRoot
 from tuskml.kvstore.numbered import MOST_ID, NumberedRoot
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models
-from tuskml.learners.paths.by_number import copied, features_asked, of_numbers, refuse_named
+from tuskml.learners.paths.by_number import copy_group, features_asked, of_numbers, refuse_named
 from tuskml.learners.paths.options import PathOptions, PathTask
 from tuskml.learners.paths.training import train_groups
-from tuskml.learners.stored.progress import DTYPE, about, pairs_of, stored_models
+from tuskml.learners.stored.progress import DTYPE, about, model_value, pairs_of
 
 Asked = Request[PathTask, PathOptions]
 Group = NDArray[np.void]
@@ -37,9 +37,9 @@ def train_stored(group: Group, request: Asked, memory: int, root: StoreRoot) -> 
         refuse_last_id(request, root.ids)
         return by_number(group, request, memory, root, min(root.dimension, MOST_ID))
     if group["kind"][0] < 2 or width <= LEAST_WIDTH:
-        return sealed(group, request, memory, root, width)
+        return train_sealed(group, request, memory, root, width)
     refuse_named(request, width)
-    with copied(group, request, memory) as rows:
+    with copy_group(group, request, memory) as rows:
         return by_number(rows.groups, request, memory, NumberedRoot(root, rows.ids), width)
 
 
@@ -58,10 +58,10 @@ def by_number(group: Group, request: Asked, memory: int, root: NumberedRoot, wid
     """Trains and seals with renumbered features; width: one more than the largest id."""
     refuse_named(request, width)
     numbers = of_numbers(request, root.ids, width)
-    return sealed(group, numbers, memory, root, width, request.options)
+    return train_sealed(group, numbers, memory, root, width, request.options)
 
 
-def sealed(
+def train_sealed(
     group: Group,
     request: Asked,
     memory: int,
@@ -79,7 +79,7 @@ def sealed(
     pairs = pairs_of(model.coef.values, None)
     version = root.publish_pairs(name, pairs, DTYPE, len(model.coef.values), about(model))
     given = {} if asked is None else features_asked(asked)
-    return stored_models(model, version.reference, width, given)
+    return model_value(model, version.reference, width, given)
 
 
 def constant(model: Models, width: int) -> Models:

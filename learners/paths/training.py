@@ -21,7 +21,7 @@ from tuskml.kernels.paths import (
     TRAINED_ON,
     Rules,
     fit,
-    fitted_by_sums,
+    needs_sums,
 )
 from tuskml.kernels.rows.renumber import few_occur
 from tuskml.learners import events
@@ -30,11 +30,11 @@ from tuskml.learners.held_out import HeldOut
 from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.list_size import refuse_too_long
 from tuskml.learners.models import Models, seconds_by_group
-from tuskml.learners.paths.by_number import copied, of_numbers, spread
+from tuskml.learners.paths.by_number import copy_group, of_numbers, spread
 from tuskml.learners.paths.feature_groups import blocks_of, refuse_groups
-from tuskml.learners.paths.features import found_at, names_of, refuse_unknown
+from tuskml.learners.paths.features import find_feature, names_of, refuse_unknown
 from tuskml.learners.paths.options import Path, PathOptions, PathTask
-from tuskml.learners.paths.outcome import Fitted, models_of, one_class_models, plans_of
+from tuskml.learners.paths.outcome import PathFits, models_of, one_class_models, plans_of
 from tuskml.learners.validation import pass_until
 
 MOST_ROWS = 2**31 - 1
@@ -63,16 +63,16 @@ def train(
     if len(others):
         own = request if not few else request.of_places(others)
         for models in train_groups(groups[others], own, memory):
-            yield models.numbered(others[models.group])
+            yield models.renumber(others[models.group])
     listed = 0
     for place in few:
         width = int(groups["dim"][place])
         listed += width
-        with copied(groups[place : place + 1], request, memory, place) as rows:
+        with copy_group(groups[place : place + 1], request, memory, place) as rows:
             refuse_too_long(width, len(rows.ids), listed, memory)
             own = of_numbers(request, rows.ids, width, place)
             for model in train_groups(rows.groups, own, memory, rows.ids):
-                yield spread(model, rows.ids, width, request.options, memory).numbered(
+                yield spread(model, rows.ids, width, request.options, memory).renumber(
                     np.array([place])
                 )
 
@@ -94,7 +94,7 @@ def train_groups(
     with passes.watching_sigint():
         for places in alike(groups):
             for models in train_alike(groups[places], places, request, memory, ids):
-                yield models.numbered(places[models.group])
+                yield models.renumber(places[models.group])
 
 
 def refuse_rows(groups: NDArray[np.void], task: str, numbers: bool) -> None:
@@ -145,21 +145,21 @@ def train_alike(
         rows = replace(rows, positive=positive_class(options, labels))
     if lone.any():
         which = np.flatnonzero(lone)
-        yield one_class_models(groups[which], labels[which], request).numbered(which)
+        yield one_class_models(groups[which], labels[which], request).renumber(which)
     which = np.flatnonzero(~lone)
     if not len(which):
         return
     rows = rows.of(which)
-    free = unpenalized(rows, places[which], request)
+    free = find_unpenalized(rows, places[which], request)
     block = blocks_of(rows, places[which], request)
     rules = rules_of(request)
     shares = shares_of(labels[which], request)
     points, weights = fit(rows, rules, free, memory, block, stretches(rows, request), shares)
     events.tell_trained(rows.groups)
-    plan = plans_of(fitted_by_sums(rows, rules, block), request)
-    fitted = Fitted(points, weights, shares[:, 0])
+    plan = plans_of(needs_sums(rows, rules, block), request)
+    fitted = PathFits(points, weights, shares[:, 0])
     models = replace(models_of(rows, labels[which], fitted, request, ids), plan=plan)
-    yield replace(models, seconds=seconds_by_group(rows.groups, began)).numbered(which)
+    yield replace(models, seconds=seconds_by_group(rows.groups, began)).renumber(which)
 
 
 def pass_of(groups: NDArray[np.void], request: Request[PathTask, PathOptions]) -> Pass:
@@ -171,7 +171,7 @@ def pass_of(groups: NDArray[np.void], request: Request[PathTask, PathOptions]) -
 def rules_of(request: Request[PathTask, PathOptions]) -> Rules:
     """The options as the kernels have them."""
     options = request.options
-    path, how = path_of(options), held_out(request)
+    path, how = path_of(options), make_held_out(request)
     return Rules(
         loss=request.task.loss,
         length=path.length,
@@ -209,7 +209,7 @@ def shares_of(
     return np.ascontiguousarray(parts / (first + second)[:, None])
 
 
-def held_out(request: Request[PathTask, PathOptions]) -> HeldOut | None:
+def make_held_out(request: Request[PathTask, PathOptions]) -> HeldOut | None:
     """The held-out rows that choose the penalty; None without any."""
     options, how = request.options, request.held_out or HeldOut()
     if not options.holds_out:
@@ -225,14 +225,14 @@ def roles_of(how: HeldOut) -> NDArray[np.uint8] | None:
         return None
     roles = np.full((len(how.sets), how.stretches), LEFT_OUT, np.uint8)
     for role, out in zip(roles, how.sets, strict=True):
-        role[list(how.kept(out))] = TRAINED_ON
+        role[list(how.training_stretches(out))] = TRAINED_ON
         role[list(out)] = HELD_OUT
     return roles
 
 
 def stretches(rows: Pass, request: Request[PathTask, PathOptions]) -> NDArray[np.int32] | None:
     """The stretch of each row; None where none is held out."""
-    how = held_out(request)
+    how = make_held_out(request)
     if how is None:
         return None
     by_label = request.task.classifies
@@ -246,7 +246,7 @@ def path_of(options: PathOptions) -> Path:
     return options.path or Path()
 
 
-def unpenalized(
+def find_unpenalized(
     rows: Pass, places: NDArray[np.intp], request: Request[PathTask, PathOptions]
 ) -> NDArray[np.uint8] | None:
     """Tests which features have no penalty, (G, d), of those that a group has; None: all have
@@ -258,6 +258,6 @@ def unpenalized(
     free = np.zeros((rows.n_groups, rows.n_features), np.uint8)
     for group, place in enumerate(places.tolist()):
         names = names_of(place, request)
-        at = (found_at(one, names, rows.n_features) for one in given)
+        at = (find_feature(one, names, rows.n_features) for one in given)
         free[group, [one for one in at if one is not None]] = 1
     return free

@@ -22,7 +22,7 @@ from tuskml.partitioner import WARM_LEVELDB, Cost, IndexMap, LiveFeatures, Profi
 from tuskml.partitioner.affinity import (
     MARKED_ROWS,
     MOST_RELATED,
-    Related,
+    FeatureSketches,
     Togetherness,
     by_frequency,
     choose_size,
@@ -41,7 +41,7 @@ SMALL_BLOCK, WEIGHT_BYTES = 64, 4
 
 
 @dataclass(frozen=True)
-class Arranged:
+class Arrangement:
     """live: the features that occur, None for all ids; block: features per block, None to choose
     by a sample; told: the order of features and its reason, in words; several: weights of a
     feature.
@@ -59,7 +59,7 @@ def choose_layout(
     root: StoreRoot | None,
     rows_per_chunk: int,
     most: int,
-    arranged: Arranged,
+    arranged: Arrangement,
     mark: int,
 ) -> IndexMap:
     """Chooses the index map for the rows of a group (passes.GROUP).
@@ -73,10 +73,10 @@ def choose_layout(
     assert isinstance(options.partition, int)
     top = min(options.partition, LARGEST_PARTITION // WEIGHT_BYTES // arranged.several)
     profile = Profile(top, SAMPLE_ROWS, options.seed)
-    for starts, ids in sampled(group):
+    for starts, ids in sample_rows(group):
         passes.raise_if_cancelled(mark)
         profile.update(starts, ids)
-    rows = min(profile.sample.seen, SAMPLE_ROWS)
+    rows = min(profile.sample.rows_seen, SAMPLE_ROWS)
     batch = max(1, min(rows_per_chunk, rows // FEWEST_BATCHES))
     made = profile.partition(
         cost_for(options, root, arranged.live, arranged.several),
@@ -86,10 +86,10 @@ def choose_layout(
         live=arranged.live,
         interrupted=lambda: passes.raise_if_cancelled(mark),
     )
-    return bounded(made.index, arranged.several)
+    return bound_blocks(made.index, arranged.several)
 
 
-def bounded(index: IndexMap, several: int) -> IndexMap:
+def bound_blocks(index: IndexMap, several: int) -> IndexMap:
     """The index with blocks so small that a key has at most LARGEST_PARTITION bytes of weights, if
     features have several.
 
@@ -108,7 +108,7 @@ def bounded(index: IndexMap, several: int) -> IndexMap:
     return IndexMap(index.features, index.partition, blocks, index.live)
 
 
-def given_layout(
+def option_layout(
     group: np.void, options: Options, root: StoreRoot | None, mark: int, several: int = 1
 ) -> IndexMap | None:
     """The layout that options alone determine: a key each, a saved partitioning, or the paper's
@@ -122,12 +122,12 @@ def given_layout(
                 f"option 'layout' is {options.layout!r}, but partitioning {options.partition!r} "
                 "says already which features share a key: leave one of them out"
             )
-        return bounded(root.partitioning(options.partition), several)
+        return bound_blocks(root.partitioning(options.partition), several)
     if not options.partition:
         return IndexMap.by_rule(1)
     if options.layout == "paper":
         return choose_layout(
-            group, options, root, 1, MOST_IDS, Arranged(None, 1, several=several), mark
+            group, options, root, 1, MOST_IDS, Arrangement(None, 1, several=several), mark
         )
     return None
 
@@ -140,7 +140,9 @@ def cost_for(
     """
     # The cache does not hold features that are ordered: a key is written before it is read again.
     writes = live is not None and live.order is not None
-    cost = WARM_LEVELDB if options.ordered or root is None else cost_of(root.path, writes=writes)
+    cost = (
+        WARM_LEVELDB if options.keeps_order or root is None else cost_of(root.path, writes=writes)
+    )
     return Cost(cost.t_seek, cost.t_unit * several)
 
 
@@ -231,18 +233,18 @@ def cost_of(root: Path, most: int = 1 << 23, writes: bool = False) -> Cost:
     need less, and otherwise its own store reports the error.
     """
     try:
-        return measured_cost(root, most, writes)
+        return measure_cost(root, most, writes)
     except StoreError:
         return WARM_LEVELDB
 
 
 @functools.lru_cache(maxsize=16)
-def measured_cost(root: Path, most: int, writes: bool) -> Cost:
+def measure_cost(root: Path, most: int, writes: bool) -> Cost:
     """Measures the cost; raises StoreError if that is impossible."""
     return measure_store(root, most=most, writes=writes)
 
 
-def sampled(group: np.void) -> Iterator[tuple[Ids, Ids]]:
+def sample_rows(group: np.void) -> Iterator[tuple[Ids, Ids]]:
     """(indptr, ids) of pieces spread over the rows: about SAMPLE_ENTRIES entries of them."""
     total = sum(len(ids) for _, ids in sparse_segments(group))
     stride = max(1, total // SAMPLE_ENTRIES)
@@ -287,7 +289,7 @@ class Arranging:
 
     def __call__(
         self, layout: str, cost: Callable[[], Cost], root: StoreRoot | None = None
-    ) -> Arranged:
+    ) -> Arrangement:
         """Arranges the features.
 
         layout: one of option `layout`, except "paper", which is no order; cost: called if needed;
@@ -297,52 +299,54 @@ class Arranging:
             return self._best(cost, root)
         if layout == "affinity" and self.n_shared <= MOST_RELATED:
             places, size, _ = self._by_affinity(cost(), root)
-            return Arranged(self.live.ordered(places), size, "by affinity")
+            return Arrangement(self.live.with_order(places), size, "by affinity")
         if layout == "frequency":
-            places = by_frequency(self._related(root).counts())
-            return Arranged(self.live.ordered(places), self._sized(places, cost())[0], layout)
-        size, _ = self._sized(np.arange(self.n_shared, dtype=np.int32), cost())
-        return Arranged(self.live, size, "by id")
+            places = by_frequency(self._relate(root).counts())
+            return Arrangement(
+                self.live.with_order(places), self._choose_size(places, cost())[0], layout
+            )
+        size, _ = self._choose_size(np.arange(self.n_shared, dtype=np.int32), cost())
+        return Arrangement(self.live, size, "by id")
 
-    def _best(self, cost: Callable[[], Cost], root: StoreRoot | None) -> Arranged:
+    def _best(self, cost: Callable[[], Cost], root: StoreRoot | None) -> Arrangement:
         """Arranges features by affinity where that lowers the cost."""
         if self.n_shared > MOST_RELATED:
-            return Arranged(self.live, None, f"by id, more than {MOST_RELATED:,} are shared")
+            return Arrangement(self.live, None, f"by id, more than {MOST_RELATED:,} are shared")
         found = self.togetherness()
-        if not found.found:
-            return Arranged(self.live, None, f"by id, as no affinity was found: {found}")
+        if not found.pays:
+            return Arrangement(self.live, None, f"by id, as no affinity was found: {found}")
         places, size, asked = self._by_affinity(cost(), root)
-        before, by_id = self._sized(np.arange(self.n_shared, dtype=np.int32), cost())
+        before, by_id = self._choose_size(np.arange(self.n_shared, dtype=np.int32), cost())
         if asked * cost().of(size) > GAIN * by_id * cost().of(before):
-            return Arranged(self.live, None, f"by id, which affinity does not better: {found}")
+            return Arrangement(self.live, None, f"by id, which affinity does not better: {found}")
         told = f"by affinity, as {found}: {asked:,.0f} blocks per chunk, by id {by_id:,.0f}"
-        return Arranged(self.live.ordered(places), size, told)
+        return Arrangement(self.live.with_order(places), size, told)
 
     def togetherness(self) -> Togetherness:
         """Estimates the affinity of shared features from a small part of the rows."""
         marked, further = self._samples()
         empty = SparseRows(np.zeros(1, np.int64), np.zeros(0, np.int64))
-        return togetherness(_joined(marked) if marked else empty, further)
+        return togetherness(_join_rows(marked) if marked else empty, further)
 
     def _by_affinity(self, cost: Cost, root: StoreRoot | None) -> tuple[Slots, int, float]:
         """Numbers, block size, and blocks per chunk."""
-        related = self._related(root)
-        with related.clustered(cost, self._check) as clusters:
-            size, _ = self._sized(clusters.places(1), cost)
+        related = self._relate(root)
+        with related.cluster(cost, self._check) as clusters:
+            size, _ = self._choose_size(clusters.places(1), cost)
             places = clusters.places(size)
-        return places, size, self._sized(places, cost, size)[1]
+        return places, size, self._choose_size(places, cost, size)[1]
 
-    def _related(self, root: StoreRoot | None) -> Related:
-        related = Related(self.n_shared, self.rows, lambda size: scratch(root, size))
+    def _relate(self, root: StoreRoot | None) -> FeatureSketches:
+        related = FeatureSketches(self.n_shared, self.rows, lambda size: scratch(root, size))
         for starts, ids in sparse_segments(self.group):
             self._check()
             rows = SparseRows(starts.astype(np.int64), self.live.number(ids))
             related.update(rows)
         return related
 
-    def _sized(self, places: Slots, cost: Cost, size: int = 0) -> tuple[int, float]:
+    def _choose_size(self, places: Slots, cost: Cost, size: int = 0) -> tuple[int, float]:
         """Block size and blocks per chunk, by some chunks; size: where it is known."""
-        chunks = _joined(
+        chunks = _join_rows(
             [
                 SparseRows(np.array([0, len(one)]), one.astype(np.int64))
                 for one in (np.unique(places[numbers]) for numbers in self._chunks())
@@ -361,7 +365,7 @@ class Arranging:
             parts: dict[int, list[Ids]] = {number: [] for number in sorted(which)}
             for first, rows in self._pieces(self.rows):
                 if (number := first // self.rows) in parts:
-                    parts[number].append(np.unique(self._shared(rows).ids))
+                    parts[number].append(np.unique(self._shared_features(rows).ids))
             self._kept = [np.unique(np.concatenate(some)) for some in parts.values() if some]
         return self._kept
 
@@ -380,7 +384,7 @@ class Arranging:
             if number % every and number % step:
                 continue
             mark = number % every == 0 and len(rows) > 0
-            shared = self._shared(rows if number % step == 0 else _part(rows, 0, 1))
+            shared = self._shared_features(rows if number % step == 0 else _part(rows, 0, 1))
             if mark:
                 marked.append(_part(shared, 0, 1))
             if number % step == 0:
@@ -403,7 +407,7 @@ class Arranging:
                 first = end
             before += n
 
-    def _shared(self, rows: SparseRows) -> SparseRows:
+    def _shared_features(self, rows: SparseRows) -> SparseRows:
         """The rows' features that several chunks share, by number."""
         numbers = SparseRows(rows.starts, self.live.number(rows.ids))
         return numbers.only(numbers.ids < self.n_shared)
@@ -421,7 +425,7 @@ def _part(rows: SparseRows, first: int, end: int) -> SparseRows:
     return SparseRows(starts - starts[0], rows.ids[starts[0] : starts[-1]])
 
 
-def _joined(rows: list[SparseRows]) -> SparseRows:
+def _join_rows(rows: list[SparseRows]) -> SparseRows:
     lengths = np.concatenate([np.diff(one.starts) for one in rows])
     starts = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
     return SparseRows(starts, np.concatenate([one.ids for one in rows]))

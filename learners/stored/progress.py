@@ -37,7 +37,7 @@ class Clock:
         """Adds to a phase."""
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
-    def spent(self, *names: str) -> float:
+    def seconds_of(self, *names: str) -> float:
         """Seconds of some phases so far."""
         return sum(self.seconds.get(name, 0.0) for name in names)
 
@@ -135,7 +135,7 @@ def about(model: Models) -> dict[str, Any]:
     }
 
 
-def stored_models(
+def model_value(
     model: Models, reference: str, width: int, given: Mapping[str, Any] | None = None
 ) -> Models:
     """The model's value: everything except the coefficients and their errors, and a reference to

@@ -257,9 +257,9 @@ class Linking:
             of, around = Range(lane.ids[:n], lengths, low, width), lane.around[:n]
             self._ids.read_runs(begins, lengths, of.ids)
             if is_sparse(n, width):
-                of.sorted(around, lane.scratch[:n])
+                of.sort_around(around, lane.scratch[:n])
             else:
-                of.linked(around)
+                of.link_around(around)
             self.around.write_runs(begins, lengths, around)
             ids, counts = of.resting(around)
             with self._lock:
@@ -368,7 +368,7 @@ class Routing:
             each = range_bytes(memory, self.lanes)
             self._ranges = Ranges(rows.groups[0], self.entries, each, folder)
             stack.callback(self._ranges.close)
-            self.chunks = self._cut(rows, fewest)
+            self.chunks = self._cut_chunks(rows, fewest)
             stack.callback(self.chunks.close)
             self._first = self._ranges.first
             self._links = Linking(self._ids, self._ranges, memory, self.lanes, check)
@@ -409,14 +409,14 @@ class Routing:
 
     # --- planning ---
 
-    def _cut(self, group: Pass, fewest: int) -> Chunks:
+    def _cut_chunks(self, group: Pass, fewest: int) -> Chunks:
         """Writes the ids of each chunk, and their ranks into the rows."""
         most = most_features(self.memory, self.several)
         rows = most_rows(self.memory, self.n_rows, self.entries, fewest, self.several)
         for _ in range(TRIES):
             if -(-self.n_rows // rows) >= MOST_CHUNKS:
                 break
-            chunks = Chunks.cut(group, rows)
+            chunks = Chunks.of_rows(group, rows)
             try:
                 largest = self._number(chunks, most)
                 if largest <= most and CHUNK_BYTES * self.n_chunks <= CHUNKS_SHARE * self.memory:
@@ -436,7 +436,7 @@ class Routing:
         """The features of the largest chunk; it stops at one that has more than `most`."""
         self._ranges.begin()
         largest = at = 0
-        for distinct in chunks.numbered():
+        for distinct in chunks.number_ids():
             self._check()
             self._ids.write(at, distinct)
             self._ranges.add(distinct)
@@ -460,7 +460,7 @@ class Routing:
         return self._links.around.read(int(first), int(end - first))
 
     def _before_of(self, chunk: int) -> Array:
-        return arrays.narrowed(self._around_of(chunk), np.uint16)
+        return arrays.narrow(self._around_of(chunk), np.uint16)
 
     def _takes(self) -> Iterator[NDArray[np.uint32]]:
         """Counts for each chunk the weights that it takes over from each other chunk."""
@@ -530,7 +530,7 @@ class Routing:
             self._weights = make_records(stack, self.folder, f"V{self.plan.weight_size}")
             first = np.cumsum(self.plan.rests) - self.plan.rests
             desks = [_Desk(self.plan) for _ in range(self.lanes)]
-            rested = partial(self._rested, routes, found, first, desks)
+            rested = partial(self._write_resting, routes, found, first, desks)
             for _ in ahead(rested, range(self.n_chunks), self.lanes):
                 self._check()
             del desks[:]
@@ -546,7 +546,7 @@ class Routing:
                     yield from self._of_features(*part)
             give_back()
 
-    def _rested(
+    def _write_resting(
         self, routes: Routes, found: Records, first: Ids, desks: "list[_Desk]", chunk: int
     ) -> None:
         """Writes the weights that remain with a chunk, by rising id."""

@@ -9,7 +9,7 @@ from tuskml.kernels.passes import Floats
 from tuskml.kernels.topics import Online, Sampler
 from tuskml.learners.explaining import Document, document, plan_document
 from tuskml.learners.learner import Request
-from tuskml.learners.models import Lists, Models, Strings, options_text, thinned, threads_text
+from tuskml.learners.models import Lists, Models, Strings, options_text, thin_history, threads_text
 from tuskml.learners.tasks import Task
 from tuskml.learners.topics.options import OF_GIBBS, OF_ONLINE, OPTIONS, TopicOptions
 
@@ -48,13 +48,13 @@ def models_of(
     """
     n, empty = len(groups), topics.about["tokens"] == 0
     status = np.where(empty, 2, int(late)).astype(np.int32)
-    return Models.built(
+    return Models.build(
         groups,
         request.task.name,
         coef=Lists.of_parts([topics.blob(g).view(np.float64) for g in range(n)]),
         intercept=np.full(n, np.nan),
         loss=np.where(empty, np.nan, history[-1]),
-        history=thinned([np.where(empty, np.nan, one) for one in history], n),
+        history=thin_history([np.where(empty, np.nan, one) for one in history], n),
         converged=np.asarray(status == 0, np.uint8),
         status=Strings(STATUSES, status),
         plan=plan_of(request.options),

@@ -17,7 +17,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.segments import chunks
-from tuskml.kernels.topics import MOST_TOKENS, Cut, Online, Prior, Sampler, Steps, Words
+from tuskml.kernels.topics import MOST_TOKENS, Online, Prior, Sampler, SamplerOrder, Steps, Words
 from tuskml.learners import events
 from tuskml.learners.classes import Mask
 from tuskml.learners.learner import Request, refuse_offsets
@@ -57,7 +57,7 @@ def train(
     with passes.watching_sigint():
         for places in together(groups):
             models = train_together(groups[places], request, memory)
-            yield models.numbered(places)
+            yield models.renumber(places)
 
 
 def are_counts(rows: tuple[NDArray[np.uint32], NDArray[np.int32], Floats]) -> Mask:
@@ -117,11 +117,11 @@ def words_of(groups: NDArray[np.void], request: Request[Task, TopicOptions]) -> 
     found: list[Words | None] = []
     for group in groups:
         words = request.words(int(group["place"]))
-        found.append(words and (*words, dropped_words(group, words, request.options)))
+        found.append(words and (*words, find_dropped_words(group, words, request.options)))
     return found
 
 
-def dropped_words(
+def find_dropped_words(
     group: np.void, words: tuple[bytes, NDArray[np.int64]], options: TopicOptions
 ) -> NDArray[np.uint8] | None:
     """1 for the words that options leave out of a group's documents, (V,); None where all stay."""
@@ -155,7 +155,7 @@ def open_topics(
     if options.online:
         steps = Steps(options.batch_size, options.learning_offset, options.learning_decay)
         return Online(rows, prior, steps, options.seed, memory, words, request.last)
-    return Sampler(rows, prior, options.seed, memory, words, Cut(spends=request.last))
+    return Sampler(rows, prior, options.seed, memory, words, SamplerOrder(spends=request.last))
 
 
 def run(topics: Sampler | Online, rows: Pass, options: TopicOptions) -> Progress:

@@ -91,7 +91,7 @@ def by_bounds(
         yield part, replace(request, options=replace(request.options, bounds=listed))
 
 
-def listed_bounds(
+def list_bounds(
     bounds: tuple[Bounds, ...] | BoundsByName | None,
     width: int,
     by_level: NDArray[np.uint8] | None,
@@ -156,7 +156,7 @@ SIGNS = Kind(
 )
 
 
-def listed(monotone: tuple[int, ...] | ByName | None) -> tuple[int, ...] | None:
+def list_signs(monotone: tuple[int, ...] | ByName | None) -> tuple[int, ...] | None:
     """Signs of all features, of a request from `by_signs`."""
     assert not isinstance(monotone, ByName)
     return monotone

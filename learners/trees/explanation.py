@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from tuskml.kernels import passes
 from tuskml.kernels.passes import LARGE, Floats, Pass
-from tuskml.kernels.segments import SLAB, charged, dense_charged, dense_row_bytes, value_size
-from tuskml.kernels.trees.boosting import Rows, Targets, boosted
+from tuskml.kernels.segments import SLAB, charged_bytes, dense_charged, dense_row_bytes, value_size
+from tuskml.kernels.trees.boosting import Rows, Targets, boost
 from tuskml.learners.classes import positive_class
 from tuskml.learners.explaining import Document, document, sole_candidate
-from tuskml.learners.held_out import held_out_counts
+from tuskml.learners.held_out import count_held_out
 from tuskml.learners.learner import Request
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees import training
@@ -23,10 +23,10 @@ from tuskml.learners.trees.objectives import OBJECTIVES
 from tuskml.learners.trees.options import (
     ForestOptions,
     TreeOptions,
-    averaged,
     bin_rows,
     child_rows,
     classifies,
+    forest_rules,
     rules_of,
 )
 from tuskml.schedule import budget
@@ -124,7 +124,7 @@ def measure_training(
     positive = positive_class(options, given.labels)
     with ExitStack() as stack:
         if tried < n:
-            made, out = rows.shuffled(memory, options.seed, np.array([n - tried]))
+            made, out = rows.shuffle(memory, options.seed, np.array([n - tried]))
             rows = replace(rows, groups=stack.enter_context(made))
             stack.enter_context(out)
         rows = replace(rows, positive=positive)
@@ -149,13 +149,13 @@ def seconds_of(
     """Seconds of `trees` iterations, the least of some runs."""
     rules = rules_of(options, classes is not None)
     if isinstance(options, ForestOptions):
-        rules = averaged(rules, options, int(rows.groups["dim"][0]))
+        rules = forest_rules(rules, options, int(rows.groups["dim"][0]))
     rules = replace(rules, trees=trees)
     signs = None if options.monotone is None else np.array(options.monotone, np.int8)
     taken = []
     for _ in range(times):
         began = time.perf_counter()
-        boosted(rows, rules, memory, None, Targets(classes, signs))
+        boost(rows, rules, memory, None, Targets(classes, signs))
         taken.append(time.perf_counter() - began)
     return min(taken)
 
@@ -186,7 +186,7 @@ class Shape:
     def of(cls, group: NDArray[np.void], options: TreeOptions) -> "Shape":
         n, d, kind, extras = (int(group[name][0]) for name in ("n_rows", "dim", "kind", "extras"))
         share = options.validation or 0.0
-        held = int(held_out_counts(group["n_rows"], share)[0])
+        held = int(count_held_out(group["n_rows"], share)[0])
         return cls(n, held, d, value_size(kind), int(dense_row_bytes(d, kind, extras)))
 
     @property
@@ -204,15 +204,17 @@ def most_bytes(group: NDArray[np.void], options: TreeOptions, outputs: int) -> i
     shape = Shape.of(group, options)
     packed, features = dense_charged(group[0])
     copies = sum(
-        charged(n * shape.row) for n in (shape.rows - shape.held, shape.held) if shape.held
+        charged_bytes(n * shape.row) for n in (shape.rows - shape.held, shape.held) if shape.held
     )
     rest = packed - features * shape.large * bool(copies)
     in_bins = copies - shape.rows * shape.features * shape.value * shape.large * bool(copies)
-    codes = charged(shape.rows * shape.features)
+    codes = charged_bytes(shape.rows * shape.features)
     grown = rest - features * shape.large * (not copies) + in_bins + codes
     for size in per_row(shape, options):
-        grown += charged((shape.rows - shape.held) * size)
-    grown += charged(8 * outputs * shape.rows) + charged(12 * (outputs > 1) * shape.rows)
+        grown += charged_bytes((shape.rows - shape.held) * size)
+    grown += charged_bytes(8 * outputs * shape.rows) + charged_bytes(
+        12 * (outputs > 1) * shape.rows
+    )
     return max(packed + copies, rest + copies + codes, grown + histograms(shape, options))
 
 
@@ -247,4 +249,4 @@ def histograms(shape: Shape, options: TreeOptions) -> int:
     cell = 16 if not shape.large and n <= NARROW else 24
     size = (shape.features * of_feature + 8) * cell
     together = min(max(SLAB // size, 1), leaves)
-    return -(-leaves // together) * charged(together * size)
+    return -(-leaves // together) * charged_bytes(together * size)

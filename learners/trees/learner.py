@@ -9,7 +9,7 @@ from tuskml.kernels.parts.sharded import Parts
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows.prepare import KnownLevels
 from tuskml.kernels.trees.boosting import are_levels
-from tuskml.learners.classes import Allowed, Mask
+from tuskml.learners.classes import LabelRange, Mask
 from tuskml.learners.learner import (
     CATEGORIES_NUMBERED,
     NONE_NUMBERED,
@@ -52,7 +52,7 @@ class LevelsAsNumbers(Encoding):
         native = options.category_encoding == "native" and not options.interactions
         return CATEGORIES_NUMBERED if native else NONE_NUMBERED
 
-    def known_levels(self, options: TreeOptions) -> Sequence[KnownLevels]:
+    def levels_to_keep(self, options: TreeOptions) -> Sequence[KnownLevels]:
         start = options.warm_start
         categories = start.categories if isinstance(start, TreesBefore) else ()
         return [one.known for one in categories if self.numbers_levels(options)]
@@ -140,8 +140,8 @@ class Trees(Learner):
     def classifies(self, request: Request[Task, TreeOptions]) -> bool:
         return classifies(request.options)
 
-    def allowed(self, request: Request[Task, TreeOptions]) -> Allowed | None:
-        return OBJECTIVES[request.options.objective].allowed or super().allowed(request)
+    def label_range(self, request: Request[Task, TreeOptions]) -> LabelRange | None:
+        return OBJECTIVES[request.options.objective].allowed or super().label_range(request)
 
     def names_numbers(self, request: Request[Task, TreeOptions]) -> bool:
         return bool(request.options.categorical)

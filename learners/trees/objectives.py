@@ -12,7 +12,7 @@ from tuskml.kernels.trees.boosting import (
     SQUARED,
     TWEEDIE,
 )
-from tuskml.learners.classes import Allowed, counts
+from tuskml.learners.classes import LabelRange, counts
 from tuskml.udas.tasks import TASK_TABLE
 
 
@@ -29,7 +29,7 @@ class Objective:
     number: int
     formula: str
     shape: str | None = None
-    allowed: Allowed | None = None
+    allowed: LabelRange | None = None
     by_gradients: bool = True
     averaged: bool = False
 
@@ -41,13 +41,13 @@ OBJECTIVES = {
     "gamma": Objective(
         GAMMA,
         "y exp(-m) + m",
-        allowed=Allowed("objective 'gamma' needs a label greater than 0", low=0.0, above=True),
+        allowed=LabelRange("objective 'gamma' needs a label greater than 0", low=0.0, above=True),
     ),
     "tweedie": Objective(
         TWEEDIE,
         "exp((2 - p) m) / (2 - p) + y exp((1 - p) m) / (p - 1), p = power",
         "power",
-        Allowed("objective 'tweedie' needs a label of at least 0", low=0.0),
+        LabelRange("objective 'tweedie' needs a label of at least 0", low=0.0),
     ),
     "quantile": Objective(
         QUANTILE,

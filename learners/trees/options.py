@@ -500,7 +500,7 @@ def in_units_of(rules: Rules, labels: np.void, n: int) -> Rules:
     return replace(rules, min_child_hessian=-unit * rules.min_child_hessian)
 
 
-def averaged(rules: Rules, options: ForestOptions, n_features: int) -> Rules:
+def forest_rules(rules: Rules, options: ForestOptions, n_features: int) -> Rules:
     """The rules of a random forest, which draws features for each split."""
     few = n_features**-0.5 if classifies(options) else 1 / 3
     share = options.feature_fraction or few

@@ -18,19 +18,19 @@ from tuskml.kernels.parts.dealing import holding_of
 from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
 from tuskml.kernels.structures import OFFSETS
 from tuskml.kernels.trees.boosting import NODE, SIDE, Rows, Targets
-from tuskml.kernels.trees.parted.bagging import ADDEND, bagged_by_parts, branch_rows
-from tuskml.kernels.trees.parted.boosting import boosted_by_parts
+from tuskml.kernels.trees.parted.bagging import ADDEND, bag_by_parts, branch_rows
+from tuskml.kernels.trees.parted.boosting import boost_by_parts
 from tuskml.kernels.trees.parted.holding import Hold
 from tuskml.kernels.trees.parted.ranks import ROUNDS
 from tuskml.learners.classes import positive_class
-from tuskml.learners.held_out import held_out_counts
+from tuskml.learners.held_out import count_held_out
 from tuskml.learners.learner import Request
-from tuskml.learners.models import Models, Strings, joined
+from tuskml.learners.models import Models, Strings, join_models
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees import training
 from tuskml.learners.trees.constraints import (
-    listed,
-    listed_bounds,
+    list_bounds,
+    list_signs,
     refuse_signed,
     together_of,
     without_names,
@@ -39,13 +39,13 @@ from tuskml.learners.trees.options import (
     NO_LIMIT,
     ForestOptions,
     TreeOptions,
-    averaged,
     child_rows,
     classifies,
+    forest_rules,
     in_units_of,
     rules_of,
 )
-from tuskml.learners.trees.warm_start import by_numbering, refuse_start, started
+from tuskml.learners.trees.warm_start import by_numbering, refuse_start, start_forest
 from tuskml.schedule import budget
 
 CELL = 24
@@ -104,7 +104,7 @@ def train_by_parts(parts: Parts, request: Request[Task, TreeOptions]) -> Models 
     refuse_start(places, request)
     ((places, request),) = by_numbering(places, request)
     by_level = training.categories_of(groups, places, request)
-    refuse_signed(by_level, listed(request.options.monotone))
+    refuse_signed(by_level, list_signs(request.options.monotone))
     options = request.options
     by_class = classifies(options)
     rows = ShardedPass(
@@ -117,7 +117,7 @@ def train_by_parts(parts: Parts, request: Request[Task, TreeOptions]) -> Models 
         grown(given.of(which, classes), request)
         for which, classes in training.by_classes(given, options)
     ]
-    return models[0] if len(models) == 1 else joined(models)
+    return models[0] if len(models) == 1 else join_models(models)
 
 
 def grown(given: Rows, request: Request[Task, TreeOptions]) -> Models:
@@ -125,25 +125,25 @@ def grown(given: Rows, request: Request[Task, TreeOptions]) -> Models:
     began = time.monotonic()
     options, rows = request.options, given.rows
     assert isinstance(rows, ShardedPass)
-    signs, width = listed(options.monotone), int(given.groups["dim"][0])
+    signs, width = list_signs(options.monotone), int(given.groups["dim"][0])
     monotone = None if signs is None else np.array(signs, np.int8)
-    bounds = listed_bounds(options.bounds, width, given.by_level)
-    before = started(given, options, classifies(options))
+    bounds = list_bounds(options.bounds, width, given.by_level)
+    before = start_forest(given, options, classifies(options))
     together = together_of(options.interaction_constraints, width)
     targets = Targets(given.classes, monotone, given.by_level, before, bounds, together)
     positive = positive_class(options, given.labels)
     rows_in_all = int(given.groups["n_rows"][0])
-    n = int(held_out_counts(given.groups["n_rows"], options.validation or 0.0)[0])
+    n = int(count_held_out(given.groups["n_rows"], options.validation or 0.0)[0])
     rules = rules_of(options, given.classes is not None)
     rules = in_units_of(rules, given.labels[0], rows_in_all - n)
     hold = Hold(holding_of(rows, options.seed, n), n) if n else None
     rows = replace(rows, positive=positive)
     if isinstance(options, ForestOptions):
-        forest = bagged_by_parts(rows, averaged(rules, options, width), targets)
+        forest = bag_by_parts(rows, forest_rules(rules, options, width), targets)
     else:
-        forest = boosted_by_parts(rows, rules, targets, hold)
+        forest = boost_by_parts(rows, rules, targets, hold)
     models = training.as_models(given, [forest], request, began)
     if before is not None:
-        models = training.gone_on(models, given.groups, before, [forest])
+        models = training.extended_models(models, given.groups, before, [forest])
     plan = training.plan_of(options).rpartition(", ")[0]  # without threads, which are the workers'
     return replace(models, plan=Strings.same(f"{plan}, by sums over shards", 1))

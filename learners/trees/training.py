@@ -18,13 +18,13 @@ from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.softmax import classes_of as labels_of
 from tuskml.kernels.structures import OFFSETS
-from tuskml.kernels.trees.boosting import Forest, Rows, Targets, boosted
+from tuskml.kernels.trees.boosting import Forest, Rows, Targets, boost
 from tuskml.learners import events
 from tuskml.learners.classes import (
     check_classes,
+    class_fields,
     classes_in,
     margin_of_one_class,
-    named_classes,
     positive_class,
     refuse_large,
     refuse_no_classes,
@@ -36,16 +36,16 @@ from tuskml.learners.models import (
     Lists,
     Models,
     Strings,
-    joined,
+    join_models,
     options_text,
     seconds_by_group,
-    thinned,
+    thin_history,
     threads_text,
 )
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees.constraints import (
-    listed,
-    listed_bounds,
+    list_bounds,
+    list_signs,
     refuse_signed,
     together_of,
     without_names,
@@ -57,12 +57,12 @@ from tuskml.learners.trees.options import (
     OPTIONS,
     ForestOptions,
     TreeOptions,
-    averaged,
     child_rows,
     classifies,
+    forest_rules,
     rules_of,
 )
-from tuskml.learners.trees.warm_start import by_numbering, joined_trees, refuse_start, started
+from tuskml.learners.trees.warm_start import by_numbering, join_trees, refuse_start, start_forest
 from tuskml.learners.validation import apart
 from tuskml.schedule import budget
 
@@ -100,9 +100,9 @@ def train(
                 refuse_start(alike[places], chosen)
                 for own, numbered in by_numbering(alike[places], chosen):
                     by_level = categories_of(groups[own], own, request)
-                    refuse_signed(by_level, listed(chosen.options.monotone))
+                    refuse_signed(by_level, list_signs(chosen.options.monotone))
                     models = train_together(groups[own], numbered, memory, by_level)
-                    yield models.numbered(own[models.group])
+                    yield models.renumber(own[models.group])
 
 
 def categories_of(
@@ -163,14 +163,14 @@ def train_together(
     refuse_labels(given, request)
     parts = []
     for which, classes in by_classes(given, options):
-        parts.append(grow(given.of(which, classes), request, memory).numbered(which))
-    return parts[0] if len(parts) == 1 else joined(parts)
+        parts.append(grow(given.of(which, classes), request, memory).renumber(which))
+    return parts[0] if len(parts) == 1 else join_models(parts)
 
 
 def refuse_labels(given: Rows, request: Request[Task, TreeOptions]) -> None:
     """Raises DataError for labels that the objective does not have."""
     options, labels = request.options, given.labels
-    monotone = listed(options.monotone)
+    monotone = list_signs(options.monotone)
     width = int(given.groups["dim"][0])
     if monotone is not None and len(monotone) != width:
         raise DataError(
@@ -200,7 +200,7 @@ def by_classes(
             "offset is not available with more than two classes, whose margins would all have it, "
             "expected two classes"
         )
-    if any(listed(options.monotone) or ()):
+    if any(list_signs(options.monotone) or ()):
         raise DataError(
             "option 'monotone' is for numbers and two classes, and label has more than two, whose "
             "probabilities cannot all rise with a feature: leave it out, or train a model of each "
@@ -221,7 +221,7 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
     began = time.monotonic()
     options, rows = request.options, given.rows
     several = given.classes is not None
-    signs, width = listed(options.monotone), int(given.groups["dim"][0])
+    signs, width = list_signs(options.monotone), int(given.groups["dim"][0])
     monotone = None if signs is None else np.array(signs, np.int8)
     with ExitStack() as stack:
         kept, held = rows, None
@@ -232,22 +232,22 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
         kept = replace(kept, positive=positive_class(options, given.labels))
         rules = replace(rules_of(options, several), spends=int(request.last or held is not None))
         if isinstance(options, ForestOptions):
-            rules = averaged(rules, options, width)
-        before = started(given, options, classifies(options))
-        bounds = listed_bounds(options.bounds, width, given.by_level)
+            rules = forest_rules(rules, options, width)
+        before = start_forest(given, options, classifies(options))
+        bounds = list_bounds(options.bounds, width, given.by_level)
         together = together_of(options.interaction_constraints, width)
         targets = Targets(given.classes, monotone, given.by_level, before, bounds, together)
-        forests = boosted(kept, rules, memory, held, targets, before is None)
+        forests = boost(kept, rules, memory, held, targets, before is None)
     events.tell_trained(given.groups)
     models = as_models(given, forests, request, began)
-    return models if before is None else gone_on(models, given.groups, before, forests)
+    return models if before is None else extended_models(models, given.groups, before, forests)
 
 
-def gone_on(
+def extended_models(
     models: Models, groups: NDArray[np.void], before: Forest, forests: list[Forest]
 ) -> Models:
     """The models of trees that went on from others, which they have first."""
-    whole = [joined_trees(before, forest) for forest in forests]
+    whole = [join_trees(before, forest) for forest in forests]
     found = [models.status.pool[code] for code in models.status.code]
     return replace(models, coef=numbers_of(groups, whole, found))
 
@@ -259,7 +259,7 @@ def status_of(forest: Forest, label: np.void, vanish: bool, options: TreeOptions
     if vanish or not (np.isfinite(forest.base_loss) and np.isfinite(forest.base).all()):
         return "out of range"
     boosts = not isinstance(options, ForestOptions)  # a forest's losses are out of bag
-    if boosts and forest.diverged(options.patience if options.validation else 0):
+    if boosts and forest.has_diverged(options.patience if options.validation else 0):
         return "diverged"
     light = label["weight"] < LEAST_WEIGHT * label["n_rows"]
     if not np.isfinite(forest.loss).all() or (light and not forest.trees):
@@ -281,15 +281,13 @@ def as_models(
     found = [status_of(forest, label, gone, options) for forest, label, gone in each]
     base, loss = constants(forests, np.array(found) == "one class", labels, options)
     loss[np.array(found) == "out of range"] = np.nan
-    return Models.built(
+    return Models.build(
         groups,
         request.task.name,
         coef=numbers_of(groups, forests, found),
         intercept=base,
         **(
-            named_classes(classes_in(labels, options, given.classes))
-            if classifies(options)
-            else {}
+            class_fields(classes_in(labels, options, given.classes)) if classifies(options) else {}
         ),
         loss=loss,
         history=history_of(forests),
@@ -344,7 +342,7 @@ def history_of(forests: list[Forest]) -> Lists:
     table = np.full((max(len(forest.loss) for forest in forests), len(forests)), np.nan)
     for place, forest in enumerate(forests):
         table[: len(forest.loss), place] = np.where(np.isfinite(forest.loss), forest.loss, np.nan)
-    return thinned(list(table), len(forests))
+    return thin_history(list(table), len(forests))
 
 
 def plan_of(options: TreeOptions) -> str:

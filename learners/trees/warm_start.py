@@ -126,7 +126,7 @@ def moves_of(before: tuple[Category, ...], preparation: str, by_level: bytes) ->
     return tuple(moves)
 
 
-def renumbered(before: Forest, moves: tuple[Move, ...]) -> Forest:
+def renumber_levels(before: Forest, moves: tuple[Move, ...]) -> Forest:
     """The forest with sets of levels as the rows number them."""
     by_feature = {move.feature: move for move in moves}
     nodes, sets = before.nodes.copy(), list[float]()
@@ -257,7 +257,7 @@ def refuse_start(places: NDArray[np.intp], request: Request[Any, Any]) -> None:
             refuse_names(given, tuple(request.feature_names(int(place))))
 
 
-def started(given: Rows, options: Any, classifies: bool) -> Forest | None:
+def start_forest(given: Rows, options: Any, classifies: bool) -> Forest | None:
     """The trees that groups of equally many classes continue; None without a warm start."""
     start = options.warm_start
     if start is None:
@@ -268,7 +268,7 @@ def started(given: Rows, options: Any, classifies: bool) -> Forest | None:
     )
     refuse_categories(before, given.by_level)
     if isinstance(start, TreesBefore) and start.moves:
-        before = renumbered(before, start.moves)
+        before = renumber_levels(before, start.moves)
     if classifies and start.classes:
         labels = given.labels
         own = np.stack([labels["low"], labels["high"]], axis=1) if several is None else several
@@ -377,7 +377,7 @@ def refuse_categories(before: Forest, categorical: NDArray[np.uint8] | None) -> 
         )
 
 
-def joined_trees(before: Forest, more: Forest) -> Forest:
+def join_trees(before: Forest, more: Forest) -> Forest:
     """The trees of before and then those of a training that went on from them."""
     nodes = more.nodes.copy()
     nodes["value"][nodes["missing"] == BY_LEVEL] += len(before.sets)

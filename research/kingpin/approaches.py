@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from research.kingpin.events import Failures, Gate, Run, Simulation, Task
 from tuskml.schedule.placement import evenly
-from tuskml.schedule.simulation import BATCH_SECONDS, Costs, Workload, batched
+from tuskml.schedule.simulation import BATCH_SECONDS, Costs, Workload, make_batches
 
 
 def simulated(
@@ -32,7 +32,7 @@ def tp(work: Workload, workers: int, costs: Costs, failures: Failures | None, tr
     """Tasks of whole groups."""
     tasks = [
         Task(whole(work, costs, rows, groups, work.configurations))
-        for rows, groups in batched(work, costs, work.configurations)
+        for rows, groups in make_batches(work, costs, work.configurations)
     ]
     return Simulation(tasks, workers, (), costs.dispatch, failures, traced).ran()
 
@@ -43,7 +43,7 @@ def mtp(
     """Tasks of a configuration of whole groups; each reads the rows."""
     tasks = [
         Task(whole(work, costs, rows, groups, 1))
-        for rows, groups in batched(work, costs, 1)
+        for rows, groups in make_batches(work, costs, 1)
         for _ in range(work.configurations)
     ]
     return Simulation(tasks, workers, (), costs.dispatch, failures, traced).ran()
@@ -95,12 +95,12 @@ def gap(
     pieces = np.bincount(shards["group"], minlength=len(work.sizes))
     tasks, gates = passes_of(work, costs, shards)
     small = replace(work, sizes=work.sizes[pieces == 0])
-    for rows, groups in batched(small, costs, work.configurations):
+    for rows, groups in make_batches(small, costs, work.configurations):
         seconds = whole(work, costs, rows, groups, work.configurations)
         parts = max(1, min(work.configurations, int(seconds / BATCH_SECONDS)))
         tasks += [Task(seconds / parts)] * parts
     if failures is not None and len(shards):
-        failures = replace(failures, reload=costs.loaded(work, work.rows) / workers)
+        failures = replace(failures, reload=costs.loading_seconds(work, work.rows) / workers)
     return Simulation(tasks, workers, gates, costs.dispatch, failures, traced).ran()
 
 
@@ -146,7 +146,7 @@ def a_shard(work: Workload, costs: Costs, rows: int, share: float, first: bool) 
     """
     seconds = share * (costs.row * rows + costs.model / work.passes)
     if first:
-        seconds += (costs.task + costs.loaded(work, rows)) * share / work.configurations
+        seconds += (costs.task + costs.loading_seconds(work, rows)) * share / work.configurations
     return seconds
 
 
@@ -154,8 +154,8 @@ def whole(
     work: Workload, costs: Costs, rows: int, groups: int, configurations: int, less: float = 0.0
 ) -> float:
     """Seconds of a task that reads the rows of some groups and trains them."""
-    trained = costs.trained(work, rows, groups, configurations)
-    return costs.task - less + costs.loaded(work, rows) + trained
+    trained = costs.training_seconds(work, rows, groups, configurations)
+    return costs.task - less + costs.loading_seconds(work, rows) + trained
 
 
 Approach = Callable[[Workload, int, Costs, Failures | None, bool], Run]

@@ -17,11 +17,11 @@ import numpy as np
 
 from research.kingpin.timetable import broken, timetable
 from tuskml.schedule.placement import (
-    claimed_makespan,
     constrained_wrap_around,
-    filled,
+    greedy_makespan,
     heaviest_first,
     least_makespan,
+    rows_by_worker,
     wrap_around,
 )
 
@@ -67,7 +67,7 @@ def main() -> None:
             least, mean = least_makespan(sizes, workers), sizes.sum() / workers
             of = least * CONFIGURATIONS
             noisy = simulated(tasks, workers, noise, random)
-            shared = filled(constrained_wrap_around(sizes, workers), workers).max()
+            shared = rows_by_worker(constrained_wrap_around(sizes, workers), workers).max()
             cells = (tasks["end"].max() / of, noisy / of, shared / mean)
             print(
                 f"| {name} | {workers:,} | {least / mean:.2f} | "
@@ -82,8 +82,8 @@ def claims() -> None:
     random = np.random.default_rng(1)
     for name, sizes in distributions():
         least = least_makespan(sizes, 2)
-        mixed = [claimed_makespan(random.permutation(sizes), 2) / least for _ in range(200)]
-        ordered = claimed_makespan(sizes[heaviest_first(sizes)], 2) / least
+        mixed = [greedy_makespan(random.permutation(sizes), 2) / least for _ in range(200)]
+        ordered = greedy_makespan(sizes[heaviest_first(sizes)], 2) / least
         print(
             f"{name}, claimed by two threads: {np.median(mixed):.3f} C* in random order, at worst "
             f"{max(mixed):.3f}, from the largest on {ordered:.3f}"

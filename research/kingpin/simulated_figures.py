@@ -14,8 +14,8 @@ from research.kingpin.events import Failures
 from tuskml.schedule.placement import (
     Sizes,
     constrained_wrap_around,
-    filled,
     least_makespan,
+    rows_by_worker,
     wrap_around,
 )
 from tuskml.schedule.simulation import Costs, Workload, estimates
@@ -115,8 +115,10 @@ def figure_12() -> dict[str, list[tuple[int, float, float]]]:
             for _ in range(25):
                 sizes = (draw.lognormal(0, 1, groups) * 500).astype(np.int64) + 1
                 each, least = -(-sizes.sum() // workers), least_makespan(sizes, workers)
-                over.append(filled(constrained_wrap_around(sizes, workers), workers).max() / each)
-                plain.append(filled(wrap_around(sizes, workers), workers).max() / least)
+                over.append(
+                    rows_by_worker(constrained_wrap_around(sizes, workers), workers).max() / each
+                )
+                plain.append(rows_by_worker(wrap_around(sizes, workers), workers).max() / least)
             found[axis].append((value, float(np.mean(over)), float(max(over))))
             print(f"| {value} | {np.mean(over):.3f} | {max(over):.3f} | {max(plain):.3f} |")
     return found

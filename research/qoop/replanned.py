@@ -248,7 +248,9 @@ def estimated(con: duckdb.DuckDBPyConnection, problem: Problem, memory: bool) ->
         for on_disk in (0.0, size)
     ]
     possible = [i for i, one in enumerate(judged[0][1]) if one.refusal is None]
-    seconds = np.array([[[some[i].expected for i in possible] for some in by] for by in judged])
+    seconds = np.array(
+        [[[some[i].expected_seconds for i in possible] for some in by] for by in judged]
+    )
     setup = np.array([[by[1][i].cost.setup for i in possible] for by in judged])
     names = [judged[0][1][i].plan.algorithm for i in possible]
     best = [names[int(of.argmin())] for by in seconds for of in (by[1], by[2], by[CORES])]

@@ -19,7 +19,7 @@ from tuskml.schedule.exchange.events import Key, Ran, Rules, Streams
 from tuskml.schedule.exchange.network import SEGMENTS, Network
 from tuskml.schedule.exchange.ordering import cyclic, opt_sched, sequence
 from tuskml.schedule.exchange.plan import Option, Plan, greedy
-from tuskml.schedule.exchange.search import DEFAULT, Search, optimized, walked
+from tuskml.schedule.exchange.search import DEFAULT, Search, optimize, walk_options
 
 Options = Mapping[str, Option]
 
@@ -147,7 +147,7 @@ def execution_only(judge: Judge, search: Search = DEFAULT) -> Reached:
     def cost(some: Options, _: Mapping[str, float]) -> float:
         return Streams(judge.dag, judge.net, some, 6, first_come).run().period(2)
 
-    chosen = walked(judge.dag, judge.net, cost, search, ordered=False).options
+    chosen = walk_options(judge.dag, judge.net, cost, search, ordered=False).options
     return Reached(judge.seconds(chosen, first_come), chosen)
 
 
@@ -163,5 +163,5 @@ def scheduling_only(judge: Judge) -> Reached:
 
 def jointly(judge: Judge, search: Search = DEFAULT) -> Reached:
     """Options and order together: the central optimizer's plan, enforced."""
-    plan = optimized(judge.dag, judge.net, search).plan
+    plan = optimize(judge.dag, judge.net, search).plan
     return Reached(judge.planned(plan), plan.options)

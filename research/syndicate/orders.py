@@ -17,7 +17,7 @@ from statistics import median
 from research.syndicate import baselines, dlrm
 from research.syndicate.baselines import Judge, Reached
 from tuskml.schedule.exchange.dag import Dag, Operation
-from tuskml.schedule.exchange.search import Search, optimized
+from tuskml.schedule.exchange.search import Search, optimize
 
 ASKED = {"LIFO": 1.38, "hand-optimised": 1.2, "all-to-all first": 1.1}
 
@@ -47,7 +47,7 @@ def printed(name: str, judge: Judge, found: dict[str, Reached]) -> None:
     for order, reached in found.items():
         asked = f"{ASKED[order]:.2f}" if order in ASKED else ""
         gain = reached.seconds / best
-        idle = 1 - judge.dag.computed / reached.seconds
+        idle = 1 - judge.dag.compute_seconds / reached.seconds
         row = f"{1e3 * reached.seconds:.1f} | {idle:.1%} | {asked} | {gain:.2f}"
         print(f"| {name} | {order} | {row} |", flush=True)
 
@@ -100,7 +100,7 @@ def main() -> None:
     took, tried = [], []
     for seed in range(given.seeds):
         began = time.perf_counter()
-        found_ = optimized(chain(64), dlrm.cluster(), Search(given.budget, seed=seed))
+        found_ = optimize(chain(64), dlrm.cluster(), Search(given.budget, seed=seed))
         took.append(time.perf_counter() - began)
         tried.append((found_.proposals, found_.greedy_cost / found_.cost))
     print(f"64 operations: {median(took):.2f} s, asked 2; proposals and gains: {tried}")

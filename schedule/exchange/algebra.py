@@ -79,11 +79,11 @@ def part(low: Fraction, high: Fraction, place: int, count: int) -> tuple[Fractio
     return low + size * place / count, low + size * (place + 1) / count
 
 
-def mapped(expression: Expression, change: Callable[[Motif], Expression]) -> Expression:
+def map_motifs(expression: Expression, change: Callable[[Motif], Expression]) -> Expression:
     """Copies the expression with `change` applied to each motif."""
     if isinstance(expression, Motif):
         return change(expression)
-    return type(expression)(tuple(mapped(each, change) for each in expression.parts))
+    return type(expression)(tuple(map_motifs(each, change) for each in expression.parts))
 
 
 def leaves(expression: Expression) -> Iterator[Motif]:
@@ -100,7 +100,7 @@ def _check_count(count: int, what: str) -> None:
         raise ValueError(f"{what} is {count}, expected at least 1")
 
 
-def segmented(expression: Expression, count: int) -> Expression:
+def segment(expression: Expression, count: int) -> Expression:
     """Divides the payload into `count` equal parts that are exchanged separately.
 
     The bounds of all motifs are scaled together into each part, so a sequence is segmented as a
@@ -115,22 +115,22 @@ def segmented(expression: Expression, count: int) -> Expression:
     def one(place: int) -> Expression:
         begin, _ = part(low, high, place, count)
 
-        def moved(motif: Motif) -> Motif:
+        def move(motif: Motif) -> Motif:
             return replace(
                 motif,
                 low=begin + (motif.low - low) / count,
                 high=begin + (motif.high - low) / count,
             )
 
-        return mapped(expression, moved)
+        return map_motifs(expression, move)
 
     return Beside(tuple(one(place) for place in range(count)))
 
 
-def splined(expression: Expression, count: int) -> Expression:
+def spline(expression: Expression, count: int) -> Expression:
     """Divides each motif into `count` motifs with fewer partners.
 
-    Motifs that add stay whole, as a sum needs all its terms: `scattered`, `treed` and `hosted`
+    Motifs that add stay whole, as a sum needs all its terms: `scatter`, `treed` and `split_by_host`
     divide their patterns.
     """
     _check_count(count, "the number of splines")
@@ -143,10 +143,10 @@ def splined(expression: Expression, count: int) -> Expression:
         pairs = pairwise(bounds)
         return Beside(tuple(replace(motif, first=low, stop=high) for low, high in pairs))
 
-    return mapped(expression, cut)
+    return map_motifs(expression, cut)
 
 
-def scattered(motif: Motif) -> Expression:
+def scatter(motif: Motif) -> Expression:
     """Composes an all-reduce of a reduce-scatter and an all-gather."""
     return Then((replace(motif, kind="reduce_scatter"), replace(motif, kind="piece_gather")))
 
@@ -167,19 +167,19 @@ def treed(motif: Motif, arity: int = 2, per_host: int = 1) -> Expression:
     size = per_host if whole and per_host & (per_host - 1) else arity
     blocks = [members[k : k + size] for k in range(0, len(members), size)]
     some = [block for block in blocks if len(block) > 1]
-    up = Beside(tuple(_rooted(motif, "reduce", block) for block in some))
-    down = Beside(tuple(_rooted(motif, "broadcast", block) for block in some))
+    up = Beside(tuple(_with_root(motif, "reduce", block) for block in some))
+    down = Beside(tuple(_with_root(motif, "broadcast", block) for block in some))
     roots = tuple(block[0] for block in blocks)
     if len(roots) == 1:
         return Then((up, down))
     return Then((up, treed(replace(motif, members=roots), arity, per_host), down))
 
 
-def _rooted(motif: Motif, kind: Kind, members: tuple[int, ...]) -> Motif:
+def _with_root(motif: Motif, kind: Kind, members: tuple[int, ...]) -> Motif:
     return replace(motif, kind=kind, members=members, root=members[0])
 
 
-def hosted(motif: Motif, per_host: int) -> Expression:
+def split_by_host(motif: Motif, per_host: int) -> Expression:
     """Composes an all-reduce of a reduce-scatter per host, all-reduces between hosts, and an
     all-gather.
 
@@ -195,5 +195,5 @@ def hosted(motif: Motif, per_host: int) -> Expression:
     between = []
     for place, peers in enumerate(zip(*hosts, strict=True)):
         low, high = part(motif.low, motif.high, place, per_host)
-        between.append(scattered(replace(motif, members=peers, low=low, high=high)))
+        between.append(scatter(replace(motif, members=peers, low=low, high=high)))
     return Then((Beside(inside), Beside(tuple(between)), Beside(back)))

@@ -1,7 +1,7 @@
 """Memory of motifs: what a worker sends, and what it does with the parts that it receives.
 
 The same functions serve workers in memory and workers on sockets. The bits of a sum do not depend
-on the plan: `added` has one order of additions, and each composition of an all-reduce follows it.
+on the plan: `add_arrays` has one order of additions, and each composition of an all-reduce follows it.
 """
 
 from __future__ import annotations
@@ -90,14 +90,14 @@ def slice_of(flat: Array, low: Fraction, high: Fraction) -> slice:
     return slice(int(low * flat.size), int(high * flat.size))
 
 
-def added(terms: Mapping[int, Array], per_host: int) -> Array:
+def add_arrays(terms: Mapping[int, Array], per_host: int) -> Array:
     """Adds the workers' arrays: those of a host by pairs, then those of hosts by pairs."""
     order = sorted(terms)
     hosts = groupby(order, key=lambda rank: rank // per_host)
-    return _paired([_paired([terms[rank] for rank in ranks]) for _, ranks in hosts])
+    return _add_pairs([_add_pairs([terms[rank] for rank in ranks]) for _, ranks in hosts])
 
 
-def _paired(terms: Sequence[Array]) -> Array:
+def _add_pairs(terms: Sequence[Array]) -> Array:
     """Adds neighbours until one array is left."""
     while len(terms) > 1:
         pairs = [terms[k : k + 2] for k in range(0, len(terms), 2)]
@@ -156,7 +156,7 @@ def absorb(motif: Motif, memory: Cells, got: Mapping[int, Message]) -> None:
         flat = memory.held[SUM]
         own = slice_of(flat, low, high)
         terms = {source: message.data for source, message in got.items()}
-        flat[own] = added(terms | {rank: flat[own]}, memory.per_host)
+        flat[own] = add_arrays(terms | {rank: flat[own]}, memory.per_host)
         return
     for source, message in got.items():
         cell = source if memory.kind in ("all_to_all", "all_gather") else SUM

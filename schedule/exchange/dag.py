@@ -56,7 +56,7 @@ class Dag:
         return tuple(k for k, each in enumerate(self.operations) if each.kind)
 
     @cached_property
-    def computed(self) -> float:
+    def compute_seconds(self) -> float:
         """Seconds of all computations of an iteration."""
         return sum(each.seconds for each in self.operations if not each.kind)
 
@@ -69,7 +69,7 @@ class Dag:
             for k in range(len(self.operations))
         ]
 
-    def exchanged_before(self, place: int) -> list[tuple[int, int]]:
+    def exchanges_before(self, place: int) -> list[tuple[int, int]]:
         """Exchanges on which an operation depends, directly or through computations, as in
         `before`.
 

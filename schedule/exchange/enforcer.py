@@ -70,7 +70,7 @@ class Enforcer:
             self.memories[name, iteration] = memory
             self.news.notify_all()
 
-    def completed(self, name: str, iteration: int, patience: float) -> Cells:
+    def wait_for_completion(self, name: str, iteration: int, patience: float) -> Cells:
         """Waits for an operation and returns its memory.
 
         Raises the error of a link if one failed, TimeoutError if the operation has not ended after
@@ -97,7 +97,7 @@ class Enforcer:
         """Executes a link's motifs one after the other."""
         try:
             while (step := self.next(line)) is not None:
-                memory = self.submitted(step)
+                memory = self.wait_for_submission(step)
                 key = f"{step.iteration}/{step.name}/{step.motif}"
                 self.links.exchange(key, step.expression, memory, step.link, self.epoch)
                 with self.news:
@@ -115,7 +115,7 @@ class Enforcer:
             self.news.wait_for(lambda: line or self.stopped or self.failure is not None)
             return line.popleft() if line and self.failure is None else None
 
-    def submitted(self, step: Step) -> Cells:
+    def wait_for_submission(self, step: Step) -> Cells:
         """Waits until an operation has been submitted; returns its memory."""
         one, began = (step.name, step.iteration), time.monotonic()
         with self.news:

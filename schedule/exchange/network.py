@@ -72,14 +72,14 @@ class Network:
         return max(inside / channel.inside, outside / channel.outside)
 
 
-def _scattered(net: Network, size: float, channel: Channel) -> float:
+def _scatter_seconds(net: Network, size: float, channel: Channel) -> float:
     """Seconds of a reduce-scatter and an all-gather of all workers."""
     n, h = net.workers, net.per_host
     sent = 2 * size / n
     return net.links(sent * (h - 1), sent * (n - h), channel) + 2 * (n - 1) * channel.latency
 
 
-def _hosted(net: Network, size: float, channel: Channel) -> float:
+def _host_seconds(net: Network, size: float, channel: Channel) -> float:
     """Seconds of a reduce-scatter per host, an all-reduce between hosts, and an all-gather per
     host.
     """
@@ -116,23 +116,23 @@ def _alltoall(splines: int) -> Callable[[Network, float, Channel], float]:
     return seconds
 
 
-def _circled(net: Network, size: float, channel: Channel) -> float:
+def _circle_seconds(net: Network, size: float, channel: Channel) -> float:
     """Seconds of an all-gather around a circle of workers."""
     n = net.workers
     return size * (n - 1) / n / channel.outside + (n - 1) * channel.latency
 
 
-def _branched(net: Network, size: float, channel: Channel) -> float:
+def _tree_seconds(net: Network, size: float, channel: Channel) -> float:
     """Seconds of a broadcast along a binary tree."""
     return _treed(net, size, channel) / 2
 
 
 PATTERNS: dict[str, Callable[[Network, float, Channel], float]] = {
-    "scattered": _scattered,
-    "hosted": _hosted,
+    "scattered": _scatter_seconds,
+    "hosted": _host_seconds,
     "treed": _treed,
-    "circled": _circled,
-    "branched": _branched,
+    "circled": _circle_seconds,
+    "branched": _tree_seconds,
 } | {f"splined{count}": _alltoall(count) for count in SPLINES}
 
 CHOICES = {

@@ -18,7 +18,7 @@ ITERATIONS = 2
 Order = tuple[tuple[str, int, int], ...]
 
 
-class Scheduled(NamedTuple):
+class Schedule(NamedTuple):
     """An order and its cost: the seconds until both iterations have ended."""
 
     cost: float
@@ -27,7 +27,7 @@ class Scheduled(NamedTuple):
 
 def opt_sched(
     dag: Dag, net: Network, chosen: Mapping[str, Option], leads: Mapping[str, float] | None = None
-) -> Scheduled:
+) -> Schedule:
     """Orders motifs: a free channel takes the ready motif with the longest critical path.
 
     leads: seconds added to the critical path of an exchange.
@@ -42,7 +42,7 @@ def opt_sched(
 
     rules = Rules(key, prefetched=True)
     ran = Streams(dag, net, chosen, ITERATIONS, rules).run()
-    return Scheduled(ran.makespan, ran)
+    return Schedule(ran.makespan, ran)
 
 
 def critical_paths(dag: Dag, net: Network, chosen: Mapping[str, Option]) -> list[list[float]]:
@@ -97,7 +97,7 @@ def legal(dag: Dag, order: Sequence[tuple[str, int, int]]) -> bool:
     if set(first) != set(dag.exchanges):
         return False
     for place in dag.exchanges:
-        for need, lag in dag.exchanged_before(place):
+        for need, lag in dag.exchanges_before(place):
             window, position = last[need]
             if (window - lag, position) > first[place]:
                 return False
@@ -116,10 +116,10 @@ def plain(dag: Dag, net: Network, chosen: Mapping[str, Option]) -> Order:
 
 def sequence(dag: Dag, order: Order, iterations: int) -> list[tuple[int, int, int]]:
     """Unrolls the order over many iterations as (index, motif, iteration)."""
-    return list(_unrolled(dag, order, iterations))
+    return list(_unroll(dag, order, iterations))
 
 
-def _unrolled(dag: Dag, order: Order, iterations: int) -> Iterator[tuple[int, int, int]]:
+def _unroll(dag: Dag, order: Order, iterations: int) -> Iterator[tuple[int, int, int]]:
     for window in range(-1, iterations + 1):
         for name, motif, ahead in order:
             if 0 <= window + ahead < iterations:

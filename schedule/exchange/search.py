@@ -75,11 +75,11 @@ class SearchResult:
     seconds: float
 
 
-def optimized(dag: Dag, net: Network, search: Search = DEFAULT, version: int = 1) -> SearchResult:
+def optimize(dag: Dag, net: Network, search: Search = DEFAULT, version: int = 1) -> SearchResult:
     """Searches for the best plan."""
     began = time.monotonic()
-    walk = walked(dag, net, lambda some, leads: rehearsed(dag, net, some, leads)[0], search)
-    order = rehearsed(dag, net, walk.options, walk.leads)[1]
+    walk = walk_options(dag, net, lambda some, leads: rehearse(dag, net, some, leads)[0], search)
+    order = rehearse(dag, net, walk.options, walk.leads)[1]
     took = time.monotonic() - began
     plan = Plan(walk.options, order, version, spread(dag, net, walk.options))
     return SearchResult(plan, walk.cost, walk.greedy_cost, walk.proposals, took)
@@ -96,7 +96,7 @@ def spread(dag: Dag, net: Network, chosen: Mapping[str, Option]) -> dict[str, tu
     }
 
 
-def rehearsed(
+def rehearse(
     dag: Dag, net: Network, chosen: Mapping[str, Option], leads: Mapping[str, float] = NONE
 ) -> tuple[float, Order]:
     """Simulated seconds of an iteration with the order of opt_sched repeated, and that order.
@@ -109,7 +109,7 @@ def rehearsed(
     return Streams(dag, net, chosen, REHEARSED, rules).run().period(SKIPPED), order
 
 
-def walked(dag: Dag, net: Network, cost: Cost, search: Search, ordered: bool = True) -> Walk:
+def walk_options(dag: Dag, net: Network, cost: Cost, search: Search, ordered: bool = True) -> Walk:
     """Metropolis-Hastings walk over options and leads from the greedy options on.
 
     Each step changes one exchange at random: its option, or, if `ordered`, its lead, by which

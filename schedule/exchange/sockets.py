@@ -32,7 +32,7 @@ MOST_HEAD, MOST_BODY = 1 << 16, 1 << 36
 """Largest accepted sizes of a message, in bytes."""
 
 
-class Halted(RuntimeError):
+class EpochHalted(RuntimeError):
     """This worker or another one has given up the epoch."""
 
 
@@ -139,7 +139,7 @@ class Links:
     ) -> Message:
         """Waits for a peer's message under a key.
 
-        Raises TimeoutError if it does not arrive, ConnectionError if the link is broken, Halted if
+        Raises TimeoutError if it does not arrive, ConnectionError if the link is broken, EpochHalted if
         the epoch has been given up.
         """
         wait = self.timeout if patience is None else patience
@@ -147,7 +147,7 @@ class Links:
         with self.news:
             while (peer, epoch, key) not in self.held:
                 if epoch <= self.given_up:
-                    raise Halted(f"epoch {epoch} has been given up")
+                    raise EpochHalted(f"epoch {epoch} has been given up")
                 if (peer, link) in self.lost:
                     raise ConnectionError(f"worker {peer} is gone")
                 left = until - time.monotonic()

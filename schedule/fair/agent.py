@@ -37,17 +37,17 @@ def table_of(
     bundles, rhos = [], []
     for bundle in subsets(offer, app.demand - sum(held.values())):
         both = {node: held.get(node, 0) + bundle.get(node, 0) for node in {*held, *bundle}}
-        rhos.append((elapsed + left_with(app, slowdowns, both)) / ideal)
+        rhos.append((elapsed + remaining_seconds(app, slowdowns, both)) / ideal)
         bundles.append(bundle)
     if not bundles:
         return Table([], [], 1.0)
     without = NOTHING * max(rhos)
     if held:
-        without = max(*rhos, (elapsed + left_with(app, slowdowns, held)) / ideal)
+        without = max(*rhos, (elapsed + remaining_seconds(app, slowdowns, held)) / ideal)
     return Table(bundles, rhos, without)
 
 
-def left_with(app: App, slowdowns: Slowdowns, workers: Mapping[str, int]) -> float:
+def remaining_seconds(app: App, slowdowns: Slowdowns, workers: Mapping[str, int]) -> float:
     """Seconds until the app ends, with workers by node or with the best single node."""
     used = [n for n in workers.values() if n]
     alone = app.seconds_left(max(used), slowdowns.of(1, 1))

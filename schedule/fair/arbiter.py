@@ -20,11 +20,17 @@ from tuskml.schedule.fair.auction import (
     STAY,
     Award,
     Bid,
-    kept_workers,
+    draw_kept_workers,
     partial_allocation,
     worst_off,
 )
-from tuskml.schedule.fair.leases import Leases, Workers, largest, left_over, without_zeros
+from tuskml.schedule.fair.leases import (
+    Leases,
+    Workers,
+    distribute_free_workers,
+    largest,
+    without_zeros,
+)
 from tuskml.schedule.fair.solving import Uses, exactly, greedily
 
 TOLERANCE = 1.1
@@ -85,7 +91,7 @@ class Rules:
 
 
 @dataclass
-class Known:
+class AppState:
     """State of an app.
 
     since: its start by the arbiter's clock; heard: its last poll; demand: workers that it can use;
@@ -146,7 +152,7 @@ class Arbiter:
         seed: int = 0,
     ) -> None:
         self.rules, self.clock, self.nodes = rules, clock, nodes
-        self.apps: dict[str, Known] = {}
+        self.apps: dict[str, AppState] = {}
         self.leases = Leases()
         self.round: Round | None = None
         self.rounds = 0
@@ -172,7 +178,7 @@ class Arbiter:
         known = self.apps.get(app)
         if known is None:
             mean = age * (len(self.apps) + 1)
-            known = self.apps[app] = Known(now - age, now, demand, self.crowd - mean)
+            known = self.apps[app] = AppState(now - age, now, demand, self.crowd - mean)
             free = self.leases.free(self.nodes())
             holdings = {node: min(n, free.get(node, 0)) for node, n in (holds or {}).items()}
             if any(holdings.values()):
@@ -296,7 +302,7 @@ class Arbiter:
         for apps in (others, [app for app in answered if app in self.apps]):
             order = sorted(apps, key=lambda app: -self.rank(app, now))
             wanted = {app: self.unmet(app) for app in order}
-            for app, more in left_over(free, wanted, before).items():
+            for app, more in distribute_free_workers(free, wanted, before).items():
                 self.leases.give(app, more)
                 free = without_zeros({node: n - more.get(node, 0) for node, n in free.items()})
 
@@ -328,15 +334,15 @@ class Arbiter:
                 bids.append(Bid(use, np.array(table.rho, float), table.without))
         workers: dict[str, Workers] = {}
         capacity = np.array([free[node] for node in order], np.int64)
-        for app, table, award in zip(names, tables, decided(bids, capacity), strict=True):
+        for app, table, award in zip(names, tables, run_auction(bids, capacity), strict=True):
             if award.bundle >= 0:
                 won = table.bundles[award.bundle]
-                number = kept_workers(sum(won.values()), award.kept, self.draw)
+                number = draw_kept_workers(sum(won.values()), award.kept, self.draw)
                 workers[app] = largest(won, number)
         return workers
 
 
-def decided(bids: list[Bid], capacity: Uses) -> list[Award]:
+def run_auction(bids: list[Bid], capacity: Uses) -> list[Award]:
     """Runs the auction; a bid with invalid numbers gets nothing and does not affect the others."""
     good = [place for place, bid in enumerate(bids) if is_sound(bid)]
     solver = exactly if len(good) <= MOST_EXACT else greedily

@@ -90,7 +90,7 @@ def worst_off(rhos: Mapping[Name, float], f: float) -> list[Name]:
     return ordered[:several]
 
 
-def kept_workers(workers: int, kept: float, draw: np.random.Generator) -> int:
+def draw_kept_workers(workers: int, kept: float, draw: np.random.Generator) -> int:
     """Draws how many workers stay with a winner: the fraction in expectation, at least one.
 
     A payment of the only worker would be all that a winner has.

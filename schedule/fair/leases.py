@@ -54,7 +54,7 @@ def largest(workers: Mapping[str, int], most: int) -> Workers:
     return without_zeros(chosen)
 
 
-def left_over(
+def distribute_free_workers(
     free: Workers, wanted: Mapping[str, int], before: Mapping[str, Mapping[str, int]]
 ) -> dict[str, Workers]:
     """Distributes free workers one by one among apps, the first ones first.

@@ -60,7 +60,7 @@ def exactly(bidders: Sequence[Bundles], capacity: Uses) -> Won:
     if not sum(len(one.gain) for one in bidders):
         return Won([-1] * len(bidders), [0.0] * len(bidders), 0.0)
     climbed = climbing(bidders)
-    prices = relaxed_prices(bidders, capacity)
+    prices = relaxation_prices(bidders, capacity)
     known = [-1] * len(bidders)
     climb(*climbed, known, capacity.tolist(), range(len(climbed[0])))
     chosen = best_choice(bidders, capacity, known, prices)
@@ -68,13 +68,13 @@ def exactly(bidders: Sequence[Bundles], capacity: Uses) -> Won:
     for place, bundle in enumerate(chosen):
         if bundle >= 0:
             rest = [*bidders[:place], *bidders[place + 1 :]]
-            known = known_without(place, bidders, capacity, climbed, chosen)
+            known = solve_without(place, bidders, capacity, climbed, chosen)
             without = total_gain(rest, without_one(rest, capacity, known, prices))
             others[place] = max(0.0, without - total + float(bidders[place].gain[bundle]))
     return Won(chosen, others, total)
 
 
-def known_without(
+def solve_without(
     place: int,
     bidders: Sequence[Bundles],
     capacity: Uses,
@@ -87,7 +87,7 @@ def known_without(
     afresh, left = [-1] * len(bidders), capacity.tolist()
     climb(steps, uses, afresh, left, order)
     on = [-1 if one == place else bundle for one, bundle in enumerate(chosen)]
-    left = left_of(bidders, capacity, on)
+    left = remaining_capacity(bidders, capacity, on)
     better = [at for at in order if gains(bidders, on, steps[at])]
     climb(steps, uses, on, left, better)
     best = max(afresh, on, key=lambda choice: total_gain(bidders, choice))
@@ -100,7 +100,9 @@ def gains(bidders: Sequence[Bundles], chosen: Sequence[int], step: "Step") -> bo
     return has < 0 or bool(mine[step.bundle] > mine[has])
 
 
-def left_of(bidders: Sequence[Bundles], capacity: Uses, chosen: Sequence[int]) -> list[int]:
+def remaining_capacity(
+    bidders: Sequence[Bundles], capacity: Uses, chosen: Sequence[int]
+) -> list[int]:
     """Returns the remaining capacity of each good (K,)."""
     pairs = zip(bidders, chosen, strict=True)
     taken = [one.use[bundle] for one, bundle in pairs if bundle >= 0]
@@ -118,14 +120,16 @@ def without_one(
     """
     if not sum(len(one.gain) for one in rest):
         return [-1] * len(rest)
-    near = descended(rest, capacity, prices, total_gain(rest, known))
-    best = looked_at(rest, capacity, known, near, FEW_STATES)
+    near = lower_bound(rest, capacity, prices, total_gain(rest, known))
+    best = enumerate_choices(rest, capacity, known, near, FEW_STATES)
     if best is not None:
         return best
-    return best_choice(rest, capacity, known, relaxed_prices(rest, capacity))
+    return best_choice(rest, capacity, known, relaxation_prices(rest, capacity))
 
 
-def descended(bidders: Sequence[Bundles], capacity: Uses, prices: Values, known: float) -> Values:
+def lower_bound(
+    bidders: Sequence[Bundles], capacity: Uses, prices: Values, known: float
+) -> Values:
     """Lowers the bound by B. T. Polyak's subgradient steps on the prices towards the known gain
     (Minimization of unsmooth functionals, 1969).
     """
@@ -156,13 +160,13 @@ def best_choice(
 
     known: a feasible choice; prices: of the goods (K,).
     """
-    best = looked_at(bidders, capacity, known, prices, MOST_STATES)
+    best = enumerate_choices(bidders, capacity, known, prices, MOST_STATES)
     if best is None:
         best = program(bidders, capacity, GAP)
     return max(best, list(known), key=lambda choice: total_gain(bidders, choice))
 
 
-def looked_at(
+def enumerate_choices(
     bidders: Sequence[Bundles], capacity: Uses, known: Sequence[int], prices: Values, most: int
 ) -> list[int] | None:
     """Enumerates choices; returns the optimum, or the known choice if it is within the gap.
@@ -179,7 +183,7 @@ def looked_at(
     if slack <= GAP:
         return list(known)
     few = [in_question(one, each, slack + GAP) for one, each in zip(bidders, lost, strict=True)]
-    return searched(few, capacity.tolist(), prices.tolist(), slack + GAP, most)
+    return search_choices(few, capacity.tolist(), prices.tolist(), slack + GAP, most)
 
 
 class Option(NamedTuple):
@@ -209,7 +213,7 @@ GAP = 1e-7
 DESCENTS = 40
 
 
-def searched(
+def search_choices(
     bidders: Sequence[Sequence[Option]],
     capacity: list[int],
     prices: list[float],
@@ -225,7 +229,7 @@ def searched(
     goods = range(len(capacity))
     wants = [[max(one.use[k] for one in options) for options in bidders] for k in goods]
     coming = [[sum(mine[place:]) for mine in wants] for place in range(len(bidders) + 1)]
-    first = clipped(capacity, coming[0], prices)
+    first = clip_capacity(capacity, coming[0], prices)
     states: dict[tuple[int, ...], tuple[float, Link]] = {first[1]: (first[0], None)}
     for options, useful in zip(bidders, coming[1:], strict=True):
         after: dict[tuple[int, ...], tuple[float, Link]] = {}
@@ -236,7 +240,7 @@ def searched(
                 rest = list(map(sub, left, use))
                 if min(rest) < 0:
                     continue
-                unused, key = clipped(rest, useful, prices)
+                unused, key = clip_capacity(rest, useful, prices)
                 now = lost + more + unused
                 if now <= slack and (key not in after or now < after[key][0]):
                     after[key] = now, (bundle, link)
@@ -260,7 +264,7 @@ def chain(link: Link) -> list[int]:
     return points[::-1]
 
 
-def clipped(
+def clip_capacity(
     left: Sequence[int], useful: Sequence[int], prices: Sequence[float]
 ) -> tuple[float, tuple[int, ...]]:
     """Price of the capacity that no further bidder can use, and the rest of the capacity."""
@@ -287,7 +291,7 @@ def constraints(bidders: Sequence[Bundles], capacity: Uses) -> tuple[csr_array, 
     return vstack([one_each, use]).tocsr(), most, gain
 
 
-def relaxed_prices(bidders: Sequence[Bundles], capacity: Uses) -> Values:
+def relaxation_prices(bidders: Sequence[Bundles], capacity: Uses) -> Values:
     """Returns the price of each good (K,) in the linear relaxation."""
     matrix, most, gain = constraints(bidders, capacity)
     result = linprog(  # type: ignore[call-overload]

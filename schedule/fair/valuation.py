@@ -53,11 +53,11 @@ class Phase:
         if workers < 1:
             return math.inf
         if workers < len(self.jobs):
-            return queued(self.jobs, workers)  # one worker per job, so no job is spread
+            return queue_makespan(self.jobs, workers)  # one worker per job, so no job is spread
         return slowdown * spread(self.jobs, workers, self.most)
 
 
-def queued(jobs: Sequence[float], workers: int) -> float:
+def queue_makespan(jobs: Sequence[float], workers: int) -> float:
     """Makespan with fewer workers than jobs: the longest job goes to the first free worker.
 
     R. L. Graham, Bounds on multiprocessing timing anomalies, 1969 (longest processing time).
@@ -103,7 +103,7 @@ class App:
         return max([self.most, *(phase.demand for phase in self.phases)])
 
     @property
-    def left(self) -> float:
+    def remaining_seconds(self) -> float:
         """Remaining seconds of work."""
         return math.fsum(seconds for phase in self.phases for seconds in phase.jobs)
 
@@ -124,7 +124,7 @@ def halving(jobs: Sequence[float], most: int, iterations: Sequence[int]) -> App:
         n = max(1, n // 2)
         phases.append(Phase((usual * several,) * n, most))
     app = App(tuple(phases), 0.0)
-    return replace(app, work=app.left)
+    return replace(app, work=app.remaining_seconds)
 
 
 def ideal_seconds(work: float, cluster: float, most: float, contention: float) -> float:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from tuskml.schedule.programs.program import After, Finished, Program, checked_jobs
+from tuskml.schedule.programs.program import After, Program, ProgramResult, check_jobs
 from tuskml.schedule.programs.workers import Workers
 
 
@@ -57,7 +57,7 @@ class Static:
     rotations: int
     after: After | None = None
 
-    def run(self, program: Program, A: Any, D: Any, workers: Workers) -> Finished:
+    def run(self, program: Program, A: Any, D: Any, workers: Workers) -> ProgramResult:
         """Runs a program, starting from the model A."""
         done = 0
         for done in range(1, self.rotations + 1):
@@ -65,12 +65,12 @@ class Static:
             if self.after is not None and self.after(done, A):
                 break
         local = workers.get([workers.local(p) for p in range(workers.count)])
-        return Finished(A, local, done)
+        return ProgramResult(A, local, done)
 
     def rotate(self, program: Program, A: Any, D: Any, workers: Workers) -> Any:
         """Returns the model after one rotation."""
         scheduled = program.schedule(A, D)
-        jobs = checked_jobs(scheduled, lambda n: n > 0, "at least one")
+        jobs = check_jobs(scheduled, lambda n: n > 0, "at least one")
         blocks = [program.part(job, A) for job in jobs]
         held = dealt([float(program.weight(job)) for job in jobs], workers.count)
         for step in range(workers.count):
@@ -93,7 +93,7 @@ class Dynamic:
     depth: int = 1
     after: After | None = None
 
-    def run(self, program: Program, A: Any, D: Any, workers: Workers) -> Finished:
+    def run(self, program: Program, A: Any, D: Any, workers: Workers) -> ProgramResult:
         """Runs a program, starting from the model A."""
         flying: deque[list[Any]] = deque()
         done, started, ended = 0, 0, False
@@ -110,13 +110,13 @@ class Dynamic:
                 done += 1
                 ended |= bool(self.after is not None and self.after(done, A))
         local = workers.get([workers.local(p) for p in range(workers.count)])
-        return Finished(A, local, done)
+        return ProgramResult(A, local, done)
 
     def ask(self, program: Program, A: Any, D: Any, workers: Workers) -> list[Any]:
         """Handles of one iteration's results; empty if no job can start yet."""
         count = workers.count
         expected = f"{count}, one per worker, or none"
-        jobs = checked_jobs(program.schedule(A, D), lambda n: n in (0, count), expected)
+        jobs = check_jobs(program.schedule(A, D), lambda n: n in (0, count), expected)
         parts = [program.part(job, A) for job in jobs]
         put = {id(part): workers.put(part) for part in {id(one): one for one in parts}.values()}
         return [workers.update(p, job, put[id(parts[p])]) for p, job in enumerate(jobs)]

@@ -49,9 +49,9 @@ class Correlations:
 
     def among(self, places: Places) -> NDArray[np.float32]:
         """Absolute correlations, (k, k), of k different columns."""
-        return np.asarray(np.abs(self.signed(places)))
+        return np.asarray(np.abs(self.with_signs(places)))
 
-    def signed(self, places: Places) -> NDArray[np.float32]:
+    def with_signs(self, places: Places) -> NDArray[np.float32]:
         """Correlations with signs, (k, k), of k different columns."""
         if len(places) > len(self._column):
             self.computed += len(places) ** 2
@@ -142,9 +142,9 @@ class Prioritised:
         """Indices of parameters, the most urgent first; may be empty while others are pending."""
         n = self._even()
         likely, even = self._draw(n)
-        chosen = self._chosen(likely, self.at_once - min(len(even), n), likely[:0])
+        chosen = self._choose(likely, self.at_once - min(len(even), n), likely[:0])
         even = even[~np.isin(even, chosen)]
-        more = self._chosen(even, self.at_once - len(chosen), chosen)
+        more = self._choose(even, self.at_once - len(chosen), chosen)
         self.turned[more] = True
         chosen = np.concatenate([chosen, more])
         self.pending[chosen] = True
@@ -204,7 +204,7 @@ class Prioritised:
         """Products of k different columns of length 1, (k, k); None if not known."""
         if self.columns is None or self.columns.centred:
             return None
-        return self.columns.signed(places)
+        return self.columns.with_signs(places)
 
     def _in_turn(self, n: int) -> Places:
         if self.distance is not None:
@@ -217,7 +217,7 @@ class Prioritised:
         self.next = (self.next + n) % self.n
         return chosen
 
-    def _chosen(self, drawn: Places, most: int, before: Places) -> Places:
+    def _choose(self, drawn: Places, most: int, before: Places) -> Places:
         """At most `most` candidates without an edge to an earlier one, or to a pending one that
         moved.
         """

@@ -62,7 +62,7 @@ class Program(ABC):
 
 
 @dataclass(frozen=True)
-class Finished:
+class ProgramResult:
     """Result of a run: the model, what `Program.local` returned on each worker, and the number of
     iterations, or rotations.
     """
@@ -72,7 +72,7 @@ class Finished:
     iterations: int
 
 
-def checked_jobs(jobs: Any, allowed: Callable[[int], bool], expected: str) -> list[Any]:
+def check_jobs(jobs: Any, allowed: Callable[[int], bool], expected: str) -> list[Any]:
     """The result of `schedule` as a list. Raises OperatorError if it is not one, or has a wrong
     length.
     """

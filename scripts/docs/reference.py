@@ -39,7 +39,13 @@ from tuskml.learners.options.kinds import (
     Option,
     within,
 )
-from tuskml.learners.options.table import MAX_TEXT, MAX_WARM_START, SHARED, alternatives, joined
+from tuskml.learners.options.table import (
+    MAX_TEXT,
+    MAX_WARM_START,
+    SHARED,
+    alternatives,
+    join_texts,
+)
 from tuskml.learners.registry import TASKS, learners
 from tuskml.partitioner.merging import MOST_FEATURES
 
@@ -233,7 +239,7 @@ def case_in_words(one: Acts) -> str:
     if one.values:
         parts.append(f"{alternatives(one.values)}:")
     if one.features != EVERY_KIND:
-        parts.append(joined([FEATURES[kind] for kind in FEATURES if kind in one.features]))
+        parts.append(join_texts([FEATURES[kind] for kind in FEATURES if kind in one.features]))
     elif one.values:
         parts.append("all")
     if one.classes:
@@ -242,7 +248,7 @@ def case_in_words(one: Acts) -> str:
         parts.append(task_names(one.tasks))
     if one.but:
         left = [name for name in next(learners()).tasks if name not in one.but]
-        parts.append(joined([*(f"`{name}`" for name in left), "your own tasks"]))
+        parts.append(join_texts([*(f"`{name}`" for name in left), "your own tasks"]))
     if one.beside:
         parts.append(f"with {and_listed([needed(beside) for beside in one.beside])}")
     return ", ".join(parts).replace(":,", ":")
@@ -252,7 +258,7 @@ def task_names(tasks: tuple[str, ...]) -> str:
     """The tasks, or the page's words for the generalized linear models."""
     others = [f"`{name}`" for name in tasks if name not in OF_LIKELIHOOD]
     every = {*OF_LIKELIHOOD} <= {*tasks}
-    return joined([GENERALIZED, *others] if every else [f"`{name}`" for name in tasks])
+    return join_texts([GENERALIZED, *others] if every else [f"`{name}`" for name in tasks])
 
 
 def needed(beside: Beside) -> str:

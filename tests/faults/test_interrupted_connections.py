@@ -114,6 +114,6 @@ def test_measuring_a_store_ends(
     monkeypatch.setattr(
         database, "measure_cost", lambda store, **more: real(store, **more | {"repeats": 500})
     )
-    stored_layout.measured_cost.cache_clear()
+    stored_layout.measure_cost.cache_clear()
     assert seconds_to_end(con, STATEMENTS["in a store"], after=1.0) < SOON
     assert list((tmp_path / "stores").glob(".probe-*")) == []

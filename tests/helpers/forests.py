@@ -15,9 +15,9 @@ from tuskml.kernels.trees.boosting import (
     Forest,
     Rules,
     Targets,
-    boosted,
+    boost,
 )
-from tuskml.learners.trees.constraints import listed_bounds, together_of
+from tuskml.learners.trees.constraints import list_bounds, together_of
 
 RULES = Rules(
     objective=SQUARED,
@@ -61,7 +61,7 @@ def grown(x: np.ndarray, y: np.ndarray, threads: int = 1, **given: Any) -> Fores
     monotone = given.pop("monotone", None)
     categorical = given.pop("categorical", None)
     together = together_of(given.pop("together", None), x.shape[1])
-    bounds = listed_bounds(given.pop("bounds", None), x.shape[1], None)
+    bounds = list_bounds(given.pop("bounds", None), x.shape[1], None)
     rules = Rules(**(RULES.__dict__ | given))
     rows = rows_of(x, y, threads, rules.objective in (LOGISTIC, GINI), weight)
     many = rules.objective == SOFTMAX or (rules.objective == GINI and len(np.unique(y)) > 2)
@@ -70,9 +70,7 @@ def grown(x: np.ndarray, y: np.ndarray, threads: int = 1, **given: Any) -> Fores
     levels = None if categorical is None else np.zeros((1, x.shape[1]), np.uint8)
     if levels is not None:
         levels[0, categorical] = 1
-    return boosted(rows, rules, 0, None, Targets(classes, signs, levels, None, bounds, together))[
-        0
-    ]
+    return boost(rows, rules, 0, None, Targets(classes, signs, levels, None, bounds, together))[0]
 
 
 def trees_of(forest: Forest) -> list[np.ndarray]:

@@ -13,8 +13,8 @@ from tuskml.kernels.nets.training import (
     SOFTMAX,
     SQUARED,
     ByGroup,
+    NetResult,
     Rules,
-    Trained,
     train_nets,
 )
 from tuskml.kernels.passes import Pass
@@ -54,7 +54,7 @@ def rows_of(x: Array, y: Array, threads: int = 1, classes: bool = False) -> Pass
     return Pass(block(x, y, kind, segment_rows=97), int(classes), np.ones(1), None, True, threads)
 
 
-def net(x: Array, y: Array, threads: int = 1, held: Pass | None = None, **given: Any) -> Trained:
+def net(x: Array, y: Array, threads: int = 1, held: Pass | None = None, **given: Any) -> NetResult:
     """The net of one group."""
     names = ("start", "classes", "class_weight")
     by_group = {name: given.pop(name, None) for name in names}

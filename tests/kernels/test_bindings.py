@@ -37,7 +37,7 @@ FOLDERS = sorted(INTERFACES)
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_the_build_is_of_these_headers(folder):
-    assert INTERFACES[folder].declared == json.loads(
+    assert INTERFACES[folder].declarations == json.loads(
         json.dumps(declarations["read"](ROOT, folder))
     ), "the headers have changed since the build: make native"
 
@@ -51,7 +51,7 @@ def test_each_exported_function_is_declared():
             check=True,
         ).stdout
         exported = set(re.findall(r" T ((?:tk|ks|tp|ts)_\w+)$", listed, re.MULTILINE))
-        assert exported == set(INTERFACES[folder].declared["functions"]), folder
+        assert exported == set(INTERFACES[folder].declarations["functions"]), folder
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -62,13 +62,13 @@ def test_a_compiler_sees_the_same_types_and_layout(folder, tmp_path):
     for pattern in declarations["HEADERS"][folder]:
         headers = sorted(ROOT.glob(pattern))
         lines += [f'#include "{path}"' for path in headers if path.suffix == ".h"]
-    for name in interface.declared["structures"]:
+    for name in interface.declarations["structures"]:
         size, fields = layout(interface, name)
         claims = [f"sizeof({name}) == {size}"]
         claims += [f"offsetof({name}, {field}) == {at}" for field, at, _ in fields]
         claims += [f"sizeof((({name} *)0)->{field}) == {n}" for field, _, n in fields]
         lines += [f'_Static_assert({claim}, "{claim}");' for claim in claims]
-    for name, (result, arguments) in interface.declared["functions"].items():
+    for name, (result, arguments) in interface.declarations["functions"].items():
         given = ", ".join(zero(kind) for kind in arguments)
         lines.append(f"void call_{name}(void) {{ {name}({given}); }}")
         if result in NUMBERS:

@@ -50,16 +50,16 @@ def test_every_row_is_in_one_fold(n, folds, slices, by_label, kind, segment_rows
     with deal(group, folds, memory=account(), slices=slices, by_label=by_label) as cells:
         sizes = []
         for fold in range(folds):
-            held = numbers_in(cells.linked([fold])[0])
-            kept = numbers_in(cells.linked([f for f in range(folds) if f != fold])[0])
+            held = numbers_in(cells.link([fold])[0])
+            kept = numbers_in(cells.link([f for f in range(folds) if f != fold])[0])
             assert sorted(held + kept) == list(range(1, n + 1))
             sizes.append(len(held))
         assert max(sizes) - min(sizes) <= 1
-        whole = cells.linked(range(folds))
+        whole = cells.link(range(folds))
         assert whole["n_rows"][0] == n
         before: set[int] = set()
         for first in range(1, slices + 1):
-            some = set(numbers_in(cells.linked(range(folds), first)[0]))
+            some = set(numbers_in(cells.link(range(folds), first)[0]))
             assert before <= some
             before = some
         assert before == set(range(1, n + 1))
@@ -70,7 +70,7 @@ def test_labels_are_dealt_evenly(kind):
     x, y = rows(103)
     with deal(block(x, y, kind), 5, memory=account(), by_label=True) as cells:
         for fold in range(5):
-            held = np.array(numbers_in(cells.linked([fold])[0])) - 1
+            held = np.array(numbers_in(cells.link([fold])[0])) - 1
             for label in (0, 1, 2):
                 assert abs((y[held] == label).sum() - (y == label).sum() / 5) <= 1
 
@@ -78,7 +78,7 @@ def test_labels_are_dealt_evenly(kind):
 def test_slices_double():
     x, y = rows(3200)
     with deal(block(x, y), 5, memory=account(), slices=4) as cells:
-        sizes = [int(cells.linked([0], first)["n_rows"][0]) for first in range(1, 5)]
+        sizes = [int(cells.link([0], first)["n_rows"][0]) for first in range(1, 5)]
     assert sizes == [80, 160, 320, 640]
 
 
@@ -86,13 +86,13 @@ def test_folds_do_not_depend_on_the_order_of_rows():
     x, y = rows(150)
     other = np.random.default_rng(1).permutation(150)
     with deal(block(x, y), 4, memory=account(), by_label=True, seed=3) as one:
-        first = [numbers_in(one.linked([fold])[0]) for fold in range(4)]
+        first = [numbers_in(one.link([fold])[0]) for fold in range(4)]
     with deal(
         block(x[other], y[other], segment_rows=11), 4, memory=account(), by_label=True, seed=3
     ) as two:
-        assert first == [numbers_in(two.linked([fold])[0]) for fold in range(4)]
+        assert first == [numbers_in(two.link([fold])[0]) for fold in range(4)]
     with deal(block(x, y), 4, memory=account(), by_label=True, seed=4) as three:
-        assert first != [numbers_in(three.linked([fold])[0]) for fold in range(4)]
+        assert first != [numbers_in(three.link([fold])[0]) for fold in range(4)]
 
 
 def test_groups_are_dealt_each_by_itself():
@@ -100,7 +100,7 @@ def test_groups_are_dealt_each_by_itself():
     blocks = [block(*rows(n, seed)) for seed, n in enumerate(sizes)]
     with deal(together(blocks), 3, memory=account(), threads=2) as cells:
         for g, n in enumerate(sizes):
-            found = [numbers_in(cells.linked([fold])[g]) for fold in range(3)]
+            found = [numbers_in(cells.link([fold])[g]) for fold in range(3)]
             assert sorted(found[0] + found[1] + found[2]) == list(range(1, n + 1))
 
 
@@ -108,7 +108,7 @@ def test_weights_go_with_their_rows():
     x, y = rows(60)
     weight = np.arange(1.0, 61.0)
     with deal(block(x, y, weight=weight), 3, memory=account()) as cells:
-        held = cells.linked([1])[0]
+        held = cells.link([1])[0]
         order = [int(one) for _, part, _ in chunks(held) for one in part[:, 0]]
         found = np.concatenate([np.array(w) for _, w in labels_of(held)])
     assert found.tolist() == [float(one) for one in order]
@@ -132,8 +132,8 @@ def test_rows_of_equal_marks_are_in_one_fold(by, n, folds, values, slices, by_la
     group["extras"] = FOLDS  # one extra is laid out as another
     how = {"slices": slices, "by_label": by_label, "by": by}
     with deal(group, folds, memory=account(), **how) as cells:
-        assert not cells.linked([0])["extras"].any()
-        found = [numbers_in(cells.linked([fold])[0]) for fold in range(folds)]
+        assert not cells.link([0])["extras"].any()
+        found = [numbers_in(cells.link([fold])[0]) for fold in range(folds)]
     assert sorted(itertools.chain(*found)) == list(range(1, n + 1))
     own = [mark[np.array(one, int) - 1] for one in found if one]
     for before, after in itertools.combinations(own, 2):
@@ -158,13 +158,13 @@ def test_sets_in_common_have_the_rows_of_linked_ones(n, folds, slices, some, kin
     with deal(blocks, folds, memory=account(), slices=slices) as cells:
         apart = []
         for one in sets:
-            apart.append([numbers_in(group) for group in cells.linked(one, some)])
+            apart.append([numbers_in(group) for group in cells.link(one, some)])
         found = cells.in_common(sets, some)
         assert found.shape == (2, folds)
         for s in range(folds):
             assert [numbers_in(group) for group in found[:, s]] == apart[s]
             assert [found[g, s]["n_rows"] for g in (0, 1)] == [len(one) for one in apart[s]]
-        again = cells.linked([0])  # the ring is open again
+        again = cells.link([0])  # the ring is open again
         assert len(numbers_in(again[0])) == again["n_rows"][0]
 
 

@@ -24,7 +24,7 @@ def test_arrays_are_of_their_shape_and_writable(shape, dtype):
 
 def test_narrowing_keeps_the_low_bits():
     given = np.arange(100_000, dtype=np.uint32) * 7
-    assert (arrays.narrowed(given, np.uint16) == given.astype(np.uint16)).all()
+    assert (arrays.narrow(given, np.uint16) == given.astype(np.uint16)).all()
 
 
 def test_they_are_traced_until_their_last_view_goes():

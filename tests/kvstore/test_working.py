@@ -127,7 +127,7 @@ def test_what_leveldb_holds_is_within_its_share_of_the_cache(tmp_path: Path, by:
                 for weights, row in zip(held.weights, rows, strict=True):
                     weights[:] = row
                 frames.release(held, changed=True)
-            database = store._opened()  # `memory_in_use` would write the frames first
+            database = store._open_database()  # `memory_in_use` would write the frames first
             most = max(most, int(database.property("approximate-memory-usage")))
         assert share / 4 < most <= share
         if frames is not None:

@@ -47,7 +47,7 @@ class Mean(Learner):
         labels = Pass(groups, 0, None, None, True, 1).labels()
         widths = np.maximum(groups["dim"].astype(np.int64), 1)
         n = groups["n_rows"]
-        yield Models.built(
+        yield Models.build(
             groups,
             TASK.name,
             coef=Lists.of_rows(np.zeros((len(groups), int(widths.max()))), widths),

@@ -10,7 +10,7 @@ from tuskml.errors import Interrupted
 from tuskml.partitioner import WARM_LEVELDB, Cost, IndexMap, LiveFeatures, SparseRows
 from tuskml.partitioner.affinity import (
     LARGEST_CLUSTER,
-    Related,
+    FeatureSketches,
     by_frequency,
     choose_size,
 )
@@ -19,9 +19,9 @@ pytestmark = pytest.mark.native
 
 
 def places_of(rows: SparseRows, n: int, block: int, chunk_rows: int = 100) -> np.ndarray:
-    related = Related(n, chunk_rows)
+    related = FeatureSketches(n, chunk_rows)
     related.update(rows)
-    with related.clustered(WARM_LEVELDB) as clusters:
+    with related.cluster(WARM_LEVELDB) as clusters:
         return clusters.places(block)
 
 
@@ -73,13 +73,13 @@ def test_places_are_a_permutation(
     rows = [np.array(one, np.int64) for one in sets]
     starts = np.concatenate(([0], np.cumsum([len(one) for one in rows]))).astype(np.int64)
     ids = np.concatenate([np.zeros(0, np.int64), *rows])
-    related = Related(41, chunk)
+    related = FeatureSketches(41, chunk)
     for first in range(0, len(rows), cut):
         part = starts[first : first + cut + 1]
         related.update(SparseRows(part - part[0], ids[part[0] : part[-1]]))
     counts = [sum(feature in one for one in sets) for feature in range(41)]
     assert related.counts().tolist() == counts
-    with related.clustered(WARM_LEVELDB) as clusters:
+    with related.cluster(WARM_LEVELDB) as clusters:
         places = clusters.places(block)
     assert sorted(places.tolist()) == list(range(41))
     assert (places == places_of(SparseRows(starts, ids), 41, block, chunk)).all()
@@ -92,7 +92,7 @@ def test_places_are_a_permutation(
 
 
 def test_features_below_and_beyond_are_passed_over() -> None:
-    related = Related(3, 10)
+    related = FeatureSketches(3, 10)
     related.update(SparseRows(np.array([0, 4]), np.array([-1, 1, 3, 1 << 40])))
     assert related.counts().tolist() == [0, 1, 0]
 
@@ -101,8 +101,8 @@ def test_clustering_can_be_interrupted() -> None:
     def stop() -> None:
         raise Interrupted("enough")
 
-    related = Related(10, 1)
-    with pytest.raises(Interrupted), related.clustered(WARM_LEVELDB, stop):
+    related = FeatureSketches(10, 1)
+    with pytest.raises(Interrupted), related.cluster(WARM_LEVELDB, stop):
         pass
 
 
@@ -141,7 +141,7 @@ def test_an_index_map_by_affinity_is_one_to_one_and_keeps_its_bytes() -> None:
     rows, members = cliques(200)
     n = members.size
     places = places_of(rows, n, 64)
-    live = live_of(rows, n).ordered(places)
+    live = live_of(rows, n).with_order(places)
     assert (live.number(np.arange(n)) == places).all()
     assert (live.ids(np.arange(n)) == np.argsort(places)).all()
     index = IndexMap(np.array([3]), np.array([0]), 64, live)

@@ -38,7 +38,7 @@ def test_the_explanation_counts_requests(rows: list[list[int]], top: int, batch:
         assert found.seconds == pytest.approx((20 * sum(map(len, keys)) + sum(sizes)) / n)
     assert one.after_blocks.seconds <= one.after_merging.seconds + 1e-9
     assert one.after_merging.seconds <= one.by_feature.seconds + 1e-9
-    assert one.saved_by_merging >= 0
+    assert one.saving_by_merging >= 0
     assert len(made.index.features) <= top
 
 

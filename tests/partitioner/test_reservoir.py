@@ -31,7 +31,7 @@ def test_chunks_do_not_matter(borders: list[int], size: int, seed: int) -> None:
     whole, cut = sampled([every], size, seed), sampled(parts, size, seed)
     assert numbers(whole) == numbers(cut) == sorted(numbers(whole))
     assert len(numbers(whole)) == size
-    assert whole.seen == 60
+    assert whole.rows_seen == 60
 
 
 def test_a_short_stream_is_kept_whole() -> None:
@@ -73,7 +73,7 @@ def test_merging_short_streams_keeps_all() -> None:
     assert numbers(sample) == [0, 1, 2, 3, 4, 5]
     sample.update(packed([[number] for number in range(6, 500)]))
     assert len(numbers(sample)) == 8
-    assert sample.seen == 500
+    assert sample.rows_seen == 500
 
 
 def test_samples_of_two_sizes() -> None:

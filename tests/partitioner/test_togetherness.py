@@ -24,7 +24,7 @@ def split(rows: SparseRows, marked: int) -> tuple[SparseRows, SparseRows]:
 def test_cliques_are_found_with_their_size() -> None:
     marked, further = split(cliques(20_000)[0], 256)
     found = togetherness(marked, [further])
-    assert found.found
+    assert found.pays
     assert found.mean == pytest.approx(8, abs=0.1)
     assert found.lift > 50
 
@@ -33,7 +33,7 @@ def test_cliques_are_found_with_their_size() -> None:
 def test_independent_features_are_not(n: int) -> None:
     marked, further = split(independent(n, 5000, 40), 256)
     found = togetherness(marked, [further])
-    assert not found.found
+    assert not found.pays
     assert found.lift < 2
 
 
@@ -44,7 +44,7 @@ def test_independent_features_of_uneven_frequency_are_not() -> None:
     found = togetherness(
         *((part if i == 0 else [part]) for i, part in enumerate(split(rows, 256)))
     )
-    assert not found.found
+    assert not found.pays
 
 
 def test_nothing_occurs_again() -> None:

@@ -32,7 +32,7 @@ print(json.dumps([budget.processors(), *(
 @pytest.fixture
 def many(monkeypatch):
     """A machine with 64 processors and no quota."""
-    monkeypatch.setattr(budget, "allowed", lambda: 64)
+    monkeypatch.setattr(budget, "count_processors", lambda: 64)
     monkeypatch.setattr(budget, "quota", lambda root: math.inf)
     monkeypatch.setattr(budget, "_seen", [])
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from research.kingpin.timetable import broken, timetable
 from tuskml.schedule.placement import (
-    claimed_makespan,
     constrained_wrap_around,
-    filled,
+    greedy_makespan,
     heaviest_first,
     least_makespan,
+    rows_by_worker,
     wrap_around,
 )
 
@@ -30,8 +30,8 @@ def test_wrap_around_reaches_the_least_makespan(sizes: Any, workers: int) -> Non
     shards = wrap_around(sizes, workers)
     most = max(-(-int(sizes.sum()) // workers), *sizes.tolist(), 0)
     assert least_makespan(sizes, workers) == most
-    assert filled(shards, workers).max(initial=0) == most
-    assert filled(shards, workers).sum() == sizes.sum()
+    assert rows_by_worker(shards, workers).max(initial=0) == most
+    assert rows_by_worker(shards, workers).sum() == sizes.sum()
     assert (np.bincount(shards["group"]) <= 2).all()
     assert (shards["last"] > shards["first"]).all()
 
@@ -50,7 +50,7 @@ def test_constrained_wrap_around_is_within_a_bound(sizes: Any, workers: int) -> 
     shards = constrained_wrap_around(sizes, workers)
     each = shards["last"] - shards["first"]
     n, largest = int(sizes.sum()), int(each.max(initial=0))
-    assert filled(shards, workers).max() <= n / workers + largest
+    assert rows_by_worker(shards, workers).max() <= n / workers + largest
     rows = np.zeros(len(sizes), np.int64)
     np.add.at(rows, shards["group"], each)
     assert (rows == sizes).all()
@@ -62,7 +62,7 @@ def test_figure_5_of_the_paper() -> None:
     """Groups of 5, 2, 1 and 1 rows on three workers: A is split in two, the optimum is 3."""
     shards = constrained_wrap_around(np.array([5, 2, 1, 1]), 3)
     assert (np.bincount(shards["group"]) == [2, 1, 1, 1]).all()
-    assert filled(shards, 3).tolist() == [3, 3, 3]
+    assert rows_by_worker(shards, 3).tolist() == [3, 3, 3]
 
 
 HOPPING = np.array([2, 3, 3])
@@ -130,7 +130,7 @@ def test_claims_from_the_heaviest_on_are_within_a_bound(sizes: Any, workers: int
     """R. L. Graham, 1969, by what its proof bounds; C* is at most the optimum."""
     ordered = sizes[heaviest_first(sizes)]
     assert (np.diff(ordered) <= 0).all()
-    found, least = claimed_makespan(ordered, workers), least_makespan(sizes, workers)
+    found, least = greedy_makespan(ordered, workers), least_makespan(sizes, workers)
     # What ends last began when no thread had more than n / p; the p heaviest ones begin at 0.
     later = int(ordered[workers]) if len(sizes) > workers else 0
     assert least <= found <= max(sizes.sum() / workers + later, int(sizes.max(initial=0)))

@@ -23,7 +23,7 @@ from tuskml.kernels import passes
 from tuskml.learners.registry import learner_of, task_named
 from tuskml.schedule import budget
 from tuskml.schedule.exchange.workers.crew import Member, Seat
-from tuskml.schedule.exchange.workers.session import Gone
+from tuskml.schedule.exchange.workers.session import WorkerLost
 
 SEAT = "tuskml.cluster.parts.crews:take_seat"
 WORK = "tuskml.cluster.parts.crews:train_member"
@@ -50,11 +50,11 @@ class Crew:
     name: str
     notes: list[str] = field(default_factory=list)
 
-    def trained(self, task: str, message: bytes, most: int) -> list[bytes]:
+    def train(self, task: str, message: bytes, most: int) -> list[bytes]:
         """The answer of each worker. Raises ClusterError if workers are lost repeatedly."""
         why = ""
         for attempt in range(ATTEMPTS):
-            seats = self.seated(attempt, min(most, self.n))
+            seats = self.seat_workers(attempt, min(most, self.n))
             token = secrets.token_hex(16)
             addresses = [one["addresses"] for one in seats]
             units = []
@@ -78,7 +78,7 @@ class Crew:
             self.notes.append("workers that trained a group together began again: one was lost")
         raise ClusterError(f"workers that train {self.name} together were lost: {why}")
 
-    def seated(self, attempt: int, most: int) -> list[dict[str, Any]]:
+    def seat_workers(self, attempt: int, most: int) -> list[dict[str, Any]]:
         """Returns the addresses of workers: a power of two of them, each a process or a thread
         of its own.
         """
@@ -111,7 +111,7 @@ def take_seat(payload: bytes) -> bytes:
     name = payload.decode()
     run, attempt, _ = name.rsplit(" ", 2)
     leave(run, but=f"{run} {attempt} ")
-    seat = Seat.taken(share().addresses)
+    seat = Seat.take(share().addresses)
     with _lock:
         _seats[name] = seat
     found = {
@@ -153,7 +153,7 @@ def train_member(payload: bytes) -> bytes:
     try:
         learner = learner_of(task_named(header["task"]))
         return DONE + learner.crew.train(member, message)
-    except (Gone, ConnectionError, TimeoutError) as error:
+    except (WorkerLost, ConnectionError, TimeoutError) as error:
         if member.ended():
             raise Interrupted("the training was interrupted") from error
         member.leave()

@@ -29,18 +29,18 @@ from tuskml.errors import RowsError
 from tuskml.groups.execution.choosing import Executor
 from tuskml.groups.execution.executor import Unit
 from tuskml.groups.execution.leading import Leader, Leaders
-from tuskml.groups.parted import trained_by_parts
+from tuskml.groups.parted import train_by_parts
 from tuskml.groups.preparation import invalid_models, preparing
-from tuskml.groups.selection.parted import AT_ONCE, searched_by_parts
+from tuskml.groups.selection.parted import AT_ONCE, search_by_parts
 from tuskml.kernels.parts import sharded
-from tuskml.kernels.parts.message import packed
-from tuskml.kernels.parts.sharded import told_by
-from tuskml.kernels.rows.census import Told, as_json, summed
+from tuskml.kernels.parts.message import pack_message
+from tuskml.kernels.parts.sharded import preparation_of
+from tuskml.kernels.rows.census import PreparationTexts, as_json, sum_counts
 from tuskml.kernels.structures import GROUP
 from tuskml.learners.models import Models
 from tuskml.learners.receiving import ready
 
-COUNT = packed({"method": "count"})
+COUNT = pack_message({"method": "count"})
 """The message to a part whose columns are counted."""
 
 
@@ -52,7 +52,7 @@ class Shards:
         self.found: NDArray[np.void] | None = None
         self.counts = np.zeros(0, np.int64)
         self.folds: tuple[int, ...] | None = None
-        self.told: Told | None = None
+        self.told: PreparationTexts | None = None
         self.remarks: Sequence[Mapping[str, Any]] = ()
         self.crew: sharded.Crew | None = None
 
@@ -140,7 +140,7 @@ class PartedGroups:
     def lead(self, key: str, leaders: Leaders) -> bytes:
         """Trains a group; the same bytes as of a unit (`worker.py`)."""
         try:
-            models = self.led(key, leaders)
+            models = self.train_as_leader(key, leaders)
         except RowsError as error:
             first = self.units.training.call.requests[0]
             if first.options.invalid == "error":
@@ -150,7 +150,7 @@ class PartedGroups:
             models = invalid_models(rows, first, [str(error)])
         return self.answer(self.batches[key].groups[0], models)
 
-    def led(self, key: str, leaders: Leaders) -> Models | None:
+    def train_as_leader(self, key: str, leaders: Leaders) -> Models | None:
         """The model of a group. Raises RowsError if none can be trained on its rows."""
         batch = self.batches[key]
         parts = self.parts_of(batch, asking(leaders))
@@ -158,15 +158,15 @@ class PartedGroups:
         if self.together is not None:
             parts.crew = self.crew(batch, parts, leaders, self.together)
         if call.search is None:
-            models = trained_by_parts(parts, call.requests[0])
+            models = train_by_parts(parts, call.requests[0])
         else:
-            models = searched_by_parts(parts, call.search, min(AT_ONCE, self.at_once))
+            models = search_by_parts(parts, call.search, min(AT_ONCE, self.at_once))
         every.ask(b"")  # which frees their rows
         return None if models is None else self.units.training.classes_named(models)
 
     def crew(self, batch: Batch, parts: Shards, leaders: Leaders, executor: Executor) -> Crew:
         """The workers that train a group together."""
-        name = self.units.named(batch)
+        name = self.units.name_of(batch)
         return Crew(
             leaders.ask,
             lambda: [one.payload for one in parts.units],
@@ -189,14 +189,14 @@ class PartedGroups:
         for _ in range(2 if how.n_interactions else 1):
             units = list(self.of(batch, counting, census))
             more = ask(units, [COUNT] * len(units))
-            census = summed([census, *more])
+            census = sum_counts([census, *more])
         parts = Shards(ask, list(self.of(batch, {"preparing": as_json(how)}, census)), batch.rows)
-        parts.told = told_by(parts) if census else None
+        parts.told = preparation_of(parts) if census else None
         return parts
 
     def key(self, group: Group) -> str:
         """A digest of all that decides the model."""
-        given = [self.units.parted(group, place) for place in group.shards]
+        given = [self.units.input_of_part(group, place) for place in group.shards]
         call = self.units.training.call
         how = [call.task, call.options, given]
         how += ["together"] if self.together is not None else []
@@ -209,13 +209,19 @@ class PartedGroups:
         """The units of a group's parts, to which messages are added; how: rows have names."""
         group = batch.groups[0]
         for place in group.shards:
-            given = self.units.parted(group, place)
+            given = self.units.input_of_part(group, place)
             text = json.dumps(given, ensure_ascii=False)
             pin = f"{self.run} {hashlib.sha256(text.encode()).hexdigest()}"
             payload = with_message({**given, "pin": pin, **(how or {})}, census)
             size = batch.rows / len(group.shards)
             yield Unit(
-                pin, size, payload, self.units.named(batch), pin=pin, work=WORK, together=TOGETHER
+                pin,
+                size,
+                payload,
+                self.units.name_of(batch),
+                pin=pin,
+                work=WORK,
+                together=TOGETHER,
             )
 
     def answer(self, group: Group, models: Models | None) -> bytes:

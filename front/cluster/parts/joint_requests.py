@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from tuskml.groups.execution.executor import Unit
 from tuskml.groups.execution.leading import Leaders
-from tuskml.kernels.parts.together import bundled, unbundled
+from tuskml.kernels.parts.together import bundle, unbundle
 
 Ask = Callable[[Sequence[Unit], Sequence[bytes]], list[bytes]]
 """Sends each part a message of its own, and returns their answers."""
@@ -110,10 +110,10 @@ class Together:
                 _, numbers = by_pin.setdefault(unit.pin, (unit, {}))
                 numbers.setdefault(message, len(numbers))
         units = [unit for unit, _ in by_pin.values()]
-        several = self.alone(units, [bundled([*numbers]) for _, numbers in by_pin.values()])
+        several = self.alone(units, [bundle([*numbers]) for _, numbers in by_pin.values()])
         found = {}
         for (pin, (_, numbers)), answer in zip(by_pin.items(), several, strict=True):
-            each = unbundled(answer) or []
+            each = unbundle(answer) or []
             for message, number in numbers.items():
                 found[pin, message] = each[number]
         return [

@@ -23,7 +23,7 @@ from tuskml.cluster.worker import TASK, cursor, verify
 from tuskml.databases.duckdb import DuckDB
 from tuskml.errors import DataError, RowsError, TuskError
 from tuskml.groups.contract.attachment import library
-from tuskml.groups.execution.executor import Unit, attempt, each_of, encoded, several
+from tuskml.groups.execution.executor import Unit, attempt, each_of, encode_outcome, several
 from tuskml.groups.execution.worker import share
 from tuskml.groups.preparation import rows_at_fault, usable_by_all
 from tuskml.groups.selection.parted import judgement, judges
@@ -32,11 +32,11 @@ from tuskml.kernels.charged import memory_use
 from tuskml.kernels.parts.answering import answer_message as answer_of
 from tuskml.kernels.parts.dealing import dealt
 from tuskml.kernels.parts.keeping import PartRows, copy_rows
-from tuskml.kernels.parts.together import added_up, adds, answers, bundled, unbundled
+from tuskml.kernels.parts.together import add_replies, adds, answers, bundle, unbundle
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.rows.census import Told, count_columns, from_json, in_parts
+from tuskml.kernels.rows.census import PreparationTexts, count_columns, from_json, in_parts
 from tuskml.learners.receiving import Receiver, receiving
-from tuskml.learners.remarks import FAULT, Place, Remarks, received
+from tuskml.learners.remarks import FAULT, Place, Remarks, receive_remarks
 from tuskml.schedule import budget
 
 WORK = "tuskml.cluster.parts.part_rows:run_unit"
@@ -79,7 +79,7 @@ class Part:
         with ExitStack() as stack:
             if groups["n_rows"].all():
                 self.rows = rows_of(stack, groups, memory, self.given)
-                self.rows.remarks = received().as_json()
+                self.rows.remarks = receive_remarks().as_json()
             self.stack = stack.pop_all()
         _account[:] = [memory]
         took = in_use() - before  # more, where another thread packed too
@@ -92,7 +92,7 @@ class Part:
         if groups is not None:
             memory = self.rows.beside.memory
             with ExitStack() as stack:
-                cells = stack.enter_context(dealt(seen_of(groups), dealing, memory))
+                cells = stack.enter_context(dealt(copying_pass(groups), dealing, memory))
                 before, self.stack = self.stack, stack.pop_all()
             self.rows = PartRows(None, cells, memory)
             self.rows.told = told
@@ -160,7 +160,7 @@ def rows_of(
         return (
             PartRows(None)
             if sound is None
-            else copy_in_order(stack, seen_of(sound), memory, given)
+            else copy_in_order(stack, copying_pass(sound), memory, given)
         )
     how = from_json(given["preparing"], threads(), passes.cancel_mark())
     with rows_at_fault():
@@ -170,9 +170,9 @@ def rows_of(
         rows = PartRows(sound, memory=memory)
     else:
         with ExitStack() as own:
-            rows = copy_in_order(own, seen_of(sound), memory, given)
+            rows = copy_in_order(own, copying_pass(sound), memory, given)
             stack.push(own.pop_all())
-    rows.told = Told.arrays(prepared)
+    rows.told = PreparationTexts.arrays(prepared)
     return rows
 
 
@@ -193,11 +193,11 @@ def usable_of(
         return None
     skipped = int(groups["n_rows"].sum() - found["n_rows"].sum())
     if skipped:
-        received().add(Remarks({Place(FAULT, None): skipped}))
+        receive_remarks().add(Remarks({Place(FAULT, None): skipped}))
     return found
 
 
-def seen_of(groups: NDArray[np.void]) -> Pass:
+def copying_pass(groups: NDArray[np.void]) -> Pass:
     """A pass over rows that copies them."""
     return Pass(groups, threads=threads(), cancel_mark=passes.cancel_mark())
 
@@ -206,19 +206,19 @@ def copy_in_order(stack: ExitStack, seen: Pass, memory: int, given: Mapping[str,
     """A copy of the rows in the order in which they lie, or in one of their content."""
     if not given["ordered"]:
         return PartRows(stack.enter_context(copy_rows(seen, memory)), memory=memory)
-    own, held = seen.shuffled(memory, given["seed"], np.zeros(1, np.int64))
+    own, held = seen.shuffle(memory, given["seed"], np.zeros(1, np.int64))
     stack.enter_context(held)
     return PartRows(stack.enter_context(own), memory=memory)
 
 
 def pin_of(before: bytes) -> str:
     """The pin of the part that precedes a message."""
-    (text, *_), __ = cut(before)
+    (text, *_), __ = cut_sections(before)
     pin: str = json.loads(text)["pin"]
     return pin
 
 
-def counted_of(given: Mapping[str, Any], known: bytes) -> bytes:
+def counts_of(given: Mapping[str, Any], known: bytes) -> bytes:
     """The counts of the columns of a part, which is read for them alone."""
     found: list[bytes] = []
 
@@ -243,21 +243,21 @@ def with_message(given: Mapping[str, Any], census: bytes = b"") -> bytes:
     """The prefix of a message to a part: its location, for rows with names the counts of all
     parts (`kernels/rows/census.py`), and an empty dealing of rows.
     """
-    return joined([json.dumps(given, ensure_ascii=False).encode(), census, b""])
+    return join_sections([json.dumps(given, ensure_ascii=False).encode(), census, b""])
 
 
 def with_dealing(before: bytes, dealing: bytes) -> bytes:
     """Adds the dealing of rows to folds to a prefix."""
-    (text, census, _), __ = cut(before)
-    return joined([text, census, dealing])
+    (text, census, _), __ = cut_sections(before)
+    return join_sections([text, census, dealing])
 
 
-def joined(sections: Sequence[bytes]) -> bytes:
+def join_sections(sections: Sequence[bytes]) -> bytes:
     """Sections with their lengths."""
     return b"".join(len(one).to_bytes(LENGTH, "little") + one for one in sections)
 
 
-def cut(payload: bytes) -> tuple[list[bytes], bytes]:
+def cut_sections(payload: bytes) -> tuple[list[bytes], bytes]:
     """The three sections that precede a message, and the message."""
     found, at = [], 0
     for _ in range(3):
@@ -269,13 +269,13 @@ def cut(payload: bytes) -> tuple[list[bytes], bytes]:
 
 def run_unit(payload: bytes) -> bytes:
     """The part's answer (`kernels/parts/answering.py`); no message: its rows are freed."""
-    (text, census, dealing), message = cut(payload)
+    (text, census, dealing), message = cut_sections(payload)
     given = json.loads(text)
     if not message:
         forget({given["pin"]})
         return b""
     if "counting" in given:
-        return counted_of(given, census)
+        return counts_of(given, census)
     held = part_of(given["pin"])
     given = {**given, "census": census, "dealing": dealing}
     make_room(held)
@@ -306,13 +306,13 @@ def run_joint_unit(payload: bytes) -> bytes:
     """The answers of several parts that lie here; those that may be added are, in the first."""
     payloads = each_of(payload)
     found = [attempt(WORK, Unit("", 0, one)) for one in payloads]
-    _, message = cut(payloads[0])
+    _, message = cut_sections(payloads[0])
     if message and adds(message):
         there = [place for place, one in enumerate(found) if one.answer is not None]
-        answers = added_up([found[place].answer or b"" for place in there])
+        answers = add_replies([found[place].answer or b"" for place in there])
         for place, answer in zip(there, answers, strict=True):
             found[place] = replace(found[place], answer=answer)
-    return several([encoded(one) for one in found])
+    return several([encode_outcome(one) for one in found])
 
 
 def part_of(pin: str) -> Part:
@@ -331,11 +331,11 @@ def answer(held: Part, given: Mapping[str, Any], message: bytes) -> bytes:
             held.read(given)
         if held.dealing != given["dealing"]:
             held.deal(given["dealing"])
-        messages = unbundled(message)
+        messages = unbundle(message)
         if messages is None:
             return answer_message(held, message)
         alone = partial(answer_message, held)
-        return bundled(answers(held.rows, messages, threads(), alone))
+        return bundle(answers(held.rows, messages, threads(), alone))
 
 
 def answer_message(held: Part, message: bytes) -> bytes:

@@ -114,7 +114,7 @@ def placement_of(where: ExecutorChoice) -> tuple[Executor, Placement]:
 
 
 @dataclass(frozen=True)
-class Cut:
+class PartedChoice:
     """The groups that are trained by parts, and the reason why other large ones are not."""
 
     placement: Placement
@@ -122,7 +122,9 @@ class Cut:
     why: str | None = None
 
 
-def cut(training: Training, found: Catalogue, placement: Placement, usual: bool) -> Cut:
+def choose_parted(
+    training: Training, found: Catalogue, placement: Placement, usual: bool
+) -> PartedChoice:
     """The groups that are trained by parts.
 
     That depends on the groups alone and not on the workers, and so do the models' bits. usual: no
@@ -133,13 +135,13 @@ def cut(training: Training, found: Catalogue, placement: Placement, usual: bool)
     groups = list(placement.by_parts(found.groups)) if found.groups else []
     why = why_not_parts(training, placement.together) if groups else None
     if why is None:
-        return Cut(placement, groups)
+        return PartedChoice(placement, groups)
     trained = "each group" if training.keys else "the model"
     why = f"placement is '{placement.name}', but {trained} is trained on one worker: {why}"
-    return Cut(PLACEMENTS[0], [], why)
+    return PartedChoice(PLACEMENTS[0], [], why)
 
 
-def placement_without_groups(training: Training, found: Catalogue) -> Cut:
+def placement_without_groups(training: Training, found: Catalogue) -> PartedChoice:
     """Returns the placement of a model without groups: in parts if it is large and sums over parts
     suffice.
 
@@ -148,7 +150,7 @@ def placement_without_groups(training: Training, found: Catalogue) -> Cut:
     """
     rows = sum(group.rows for group in found.groups)
     if rows <= units.BATCH_ROWS:
-        return Cut(PLACEMENTS[0], [])
+        return PartedChoice(PLACEMENTS[0], [])
     why = why_not_parts(training)
     if why is None and waits(training):
         why = "its parts would wait for each other; placement='gap' gains all workers' memory"
@@ -158,8 +160,12 @@ def placement_without_groups(training: Training, found: Catalogue) -> Cut:
     if why is None and one_file and found.shards[0].checksum is None:  # else it is a small one
         why = "its rows are one file, which tuskml.split cuts"
     if why is None:
-        return Cut(PLACEMENTS[0], []) if one_file else Cut(BY_NAME["gap"], found.groups)
-    return Cut(PLACEMENTS[0], [], f"the model is trained on one worker: {why}")
+        return (
+            PartedChoice(PLACEMENTS[0], [])
+            if one_file
+            else PartedChoice(BY_NAME["gap"], found.groups)
+        )
+    return PartedChoice(PLACEMENTS[0], [], f"the model is trained on one worker: {why}")
 
 
 def waits(training: Training) -> bool:

@@ -11,7 +11,7 @@ from tuskml.errors import ClusterError, DataError
 from tuskml.model.group_models import Models, as_key
 from tuskml.model.model import Model
 from tuskml.registry import as_value
-from tuskml.text.expressions import quoted
+from tuskml.text.expressions import quote_name
 
 Texts = Sequence[tuple[str | None, ...]]
 """Keys of groups, as the server writes them."""
@@ -74,7 +74,7 @@ def as_query(database: Postgres, training: Training, found: Model | Models) -> s
     empty = "" if rows else " WHERE false"
     rows = rows or [", ".join(["NULL::text"] * len(names) + [none])]
     listed = [
-        f"(t.{name})::{kind} AS {quoted(key)}"
+        f"(t.{name})::{kind} AS {quote_name(key)}"
         for name, kind, (key, _) in zip(
             names, types(database, training), training.keys, strict=True
         )

@@ -20,7 +20,7 @@ from tuskml.databases.postgres import Postgres
 from tuskml.databases.results import TYPES, copy_rows, to_parquet
 from tuskml.databases.sources import Source
 from tuskml.errors import DataError
-from tuskml.text.expressions import quoted
+from tuskml.text.expressions import quote_name
 
 NUMBERS = re.compile(r"(smallint|integer|bigint|numeric|double precision)\[\]")
 REALS = "real[]"
@@ -90,7 +90,7 @@ class Rows:
             features=self.features,
             extras=tuple(extras_of(self.training)),
             keys=tuple(
-                (name, quoted(column))
+                (name, quote_name(column))
                 for (name, _), column in zip(self.training.keys, names, strict=True)
             ),
         )
@@ -103,7 +103,7 @@ def extras_of(training: Training) -> list[str]:
 
 def row_of(names: Iterable[str]) -> str:
     """DuckDB's row of columns."""
-    items = ("'" + name.replace("'", "''") + f"': {quoted(name)}" for name in names)
+    items = ("'" + name.replace("'", "''") + f"': {quote_name(name)}" for name in names)
     return "{" + ", ".join(items) + "}"
 
 

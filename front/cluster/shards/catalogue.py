@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuskml.cluster.shards.manifest import NAME, Manifest, parsed, read_manifest
+from tuskml.cluster.shards.manifest import NAME, Manifest, parse_manifest, read_manifest
 from tuskml.cluster.shards.remote import is_remote
 from tuskml.databases.duckdb import DuckDB
 from tuskml.errors import DataError, TuskError
-from tuskml.text.expressions import quoted
+from tuskml.text.expressions import quote_name
 
 Key = tuple[str | None, ...]
 """The values of a group's keys as DuckDB's text of them; None is NULL."""
@@ -75,7 +75,7 @@ def manifest_beside(
         manifest = read_manifest(Path(files[0]).parent)
     if manifest is None:
         return None
-    same = [quoted(name) for name in manifest.group_by] == list(keys)
+    same = [quote_name(name) for name in manifest.group_by] == list(keys)
     return manifest if same or not keys else None
 
 
@@ -86,7 +86,7 @@ def remote_manifest(database: DuckDB, folder: str) -> Manifest | None:
         found = database.fetch(f"SELECT content FROM read_text({file})")
     except TuskError:  # the look at the shards says why, if they cannot be read either
         return None
-    return parsed(folder, found[0][0]) if found else None
+    return parse_manifest(folder, found[0][0]) if found else None
 
 
 def as_one_group(found: Catalogue) -> Catalogue:

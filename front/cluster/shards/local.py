@@ -26,7 +26,7 @@ class LocalFolder:
         refuse_existing(str(folder), (folder / NAME).is_file(), replace)
 
     @contextmanager
-    def filled(self) -> Iterator[Path]:
+    def fill(self) -> Iterator[Path]:
         """A folder of the same parent, of which nothing stays unless `complete` names it."""
         folder = self.folder
         partial = folder.with_name(f".{folder.name}-{secrets.token_hex(8)}")
@@ -49,4 +49,4 @@ class LocalFolder:
             self.folder.rename(old)
         partial.rename(self.folder)
         shutil.rmtree(old, ignore_errors=True)
-        return manifest.moved(self.folder)
+        return manifest.move_to(self.folder)

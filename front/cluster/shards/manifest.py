@@ -72,7 +72,7 @@ class Manifest:
         """The shards as the `source` of a training."""
         return f"{self.folder}/*.parquet"
 
-    def moved(self, folder: Path | str) -> "Manifest":
+    def move_to(self, folder: Path | str) -> "Manifest":
         """Returns the manifest with another name of the folder."""
         return replace(self, folder=folder)
 
@@ -111,10 +111,10 @@ def read_manifest(folder: Path) -> Manifest | None:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path} cannot be read: {error}") from error
-    return parsed(folder, text)
+    return parse_manifest(folder, text)
 
 
-def parsed(folder: Path | str, text: str) -> Manifest:
+def parse_manifest(folder: Path | str, text: str) -> Manifest:
     """The manifest of a folder by its text. Raises DataError for one that is damaged."""
     path = f"{folder}/{NAME}"
     content = verify(path, text)

@@ -10,7 +10,7 @@ from tuskml.cluster.shards.catalogue import Catalogue, catalogue_of
 from tuskml.cluster.shards.temporary import temporary_shards
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.sources import Source
-from tuskml.text.expressions import quoted
+from tuskml.text.expressions import quote_name
 
 PLAIN = re.compile(
     r"U?(TINY|SMALL|BIG)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*|VARCHAR|BOOLEAN|DATE|TIMESTAMP.*"
@@ -36,7 +36,7 @@ class Readable:
     def keys(self) -> list[str]:
         """The keys' columns of the workers' answers, by their names and with their types."""
         return [
-            f"CAST(tusk_key_{place} AS {kind}) AS {quoted(name)}"
+            f"CAST(tusk_key_{place} AS {kind}) AS {quote_name(name)}"
             for place, ((name, _), kind) in enumerate(
                 zip(self.training.keys, self.types, strict=True)
             )
@@ -96,7 +96,8 @@ def as_columns(database: DuckDB, training: Training) -> tuple[str, tuple[str, ..
         features=FEATURES,
         extras=tuple(extras),
         keys=tuple(
-            (name, quoted(column)) for (name, _), column in zip(training.keys, names, strict=True)
+            (name, quote_name(column))
+            for (name, _), column in zip(training.keys, names, strict=True)
         ),
     )
     return f"SELECT {', '.join(columns)} {rows}", types, written

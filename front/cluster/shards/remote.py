@@ -41,7 +41,7 @@ class RemoteFolder:
                 return []
 
     @contextmanager
-    def filled(self) -> Iterator[Path]:
+    def fill(self) -> Iterator[Path]:
         """A folder of this machine for the shard that is being written. What was there goes."""
         self.clear()
         with TemporaryDirectory(prefix="tuskml-") as here:
@@ -64,7 +64,7 @@ class RemoteFolder:
     def complete(self, manifest: Manifest) -> Manifest:
         """Writes the manifest."""
         self.take(manifest.write())
-        return manifest.moved(self.url)
+        return manifest.move_to(self.url)
 
     @contextmanager
     def _asking(self, what: str) -> Iterator[None]:

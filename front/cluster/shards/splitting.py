@@ -26,7 +26,7 @@ from tuskml.databases.results import keep_file
 from tuskml.databases.sources import Rows, Source, rows_of, scope_of, split_expressions
 from tuskml.errors import DataError, OptionError, TuskError
 from tuskml.text.calls import with_clear_errors
-from tuskml.text.expressions import quoted
+from tuskml.text.expressions import quote_name
 
 SHARD_BYTES = 25_000_000
 
@@ -67,28 +67,28 @@ def split(
     with (
         open_database(connection) as given,
         rows_of(given, source) as rows,
-        local(given, *keyed(given, rows, group_by)) as (database, query, keys),
-        sorted_table(database, query, keys) as table,
-        folder.filled() as here,
+        local(given, *key_query(given, rows, group_by)) as (database, query, keys),
+        sort_table(database, query, keys) as table,
+        folder.fill() as here,
     ):
         writing = Writing(database, table, keys, here, shard_bytes, folder.take)
         return folder.complete(writing.manifest())
 
 
-def keyed(
+def key_query(
     database: Database, rows: Source, group_by: str | Sequence[str]
 ) -> tuple[str, list[str]]:
     """A query of all columns, with keys that are expressions as columns; and the keys' names."""
     scope = scope_of(database, rows)
     keys = [scope.key(text) for text in split_expressions(group_by, "group_by", scope.columns)]
-    added = [(name, sql) for name, sql in keys if sql != quoted(name)]
+    added = [(name, sql) for name, sql in keys if sql != quote_name(name)]
     for name, _ in added:
         if name.lower() in map(str.lower, scope.columns):
             raise DataError(
                 f"group_by names a key {name!r}, which is a column of {rows.name}: name it "
                 "otherwise, 'month(date) AS month'"
             )
-    columns = ", ".join(["*", *(f"{sql} AS {quoted(name)}" for name, sql in added)])
+    columns = ", ".join(["*", *(f"{sql} AS {quote_name(name)}" for name, sql in added)])
     return f"SELECT {columns} FROM {rows.sql}", [name for name, _ in keys]
 
 
@@ -108,16 +108,16 @@ def local(
 
 
 @contextmanager
-def sorted_table(database: DuckDB, query: str, keys: Sequence[str]) -> Iterator[str]:
+def sort_table(database: DuckDB, query: str, keys: Sequence[str]) -> Iterator[str]:
     """A temporary table whose row numbers follow the keys.
 
     Without keys they follow a hash of the rows. So shards are alike, and the same rows in another
     order make the same shards.
     """
     name = f"tusk_split_{secrets.token_hex(8)}"
-    order = ", ".join(f"{quoted(key)} ASC NULLS LAST" for key in keys)
+    order = ", ".join(f"{quote_name(key)} ASC NULLS LAST" for key in keys)
     if not keys:
-        columns = ", ".join(quoted(column) for column, _ in database.columns(query))
+        columns = ", ".join(quote_name(column) for column, _ in database.columns(query))
         order = f"hash({columns}) ASC"
     setting = "preserve_insertion_order"
     ((kept,),) = database.fetch(f"SELECT current_setting('{setting}')")

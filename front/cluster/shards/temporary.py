@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
-from tuskml.cluster.shards.splitting import SHARD_BYTES, sorted_table
+from tuskml.cluster.shards.splitting import SHARD_BYTES, sort_table
 from tuskml.cluster.shards.writing import Writing
 from tuskml.databases.duckdb import DuckDB
 from tuskml.errors import DataError
@@ -53,12 +53,12 @@ def temporary_folder(parent: str | None = None) -> Iterator[Path]:
             f"rows cannot be written to {where} for the workers: {error.strerror}; the setting "
             f"{FOLDER} names a folder that all workers see"
         ) from error
-    with made as name, locked(Path(name)):
+    with made as name, lock_folder(Path(name)):
         yield Path(name)
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Holds the folder's lock, if the file system has locks; otherwise no other process
     removes it.
     """
@@ -99,7 +99,7 @@ def remove_if_left(folder: Path) -> None:
 
 def write_shards(database: DuckDB, query: str, keys: Sequence[str], folder: Path) -> str | None:
     """The glob of the shards; None for a query without rows."""
-    with sorted_table(database, query, keys) as table:
+    with sort_table(database, query, keys) as table:
         if not database.fetch(f"SELECT 1 FROM {table} LIMIT 1"):
             return None
         manifest = Writing(database, table, keys, folder, SHARD_BYTES).manifest()

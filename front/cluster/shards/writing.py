@@ -9,7 +9,7 @@ from pathlib import Path
 from tuskml.cluster.shards.manifest import GroupRows, Manifest, ShardFile, checksum
 from tuskml.databases.duckdb import DuckDB
 from tuskml.errors import DataError
-from tuskml.text.expressions import quoted
+from tuskml.text.expressions import quote_name
 from tuskml.version import VERSION
 
 ROW_GROUP = 20_480
@@ -49,8 +49,8 @@ class Writing:
         self.database, self.table, self.folder, self.limit = database, table, folder, limit
         self.taken = taken
         self.keys = tuple(keys)
-        texts = [f"CAST({quoted(key)} AS VARCHAR)" for key in keys]
-        by = ", ".join(map(quoted, keys)) or "()"
+        texts = [f"CAST({quote_name(key)} AS VARCHAR)" for key in keys]
+        by = ", ".join(map(quote_name, keys)) or "()"
         groups = database.fetch(
             f"SELECT {', '.join([*texts, 'count(*)', 'min(rowid) AS first'])} FROM {table} "
             f"GROUP BY {by} HAVING count(*) > 0 ORDER BY first ASC"
@@ -71,16 +71,16 @@ class Writing:
         """Writes all shards; returns their manifest."""
         ranges: list[Range] = []
         shards: list[ShardFile] = []
-        for rows, size in self.written():
+        for rows, size in self.write_shards():
             path = self.path(len(shards))
             statistics = self.statistics(path)
             shards.append(ShardFile(path.name, rows.count, size, checksum(path), statistics))
             self.taken(path)
             ranges.append(rows)
-        groups = tuple(self.described(ranges, shards))
+        groups = tuple(self.describe_groups(ranges, shards))
         return Manifest(self.folder, self.keys, self.types, tuple(shards), groups, VERSION)
 
-    def written(self) -> Iterator[tuple[Range, int]]:
+    def write_shards(self) -> Iterator[tuple[Range, int]]:
         """The shards' rows and bytes. A first one that is far too small is written again."""
         begin = number = 0
         last, per_row = self.ends[-1], math.nan
@@ -96,13 +96,13 @@ class Writing:
         """Writes a shard that is within the limit, or is one row; its rows and bytes."""
         wish = FIRST_ROWS if math.isnan(per_row) else int(FULL * self.limit / per_row)
         while True:
-            rows = Range(begin, self.cut(begin, max(wish, 1)))
+            rows = Range(begin, self.find_end(begin, max(wish, 1)))
             size = self.copy(rows, number)
             if size <= self.limit or rows.count == 1:
                 return rows, size
             wish = min(rows.count // 2, int(FULL * self.limit / size * rows.count))
 
-    def cut(self, begin: int, n: int) -> int:
+    def find_end(self, begin: int, n: int) -> int:
         """Returns where a shard of about n rows ends: between groups, or within one larger than
         n.
         """
@@ -143,7 +143,7 @@ class Writing:
             if None not in (least, most) and math.isfinite(least) and math.isfinite(most)
         }
 
-    def described(
+    def describe_groups(
         self, ranges: Sequence[Range], shards: Sequence[ShardFile]
     ) -> Iterator[GroupRows]:
         """The groups, with the shards that hold them and their share of the bytes."""

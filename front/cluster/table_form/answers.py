@@ -42,15 +42,15 @@ def with_weights_of_payloads(coef: Lists, values: "pa.StructArray") -> Lists:
 
 def text(column: "pa.Array") -> Strings:
     """Texts by dictionary."""
-    return Strings(*pooled(column.to_pylist(), str))
+    return Strings(*pool_values(column.to_pylist(), str))
 
 
 def texts(column: "pa.Array") -> Names:
     """Lists of texts by dictionary."""
-    return Names(*pooled(column.to_pylist(), tuple))
+    return Names(*pool_values(column.to_pylist(), tuple))
 
 
-def pooled(values: Sequence[Any], kind: Callable[[Any], Any]) -> tuple[tuple[Any, ...], Any]:
+def pool_values(values: Sequence[Any], kind: Callable[[Any], Any]) -> tuple[tuple[Any, ...], Any]:
     """The distinct values, and the index of each, -1 for None."""
     places: dict[Any, int] = {}
     code = [-1 if one is None else places.setdefault(kind(one), len(places)) for one in values]

@@ -16,7 +16,7 @@ from tuskml.cluster.table_form.answers import models_of
 from tuskml.cluster.training import answers_of
 from tuskml.databases.connection import ensure_macros
 from tuskml.databases.duckdb import DuckDB
-from tuskml.databases.duckdb_rounds import Unloaded
+from tuskml.databases.duckdb_rounds import ReadingConnection
 from tuskml.databases.limits import cursor_of
 from tuskml.errors import DataError, Interrupted, TuskError
 from tuskml.kernels import passes
@@ -52,13 +52,13 @@ class Running:
         groups: of one row, whose label is the hash of the rows that the statement sees.
         """
         try:
-            return self.trained(float(first_labels(groups)[0]))
+            return self.train_anew(float(first_labels(groups)[0]))
         except Interrupted:
             raise
         except TuskError as error:
             return f"{FAILED}{error}"
 
-    def trained(self, seen: float) -> str:
+    def train_anew(self, seen: float) -> str:
         """Trains; seen: the hash of the rows."""
         with cursor_of(self.account) as cursor:
             if cursor is None:
@@ -84,7 +84,7 @@ class Running:
 
     def answers(self, cursor: duckdb.DuckDBPyConnection, seen: float) -> Any:
         """The workers' answers, as `answers_of` returns them."""
-        database = Unloaded(cursor)
+        database = ReadingConnection(cursor)
         ensure_macros(cursor)
         with one_transaction(database):
             self.refuse_other_rows(database, seen)

@@ -25,20 +25,20 @@ from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.duckdb_rounds import (
     FILES,
     QUERY,
-    Unloaded,
+    ReadingConnection,
+    columns_by_name,
     extras_of,
     relation_of,
     statement,
-    taken_by_name,
 )
 from tuskml.databases.limits import external_access, is_own_cluster, usual_cluster
 from tuskml.databases.sources import Source
 from tuskml.errors import DataError, OptionError, TuskError
-from tuskml.groups.execution.choosing import checked_place, place_given
+from tuskml.groups.execution.choosing import check_place, place_given
 from tuskml.learners.learner import ALL
 from tuskml.learners.receiving import standing
 from tuskml.learners.registry import of_classes
-from tuskml.text.expressions import quoted, renamed, shortened, unquoted
+from tuskml.text.expressions import quote_name, shorten, split_alias, unquote
 
 ARGUMENTS = ("executor", "placement", "worker_timeout", "finished")
 """Arguments of `tuskml.train` that are options in SQL, in addition to `cluster`."""
@@ -67,10 +67,10 @@ def on_workers(
     place = place or usual_place(cursor, account, texts)
     if not place:
         return None
-    database = Unloaded(cursor)
+    database = ReadingConnection(cursor)
     try:
         ensure_macros(cursor)
-        where = allowed_place(cursor, account, place)
+        where = choose_place(cursor, account, place)
         return statement_of(database, account, where, texts)
     except TuskError as error:
         lost = isinstance(error, DataError) and "does not exist" in str(error)
@@ -83,7 +83,7 @@ def refusal(database: DuckDB, why: str, keys: Sequence[str]) -> str:
 
     It fails in a condition, since DuckDB computes no unused column.
     """
-    names = [quoted(renamed(key)[1] or unquoted(key.strip())) for key in keys]
+    names = [quote_name(split_alias(key)[1] or unquote(key.strip())) for key in keys]
     columns = ", ".join([*(f"NULL AS {name}" for name in names), "model AS _tusk_trained"])
     return (
         f"SELECT {columns} FROM (SELECT tuskml_train_model('linear', 0.0, [0.0]) AS model) "
@@ -123,7 +123,7 @@ def usual_place(
     return {} if stored or not external_access(cursor) else {"cluster": usual}
 
 
-def allowed_place(
+def choose_place(
     cursor: duckdb.DuckDBPyConnection, account: int, place: dict[str, Any]
 ) -> ExecutorChoice:
     """Returns where to train. Raises OptionError for a place that a statement cannot choose.
@@ -147,7 +147,7 @@ def allowed_place(
     if chosen is None:
         name = next(iter(place))
         raise OptionError(f"option '{name}' is given without cluster, expected cluster too")
-    chosen = checked_place(chosen)
+    chosen = check_place(chosen)
     if chosen != "threads" and not is_own_cluster(account, chosen):
         raise OptionError(
             f"option 'cluster' is {chosen!r}, and the database was not opened for this cluster, "
@@ -166,11 +166,11 @@ def statement_of(
     if training.keys:
         query = f"SELECT {keys_of(training)} {rows(training)}"
         types = [kind for _, kind in database.columns(query)]
-    seen = "0" if training.source.files else seen_rows(training)
+    seen = "0" if training.source.files else hash_rows(training)
     running = Running(account, where, training, None if training.source.files else seen)
     handle = database.text(standing(running.train, ALL))
     columns = [
-        f"CAST(tusk_group.k[{place}] AS {kind}) AS {quoted(name)}"
+        f"CAST(tusk_group.k[{place}] AS {kind}) AS {quote_name(name)}"
         for place, ((name, _), kind) in enumerate(zip(training.keys, types, strict=True), 1)
     ]
     shape = database.text('[{"k": ["VARCHAR"], "n": "BIGINT", "label": "DOUBLE"}]')
@@ -196,7 +196,7 @@ def training_of(database: DuckDB, texts: Sequence[str]) -> Training:
     paths = (files[1].replace("''", "'"),) if files else ()
     name = "the query" if QUERY.match(text) else "".join(paths) or f"table {text.strip()}"
     source = Source(relation, name, files=paths, table=not QUERY.match(text))
-    found = taken_by_name(database, texts)
+    found = columns_by_name(database, texts)
     features, options = found or (features, with_names or options)
     query = f"SELECT ({label}) AS y, ({features}) AS x FROM {source.sql}"
     (_, label_kind), (_, kind) = database.columns(query)
@@ -226,14 +226,14 @@ def keys_by_name(database: DuckDB, source: Source, texts: Sequence[str]) -> list
     if len(names) != len(texts):
         raise DataError(
             f"group_by has {len(texts)} keys, which are {len(names)} columns: name them, "
-            f"{shortened(', '.join(names))}"
+            f"{shorten(', '.join(names))}"
         )
-    return [(name, f"({renamed(text)[0]}\n)") for name, text in zip(names, texts, strict=True)]
+    return [(name, f"({split_alias(text)[0]}\n)") for name, text in zip(names, texts, strict=True)]
 
 
 def keys_of(training: Training) -> str:
     """The keys as columns."""
-    return ", ".join(f"{sql} AS {quoted(name)}" for name, sql in training.keys)
+    return ", ".join(f"{sql} AS {quote_name(name)}" for name, sql in training.keys)
 
 
 def rows(training: Training) -> str:
@@ -241,7 +241,7 @@ def rows(training: Training) -> str:
     return f"FROM {training.source.sql}"
 
 
-def seen_rows(training: Training) -> str:
+def hash_rows(training: Training) -> str:
     """A number that is another one for other rows, whatever their order."""
     listed = [sql for _, sql in training.keys]
     listed += [training.label, training.features, *training.extras]

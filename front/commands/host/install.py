@@ -85,10 +85,10 @@ def install(versions: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
 
 def changes(user: trust.Repository, versions: tuple[str, ...]) -> Iterator[str]:
     """Describes the changes of `install`, one per line."""
-    own, platform = trust.looked_for()
-    yield f"{user.pinned}: DuckDB trusts what the key {trust.fingerprint()} signed"
+    own, platform = trust.extension_folder()
+    yield f"{user.key_file}: DuckDB trusts what the key {trust.fingerprint()} signed"
     for version in (own, *versions):
-        yield f"{user.installed(version, platform)}: a link to {extension_path()}"
+        yield f"{user.extension_file(version, platform)}: a link to {extension_path()}"
     yield f"{user.prefix}: the same links, for INSTALL"
     yield from describe_notes()
 
@@ -110,7 +110,7 @@ def remove(dry_run: bool, as_json: bool) -> None:
     """Takes the repository and the notes away."""
     user = trust.of_user()
     if dry_run:
-        gone = [path for path in (user.pinned, *user.all_installed(), *notes()) if path.exists()]
+        gone = [path for path in (user.key_file, *user.all_installed(), *notes()) if path.exists()]
     else:
         gone = [*trust.remove(user), *(path for path in notes() if path.exists())]
         for path in notes():

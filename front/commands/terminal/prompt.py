@@ -51,7 +51,7 @@ def statements() -> Iterator[str]:
     text = ""
     while True:
         try:
-            with unwatched():
+            with ignore_interrupts():
                 line = input(NEXT if text else FIRST)
         except KeyboardInterrupt:
             print(file=sys.stderr)
@@ -87,7 +87,7 @@ def complete(text: str) -> bool:
 
 
 @contextlib.contextmanager
-def unwatched() -> Iterator[None]:
+def ignore_interrupts() -> Iterator[None]:
     """Within it Ctrl-C belongs to the prompt: it must not cancel later trainings."""
     before = signal.set_wakeup_fd(-1)
     try:

@@ -16,7 +16,7 @@ from tuskml.learners import registry
 from tuskml.learners.options.kinds import BOOLEAN
 from tuskml.learners.registry import TASKS
 from tuskml.learners.tasks import ALIASES
-from tuskml.text.expressions import QUOTED, renamed, split, unquoted
+from tuskml.text.expressions import QUOTED, split, split_alias, unquote
 
 
 def add_database(command: argparse.ArgumentParser) -> None:
@@ -81,7 +81,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
             dest="option",
             action="append",
             default=[],
-            type=partial(named_value, name),
+            type=partial(parse_option, name),
             metavar="VALUE",
             help=argparse.SUPPRESS,
             **truth,
@@ -107,10 +107,10 @@ def option(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as l2=0.01")
-    return named_value(name.strip(), value)
+    return parse_option(name.strip(), value)
 
 
-def named_value(name: str, text: str) -> tuple[str, Any]:
+def parse_option(name: str, text: str) -> tuple[str, Any]:
     """An option's name and value; a value that is not JSON is text."""
     try:
         return name, json.loads(text)
@@ -137,8 +137,8 @@ def keys(text: str) -> list[str]:
 
 def key_names(expressions: Sequence[str]) -> list[str]:
     """The names of the keys: by AS, or their texts."""
-    named = (renamed(text)[1] or text for text in expressions)
-    return [unquoted(name) if QUOTED.fullmatch(name) else name for name in named]
+    named = (split_alias(text)[1] or text for text in expressions)
+    return [unquote(name) if QUOTED.fullmatch(name) else name for name in named]
 
 
 def in_order(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[tuple[Any, ...], Any]]:

@@ -2,7 +2,7 @@
 
 from tuskml.databases.database import Database
 from tuskml.databases.postgres import Postgres
-from tuskml.text.expressions import quoted
+from tuskml.text.expressions import quote_name
 
 REFERENCE = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}@[0-9]{1,9}:[0-9a-f]{16}"
 DUCKDB_COLUMNS = """
@@ -21,7 +21,7 @@ WHERE t.typname = 'tuskml_model' AND a.attnum > 0
 """
 
 
-def used_models(database: Database) -> set[str]:
+def find_used_models(database: Database) -> set[str]:
     """References to stored models in all tables: the registry and any other.
 
     Raises TuskError if a table may not be read: its references are unknown then.
@@ -36,7 +36,7 @@ def used_models(database: Database) -> set[str]:
 def _in_duckdb(database: Database) -> list[str]:
     statements = []
     for *names, column, kind in database.fetch(DUCKDB_COLUMNS):
-        table, value = ".".join(map(quoted, names)), quoted(column)
+        table, value = ".".join(map(quote_name, names)), quote_name(column)
         whole = kind.startswith("STRUCT(task ") and not kind.endswith("]")
         text = f"({value}).store" if whole else f"{value}::VARCHAR"
         found = f"unnest(regexp_extract_all({text}, '{REFERENCE}'))"
@@ -48,7 +48,7 @@ def _in_postgres(database: Database) -> list[str]:
     """A policy that would hide rows is an error, as it is for pg_dump."""
     statements = ["SELECT NULL::text FROM pg_catalog.set_config('row_security', 'off', false)"]
     for schema, name, column, several in database.fetch(POSTGRES_COLUMNS):
-        table, value = f"{quoted(schema)}.{quoted(name)}", f"t.{quoted(column)}"
+        table, value = f"{quote_name(schema)}.{quote_name(name)}", f"t.{quote_name(column)}"
         models = f", pg_catalog.unnest({value}) AS m" if several else ""
         text = "m.store" if several else f"({value}).store"
         statements.append(f"SELECT DISTINCT {text} FROM {table} AS t{models}")

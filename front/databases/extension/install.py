@@ -181,7 +181,7 @@ def upgrade(request: Request) -> Facts:
             if before == VERSION:
                 refuse_other(connection, name, before, request.database)
             update = "ALTER EXTENSION {} UPDATE"
-            connection.execute(identified(update, name))
+            connection.execute(extension_statement(update, name))
             after = versions(connection, name)[1]
             key = "database" if name == pgxs.SCORING else "training"
             yield key, f"{dbname}, from {before} to {after}"
@@ -197,13 +197,13 @@ def uninstall(request: Request) -> Facts:
         with open_connection(request.database) as connection, connection.transaction():
             dropped = versions(connection, pgxs.SCORING)[1] is not None
             for name in reversed(pgxs.EXTENSIONS):
-                connection.execute(identified("DROP EXTENSION IF EXISTS {}", name))
+                connection.execute(extension_statement("DROP EXTENSION IF EXISTS {}", name))
             yield "database", f"{connection.info.dbname}, {'dropped' if dropped else 'had none'}"
     removed = pgxs.uninstall(server)
     yield "removed", " ".join(map(str, removed)) or "nothing, no file of tuskml was there"
 
 
-def identified(statement: LiteralString, name: str) -> "sql.Composed":
+def extension_statement(statement: LiteralString, name: str) -> "sql.Composed":
     """A statement about an extension."""
     from psycopg import sql
 

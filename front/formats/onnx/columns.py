@@ -19,7 +19,7 @@ MISSING = {"skip": np.nan, "error": np.nan}
 """The contribution of a gap that no level or number replaces."""
 
 
-def prepared_inputs(model: Model) -> dict[str, str]:
+def graph_inputs(model: Model) -> dict[str, str]:
     """The inputs of the graph by name: `text` or `number`."""
     return source_kinds(model.preparation or "")
 
@@ -30,7 +30,7 @@ def derives(model: Model) -> bool:
     return any(one["kind"] not in ("number", "category") or "part" in one for one in columns)
 
 
-def prepared_margins(graph: Graph, model: Model) -> None:
+def add_prepared_margins(graph: Graph, model: Model) -> None:
     """Adds the node `margins`, of shape (n, 1), of a linear model that derives no features: each
     level's weight is looked up in a table, however many there are."""
     preparation = json.loads(model.preparation or "")

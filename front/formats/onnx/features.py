@@ -65,7 +65,7 @@ class Rows:
             self.refusals.append(steps.where(is_missing, math.nan, 0.0))
 
 
-def prepared_features(
+def add_prepared_features(
     graph: Graph, model: Model, vectors: Mapping[int, Floats] | None = None
 ) -> None:
     """Adds the nodes `features` and `refused`. Raises DataError for features that ONNX cannot
@@ -108,7 +108,7 @@ def block_of(rows: Rows, steps: Steps, column: dict[str, Any]) -> Block:
     if kind not in ("number", "category", "cycle", "levels"):
         raise DataError(f"the model derives '{column['name']}', which ONNX graphs here do not")
     given = column.get("column", column["name"])
-    encoded = {"category": category, "levels": numbered}.get(kind)
+    encoded = {"category": category, "levels": number_level}.get(kind)
     if encoded and not column.get("numbers"):
         texts_placed(rows.graph, steps.name, given, column["levels"])
         return encoded(rows, steps, column, f"{steps.name}_place")
@@ -223,7 +223,7 @@ def gather(steps: Steps, block: Block, places: Any) -> str:
     return steps.do("Gather", block.whole, steps.constant(places, np.int64), axis=1)
 
 
-def numbered(rows: Rows, steps: Steps, column: dict[str, Any], place: str) -> Block:
+def number_level(rows: Rows, steps: Steps, column: dict[str, Any], place: str) -> Block:
     """The level's number as one feature; NaN for an unknown one, and for a gap that has none."""
     n, filled = len(column["levels"]), column.get("fill")
     gap = math.nan
@@ -233,10 +233,10 @@ def numbered(rows: Rows, steps: Steps, column: dict[str, Any], place: str) -> Bl
         gap = column["levels"].index(filled)
     values = steps.constant([*range(n), math.nan, gap])
     chosen = upright(steps, steps.do("Gather", values, place, axis=0))
-    return Block([chosen], 1, indicator=refused_levels(rows, steps, column, place))
+    return Block([chosen], 1, indicator=refuse_levels(rows, steps, column, place))
 
 
-def refused_levels(rows: Rows, steps: Steps, column: dict[str, Any], place: str) -> str | None:
+def refuse_levels(rows: Rows, steps: Steps, column: dict[str, Any], place: str) -> str | None:
     """Notes which rows have no prediction for a level; returns the column's indicator."""
     n = len(column["levels"])
     is_missing = upright(steps, steps.do("Equal", place, last(steps, n + 1)))

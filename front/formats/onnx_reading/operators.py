@@ -11,7 +11,7 @@ from tuskml.formats.onnx_reading import trees
 from tuskml.formats.onnx_reading.values import (
     Answer,
     Dense,
-    Derived,
+    DerivedValue,
     Erf,
     Features,
     Forest,
@@ -46,7 +46,7 @@ class Node:
             )
         return value
 
-    def refused(self) -> DataError:
+    def read_error(self) -> DataError:
         """Says why the node cannot be read."""
         kinds = [type(one).__name__.lower() for one in self.inputs if one is not None]
         return DataError(f"'{self.operator}' of {' and '.join(kinds)} is not known here")
@@ -55,7 +55,7 @@ class Node:
 def same(node: Node) -> Value:
     """The first input: its shape or its precision changes."""
     if node.first is None:
-        raise node.refused()
+        raise node.read_error()
     return node.first
 
 
@@ -65,7 +65,7 @@ FLOATS = (1, 11)
 
 def cast(node: Node) -> Value:
     """Ignores another precision; only tensors derived from an answer may become integers."""
-    if node.attributes.get("to") not in FLOATS and not isinstance(node.first, Derived):
+    if node.attributes.get("to") not in FLOATS and not isinstance(node.first, DerivedValue):
         raise DataError("numbers are cast to another type, expected floats or doubles")
     return same(node)
 
@@ -75,7 +75,7 @@ def reshape(node: Node) -> Value:
     of = node.first
     width = of.n if isinstance(of, Features) else getattr(of, "margins", 1)
     if isinstance(of, Features | Dense | Forest) and width != 1 and node.array(1)[-1] != width:
-        raise node.refused()
+        raise node.read_error()
     return same(node)
 
 
@@ -100,7 +100,7 @@ def layer(node: Node, weights: Floats, biases: Floats | None) -> Value:
         shift = np.broadcast_to(of.shift, (weights.shape[1],))
         return Dense(weights.shape[1], ((weights * of.scale, biases + weights @ shift),))
     if not isinstance(of, Dense):
-        raise node.refused()
+        raise node.read_error()
     if of.margins != weights.shape[1]:
         raise DataError(
             f"a layer has {weights.shape[1]} inputs, the one before {of.margins} units"
@@ -115,7 +115,7 @@ def gemm(node: Node) -> Value:
     """alpha A B + beta C, A the rows."""
     given = node.attributes
     if given.get("transA"):
-        raise node.refused()
+        raise node.read_error()
     weights = node.array(1) if given.get("transB") else node.array(1).T
     biases = node.array(2) * given.get("beta", 1.0) if len(node.inputs) > 2 else None
     return layer(node, weights * given.get("alpha", 1.0), biases)
@@ -132,10 +132,10 @@ def arithmetic(node: Node) -> Value:
     operator = node.operator
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         if np.broadcast(a, b).size > max(a.size, b.size):
-            raise node.refused()  # few bytes would make many
+            raise node.read_error()  # few bytes would make many
         return BINARY[operator](a, b)
-    if any(isinstance(one, Answer | Derived) for one in (a, b)):
-        return Derived()
+    if any(isinstance(one, Answer | DerivedValue) for one in (a, b)):
+        return DerivedValue()
     if operator == "Mul" and any(isinstance(one, Erf) for one in (a, b)):
         return with_erf(node, a, b)
     if isinstance(a, np.ndarray) and operator in ("Add", "Mul"):
@@ -143,8 +143,8 @@ def arithmetic(node: Node) -> Value:
     if isinstance(a, Zero) and operator == "Add" and b is not None:
         return b
     if not isinstance(b, np.ndarray) or a is None:
-        raise node.refused()
-    return changed(node, a, b if operator in ("Add", "Mul") else INVERSE[operator](b))
+        raise node.read_error()
+    return change_value(node, a, b if operator in ("Add", "Mul") else INVERSE[operator](b))
 
 
 BINARY: dict[str, Callable[[Floats, Floats], Floats]] = {
@@ -156,7 +156,7 @@ BINARY: dict[str, Callable[[Floats, Floats], Floats]] = {
 INVERSE: dict[str, Callable[[Floats], Floats]] = {"Sub": np.negative, "Div": np.reciprocal}
 
 
-def changed(node: Node, a: Value, b: Floats) -> Value:
+def change_value(node: Node, a: Value, b: Floats) -> Value:
     """A value and a number, or times one."""
     adds = node.operator in ("Add", "Sub")
     if isinstance(a, Features):
@@ -168,50 +168,50 @@ def changed(node: Node, a: Value, b: Floats) -> Value:
     if isinstance(a, Erf) and b.size == 1:
         one = float(b.ravel()[0])
         return replace(a, at=a.at + one) if adds else replace(a, at=a.at * one, by=a.by * one)
-    raise node.refused()
+    raise node.read_error()
 
 
 def with_erf(node: Node, a: Value | None, b: Value | None) -> Value:
     """z (1 + erf(z / sqrt 2)), which is twice gelu; or a number times such an erf."""
     dense, erf = (b, a) if isinstance(a, Erf) else (a, b)
     if isinstance(dense, np.ndarray) and isinstance(erf, Erf):
-        return changed(node, erf, dense)
+        return change_value(node, erf, dense)
     if not isinstance(dense, Dense) or not isinstance(erf, Erf) or dense.active:
-        raise node.refused()
+        raise node.read_error()
     ours, inner = dense.layers[-1], erf.of.layers[-1]
     alike = all(np.allclose(p, q, CLOSE, CLOSE) for p, q in zip(ours, inner, strict=True))
     if not alike or abs(erf.at - erf.by) > CLOSE:
-        raise node.refused()
-    return replace(dense.activated("gelu"), factor=2 * erf.at)
+        raise node.read_error()
+    return replace(dense.activate("gelu"), factor=2 * erf.at)
 
 
 def erf(node: Node) -> Value:
     """erf, whose argument is z / sqrt 2 in gelu."""
     if not isinstance(node.first, Dense) or node.first.active:
-        raise node.refused()
+        raise node.read_error()
     return Erf(node.first.times(np.array(np.sqrt(2.0))), 0.0, 1.0)
 
 
 def activation(node: Node) -> Value:
     """Relu, Tanh or Gelu of a layer."""
     if not isinstance(node.first, Dense):
-        raise node.refused()
+        raise node.read_error()
     if node.attributes.get("approximate", "none") != "none":
         raise DataError("'Gelu' is approximated by tanh, expected the exact one")
-    return node.first.activated(node.operator.lower())
+    return node.first.activate(node.operator.lower())
 
 
 def response(node: Node) -> Value:
     """The answer to margins."""
     of = node.first
     if isinstance(of, np.ndarray):
-        raise node.refused()
-    if isinstance(of, Answer | Derived):
-        return Derived()
+        raise node.read_error()
+    if isinstance(of, Answer | DerivedValue):
+        return DerivedValue()
     if not isinstance(of, Dense | Forest) or (isinstance(of, Dense) and of.active):
-        raise node.refused()
+        raise node.read_error()
     if RESPONSES[node.operator] == "softmax" and node.attributes.get("axis", -1) not in (-1, 1):
-        raise node.refused()
+        raise node.read_error()
     return Answer(of, RESPONSES[node.operator])
 
 
@@ -221,7 +221,7 @@ RESPONSES = {"Sigmoid": "logistic", "Softmax": "softmax", "LogSoftmax": "softmax
 def scaler(node: Node) -> Value:
     """(x - offset) scale."""
     if not isinstance(node.first, Features):
-        raise node.refused()
+        raise node.read_error()
     given = {name: np.asarray(node.attributes[name], np.float64) for name in ("offset", "scale")}
     return node.first.plus(-given["offset"]).times(given["scale"])
 
@@ -229,7 +229,7 @@ def scaler(node: Node) -> Value:
 def plain_features(node: Node) -> int:
     """Counts the features that trees read. Raises DataError if they are not the rows' own."""
     if not isinstance(node.first, Features):
-        raise node.refused()
+        raise node.read_error()
     if not node.first.plain:
         raise DataError("the trees read features that are scaled, expected the rows' own")
     return node.first.n
@@ -244,7 +244,7 @@ def tree_regressor(node: Node) -> Value:
     """As `trees`, for the older operator."""
     given = node.attributes
     found = trees.older(plain_features(node), given, "target", trees.targets_of(given))
-    return transformed(found, given.get("post_transform", "NONE"))
+    return transform_margins(found, given.get("post_transform", "NONE"))
 
 
 def tree_classifier(node: Node) -> Value:
@@ -264,10 +264,10 @@ def tree_classifier(node: Node) -> Value:
     if how != ("LOGISTIC" if lone else "SOFTMAX"):
         expected = "LOGISTIC" if lone else "SOFTMAX"
         raise DataError(f"post_transform of the trees is '{how}', expected '{expected}'")
-    return transformed(found, how)
+    return transform_margins(found, how)
 
 
-def transformed(found: Forest, how: str) -> Value:
+def transform_margins(found: Forest, how: str) -> Value:
     """Applies `post_transform` to margins."""
     if how == "NONE":
         return found
@@ -286,8 +286,8 @@ def total(node: Node) -> Value:
 def follows(node: Node) -> Value:
     """A class, or the mask of rows without one."""
     if all(one is None or isinstance(one, np.ndarray | Features | Zero) for one in node.inputs):
-        raise node.refused()
-    return Derived()
+        raise node.read_error()
+    return DerivedValue()
 
 
 READ: dict[str, Callable[[Node], Value]] = {

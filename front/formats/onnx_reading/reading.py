@@ -18,7 +18,7 @@ from tuskml.formats.onnx_reading.operators import READ, Node
 from tuskml.formats.onnx_reading.values import (
     Answer,
     Dense,
-    Derived,
+    DerivedValue,
     Features,
     Forest,
     Margins,
@@ -58,7 +58,7 @@ def fields(
     graph: "str | PathLike[str] | bytes | onnx.ModelProto", objective: str
 ) -> dict[str, Any]:
     """The fields of a model, by name."""
-    proto = loaded(graph)
+    proto = load_graph(graph)
     try:
         return fields_of(proto, objective)
     except DataError:
@@ -76,7 +76,7 @@ def fields_of(proto: "onnx.ModelProto", objective: str) -> dict[str, Any]:
             "the graph is a random forest of classes, whose margins are shares, expected boosted "
             "trees, or a forest of numbers; Model.save keeps every model"
         )
-    margins, response = margins_of(followed(proto), proto, objective)
+    margins, response = margins_of(follow_graph(proto), proto, objective)
     if response == "softmax" and margins.margins == 2:
         margins, response = second_less_first(margins), "logistic"
     task = task_of(margins, response, about.get("task"))
@@ -105,7 +105,7 @@ def fields_of(proto: "onnx.ModelProto", objective: str) -> dict[str, Any]:
     }
 
 
-def loaded(graph: "str | PathLike[str] | bytes | onnx.ModelProto") -> "onnx.ModelProto":
+def load_graph(graph: "str | PathLike[str] | bytes | onnx.ModelProto") -> "onnx.ModelProto":
     """A graph, from a file or from bytes. Raises DataError if it is not one."""
     try:
         import onnx
@@ -128,7 +128,7 @@ def loaded(graph: "str | PathLike[str] | bytes | onnx.ModelProto") -> "onnx.Mode
     return proto
 
 
-def followed(proto: "onnx.ModelProto") -> dict[str, Value]:
+def follow_graph(proto: "onnx.ModelProto") -> dict[str, Value]:
     """The value of each tensor of a graph."""
     from onnx import helper, numpy_helper
 
@@ -159,7 +159,7 @@ def followed(proto: "onnx.ModelProto") -> dict[str, Value]:
         for place, name in enumerate(node.output):
             values[name] = made
             if node.op_type == "TreeEnsembleClassifier" and not place:
-                values[name] = Derived()  # the class
+                values[name] = DerivedValue()  # the class
     return values
 
 
@@ -195,7 +195,7 @@ def margins_of(
     """The margins of the outputs, and the response to them."""
     outputs = [values.get(one.name) for one in proto.graph.output]
     for one, value in zip(proto.graph.output, outputs, strict=True):
-        if not isinstance(value, Dense | Forest | Answer | Derived):
+        if not isinstance(value, Dense | Forest | Answer | DerivedValue):
             raise DataError(f"the output {one.name!r} is no answer of layers or of trees")
     answers = [one for one in values.values() if isinstance(one, Answer)]
     bare = [one for one in outputs if isinstance(one, Dense | Forest)]

@@ -71,7 +71,7 @@ class Dense:
         weights, biases = self.layers[-1]
         return self._ending((weights, biases + np.broadcast_to(more.ravel(), biases.shape)))
 
-    def activated(self, name: str) -> "Dense":
+    def activate(self, name: str) -> "Dense":
         """The activations of the last layer."""
         if self.active:
             raise DataError(f"'{name}' is of an activation, expected one activation for a layer")
@@ -148,7 +148,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Derived:
+class DerivedValue:
     """A class, or another number that follows from an answer."""
 
 
@@ -157,4 +157,4 @@ class Zero:
     """0 for any features."""
 
 
-Value = Features | Margins | Erf | Answer | Derived | Zero | Floats
+Value = Features | Margins | Erf | Answer | DerivedValue | Zero | Floats

@@ -19,7 +19,7 @@ import numpy as np
 
 from tuskml.kernels.gpu.device import Device
 from tuskml.kernels.gpu.factorization.records import OnDevice, Records, Schedule, as_table
-from tuskml.kernels.gpu.orders import MASK, permutation, scrambled
+from tuskml.kernels.gpu.orders import MASK, permutation, scramble
 
 LOCK_FREE_ROWS = 256
 """Ratings that a lock-free worker takes at a time, as in the paper."""
@@ -59,7 +59,7 @@ class Side:
     count: Any
 
     @property
-    def seen(self) -> int:
+    def observations(self) -> int:
         return len(self.ids)
 
 
@@ -179,13 +179,15 @@ def hashes(xp: Any, user: Any, item: Any, value: Any, seed: int) -> Any:
     pair = (user.astype(np.uint64) << np.uint64(32)) | item.astype(np.uint64)
     bits = xp.ascontiguousarray(value).view(np.uint32).astype(np.uint64)
     half = np.uint64(32)
-    of_pair = scrambled(scrambled(pair ^ np.uint64(seed & MASK)))
-    return (of_pair >> half << half) | (scrambled(bits) >> half)
+    of_pair = scramble(scramble(pair ^ np.uint64(seed & MASK)))
+    return (of_pair >> half << half) | (scramble(bits) >> half)
 
 
 def grid_for(n: int, users: Side, items: Side) -> int:
     """Number of ranges of users, and of items."""
-    wanted = min(int((n / BLOCK_RATINGS) ** 0.5), MOST_GRID, users.seen, items.seen)
+    wanted = min(
+        int((n / BLOCK_RATINGS) ** 0.5), MOST_GRID, users.observations, items.observations
+    )
     return max(1, wanted)
 
 
@@ -197,7 +199,7 @@ def ranges(xp: Any, side: Side, n: int, grid: int) -> Any:
 
 def lock_free_schedule(device: Device, n: int, users: Side, items: Side) -> Schedule:
     """Chunks of ratings in random order."""
-    workers = max(1, min(MOST_WORKERS, users.seen // SHARE, items.seen // SHARE))
+    workers = max(1, min(MOST_WORKERS, users.observations // SHARE, items.observations // SHARE))
     rows = max(LEAST_ROWS, min(LOCK_FREE_ROWS, n // (8 * workers)))
     start = np.append(np.arange(0, n, rows), n).astype(np.int64)
     return Schedule(device.to_device(start), len(start) - 1, 0, min(workers, len(start) - 1))

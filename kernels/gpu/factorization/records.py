@@ -118,10 +118,12 @@ class OnHost:
         self.device, self.table, self.start = device, table, start
         self.n, self.capacity = len(table), capacity
         size = RECORD * capacity
-        self.pinned = [device.pinned(size).view(np.int32).reshape(-1, 3) for _ in range(2)]
+        self.pinned = [
+            device.allocate_pinned(size).view(np.int32).reshape(-1, 3) for _ in range(2)
+        ]
         self.pieces = [device.xp.empty((capacity, 3), np.int32) for _ in range(2)]
         self.copied: list[Mark | None] = [None, None]
-        self.used = [device.launched()] * 2
+        self.used = [device.mark_launches()] * 2
         self.turn, self.copies = 0, 0
         self.rising: Any = None
 
@@ -169,14 +171,14 @@ class OnHost:
         buffer[:] = self.table[low:high]
         self.device.upload_after(self.used[turn])
         self.device.upload(piece, buffer)
-        self.copied[turn] = copied = self.device.uploaded()
+        self.copied[turn] = copied = self.device.mark_uploads()
         self.device.launch_after(copied)
         self.copies += 1
         return piece
 
     def _done(self) -> None:
         """Marks a piece as free; called after all launches that read it."""
-        self.used[self.turn] = self.device.launched()
+        self.used[self.turn] = self.device.mark_launches()
         self.turn = 1 - self.turn
 
     def close(self) -> None:

@@ -96,7 +96,7 @@ class Runs:
         return cls(np.array(first), of)
 
 
-def sorted_on_host(
+def sort_on_host(
     rows: Pass,
     device: Device,
     shape: Shape,
@@ -115,7 +115,7 @@ def sorted_on_host(
     unit = Scale.of_range(low, high, shape.biases)
     table: NDArray[np.int32] = charges.empty((n, 3), np.int32)
     with RatingRows(rows, device, most) as source:
-        layout = counted(source, device, shape, seed, lock_free=lock_free)
+        layout = count_ratings(source, device, shape, seed, lock_free=lock_free)
         sizes = xp.zeros(layout.n_buckets, np.int64)
         for user, item, rating in source.parts():
             keys = keys_of(layout, xp, user, item, unit.floats(rating))[0]
@@ -131,7 +131,7 @@ def sorted_on_host(
     return unit.in_callers_units(ratings)
 
 
-def counted(
+def count_ratings(
     source: RatingRows, device: Device, shape: Shape, seed: int, *, lock_free: bool
 ) -> Layout:
     """Layout from the number of ratings of each user and each item."""

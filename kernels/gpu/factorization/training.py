@@ -24,8 +24,8 @@ from tuskml.kernels.gpu.factorization.ratings import (
     ratings_of,
 )
 from tuskml.kernels.gpu.factorization.records import AT_ONCE, as_table
-from tuskml.kernels.gpu.factorization.sort import RatingRows, sorted_on_host
-from tuskml.kernels.gpu.orders import MASK, scrambled
+from tuskml.kernels.gpu.factorization.sort import RatingRows, sort_on_host
+from tuskml.kernels.gpu.orders import MASK, scramble
 from tuskml.kernels.passes import Floats, Pass
 
 START = 0.03
@@ -42,7 +42,7 @@ LEAST_PIECE, MOST_PIECE = 1 << 16, 1 << 24
 """Ratings per piece if not all are sorted at once."""
 
 
-def fixed_bytes(shape: Shape, validation: bool) -> int:
+def resident_bytes(shape: Shape, validation: bool) -> int:
     """Bytes of device memory for vectors and tables of ids; validation: also for the best
     vectors.
     """
@@ -53,7 +53,7 @@ def fixed_bytes(shape: Shape, validation: bool) -> int:
 
 def piece_rows(device: Device, n: int, shape: Shape, validation: bool) -> int:
     """Number of ratings that the device takes at once: n if all fit, 0 if too few fit."""
-    room = int(ROOM * device.free_bytes()) - fixed_bytes(shape, validation)
+    room = int(ROOM * device.free_bytes()) - resident_bytes(shape, validation)
     if n * ROW_BYTES <= room:
         return n
     rows = (room - BLOCK_BYTES * min(n, MOST_GRID**2)) // PIECE_ROW_BYTES
@@ -66,7 +66,7 @@ def too_large(device: Device, n: int, shape: Shape, validation: bool) -> str | N
     """
     if piece_rows(device, n, shape, validation):
         return None
-    needed = fixed_bytes(shape, validation) + LEAST_PIECE * PIECE_ROW_BYTES
+    needed = resident_bytes(shape, validation) + LEAST_PIECE * PIECE_ROW_BYTES
     return (
         f"the vectors of {shape.n_users:,} users and {shape.n_items:,} items take about "
         f"{gigabytes(needed)} of its memory, of which {gigabytes(device.free_bytes())} are free"
@@ -103,7 +103,7 @@ class DeviceFactorization:
         self.n = self.ratings.n
         stride = source.factor_stride(shape.rank, shape.biases)
         sides = (self.ratings.users, self.ratings.items)
-        self.vectors_of = [device.xp.zeros((s.seen, stride), np.float32) for s in sides]
+        self.vectors_of = [device.xp.zeros((s.observations, stride), np.float32) for s in sides]
         self.kept: list[Any] | None = None
         self.held: tuple[Pass, Any] | None = None
         self.start()
@@ -150,7 +150,7 @@ class DeviceFactorization:
                 device, columns, shape, seed, lock_free=lock_free, cancel_mark=rows.cancel_mark
             )
         charges = Charges(memory)
-        ratings = sorted_on_host(rows, device, shape, seed, charges, at_once, lock_free=lock_free)
+        ratings = sort_on_host(rows, device, shape, seed, charges, at_once, lock_free=lock_free)
         return cls(
             device,
             ratings,
@@ -172,13 +172,13 @@ class DeviceFactorization:
 
     def start(self) -> None:
         """Resets the vectors to their initial values."""
-        seed = int(scrambled(np.array([self.seed & MASK], np.uint64))[0])
+        seed = int(scramble(np.array([self.seed & MASK], np.uint64))[0])
         spread = np.float32((START / self.shape.rank) ** 0.5)
         for part, side in enumerate((self.ratings.users, self.ratings.items)):
             vectors = self.vectors_of[part]
             arguments = [
                 side.ids,
-                np.int64(side.seen),
+                np.int64(side.observations),
                 np.uint64((seed + part) & MASK),
                 spread,
                 vectors,
@@ -226,7 +226,7 @@ class DeviceFactorization:
             self._launch("train_ratings", self._blocks(schedule.workers), arguments)
             launched += some.n
             if launched >= AT_ONCE:
-                self.device.launched().wait()
+                self.device.mark_launches().wait()
                 launched = 0
         return self._objective(float(sums.sum()))
 
@@ -304,10 +304,17 @@ class DeviceFactorization:
     def _squares(self, vectors: Any, side: Side) -> float:
         """Sum over ratings of |vector|^2 times its penalty's weight, in the caller's units."""
         shape, deviation = self.shape, self.ratings.deviation
-        workers = max(1, min(MOST_WORKERS, side.seen))
+        workers = max(1, min(MOST_WORKERS, side.observations))
         sums = self.device.xp.empty(workers, np.float64)
         first = np.float64(shape.l2 * deviation / shape.l2_factors if shape.biases else 1.0)
-        arguments = [vectors, side.count, np.int64(side.seen), np.int64(workers), first, sums]
+        arguments = [
+            vectors,
+            side.count,
+            np.int64(side.observations),
+            np.int64(workers),
+            first,
+            sums,
+        ]
         self._launch("squares", self._blocks(workers), arguments)
         return shape.l2_factors * deviation * float(sums.sum())
 

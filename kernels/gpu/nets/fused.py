@@ -72,7 +72,7 @@ def fits(device: Device, sizes: tuple[int, ...], rules: Rules, nets: int) -> boo
     return not long and source_of(sizes, rules).shared <= device.shared_bytes - STATIC
 
 
-class Fused:
+class FusedNets:
     """The nets of a block of groups, (G, weights) in the kernel's layout."""
 
     def __init__(
@@ -131,7 +131,7 @@ class Fused:
         each = max(1, each // self.rules.batch) * self.rules.batch
         for low in range(0, self.longest, each):
             if low:
-                self.device.launched().wait()
+                self.device.mark_launches().wait()
             raise_if_cancelled(self.mark)
             between = np.int64(low), np.int64(min(low + each, self.longest))
             self.device.launch(self.source, (self.g, 1), [*arguments, *between, *behind])

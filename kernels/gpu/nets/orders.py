@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.gpu.device import Device
-from tuskml.kernels.gpu.orders import MASK, scrambled
+from tuskml.kernels.gpu.orders import MASK, scramble
 from tuskml.kernels.gpu.source import Source
 
 STATIC = 8 << 10
@@ -18,26 +18,26 @@ GOLDEN = 0x9E3779B97F4A7C15
 APART = 0x632BE59BD9B4E019
 
 
-def hashed(x: int) -> int:
+def splitmix(x: int) -> int:
     """splitmix64 of one number."""
-    return int(scrambled(np.array([x & MASK], np.uint64))[0])
+    return int(scramble(np.array([x & MASK], np.uint64))[0])
 
 
 def within(seed: int, number: int) -> int:
     """Derives the seed of item `number` from a seed."""
-    return hashed(hashed(seed) ^ ((number + APART) & MASK))
+    return splitmix(splitmix(seed) ^ ((number + APART) & MASK))
 
 
-def drawn(seed: int, n: int) -> NDArray[np.uint64]:
+def draw_numbers(seed: int, n: int) -> NDArray[np.uint64]:
     """First n random numbers of a seed, 64 bits each."""
     count = np.arange(1, n + 1, dtype=np.uint64)
-    return np.asarray(scrambled(np.uint64(seed & MASK) + count * np.uint64(GOLDEN)))
+    return np.asarray(scramble(np.uint64(seed & MASK) + count * np.uint64(GOLDEN)))
 
 
 def first_weights(seed: int, sizes: Sequence[int]) -> NDArray[np.float32]:
     """Draws the first weights (weights,): by layer and unit the bias, then the inputs' weights."""
     counts = [out * (inputs + 1) for inputs, out in pairwise(sizes)]
-    bits = drawn(within(seed, 1), sum(counts)) >> np.uint64(11)
+    bits = draw_numbers(within(seed, 1), sum(counts)) >> np.uint64(11)
     reach = np.concatenate(
         [
             np.full(count, 1 / np.sqrt(float(inputs)))
@@ -49,7 +49,7 @@ def first_weights(seed: int, sizes: Sequence[int]) -> NDArray[np.float32]:
 
 def epoch_order(seed: int, epoch: int, n: int) -> NDArray[np.int64]:
     """Order of n rows in an epoch (Fisher and Yates)."""
-    bits = drawn(within(within(seed, 2), epoch), max(n - 1, 0)) >> np.uint64(32)
+    bits = draw_numbers(within(within(seed, 2), epoch), max(n - 1, 0)) >> np.uint64(32)
     reach = np.arange(n, 1, -1, dtype=np.uint64)
     places = ((bits * reach) >> np.uint64(32)).tolist()
     order = list(range(n))

@@ -68,10 +68,10 @@ def block_of(
     x, y, share = (xp.empty(shape, np.float32) for shape in ((g, n, d), (g, n), (g, n)))
     units = xp.empty((g, 2 * d + 2), np.float64)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        for some, values, labels in copied(device, rows, n):
+        for some, values, labels in copy_groups(device, rows, n):
             counts = device.to_device(count[some].astype(np.float64))[:, None]
             there = xp.arange(n) < counts
-            x[some], *of_rows = standardised(xp, values, there, counts, rules)
+            x[some], *of_rows = standardise(xp, values, there, counts, rules)
             classes = Classes(device, rules, given, places[some], positive_of(rows, some))
             own, *of_labels = in_units(xp, labels, there, counts, classes)
             y[some], share[some] = own * there, classes.shares(own, there, counts)
@@ -85,7 +85,7 @@ def positive_of(rows: Pass, some: slice) -> Floats:
     return np.ones(rows.n_groups)[some] if rows.positive is None else rows.positive[some]
 
 
-def copied(device: Device, rows: Pass, n: int) -> Iterator[tuple[slice, Any, Any]]:
+def copy_groups(device: Device, rows: Pass, n: int) -> Iterator[tuple[slice, Any, Any]]:
     """Yields some groups at a time: their slice, rows (G, n, d) and labels (G, n), padded with
     zeros.
 
@@ -105,16 +105,16 @@ def copied(device: Device, rows: Pass, n: int) -> Iterator[tuple[slice, Any, Any
         some = slice(low, min(low + each, g))
         total = (some.stop - low) * n
         values, labels = (device.xp.empty(s, t) for s, t in (((total, d), dtype), (total, "f8")))
-        device.upload_after(device.launched())  # memory that earlier launches read is reused
+        device.upload_after(device.mark_launches())  # memory that earlier launches read is reused
         try:
             staging.copy(fill, Part(low * n, low * n + total, values, labels))
         finally:  # a pending copy would write into memory reused by others
             staging.drain()
-        device.launch_after(device.uploaded())
+        device.launch_after(device.mark_uploads())
         yield some, values.reshape(-1, n, d), labels.reshape(-1, n)
 
 
-def standardised(
+def standardise(
     xp: Any, values: Any, there: Any, count: Any, rules: Rules
 ) -> tuple[Any, Any, Any]:
     """Rows (G, n, d) in the nets' units, 0 beyond the end, and shift and scale, (G, d)."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.gpu.device import Device
-from tuskml.kernels.gpu.nets.fused import Fused, fits
+from tuskml.kernels.gpu.nets.fused import FusedNets, fits
 from tuskml.kernels.gpu.nets.layers import Layers, gradient, losses, margins
 from tuskml.kernels.gpu.nets.orders import Orders, first_weights
 from tuskml.kernels.gpu.nets.rows import Block, block_of, parts_of
@@ -29,8 +29,8 @@ from tuskml.kernels.nets.training import (
     SQUARED,
     WORSE,
     ByGroup,
+    NetResult,
     Rules,
-    Trained,
 )
 from tuskml.kernels.passes import Floats, Pass
 
@@ -39,10 +39,10 @@ AT_ONCE = 1 << 14
 """Rows of each group whose final losses are computed at once."""
 
 
-def trained_on_device(device: Device, rows: Pass, rules: Rules, given: ByGroup) -> Trained:
+def train_on_device(device: Device, rows: Pass, rules: Rules, given: ByGroup) -> NetResult:
     """Trains the net of each group; returns the same as `kernels.nets.training.train_nets`."""
     g, n_weights = rows.n_groups, rules.weights(rows.n_features)
-    result = Trained(
+    result = NetResult(
         np.full((g, n_weights), np.nan), np.full((g, rules.epochs), np.nan), np.zeros(g, TRAINED)
     )
     for name in ("base_loss", "loss", "held_loss"):
@@ -71,7 +71,7 @@ class Training:
         self.orders = Orders(device, block.count, rules.seed, rules.shuffle)
         self.fused = None
         if fits(device, self.sizes, rules, self.g):
-            self.fused = Fused(device, block, self.sizes, rules, mark)
+            self.fused = FusedNets(device, block, self.sizes, rules, mark)
             self.fused.start(self.layers)
             return
         zeros = [(w * 0, b * 0) for w, b in self.layers]
@@ -100,7 +100,7 @@ class Training:
         put = self.device.to_device
         return put(turned), put(np.ascontiguousarray(biases[:, None, :], np.float32))
 
-    def run(self) -> Trained:
+    def run(self) -> NetResult:
         """Runs all epochs; returns the result."""
         history = np.full((self.g, self.rules.epochs), np.nan)
         about = np.zeros(self.g, TRAINED)
@@ -129,7 +129,7 @@ class Training:
             worse = self.block.finite & ~(about["loss"] <= ABOVE * initial)
             weights[worse], about["loss"][worse] = self.given[worse], initial[worse]
             about["ending"][worse], about["kept"][worse] = WORSE, 0
-        return Trained(weights, history, about)
+        return NetResult(weights, history, about)
 
     def _epoch(self, epoch: int, alive: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:
         """Runs an epoch; returns sums of the batches' losses before their steps, and whether all

@@ -12,7 +12,7 @@ from tuskml.kernels.parts.dealing import count_hashes
 from tuskml.kernels.parts.keeping import Beside
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.trees.parted.binning import Bins
-from tuskml.kernels.trees.parted.trees import Listed
+from tuskml.kernels.trees.parted.trees import TreeList
 
 TREES = 4
 """Number of arrays of a message with the grown trees."""
@@ -65,7 +65,7 @@ class TreePart:
         """Iteration and output of the next tree."""
         return divmod(self.applied, self.outputs)
 
-    def apply(self, trees: Listed, first: int, end: int) -> bool:
+    def apply(self, trees: TreeList, first: int, end: int) -> bool:
         """Adds trees to the predictions, from number `first` on; returns False if some are
         missing.
         """
@@ -99,19 +99,19 @@ class TreePart:
 Kind = TypeVar("Kind", bound=TreePart)
 
 
-def addressed_part(
+def find_part(
     kind: type[Kind],
     arrays: list[Any],
     given: Mapping[str, Any],
     beside: Beside,
-    begin_anew: Callable[[list[Any], Listed], None],
-) -> tuple[Kind | None, list[Any], Listed]:
+    begin_anew: Callable[[list[Any], TreeList], None],
+) -> tuple[Kind | None, list[Any], TreeList]:
     """The part that a message addresses or None, the message's own arrays, and its trees.
 
     begin_anew: creates the part from the arrays of a message that sets it up.
     """
     end = given["own"] + TREES
-    own, trees = arrays[: given["own"]], Listed(*arrays[given["own"] : end])
+    own, trees = arrays[: given["own"]], TreeList(*arrays[given["own"] : end])
     if setup := arrays[end:]:
         begin_anew(setup, trees)
     part = beside.kept.get(KEPT)

@@ -17,10 +17,10 @@ from tuskml.kernels.parts.keeping import Beside
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.trees.boosting import Rules, Targets, boost_of
-from tuskml.kernels.trees.parted.addressed_part import KEPT, TreePart, addressed_part, free_part
+from tuskml.kernels.trees.parted.addressed_part import KEPT, TreePart, find_part, free_part
 from tuskml.kernels.trees.parted.binning import Bins
 from tuskml.kernels.trees.parted.part import splits_of
-from tuskml.kernels.trees.parted.trees import Listed
+from tuskml.kernels.trees.parted.trees import TreeList
 
 CODED, APART, PLACED, STARTED = range(4)
 """Stages of a part: codes of its rows, distinct keys, their indices among those of all parts, and
@@ -114,9 +114,9 @@ class BaggedPart(TreePart):
 def answer_message(
     rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside
 ) -> list[Any]:
-    """Reply to a message of `bagging.Bagged`; None if the part lacks the state."""
+    """Reply to a message of `bagging.BaggingRequests`; None if the part lacks the state."""
     begin_anew = partial(began_anew, rows, given, beside)
-    part, own, trees = addressed_part(BaggedPart, arrays, given, beside, begin_anew)
+    part, own, trees = find_part(BaggedPart, arrays, given, beside, begin_anew)
     if part is None:
         return [None]
     there = part.stage >= given["stage"] and part.apply(trees, given["first"], given["tree"])
@@ -139,7 +139,7 @@ ANSWERS: dict[str, Callable[[BaggedPart, Sequence[Any], Mapping[str, Any]], list
 
 
 def began_anew(
-    rows: Pass, message: Mapping[str, Any], beside: Beside, setup: list[Any], trees: Listed
+    rows: Pass, message: Mapping[str, Any], beside: Beside, setup: list[Any], trees: TreeList
 ) -> None:
     """Keeps a part with the state before the message: it has all trees."""
     setup_fields = message["setup"]

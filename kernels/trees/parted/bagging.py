@@ -30,7 +30,7 @@ from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.trees.boosting import EXTENT, GINI, Forest, Growing, Rules, Targets, boost_of
 from tuskml.kernels.trees.parted.bagged_part import APART, CODED, PLACED, STARTED
 from tuskml.kernels.trees.parted.binning import Bins, bins_of, measure_weights
-from tuskml.kernels.trees.parted.messenger import NOTHING, Messenger, summed
+from tuskml.kernels.trees.parted.messenger import NOTHING, Messenger, sum_terms
 from tuskml.kernels.trees.parted.summed import Grower
 from tuskml.kernels.trees.parted.trees import Tree, as_bytes, of_trees
 
@@ -42,7 +42,7 @@ BRANCH_BYTES = 1 << 20
 """Largest size of the rows of a branch that grows here, in bytes."""
 
 
-class Bagged(Messenger):
+class BaggingRequests(Messenger):
     """Requests to parts, and the state that they depend on.
 
     extent: EXTENT; n_rows: of all parts; places: for each part the indices of its keys among those
@@ -58,7 +58,7 @@ class Bagged(Messenger):
         super().__init__(rows, rules, targets, bins)
         self.boost = boost_of(rules, targets)
         self.n_rows, self.stage = int(rows.groups["n_rows"][0]), CODED
-        self.total = float(summed(list(weights[:, 0])))
+        self.total = float(sum_terms(list(weights[:, 0])))
         self.extent = np.zeros(1, EXTENT)
         self.extent["total"] = MOST_DRAWN * self.total
         measure_weights(self.extent, weights)
@@ -66,7 +66,7 @@ class Bagged(Messenger):
         self.places = list[NDArray[np.uint32]]()
         self.means = self.widest = np.zeros(0)
 
-    def asked(
+    def arguments_of(
         self, do: str, arrays: Sequence[Array | None], first: int, anew: bool = False
     ) -> dict[str, Any]:
         fields: dict[str, Any] = {"do": do, "own": len(arrays), "first": first}
@@ -97,11 +97,11 @@ class Bagged(Messenger):
         self.earlier = earlier(ask, self.n_rows)
         self.tell_each("tell", self.earlier)
         self.stage = APART
-        self.places = self.merged()
+        self.places = self.merge_keys()
         self.tell_each("place", [[one] for one in self.places])
         self.stage = PLACED
 
-    def merged(self) -> list[NDArray[np.uint32]]:
+    def merge_keys(self) -> list[NDArray[np.uint32]]:
         """Indices of the keys of each part, rising."""
         bits, before = max(0, (self.n_rows // TOGETHER).bit_length()), 0
         merged: list[list[NDArray[np.uint32]]] = []
@@ -116,28 +116,28 @@ class Bagged(Messenger):
 
     def start(self) -> float:
         """The mean loss before the first tree."""
-        sums = summed(self.ask("sums")).tolist()
+        sums = sum_terms(self.ask("sums")).tolist()
         means = [library().tk_base_of(self.boost, one, self.total) for one in sums]
         replies = self.ask("start", np.array(means))
         self.means, self.stage = np.array(means), STARTED
         self.widest = np.max([one[1:] for one in replies], axis=0)
-        return float(summed([one[:1] for one in replies])[0])
+        return float(sum_terms([one[:1] for one in replies])[0])
 
     def grown(self, grower: Grower) -> Tree:
         """Grows the next tree."""
         iteration, output = divmod(len(self.trees), self.targets.outputs)
         self.splits, self.begun = self.splits[:0], False
         self.extent["derivative"] = self.widest[output]
-        root = self.summed("begin", self.extent.view(np.float64))
+        root = self.sum_replies("begin", self.extent.view(np.float64))
         self.begun = True
         grower.begin(iteration, output, self.extent, root[0])
         while True:
             raise_if_cancelled(self.rows.cancel_mark)
-            wanted, leaves = grower.wanted(), grower.rows_wanted()
+            wanted, leaves = grower.next_leaves(), grower.rows_wanted()
             if len(leaves):
                 self.give_rows(grower, wanted, leaves)
             elif len(wanted):
-                grower.given(self.summed("divide", as_bytes(wanted)))
+                grower.take_sums(self.sum_replies("divide", as_bytes(wanted)))
             else:
                 break
             self.splits = np.concatenate([self.splits, wanted])
@@ -156,21 +156,21 @@ class Bagged(Messenger):
         for place in range(len(leaves)):
             raise_if_cancelled(self.rows.cancel_mark)
             codes, addends = (np.concatenate([one[i][place] for one in cut]) for i in range(2))
-            grower.given_rows(codes, addends)
+            grower.take_rows(codes, addends)
 
     def loss(self, none: float) -> float:
         """Out-of-bag mean loss.
 
         none: its value if there are no such rows.
         """
-        loss, weight = summed(self.ask("losses")).tolist()
+        loss, weight = sum_terms(self.ask("losses")).tolist()
         return loss / weight if weight > 0 else none
 
 
-def bagged_by_parts(rows: ShardedPass, rules: Rules, targets: Targets) -> Forest:
-    """Grows the forest of a group, like `boosting.boosted` on rows of one worker."""
+def bag_by_parts(rows: ShardedPass, rules: Rules, targets: Targets) -> Forest:
+    """Grows the forest of a group, like `boosting.boost` on rows of one worker."""
     bins, weights = bins_of(rows, rules, targets, None)
-    parted = Bagged(rows, rules, targets, bins, weights)
+    parted = BaggingRequests(rows, rules, targets, bins, weights)
     parted.draw()
     base_loss = parted.start()
     losses: list[float] = []

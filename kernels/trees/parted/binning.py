@@ -20,7 +20,7 @@ from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.trees.boosting import MOST_LEVEL, REFUSED, Rules, Targets, boost_of
 from tuskml.kernels.trees.boosting import Bins as Struct
-from tuskml.kernels.trees.parted.holding import Hold, held_apart
+from tuskml.kernels.trees.parted.holding import Hold, split_held_out
 
 SAMPLE = 200_000
 """Approximate number of rows that determine bounds: `BIN_SAMPLE`."""
@@ -55,7 +55,7 @@ def about(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Besid
     their unit, the sum of those of held-out rows, and the least and the greatest label (6,); and
     of each category its levels and how many rows they have.
     """
-    rows, held = held_apart(rows, arrays, given["hold"], beside)
+    rows, held = split_held_out(rows, arrays, given["hold"], beside)
     group = address_of(rows.groups)
     gaps, weights = np.zeros(rows.n_features, np.uint8), np.zeros(6)
     if held is not None:
@@ -81,7 +81,7 @@ def about(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Besid
 
 def values(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Array]:
     """Reply of a part: for each feature the values of its sampled rows, without missing ones."""
-    rows, _ = held_apart(rows, arrays, given["hold"], beside)
+    rows, _ = split_held_out(rows, arrays, given["hold"], beside)
     handle, n = ctypes.c_void_p(), ctypes.c_int64()
     outputs = ctypes.byref(handle), ctypes.byref(n)
     check_code(library().tk_bin_sample_new(address_of(rows.groups), given["all_rows"], *outputs))
@@ -135,13 +135,13 @@ def bins_of(
     step = max(1, VALUES_TOGETHER // max(sampled, 1))
     for at in range(0, len(own), step):
         some = own[at : at + step]
-        for feature, sample in zip(some, merged(rows, hold, some, all_rows), strict=True):
+        for feature, sample in zip(some, merge_samples(rows, hold, some, all_rows), strict=True):
             out = np.empty(rules.max_bins)
             arguments = pointer(sample), len(sample), boost, all_rows, pointer(out)
             count = library().tk_bounds_of(*arguments)
             bounds[feature] = out[: room(count)]
     weights = np.array([one[1] for one in answers])
-    return put_together(bounds, missing, flags), weights
+    return assemble_bins(bounds, missing, flags), weights
 
 
 def room(count: int) -> int:
@@ -166,11 +166,11 @@ def write_shared_bounds(targets: Targets, feature: int, bounds: list[Floats]) ->
 def ask_parts(rows: ShardedPass, hold: Hold | None, method: str, **given: Any) -> list[list[Any]]:
     """Replies of each part about its rows that are not held out."""
     if hold is None:
-        return rows.asked(method, hold=None, **given)
-    return rows.asked_each(method, dict(enumerate(hold.earlier)), hold=hold.given, **given)
+        return rows.ask(method, hold=None, **given)
+    return rows.ask_each(method, dict(enumerate(hold.earlier)), hold=hold.arguments, **given)
 
 
-def merged(
+def merge_samples(
     rows: ShardedPass, hold: Hold | None, features: list[int], all_rows: int
 ) -> list[Floats]:
     """Sampled values of all parts, by feature."""
@@ -178,7 +178,7 @@ def merged(
     return [np.concatenate(each).astype(np.float64) for each in zip(*answers, strict=True)]
 
 
-def put_together(
+def assemble_bins(
     bounds: list[Floats], missing: NDArray[np.uint8], by_level: NDArray[np.uint8] | None
 ) -> Bins:
     """Bins from finite bounds, followed by infinity unless it has levels, and NaN for missing

@@ -29,11 +29,11 @@ from tuskml.kernels.trees.boosting import (
     Rules,
     Targets,
     boost_of,
-    kept_iterations,
+    count_kept_iterations,
 )
 from tuskml.kernels.trees.parted.binning import Bins, bins_of, measure_weights
 from tuskml.kernels.trees.parted.holding import Hold
-from tuskml.kernels.trees.parted.messenger import NOTHING, Messenger, summed
+from tuskml.kernels.trees.parted.messenger import NOTHING, Messenger, sum_terms
 from tuskml.kernels.trees.parted.rank_queries import (
     constant,
     leaf_quantiles,
@@ -45,7 +45,7 @@ from tuskml.kernels.trees.parted.summed import Grower
 from tuskml.kernels.trees.parted.trees import Tree, as_bytes, of_forest, of_trees
 
 
-class Parted(Messenger):
+class BoostingRequests(Messenger):
     """Requests to parts, and the state that they depend on; a part that lacks it gets all of it.
 
     extent: EXTENT; drawn: whether the tree grows on the drawn rows, or else on all; by: the drawn
@@ -75,10 +75,10 @@ class Parted(Messenger):
         return self.rules.row_fraction < 1 or self.rules.other_rate > 0
 
     @property
-    def weighted(self) -> bool:
+    def has_weights(self) -> bool:
         return bool(self.rows.groups["extras"][0] & WEIGHTS)
 
-    def asked(
+    def arguments_of(
         self, do: str, arrays: Sequence[Array | None], first: int, anew: bool = False
     ) -> dict[str, Any]:
         """Arguments of a message that has the trees from `first` on."""
@@ -89,7 +89,7 @@ class Parted(Messenger):
             extent = [float(self.extent[0][name]) for name in EXTENT.fields or ()]
             fields["setup"] = {"rules": asdict(self.rules), "extent": extent, "trees": tree}
             fields["setup"] |= {"begun": self.begun, "drawn": self.drawn}
-            fields["setup"] |= {"hold": self.hold.given if self.hold else None}
+            fields["setup"] |= {"hold": self.hold.arguments if self.hold else None}
             fields["setup"] |= {"draws": bool(self.earlier)}
         return fields
 
@@ -120,20 +120,20 @@ class Parted(Messenger):
             root = self.root()
         self.begun = True
         grower.begin(iteration, tree % outputs, self.extent, root[0])
-        while len(wanted := grower.wanted()):
+        while len(wanted := grower.next_leaves()):
             raise_if_cancelled(self.rows.cancel_mark)
-            grower.given(self.summed("divide", as_bytes(wanted)))
+            grower.take_sums(self.sum_replies("divide", as_bytes(wanted)))
             self.splits = np.concatenate([self.splits, wanted])
         grown = grower.tree()
         if self.rules.objective == QUANTILE:
-            grown = with_quantile_leaves(self, grown, self.weighted)
+            grown = with_quantile_leaves(self, grown, self.has_weights)
         self.begun = False
         return grown
 
     def root(self) -> Array:
         """Sums over the rows that the next tree grows on, (1, bins, 3)."""
         by = None if self.by is None else as_bytes(self.by)
-        return self.summed("begin", self.extent.view(np.float64), by)
+        return self.sum_replies("begin", self.extent.view(np.float64), by)
 
     def draw_by_gradients(self, iteration: int) -> None:
         """Determines the rows of an iteration's trees if that depends on gradients.
@@ -150,7 +150,7 @@ class Parted(Messenger):
         replies = self.ask(do, *arrays)
         self.extent["derivative"] = max(float(one[2]) for one in replies)
         self.extent["curvature"] = max(float(one[3]) for one in replies)
-        losses = summed([one[:2] for one in replies])
+        losses = sum_terms([one[:2] for one in replies])
         if self.hold:
             self.held.append(float(losses[1]))
         return float(losses[0])
@@ -181,17 +181,17 @@ class Parted(Messenger):
         return bool(self.held and patience and len(self.held) - 1 - self.best >= patience)
 
 
-def boosted_by_parts(
+def boost_by_parts(
     rows: ShardedPass, rules: Rules, targets: Targets, hold: Hold | None = None
 ) -> Forest:
-    """Grows the trees of a group, like `boosting.boosted` on rows of one worker.
+    """Grows the trees of a group, like `boosting.boost` on rows of one worker.
 
     hold: which rows are held out.
     """
     bins, weights = bins_of(rows, rules, targets, hold)
     boost = boost_of(rules, targets)
-    parted = Parted(rows, rules, targets, bins, hold)
-    total, held = (float(one) for one in summed(list(weights[:, [0, 3]])))
+    parted = BoostingRequests(rows, rules, targets, bins, hold)
+    total, held = (float(one) for one in sum_terms(list(weights[:, [0, 3]])))
     parted.extent["total"], parted.extent["held"] = total, held
     measure_weights(parted.extent, weights)
     parted.base = base_of(parted, total)
@@ -211,17 +211,17 @@ def boosted_by_parts(
             if parted.out_of_patience:
                 break
     judged = np.array(parted.held) if parted.held and rules.patience else None
-    iterations = kept_iterations(base_loss, np.array(losses), judged)
+    iterations = count_kept_iterations(base_loss, np.array(losses), judged)
     del parted.trees[iterations * targets.outputs :]
     return of_trees(parted.trees, parted.base, base_loss, losses, parted.held)
 
 
-def base_of(parted: Parted, total: float) -> Floats:
+def base_of(parted: BoostingRequests, total: float) -> Floats:
     """Initial margins; total: the sum of the weights."""
     if parted.targets.started is not None:
         return parted.targets.started.base
     if parted.rules.objective == QUANTILE:
-        return leaf_quantiles(parted, constant(), True, parted.weighted)
+        return leaf_quantiles(parted, constant(), True, parted.has_weights)
     boost = boost_of(parted.rules, parted.targets)
-    sums = summed(parted.ask("sums")).tolist()
+    sums = sum_terms(parted.ask("sums")).tolist()
     return np.array([library().tk_base_of(boost, one, total) for one in sums])

@@ -8,7 +8,7 @@ import numpy as np
 
 from tuskml.kernels.parts.dealing import Dealing, dealt
 from tuskml.kernels.parts.keeping import Beside
-from tuskml.kernels.parts.message import Array, packed
+from tuskml.kernels.parts.message import Array, pack_message
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.cells import Cells
 
@@ -26,7 +26,7 @@ class Hold:
         return self.dealing.earlier
 
     @property
-    def given(self) -> dict[str, int]:
+    def arguments(self) -> dict[str, int]:
         """Arguments of a message, besides the part's own arrays."""
         return {"seed": self.dealing.seed, "until": int(self.dealing.until[0, 0])}
 
@@ -43,7 +43,7 @@ class Apart:
             pass
 
 
-def held_apart(
+def split_held_out(
     rows: Pass, arrays: Sequence[Any], hold: Mapping[str, int] | None, beside: Beside
 ) -> tuple[Pass, Pass | None]:
     """Separates a part's rows into training and held-out ones; None if none are held out."""
@@ -54,7 +54,7 @@ def held_apart(
         if apart is not None:
             beside.kept.pop("apart").close()
         until = np.array([[hold["until"]]], np.uint64)
-        message = packed({"seed": hold["seed"]}, [*arrays, np.zeros(1), until])
+        message = pack_message({"seed": hold["seed"]}, [*arrays, np.zeros(1), until])
         apart = beside.kept["apart"] = Apart(hold["until"], dealt(rows, message, beside.memory))
     held, trained = (apart.cells.cells[:, fold].copy() for fold in range(2))
     return replace(rows, groups=trained), replace(rows, groups=held)

@@ -17,7 +17,7 @@ from tuskml.kernels.parts.message import Array
 from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.trees.boosting import PART_SPLIT, Rules, Targets
 from tuskml.kernels.trees.parted.binning import Bins
-from tuskml.kernels.trees.parted.trees import Tree, joined
+from tuskml.kernels.trees.parted.trees import Tree, join_trees
 
 NOTHING: list[Array | None] = [None, None]
 """Stands for a part's unknown state of equal rows."""
@@ -42,7 +42,7 @@ class Messenger(ABC):
         self.begun, self.name = False, secrets.token_hex(8)
 
     @abstractmethod
-    def asked(
+    def arguments_of(
         self, do: str, arrays: Sequence[Array | None], first: int, anew: bool = False
     ) -> dict[str, Any]:
         """Arguments of a message that has the trees from `first` on."""
@@ -55,34 +55,34 @@ class Messenger(ABC):
         """Reply of each part: an array each."""
         return [one[0] for one in self.answers(do, *arrays)]
 
-    def summed(self, do: str, *arrays: Array | None, **given: Any) -> Array:
+    def sum_replies(self, do: str, *arrays: Array | None, **given: Any) -> Array:
         """Sum of the parts' replies: of integers, which a worker may add for its parts."""
-        return summed([one[0] for one in self.answers(do, *arrays, adds=True, **given)])
+        return sum_terms([one[0] for one in self.answers(do, *arrays, adds=True, **given)])
 
     def answers(self, do: str, *arrays: Array | None, **given: Any) -> list[list[Array]]:
         """Replies of all parts; those that need the whole state are asked twice."""
         first = max(0, len(self.trees) - self.targets.outputs)
-        trees = joined(self.trees[first:])
-        fields = self.asked(do, arrays, first)
-        replies = self.rows.asked(self.method, *arrays, *trees, **fields, **given)
+        trees = join_trees(self.trees[first:])
+        fields = self.arguments_of(do, arrays, first)
+        replies = self.rows.ask(self.method, *arrays, *trees, **fields, **given)
         lost = [place for place, one in enumerate(replies) if one[0] is None]
         if lost:
-            trees = joined(self.trees)
+            trees = join_trees(self.trees)
             each = {at: [*arrays, *trees, *self.setup(at)] for at in lost}
-            given |= self.asked(do, arrays, 0, anew=True)
-            again = self.rows.asked_each(self.method, each, **given)
+            given |= self.arguments_of(do, arrays, 0, anew=True)
+            again = self.rows.ask_each(self.method, each, **given)
             for place, one in zip(lost, again, strict=True):
                 replies[place] = one
         return replies
 
     def tell_each(self, do: str, each: Sequence[list[Array]]) -> None:
         """Sends each part its own arrays."""
-        none = joined([])
+        none = join_trees([])
         arrays = {place: [*own, *none] for place, own in enumerate(each)}
-        self.rows.asked_each(self.method, arrays, **self.asked(do, each[0], 0))
+        self.rows.ask_each(self.method, arrays, **self.arguments_of(do, each[0], 0))
 
 
-def summed(terms: Sequence[Array]) -> Array:
+def sum_terms(terms: Sequence[Array]) -> Array:
     """Sum from the first term to the last, in order."""
     total: Array = reduce(np.add, terms)
     return total

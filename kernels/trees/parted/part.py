@@ -26,13 +26,13 @@ from tuskml.kernels.trees.boosting import (
     Rules,
     Targets,
     boost_of,
-    started_of,
+    start_structure,
 )
-from tuskml.kernels.trees.parted.addressed_part import KEPT, TreePart, addressed_part, free_part
+from tuskml.kernels.trees.parted.addressed_part import KEPT, TreePart, find_part, free_part
 from tuskml.kernels.trees.parted.binning import Bins
-from tuskml.kernels.trees.parted.holding import held_apart
+from tuskml.kernels.trees.parted.holding import split_held_out
 from tuskml.kernels.trees.parted.ranks import LACKS
-from tuskml.kernels.trees.parted.trees import BEFORE, Listed, forest_in
+from tuskml.kernels.trees.parted.trees import BEFORE, TreeList, forest_in
 
 SETUP = 14
 """Number of arrays of a message that set up a part."""
@@ -53,7 +53,7 @@ class Part(TreePart):
     ) -> None:
         bound, first, missing, by_level, classes, base, *own = arrays
         before, own = own[:BEFORE], own[BEFORE:]
-        rows, held = held_apart(rows, own[:2], given["hold"], beside)
+        rows, held = split_held_out(rows, own[:2], given["hold"], beside)
         self.bins = Bins(bound, first, missing, by_level)
         self.outputs = len(base)
         targets = Targets(classes)
@@ -75,7 +75,7 @@ class Part(TreePart):
     def start(self, base: Floats, before: Sequence[Any]) -> None:
         """Starts from margins (K,) and earlier trees, as from `trees.of_forest`."""
         forest = forest_in(base, before)
-        started = None if forest is None else ctypes.byref(started_of(forest))
+        started = None if forest is None else ctypes.byref(start_structure(forest))
         arguments = pointer(np.ascontiguousarray(base)), started
         self.call("start", *arguments)
         self.first = 0 if forest is None else forest.iterations
@@ -176,9 +176,9 @@ class Part(TreePart):
 def answer_message(
     rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside
 ) -> list[Any]:
-    """Reply to a message of `boosting.Parted`; None if the part lacks the state."""
+    """Reply to a message of `boosting.BoostingRequests`; None if the part lacks the state."""
     begin_anew = partial(began_anew, rows, given, beside)
-    part, own, trees = addressed_part(Part, arrays, given, beside, begin_anew)
+    part, own, trees = find_part(Part, arrays, given, beside, begin_anew)
     if part is None:
         return [None]
     if given["do"] == "tell":
@@ -189,7 +189,7 @@ def answer_message(
     return [*reply] or [None]
 
 
-def started(part: Part, own: list[Any], given: Mapping[str, Any]) -> list[Array]:
+def start_losses(part: Part, own: list[Any], given: Mapping[str, Any]) -> list[Array]:
     """Losses at the given initial margins."""
     part.start(own[0], own[1:])
     return part.losses()
@@ -198,7 +198,7 @@ def started(part: Part, own: list[Any], given: Mapping[str, Any]) -> list[Array]
 ANSWERS: dict[str, Callable[[Part, list[Any], Mapping[str, Any]], list[Array]]] = {
     "sums": lambda part, _, __: part.sums(),
     "keys": lambda part, _, given: part.keys(given),
-    "start": started,
+    "start": start_losses,
     "losses": lambda part, _, __: part.losses(),
     "begin": lambda part, own, given: part.begin(own[0], given["drawn"], own[1]),
     "ranks": lambda part, own, given: part.ranks(own, given, after=False),
@@ -218,7 +218,7 @@ def splits_of(array: NDArray[np.uint8]) -> NDArray[np.void]:
 
 
 def began_anew(
-    rows: Pass, message: Mapping[str, Any], beside: Beside, setup: list[Any], trees: Listed
+    rows: Pass, message: Mapping[str, Any], beside: Beside, setup: list[Any], trees: TreeList
 ) -> None:
     """Keeps a part with the state before the message: it has all trees."""
     setup_fields = message["setup"]

@@ -17,12 +17,12 @@ from tuskml.kernels.trees.parted.ranks import (
     LACKS,
     SIZES,
     Keys,
-    located,
+    find_ranks,
     numbers_of,
     quantiles,
     share_of,
 )
-from tuskml.kernels.trees.parted.trees import Tree, joined
+from tuskml.kernels.trees.parted.trees import Tree, join_trees
 
 
 def constant() -> Tree:
@@ -40,14 +40,14 @@ def leaf_quantiles(parted: Messenger, tree: Tree, every: bool, weighted: bool) -
     """
     leaves = tree.nodes["feature"] < 0
     slot = np.where(leaves, np.cumsum(leaves) - 1, -1).astype(np.int32)
-    about: list[Array] = [*joined([tree])[1:], slot]
+    about: list[Array] = [*join_trees([tree])[1:], slot]
 
     def count(first: Keys, known: int, bits: int) -> Array:
         fields: dict[str, Any] = {"of": LACKS, "known": known, "bits": bits, "every": every}
         if weighted:
             replies = parted.answers("ranks", first, *about, weighs=True, **fields)
             return sum_of([one[0] for one in replies])
-        return parted.summed("ranks", first, *about, weighs=False, **fields)
+        return parted.sum_replies("ranks", first, *about, weighs=False, **fields)
 
     def after(keys: Keys) -> Keys:
         fields: dict[str, Any] = {"of": LACKS, "known": 64, "bits": 0, "every": every}
@@ -81,14 +81,14 @@ def one_side(
         def count(first: Keys, known: int, bits: int) -> Array:
             fields: dict[str, Any] = {"of": of, "known": known, "bits": bits, "every": False}
             fields |= {"iteration": iteration, "weighs": False}
-            return parted.summed("ranks", first, sizes, out.view(np.uint64), **fields)
+            return parted.sum_replies("ranks", first, sizes, out.view(np.uint64), **fields)
 
         return count
 
     rank = n_rows - share_of(n_rows, rules.top_rate) + 1
-    out["least"] = numbers_of(located(1, lambda _: np.array([rank]), counting(SIZES)).key)
+    out["least"] = numbers_of(find_ranks(1, lambda _: np.array([rank]), counting(SIZES)).key)
     most = share_of(n_rows, rules.other_rate)
-    found = located(1, lambda total: np.minimum(total, most), counting(CHANCES))
+    found = find_ranks(1, lambda total: np.minimum(total, most), counting(CHANCES))
     others = float(found.total[0])
     taken = float(found.below[0] + found.here[0]) if others else 0.0
     out["last"] = found.key if others else 0

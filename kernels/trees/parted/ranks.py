@@ -34,7 +34,7 @@ count.
 
 
 @dataclass(frozen=True)
-class Located:
+class RankedKeys:
     """For each slot: the key, and the count or weight below it, at it, and in total."""
 
     key: Keys
@@ -52,7 +52,7 @@ def rounds(slots: int) -> tuple[int, ...]:
     return (most,) * whole + (rest,) * (rest > 0)
 
 
-def located(slots: int, wanted: Callable[[Floats], Floats], count: Count) -> Located:
+def find_ranks(slots: int, wanted: Callable[[Floats], Floats], count: Count) -> RankedKeys:
     """Least key of each slot up to which there is as much as wanted, or else the last one.
 
     wanted: maps totals to wanted amounts.
@@ -72,7 +72,7 @@ def located(slots: int, wanted: Callable[[Floats], Floats], count: Count) -> Loc
         below = np.where(place > 0, upto[rows, place - 1], below)
         first = first << np.uint64(bits) | place.astype(np.uint64)
         known += bits
-    return Located(first, below, here, total)
+    return RankedKeys(first, below, here, total)
 
 
 def numbers_of(keys: Keys) -> Floats:
@@ -90,8 +90,8 @@ def quantiles(
     after: finds the next greater keys.
     """
     if weighted:
-        return numbers_of(located(slots, lambda total: share * total, count).key)
-    ranks = located(slots, lambda total: rank_below(total, share) + 1, count)
+        return numbers_of(find_ranks(slots, lambda total: share * total, count).key)
+    ranks = find_ranks(slots, lambda total: rank_below(total, share) + 1, count)
     below, last = rank_below(ranks.total, share), ranks.total - 1
     low = numbers_of(ranks.key)
     alone = ranks.below + ranks.here < np.minimum(below + 1, last) + 1

@@ -39,7 +39,7 @@ class Grower:
         arguments = pointer(extent), pointer(np.ascontiguousarray(root))
         check_code(library().tk_summed_begin(self.handle, iteration, output, *arguments))
 
-    def wanted(self) -> NDArray[np.void]:
+    def next_leaves(self) -> NDArray[np.void]:
         """PART_SPLIT of the leaves to be divided next; empty if the tree has grown."""
         room = np.zeros(TOGETHER, PART_SPLIT)
         count = library().tk_summed_wanted(self.handle, TOGETHER, pointer(room))
@@ -47,7 +47,7 @@ class Grower:
             check_code(2)
         return room[:count]
 
-    def given(self, sums: NDArray[np.int64]) -> None:
+    def take_sums(self, sums: NDArray[np.int64]) -> None:
         """Takes the requested sums, (n, bins, 3)."""
         check_code(library().tk_summed_given(self.handle, pointer(np.ascontiguousarray(sums))))
 
@@ -56,7 +56,7 @@ class Grower:
         room = np.zeros(TOGETHER, np.int32)
         return room[: library().tk_summed_rows_wanted(self.handle, TOGETHER, pointer(room))]
 
-    def given_rows(self, codes: NDArray[np.uint8], addends: NDArray[np.int64]) -> None:
+    def take_rows(self, codes: NDArray[np.uint8], addends: NDArray[np.int64]) -> None:
         """Takes codes (n, d) and addends (n, 2) of the next such leaf."""
         arguments = pointer(np.ascontiguousarray(codes)), pointer(np.ascontiguousarray(addends))
         check_code(library().tk_summed_given_rows(self.handle, *arguments, len(codes)))

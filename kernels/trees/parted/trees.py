@@ -32,7 +32,7 @@ class Tree:
         return len(self.nodes) > 1
 
 
-def joined(trees: Sequence[Tree]) -> list[Array]:
+def join_trees(trees: Sequence[Tree]) -> list[Array]:
     """Arrays of some trees for a message."""
     return [
         np.array([(len(one.nodes), len(one.codes)) for one in trees], np.int64).reshape(-1, 2),
@@ -98,7 +98,7 @@ def of_trees(
 
 
 @dataclass(frozen=True)
-class Listed:
+class TreeList:
     """The trees of a message."""
 
     sizes: NDArray[np.int64]

@@ -241,7 +241,7 @@ class Dcd(Algorithm):
         known = question.length is not None
         length = question.length or (1.0 if seen.sparse else float(seen.n_features))
         condition = min(length / max(l2 * question.rows_of_one, 1e-300), WORST)
-        found = by_decade(USUAL, k).scaled(growth(question, condition))
+        found = by_decade(USUAL, k).scale(growth(question, condition))
         unsure = 1.0 if known else 4.0
         point = max(found.point, 1.0 + SWEEPS_A_DECADE * k)
         return Interval.around(found.low / unsure, point, found.high * unsure + 1.0 + k)

@@ -54,7 +54,7 @@ class Moves:
             guess,
         )
 
-    def guessed(self, groups: Index, y: Floats) -> Floats:
+    def apply_guess(self, groups: Index, y: Floats) -> Floats:
         """The inverse curvature, as it is guessed, times y (len(groups), p)."""
         return y if self.guess is None else y * self.guess[groups]
 
@@ -69,7 +69,7 @@ class Moves:
         self.y[self.newest, kept] = y[curved]
         self.rho[self.newest, kept] = 1.0 / sy[curved]
         if self.guess is not None:
-            yy = np.einsum("gp,gp->g", y, self.guessed(groups, y))
+            yy = np.einsum("gp,gp->g", y, self.apply_guess(groups, y))
         self.gamma[kept] = sy[curved] / yy[curved]
 
     def times(self, groups: Index, gradient: Floats) -> Floats:
@@ -83,7 +83,7 @@ class Moves:
             s, y = (a[k] if whole else a[k][groups] for a in (self.s, self.y))
             alphas[k] = self.rho[k][groups] * np.einsum("gp,gp->g", s, q)
             q -= np.multiply(y, alphas[k][:, None], out=moved)
-        q = self.guessed(groups, q) * self.gamma[groups][:, None]
+        q = self.apply_guess(groups, q) * self.gamma[groups][:, None]
         for k in reversed(order):
             s, y = (a[k] if whole else a[k][groups] for a in (self.s, self.y))
             beta = self.rho[k][groups] * np.einsum("gp,gp->g", y, q)
@@ -158,7 +158,7 @@ class QuasiNewtonStep:
         part: Problem, moves: Moves, active: Index, slope: Floats, new: np.ndarray
     ) -> tuple[Floats, Floats]:
         """The direction and the first step length; steepest descent without remembered moves."""
-        direction = -moves.guessed(active, slope)
+        direction = -moves.apply_guess(active, slope)
         step = np.ones(len(slope))
         if moves.guess is None:
             length = np.sqrt(np.einsum("gp,gp->g", slope, slope))
@@ -272,7 +272,7 @@ class Lbfgs(Algorithm):
     def cost(
         self, costs: Costs, plan: Plan, iterations: float = TYPICAL, on_sample: float = 0.0
     ) -> Cost:
-        moves = remembered(iterations + on_sample)
+        moves = average_memory(iterations + on_sample)
         weights = costs.on_weights(self.name) + costs.on_weights(f"{self.name} move") * moves
         return cost_of_passes(costs, plan, SEARCHED, FIRST, weights, self.memory(costs))
 
@@ -290,7 +290,7 @@ class Lbfgs(Algorithm):
         return {f"{self.name} move": move, self.name: max(second - move, second / 2)}
 
 
-def remembered(iterations: float) -> float:
+def average_memory(iterations: float) -> float:
     """The number of remembered moves, averaged over the first `iterations` iterations."""
     n = max(iterations, 1.0)
     return (n - 1) / 2 if n <= MEMORY else MEMORY - MEMORY * (MEMORY + 1) / (2 * n)

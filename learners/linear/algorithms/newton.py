@@ -109,7 +109,7 @@ class NewtonStep(Steps):
         assert found.hessian is not None
         active = state.active
         v, gradient, hessian = state.v[active], found.gradient, found.hessian
-        solution = self._solved(part, state, found)
+        solution = self._solve(part, state, found)
         before, precise = self._precise(part, state, solution)
         renew = self._renew(state, active, found)
         if part.rows.groups["kind"][0] in FLOATS:
@@ -130,11 +130,11 @@ class NewtonStep(Steps):
         self._damp(active[before & (solution.pivot < ROUNDING) & (length < 1)])
         settle_move(state, new_v, there, moved, self.endless)
 
-    def _solved(self, part: Problem, state: State, found: Found) -> Solution:
+    def _solve(self, part: Problem, state: State, found: Found) -> Solution:
         """The step of the active groups, and the properties of their systems."""
         assert found.hessian is not None
         active, rows = state.active, part.rows
-        hessian = self._damped(found.hessian, found, active)
+        hessian = self._add_damping(found.hessian, found, active)
 
         def by(right: Floats) -> Solution:
             mark, end = rows.cancel_mark, rows.deadline
@@ -168,7 +168,7 @@ class NewtonStep(Steps):
         more = np.maximum(MORE_DAMPING * self.damping[groups], LEAST_DAMPING)
         self.damping[groups] = np.minimum(more, MOST_DAMPING)
 
-    def _damped(self, hessian: Triangles, found: Found, active: Index) -> Triangles:
+    def _add_damping(self, hessian: Triangles, found: Found, active: Index) -> Triangles:
         """Adds damping for a loss that is flat outside a corner, whose step may have no length.
 
         The damping vanishes with the gradient, so that convergence stays superlinear (Li,
@@ -326,14 +326,14 @@ class Newton(Algorithm):
     def smooths(self, task: LinearTask, options: LinearOptions | None = None) -> bool:
         """The interior-point method is the hinge's, and that of quantiles with l1."""
         own = options is not None and options.l1 > 0 and task.straight
-        return not task.smooth and not task.hinged and not own
+        return not task.smooth and not task.is_hinge and not own
 
-    def smoothed_on_gpu(self, task: LinearTask) -> bool:
+    def smooths_on_gpu(self, task: LinearTask) -> bool:
         """The GPU has no interior-point method."""
         return not task.smooth
 
     def refusal(self, task: LinearTask) -> str | None:
-        return None if task.curved else f"task '{task.name}' has no curvature"
+        return None if task.has_curvature else f"task '{task.name}' has no curvature"
 
     def unfit(self, options: LinearOptions, task: LinearTask | None = None) -> Unfit | None:
         """As the base class has it; the interior-point method has the penalty."""

@@ -30,7 +30,7 @@ from tuskml.learners.linear.planner.iterations import Usual, by_density, narrow
 from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.linear.request import LinearOptions, Plan
 from tuskml.learners.linear.tasks import LinearTask
-from tuskml.learners.machine.constants import interpolated
+from tuskml.learners.machine.constants import interpolate_table
 
 MOST_PRODUCTS = 500
 """Products in an iteration; the next iteration continues."""
@@ -123,7 +123,7 @@ class TruncatedStep:
         kept = self.diagonal
         curvature = Curvature(part, v, None if kept is None else kept[state.active])
         direction = conjugate_gradients(
-            curvature, gradient, self._goal(found), lambda errors: self._ended(state, errors)
+            curvature, gradient, self._goal(found), lambda errors: self._is_over(state, errors)
         )
         self.products = self.last
         if kept is None:
@@ -142,7 +142,7 @@ class TruncatedStep:
         new_v, there, moved = backtrack(look, v, found, np.ones(len(v)), propose, gain)
         settle_move(state, new_v, there, moved, self.endless)
 
-    def _ended(self, state: State, errors: list[float]) -> bool:
+    def _is_over(self, state: State, errors: list[float]) -> bool:
         """Returns whether time is over, or another plan takes over; errors: of this system so
         far.
         """
@@ -289,7 +289,7 @@ class NewtonCg(Algorithm):
     def refusal(self, task: LinearTask) -> str | None:
         if task.smooth:
             return super().refusal(task)
-        return f"{'the hinge' if task.hinged else 'a loss with a corner'} has no curvature"
+        return f"{'the hinge' if task.is_hinge else 'a loss with a corner'} has no curvature"
 
     def unfit(self, options: LinearOptions, task: LinearTask | None = None) -> Unfit | None:
         if options.l1 > 0:
@@ -338,7 +338,7 @@ def products_of(question: Question, k: float) -> float:
     task = task if task in PRODUCTS else "logistic"
     if known is None:
         sparse = question.seen.sparse and question.task.quadratic
-        found = interpolated(OF_SPARSE if sparse else PRODUCTS[task], k)
+        found = interpolate_table(OF_SPARSE if sparse else PRODUCTS[task], k)
         if question.seen.sparse:
             found *= by_density(question, k, OF_DENSITY)
         return found * narrow(question, k)

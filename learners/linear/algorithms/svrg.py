@@ -143,11 +143,11 @@ class Svrg(EpochAlgorithm):
         """A constant step, since the variance vanishes."""
         return "constant"
 
-    def measured(self, costs: Costs, plan: Plan) -> float:
+    def measuring_seconds(self, costs: Costs, plan: Plan) -> float:
         return costs.rows_pass("gradient")
 
     @property
-    def tried(self) -> str:
+    def trial_epoch(self) -> str:
         return MGD.one_thread
 
     def usual(self, question: Question, k: float) -> Interval:
@@ -156,7 +156,7 @@ class Svrg(EpochAlgorithm):
         if not question.task.smooth:
             return by_decade(CORNERED, k)
         more = SPARSE if question.seen.sparse else few_rows(question, k)
-        return USUAL.iterations(question, k).scaled(more)
+        return USUAL.iterations(question, k).scale(more)
 
     def one_epoch(self, problem: Problem, plan: Plan, v: Floats) -> Callable[[], object]:
         epoch = epoch_of(problem, plan, np.full(1, TINY_STEP), 0.0)

@@ -17,8 +17,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.parts.sharded import entry_sums, squared_loss_pass
-from tuskml.kernels.passes import Floats, Pass, chosen_rows
+from tuskml.kernels.parts.sharded import entry_sums, pass_of_squares
+from tuskml.kernels.passes import Floats, Pass, copy_rows
 from tuskml.kernels.segments import labels_of
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Index, Problem
@@ -128,11 +128,11 @@ def products(problem: Problem) -> Floats:
     """Mean products (G, p, p) of the features of z and a constant 1."""
     rows = problem.rows
     nothing = np.zeros((problem.n_groups, problem.d + 1))
-    sums = squared_loss_pass(rows).curvature(nothing, problem.shift, problem.scale, precise=True)
-    return unpacked(sums[:, problem.d + 3 :]) / sums[:, 1, None, None]
+    sums = pass_of_squares(rows).curvature(nothing, problem.shift, problem.scale, precise=True)
+    return unpack_triangles(sums[:, problem.d + 3 :]) / sums[:, 1, None, None]
 
 
-def unpacked(packed: Floats) -> Floats:
+def unpack_triangles(packed: Floats) -> Floats:
     """Symmetric matrices (G, p, p) from their packed lower triangles."""
     p = round((2 * packed.shape[1]) ** 0.5 - 0.5)
     full = np.zeros((len(packed), p, p))
@@ -193,7 +193,7 @@ def without_constants(problem: P, state: State) -> tuple[P, Bools]:
     zero, mean = largest == 0, np.zeros_like(largest)
     constant = zero
     everywhere = rows.fit_intercept & (count >= rows.groups["n_rows"][:, None])
-    if everywhere.any() or rows.weighted:  # rows may weigh nothing
+    if everywhere.any() or rows.has_weights:  # rows may weigh nothing
         mean, square = moments(rows)
         zero = square == 0
         spread = np.abs(square - mean**2)  # ids that rows repeat make it negative
@@ -244,15 +244,15 @@ def least_norm(spanned: Span, v: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Curved:
+class SpanCurvature:
     """The curvature H on a span: inverse (G, p, p) of H in coordinates (u, b), 0 off the span."""
 
     spanned: Span
     inverse: Floats
 
-    def of(self, which: Index) -> "Curved":
+    def of(self, which: Index) -> "SpanCurvature":
         """Selects some of the groups."""
-        return Curved(self.spanned.of(which), self.inverse[which])
+        return SpanCurvature(self.spanned.of(which), self.inverse[which])
 
     def step(self, gradient: Floats) -> Floats:
         """H^-1 gradient on the span, in coordinates of v like the gradient, both (G, p)."""
@@ -290,15 +290,15 @@ def to_v_like(s: Span, own: Floats) -> Floats:
     return out
 
 
-def curved(spanned: Span, hessian: Floats, intercept: bool) -> Curved:
+def curvature_on_span(spanned: Span, hessian: Floats, intercept: bool) -> SpanCurvature:
     """The curvature of packed triangles (G, p (p + 1) / 2), by v, on the span."""
     on, h = _on_span(spanned, hessian, intercept)
     whole = np.linalg.pinv(h, rcond=NOTHING, hermitian=True)
-    return Curved(spanned, on @ whole @ on)
+    return SpanCurvature(spanned, on @ whole @ on)
 
 
 def root(spanned: Span, hessian: Floats, intercept: bool) -> Floats:
-    """A root (G, p, p) of the inverse that `curved` has, root root', its rows by (u, b)."""
+    """A root (G, p, p) of the inverse that `curvature_on_span` has, root root', its rows by (u, b)."""
     on, h = _on_span(spanned, hessian, intercept)
     size, direction = np.linalg.eigh(h)
     there = size > NOTHING * size[:, -1:]
@@ -310,7 +310,7 @@ def _on_span(spanned: Span, hessian: Floats, intercept: bool) -> tuple[Floats, F
     """The projection (G, p, p) on the span in (u, b), and the curvature there, of about the same
     size off the span.
     """
-    h = unpacked(hessian)
+    h = unpack_triangles(hessian)
     unit = np.divide(1.0, spanned.sigma, where=spanned.sigma > 0, out=np.zeros_like(spanned.sigma))
     h[:, :-1, :] -= spanned.mean[:, :, None] * h[:, -1:, :]
     h[:, :, :-1] -= h[:, :, -1:] * spanned.mean[:, None, :]
@@ -354,7 +354,7 @@ def variances(
     v (G, p): the weights; hessian: the packed mean curvature there; directions (G, p): the
     intercept is v times these.
     """
-    whole = unpacked(hessian)
+    whole = unpack_triangles(hessian)
     lost = ~np.isfinite(whole).all(axis=(1, 2))
     used = np.diagonal(whole, axis1=1, axis2=2) > 0
     found, clusters = sandwich(problem, v, hessian)
@@ -370,7 +370,7 @@ def covariance(problem: Problem, v: Floats, hessian: Floats) -> Floats:
 
 def sandwich(problem: Problem, v: Floats, hessian: Floats) -> tuple[Floats, Floats]:
     """The sandwich by the packed hessian, and the number of clusters (G,)."""
-    whole = unpacked(hessian)
+    whole = unpack_triangles(hessian)
     whole[~np.isfinite(whole).all(axis=(1, 2))] = 0.0
     used = (np.diagonal(whole, axis1=1, axis2=2) > 0).sum(axis=1)
     inverse = np.asarray(np.linalg.pinv(whole, rcond=1e-15, hermitian=True), np.float64)
@@ -389,31 +389,31 @@ def sandwich_of(
     clusters = np.full(len(n), np.nan)
     if problem.covariance == CLUSTERED:
         summed, counted = rows.cluster_scores(*given)
-        middle, clusters = unpacked(summed), counted.astype(float)
+        middle, clusters = unpack_triangles(summed), counted.astype(float)
         factor = by_clusters(problem.n_rows, spare, clusters)
     else:
         row, column = np.tril_indices(inverse.shape[1])
         packed = np.ascontiguousarray(inverse[:, row, column]) / n[:, None]
-        with scored(rows, problem.weight_kind) as (alone, squared):
+        with rows_for_scores(rows, problem.weight_kind) as (alone, squared):
             power = POWERS[problem.covariance]
-            middle = unpacked(alone.squared_scores(*given, packed, power, squared))
+            middle = unpack_triangles(alone.squared_scores(*given, packed, power, squared))
         factor = of_few_rows(problem.covariance, problem.n_rows, spare)
     found = inverse @ (middle / n[:, None, None]) @ inverse
     return np.asarray(found * factor[:, None, None]), clusters
 
 
 @contextmanager
-def scored(rows: Pass, kind: str) -> Iterator[tuple[Pass, bool]]:
+def rows_for_scores(rows: Pass, kind: str) -> Iterator[tuple[Pass, bool]]:
     """The rows whose squared scores are summed, and whether their weights are squared: a row of
     weight w and score s counts as w rows, with w s^2, or by weights of other kinds as one with
     (w s)^2, as if its weight were w^2.
     """
-    if kind == FREQUENCY or not rows.weighted:
+    if kind == FREQUENCY or not rows.has_weights:
         yield rows, False
         return
     memory = 0 if rows.charges is None else rows.charges.memory
     every = [np.ones(n, bool) for n in rows.groups["n_rows"].tolist()]
-    with chosen_rows(rows.groups, every, memory) as copies:
+    with copy_rows(rows.groups, every, memory) as copies:
         for group in copies:
             for _, weight in labels_of(group):
                 assert weight is not None

@@ -41,9 +41,9 @@ def scales(problem: Problem, state: State, which: Index, freedom: Floats) -> Flo
         elif task.test != "t" and task.parameter != "delta":
             return np.ones(len(which))
         else:
-            found = summed(residuals(problem), state, which, by_scores=True) / freedom
+            found = sum_over_rows(residuals(problem), state, which, by_scores=True) / freedom
             if task.parameter == "delta":
-                found = found * flattened(problem, state, which)
+                found = found * inverse_flatness(problem, state, which)
         return np.where(freedom > 0, found, np.nan)
 
 
@@ -61,16 +61,16 @@ def residuals(problem: Problem) -> Problem:
     return problem.on(replace(problem.rows, parameter=power))
 
 
-def flattened(problem: Problem, state: State, which: Index) -> Floats:
+def inverse_flatness(problem: Problem, state: State, which: Index) -> Floats:
     """k^2 / mean(psi')^2, (n,)."""
     n = problem.rows.weight[which]
-    bent = summed(problem, state, which, by_scores=False) / n
+    bent = sum_over_rows(problem, state, which, by_scores=False) / n
     weights = (problem.scale[which] > 0).sum(axis=1) + int(problem.rows.fit_intercept)
     k = 1 + weights / n * (bent * (1 - bent)) / bent**2
     return np.asarray(k**2 / bent**2)
 
 
-def summed(problem: Problem, state: State, which: Index, by_scores: bool) -> Floats:
+def sum_over_rows(problem: Problem, state: State, which: Index, by_scores: bool) -> Floats:
     """The sum over rows of the squared derivatives, or of the curvatures, (n,)."""
     part = problem.of(which)
     rows = replace(part.rows, by_scores=by_scores)

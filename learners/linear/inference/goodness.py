@@ -108,7 +108,7 @@ def of_precisions(group: np.void, loss: float) -> float:
     return -n / 2 * (math.log(2 * math.pi * 2 * loss / n) + 1) + logs / 2
 
 
-def saturated(task: LinearTask, s: Sums, y: float) -> float:
+def saturated_loss(task: LinearTask, s: Sums, y: float) -> float:
     """The summed loss of a model with a parameter per row; y: the sum of the labels."""
     if task.name == "poisson":
         return y - s.y_log_y
@@ -160,7 +160,7 @@ def members(
     found["parameters"] += estimates_dispersion(problem, options) or task.test == "t"
     for g in range(len(n)):
         s = sums_of(rows.groups[g], float(a[g]))
-        least = saturated(task, s, float(s.n * labels["mean"][g]))
+        least = saturated_loss(task, s, float(s.n * labels["mean"][g]))
         deviance = 2 * (losses[g] - least)
         found["log_likelihood"][g] = log_likelihood(task, losses[g], s, deviance / s.n)
         if task.name == "linear" and problem.weight_kind != FREQUENCY:

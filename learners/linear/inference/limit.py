@@ -183,11 +183,11 @@ def runaways_of(problem: Problem, state: State, which: Index, deadline: float | 
                 continue
             places, frame = places[finite], frame.of(finite)
             part = problem.of(places)
-            v, settled = followed(part, separation.begin(part), frame, separation.along)
+            v, settled = follow_newton(part, separation.begin(part), frame, separation.along)
             curvature = dispersion.curvature(part, v)
-            own = part if not problem.task.counts else bounded(part)
+            own = part if not problem.task.counts else bound_curvature(part)
             informed = own.evaluate(v, curvature=True).hessian
-            both = [determined.unpacked(np.asarray(one)) for one in (informed, curvature)]
+            both = [determined.unpack_triangles(np.asarray(one)) for one in (informed, curvature)]
             found.append((places, limit_of(frame, v, settled, *both)))
     except OutOfTime:
         state.out_of_time = True
@@ -212,7 +212,7 @@ def greatest(state: State, parted: Bools, runaways: Runaways) -> tuple[Floats, B
     return v, known
 
 
-def bounded(problem: Problem) -> Problem:
+def bound_curvature(problem: Problem) -> Problem:
     """The same rows of counts with a loss whose curvature is at most 1, and proportional to the
     mean of small counts.
     """
@@ -229,7 +229,7 @@ def far_away(problem: Problem) -> Floats:
     return np.asarray(JUMP - 5.0 - np.log(unit))
 
 
-def followed(problem: Problem, v: Floats, frame: Frame, look: Look) -> tuple[Floats, Bools]:
+def follow_newton(problem: Problem, v: Floats, frame: Frame, look: Look) -> tuple[Floats, Bools]:
     """Newton's method from v (n, p) on, with jumps where rows diverge, until the rest converges;
     and for which groups (n,) it does.
     """
@@ -242,10 +242,10 @@ def followed(problem: Problem, v: Floats, frame: Frame, look: Look) -> tuple[Flo
         step = _step(found, white[left], least[left])
         seen = look(part, v[left], step, far[left])
         rests = seen.most_share < AT_REST
-        moved = separation.lowered(part, v[left], step, found.objective)
+        moved = separation.halve_step(part, v[left], step, found.objective)
         moved[rests] = (v[left] - step)[rests]  # by less than the objective tells
         near[left[rests]] += 1
-        jumps = np.flatnonzero(separation.backed(seen) & ~rests)
+        jumps = np.flatnonzero(separation.find_backed(seen) & ~rests)
         if len(jumps):
             there = v[left[jumps]] - JUMP * step[jumps]
             lower = part.of(jumps).objective(there) <= (found.objective + found.slack)[jumps]
@@ -263,7 +263,7 @@ def _step(found: Found, white: Floats, least: Floats) -> Floats:
     rounding.
     """
     by = white.transpose(0, 2, 1)
-    curvature = np.nan_to_num(determined.unpacked(np.asarray(found.hessian)))
+    curvature = np.nan_to_num(determined.unpack_triangles(np.asarray(found.hessian)))
     size, turned = np.linalg.eigh(by @ curvature @ white)
     there = size > least[:, None]
     inverse = np.divide(1.0, size, where=there, out=np.zeros_like(size))
@@ -313,7 +313,7 @@ def frame_of(problem: Problem) -> Frame:
     return Frame(base, back, caller @ base, products)
 
 
-def softened(problem: Problem, limit: Limit, ridge: Floats) -> tuple[Floats, Floats]:
+def soften_directions(problem: Problem, limit: Limit, ridge: Floats) -> tuple[Floats, Floats]:
     """Weights v (n, p) with the least mean loss and u (ridge u) / 2 along diverging directions,
     all else as at the limit; and that sum (n,). ridge: (n, p, p).
     """
@@ -321,30 +321,30 @@ def softened(problem: Problem, limit: Limit, ridge: Floats) -> tuple[Floats, Flo
     own = frame.to_own(limit.v)
     own -= np.einsum("gjk,gk->gj", away, own)
 
-    def penalised(which: Index, at: Floats) -> Floats:
+    def penalise(which: Index, at: Floats) -> Floats:
         added = 0.5 * np.einsum("gj,gjk,gk->g", at, ridge[which], at)
         found = problem.of(which).objective(frame.of(which).to_v(at)) + added
         return np.where(np.isfinite(found), found, np.inf)
 
     left = np.arange(len(own))
-    value = penalised(left, own)
+    value = penalise(left, own)
     for _ in range(MOST_STEPS):
         some, off = frame.of(left), away[left]
         found = problem.of(left).evaluate(some.to_v(own[left]), curvature=True)
         gradient = np.einsum("gkj,gk->gj", some.base, found.gradient)
         gradient += np.einsum("gjk,gk->gj", ridge[left], own[left])
-        h = some.bent(determined.unpacked(np.asarray(found.hessian))) + ridge[left]
+        h = some.bent(determined.unpack_triangles(np.asarray(found.hessian))) + ridge[left]
         inverse = np.linalg.pinv(off @ h @ off, rcond=1e-13, hermitian=True)
         step = np.einsum("gjk,gk->gj", off @ inverse @ off, gradient)
         fall = np.einsum("gj,gj->g", step, gradient)
-        there, by = penalised(left, own[left] - step), np.ones(len(left))
+        there, by = penalise(left, own[left] - step), np.ones(len(left))
         near = fall <= SETTLED * np.abs(value[left])
         for _ in range(separation.HALVINGS):
             worse = np.flatnonzero(~near & ~(there <= value[left] - ENOUGH * by * fall))
             if not len(worse):
                 break
             by[worse] *= 0.5
-            there[worse] = penalised(left[worse], own[left[worse]] - by[worse, None] * step[worse])
+            there[worse] = penalise(left[worse], own[left[worse]] - by[worse, None] * step[worse])
         moved = near | (there < value[left])
         own[left[moved]] -= (by[:, None] * step)[moved]
         value[left[moved]] = there[moved]

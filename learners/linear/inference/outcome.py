@@ -12,7 +12,7 @@ from tuskml.learners.linear.algorithms.newton import FLOATS, evaluate
 from tuskml.learners.linear.inference import determined, dispersion, separation
 from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
 from tuskml.learners.linear.inference.last_steps import finish, is_long, polish, refine
-from tuskml.learners.linear.inference.limit import Limit, Runaways, runaways_of, softened
+from tuskml.learners.linear.inference.limit import Limit, Runaways, runaways_of, soften_directions
 from tuskml.learners.linear.inference.tempered import strength, temper
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Index, Problem
@@ -177,7 +177,7 @@ def soften(
         else:
             features = np.diag(np.append(np.ones(problem.d), 0.0))
             pull = strength(part)[:, None, None] * features
-            state.v[which], state.objective[which] = softened(part, partly, pull)
+            state.v[which], state.objective[which] = soften_directions(part, partly, pull)
             ridge[which] = True
     which = np.flatnonzero(rest)
     if not given and len(which):
@@ -280,7 +280,7 @@ def apart(
     full = solution.rank == free_weights(problem)
     said = separation.verdict(problem, v, step, np.where(full, solution.pivot, 0.0))
     left = ~(said.parted | said.exists)
-    near = separation.Ended((v - step)[left], np.where(full, solution.rank, 0)[left])
+    near = separation.NewtonEnd((v - step)[left], np.where(full, solution.rank, 0)[left])
     return separation.Proof(said.parted, left, near)
 
 
@@ -290,7 +290,7 @@ def _decide(
     plan: Plan,
     seen: Inference,
     which: Index,
-    near: separation.Ended | None,
+    near: separation.NewtonEnd | None,
     deadline: float | None,
 ) -> None:
     """Decides whether the rows of some groups separate, into seen; past the deadline they count as
@@ -308,7 +308,7 @@ def _decide(
         state.out_of_time, state.running[which], state.converged[which] = True, True, False
 
 
-def noted(
+def note_members(
     problem: Problem, seen: Inference, n_rows: NDArray[np.int64], ridge: Bools, intervals: bool
 ) -> Members:
     """Members of options that some of the groups have: which groups and the values, (G,) each.
@@ -399,7 +399,7 @@ def _settle(
         return
     part, which = part.of(finite), which[finite]
     spanned, hessian = spanned.of(finite), hessian[finite]
-    bent = determined.curved(spanned, hessian, intercept)
+    bent = determined.curvature_on_span(spanned, hessian, intercept)
     whole = np.flatnonzero(~seen.parted[which])
     refine(problem, state, which[whole], bent.of(whole).step)
     _put_variances(problem, state, seen, which, *bent.variances(part), spanned.rank)
@@ -520,7 +520,9 @@ def _covariance_of(
         hessian = dispersion.as_expected(part, v)
     if problem.covariance == CLASSIC:
         spanned = determined.span(part)
-        inverse = determined.curved(spanned, hessian, problem.rows.fit_intercept).inverse
+        inverse = determined.curvature_on_span(
+            spanned, hessian, problem.rows.fit_intercept
+        ).inverse
         sigma = spanned.sigma
         unit = np.divide(part.scale, sigma, where=sigma > 0, out=np.zeros_like(sigma))
         share = seen.scale[which] / part.rows.weight

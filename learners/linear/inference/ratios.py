@@ -103,7 +103,7 @@ def ratios_of(
         spans = Spans(problem.of(which))
         for t in range(most):
             dropped = features(first[which, t], own[which, t], problem.d)
-            found[which, t, 0] = times * spans.lost(dropped)
+            found[which, t, 0] = times * spans.lost_directions(dropped)
             known = np.flatnonzero(found[which, t, 0] > 0)
             if len(known) and not over():
                 found[which[known], t, 1] = statistic(which[known], dropped[known])
@@ -132,7 +132,7 @@ class Spans:
         self.whole = determined.span_of(self.products, self.intercept)
         self.full = self.whole.rank == free_weights(problem)
 
-    def lost(self, dropped: NDArray[np.bool_]) -> Floats:
+    def lost_directions(self, dropped: NDArray[np.bool_]) -> Floats:
         """Directions (G,) that are lost without features, (G, d)."""
         gone: Floats = (dropped & (self.whole.sigma > 0)).sum(axis=1).astype(float)
         odd = np.flatnonzero(~self.full & dropped.any(axis=1))
@@ -178,10 +178,10 @@ def likelihoods(problem: Problem, v: Floats, scale: Floats) -> Floats:
         return np.asarray(-losses / scale)
     if problem.task.parameter is None:
         return np.asarray(-losses)
-    return np.fromiter(sized(problem, losses), float, len(losses))
+    return np.fromiter(size_dispersions(problem, losses), float, len(losses))
 
 
-def sized(problem: Problem, losses: Floats) -> Iterator[float]:
+def size_dispersions(problem: Problem, losses: Floats) -> Iterator[float]:
     """Log-likelihoods of counts, each with the dispersion of its group."""
     assert problem.rows.parameter is not None
     for g, a in enumerate(problem.rows.parameter[:, 0].tolist()):

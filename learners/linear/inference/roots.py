@@ -34,7 +34,7 @@ def roots(
     which = np.flatnonzero(known & state.converged & ~seen.parted)
     for block in determined.blocks(len(which), p):
         found = _roots_of(problem, state, seen, which[block], threads)
-        out[which[block]] = packed(triangle(found))
+        out[which[block]] = pack_triangles(triangle(found))
     sizes = (widths + 1) * (widths + 2) // 2
     return Lists.of_rows(out, np.where(np.isfinite(out).all(axis=1), sizes, 0))
 
@@ -95,7 +95,7 @@ def triangle(root: Floats) -> Floats:
     return np.where(lost[:, None, None], np.nan, found)
 
 
-def packed(lower: Floats) -> Floats:
+def pack_triangles(lower: Floats) -> Floats:
     """The rows of triangles (G, p, p), one after another, (G, p (p + 1) / 2)."""
     row, column = np.tril_indices(lower.shape[1])
     return np.asarray(lower[:, row, column])

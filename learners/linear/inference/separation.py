@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.parts.sharded import entry_sums, margin_reach, squared_loss_pass
+from tuskml.kernels.parts.sharded import entry_sums, margin_reach, pass_of_squares
 from tuskml.kernels.passes import Floats, Pass, solve
 from tuskml.learners.linear.objective import best_constant
 from tuskml.learners.linear.problem import Problem
@@ -73,7 +73,7 @@ def reach(rows: Pass, weights: Floats, direction: Floats, far: Floats | None = N
     return Reach(*(np.ascontiguousarray(column) for column in out.T))
 
 
-def backed(found: Reach) -> Bools:
+def find_backed(found: Reach) -> Bools:
     """Groups (G,) in which some margins grow along minus the direction, and none falls."""
     unit = np.minimum(-found.least_move, 1.0)
     return (found.most_move <= LEVEL * unit) & (unit > 0)
@@ -125,13 +125,13 @@ def completely(problem: Problem, v: Floats) -> Bools:
 
 def verdict(problem: Problem, v: Floats, step: Floats, pivot: Floats) -> Verdict:
     """Decides from Newton's step (G, p) at v (G, p); pivot (G,) as returned by `solve`."""
-    return judged(along(problem, v, step, np.full(len(v), GONE)), pivot)
+    return judge_margins(along(problem, v, step, np.full(len(v), GONE)), pivot)
 
 
-def judged(found: Reach, pivot: Floats) -> Verdict:
+def judge_margins(found: Reach, pivot: Floats) -> Verdict:
     """Decides from the margins along Newton's step."""
     exists = (found.most_share < SURE) & (pivot > CLEAR)
-    parted = (found.least_margin > 0) | (backed(found) & ~exists)
+    parted = (found.least_margin > 0) | (find_backed(found) & ~exists)
     return Verdict(exists & ~parted, parted)
 
 
@@ -140,14 +140,14 @@ def never_counted(problem: Problem, v: Floats) -> Bools:
     rows of 0, if features are too many for Newton's steps. v (G, p): any weights.
     """
     rows, direction = problem.rows, np.zeros((problem.n_groups, problem.d + 1))
-    counted = squared_loss_pass(rows).gradient(direction)[:, 2:-1]  # -sum(y x)
+    counted = pass_of_squares(rows).gradient(direction)[:, 2:-1]  # -sum(y x)
     size = entry_sums(rows)[0][:, :-1] if rows.sparse else problem.shift
     direction[:, :-1] = np.where(counted == 0, np.sign(size), 0.0)
-    return backed(reach(rows, problem.to_caller(v), direction))
+    return find_backed(reach(rows, problem.to_caller(v), direction))
 
 
 @dataclass(frozen=True)
-class Ended:
+class NewtonEnd:
     """The end of Newton's step from the final weights of trainings: the weights (G, p), and the
     rank (G,) of the rows, 0 where unknown.
     """
@@ -164,7 +164,7 @@ class Proof:
 
     parted: Bools
     left: Bools
-    near: Ended
+    near: NewtonEnd
 
 
 def decide(
@@ -172,7 +172,7 @@ def decide(
     v: Floats,
     threads: int,
     proof: Callable[..., Verdict] = verdict,
-    ended: Ended | None = None,
+    ended: NewtonEnd | None = None,
 ) -> Bools:
     """Tests which groups (G,) have no optimum, by Newton's method from v = 0 until a proof; groups
     that rounding leaves undecided count as having one.
@@ -185,15 +185,15 @@ def decide(
     near = np.flatnonzero(ended.rank) if ended is not None else left[:0]
     if ended is not None and len(near):
         given = problem.of(near), ended.v[near], threads, proof, MOST_NEAR, ended.rank[near]
-        parted[near], rest = followed(*given)
+        parted[near], rest = follow_separation(*given)
         left = np.sort(np.concatenate([np.setdiff1d(left, near), near[rest]]))
     if len(left):
         part = problem.of(left)
-        parted[left] = followed(part, v[left], threads, proof, MOST_STEPS)[0]
+        parted[left] = follow_separation(part, v[left], threads, proof, MOST_STEPS)[0]
     return parted
 
 
-def followed(
+def follow_separation(
     problem: Problem,
     v: Floats,
     threads: int,
@@ -225,11 +225,11 @@ def followed(
         left, v = left[rest], v[rest]
         if not len(rest):
             break
-        v = lowered(part.of(rest), v, solution.step[rest], found.objective[rest])
+        v = halve_step(part.of(rest), v, solution.step[rest], found.objective[rest])
     return parted, left
 
 
-def lowered(problem: Problem, v: Floats, step: Floats, objective: Floats) -> Floats:
+def halve_step(problem: Problem, v: Floats, step: Floats, objective: Floats) -> Floats:
     """Newton's step, halved by group until the objective is not above `objective`."""
     by = np.ones(len(v))
     for _ in range(HALVINGS):

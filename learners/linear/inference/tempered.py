@@ -27,7 +27,7 @@ WIDE_PRECISE, MOST_WIDE_ITERATIONS = 1e-8, 1000
 
 
 @dataclass(frozen=True)
-class Tempered(Problem):
+class RidgeProblem(Problem):
     """The objective plus sum(ridge w^2) / 2; ridge (G, d) is for coefficients in the caller's
     units.
     """
@@ -103,7 +103,7 @@ def temper(
     return arrived
 
 
-def with_ridge(problem: Problem) -> Tempered:
+def with_ridge(problem: Problem) -> RidgeProblem:
     """The problem with the ridge; of many features in coordinates where that is the same for all,
     which quasi-Newton steps get on with best.
     """
@@ -114,7 +114,7 @@ def with_ridge(problem: Problem) -> Tempered:
         used = deviation > 0
         own["scale"] = np.divide(1.0, deviation, where=used, out=np.zeros_like(deviation))
         own["frequency"] = None
-    return Tempered(**own, ridge=ridge)
+    return RidgeProblem(**own, ridge=ridge)
 
 
 def descent(

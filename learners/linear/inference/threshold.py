@@ -43,7 +43,7 @@ WIDEST_STEP = 30.0
 """Times the step to the next estimate, of one that takes its trend into account."""
 
 
-def settled(plan: Plan) -> float:
+def threshold_tolerance(plan: Plan) -> float:
     """The tolerance of the logarithm of an estimated threshold, for a plan."""
     noise = 1.0 if ALGORITHMS[plan.family].stochastic else ENOUGH
     return max(noise * plan.epsilon, SETTLED)
@@ -57,24 +57,24 @@ def with_threshold(
     state: of least squares; delta: the threshold, None: by the residuals' scale; plan: of the
     descents. A group whose threshold has settled stays as it is.
     """
-    least = settled(plan)
+    least = threshold_tolerance(plan)
     unit = np.ones(problem.n_groups) if problem.weight_unit is None else problem.weight_unit
     if delta is not None:
-        return narrowed(problem, state, np.full(len(unit), delta), unit, turns)
+        return narrow_threshold(problem, state, np.full(len(unit), delta), unit, turns)
     turns = replace(turns, again=arriving(turns.again, plan))
-    before, trend = scaled(problem, state, unit), Trend(len(unit))
+    before, trend = scale_threshold(problem, state, unit), Trend(len(unit))
     moving = np.arange(len(unit))
     near = np.flatnonzero(before < NEARLY_EXACT * unit)
     if len(near) and not state.out_of_time:
         exact = exactly(problem, state, near, before, unit, turns)
-        before[near] = scaled(problem, state, unit)[near]
+        before[near] = scale_threshold(problem, state, unit)[near]
         before[exact], state.converged[exact] = LEAST * unit[exact], True
         moving = np.setdiff1d(moving, exact)
     problem = at_threshold(problem, before, before, unit)
     for _ in range(ROUNDS if len(moving) else 0):
         turns.descend(problem, state, moving)
         estimate = np.where(np.isin(np.arange(len(unit)), moving), 0, before)
-        estimate[moving] = scaled(problem.of(moving), state, unit, moving)
+        estimate[moving] = scale_threshold(problem.of(moving), state, unit, moving)
         moved = np.abs(np.log(estimate / before))[moving] > least
         short = turns.cut_short(state, moving)
         state.converged[moving[moved]] = False  # unless it goes on and then settles
@@ -110,7 +110,7 @@ def arriving(again: Again, plan: Plan) -> Again:
     if ALGORITHMS[plan.family].stochastic:
         return again
 
-    def arrived(at: Problem, v: Floats, most: Counts) -> State:
+    def arrive(at: Problem, v: Floats, most: Counts) -> State:
         state = again(at, v, most)
         which = np.flatnonzero(state.converged)
         wanted = not at.l1 and at.d < MOST_WEIGHTS and state.hessian is None
@@ -121,10 +121,10 @@ def arriving(again: Again, plan: Plan) -> Again:
             polish(at, state, which, solve(hessian, found.gradient, plan.threads).step)
         return state
 
-    return arrived
+    return arrive
 
 
-def narrowed(
+def narrow_threshold(
     problem: Problem, state: State, delta: Floats, unit: Floats, turns: Turns
 ) -> tuple[Problem, State]:
     """Trains with thresholds delta (G,), approached from that of least squares.
@@ -158,7 +158,7 @@ def at_threshold(problem: Problem, threshold: Floats, least: Floats, unit: Float
     return replace(problem.on(at), weight_unit=finer, gradient_unit=finer)
 
 
-def scaled(
+def scale_threshold(
     problem: Problem, state: State, unit: Floats, which: Index | slice = slice(None)
 ) -> Floats:
     """The thresholds (G,) by the residuals' scale; which: the groups of the state that the problem

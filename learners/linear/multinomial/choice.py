@@ -105,7 +105,7 @@ def iterations_before(seen: Statistics, options: LinearOptions, classes: int) ->
     """Iterations of L-BFGS that take as long as Newton's method usually does."""
     entries = float(seen.n_features)
     if seen.sparse:
-        most = MOST_ENTRIES if options.ordered else seen.entries / max(seen.rows, 1)
+        most = MOST_ENTRIES if options.keeps_order else seen.entries / max(seen.rows, 1)
         entries = min(entries, most)
     p, pairs = entries + 1, classes * (classes + 1) / 2
     gradient = classes * (CLASS_COST + ENTRY_COST * p)

@@ -87,7 +87,7 @@ def infer(
     if options is not None:
         spreads, roots = options.fit, options.intervals is not None
         found = replace(found, spreads={} if spreads else None, roots={} if roots else None)
-    if problem.penalised:
+    if problem.has_penalty:
         return found
     looked = state.converged & (k * p < MOST_WEIGHTS)
     which = np.flatnonzero(looked)
@@ -147,14 +147,14 @@ def _infer_some(
     """As `infer`, for groups that converged, into found."""
     part = problem.of(which)
     assert isinstance(part, SoftmaxProblem)
-    plain = separation.unweighted(part)
+    plain = separation.drop_class_weights(part)
     curvature = plain.curvature(part.blocks(part.to_caller(state.v[which])))
     given = curvature, threads, deadline
-    found.parted[which] = separation.parted(problem, state, which, *given)
+    found.parted[which] = separation.find_separated(problem, state, which, *given)
     if problem.softmax.weight is not None:
         return
     if state.hessian is None:
-        packed = part.packed(curvature, part.rows.weight)
+        packed = part.pack_curvature(curvature, part.rows.weight)
         step = solve(packed, part.evaluate(state.v[which]).gradient, threads).step
         whole = np.flatnonzero(~found.parted[which])
         polish(problem, state, which[whole], step[whole])
@@ -167,8 +167,8 @@ def _infer_some(
 def _of_group(problem: SoftmaxProblem, v: Floats, whole: Floats) -> GroupErrors:
     """The errors of one group; whole (K p, K p): the summed curvature."""
     k, p = problem.softmax.n_classes, problem.p
-    weights, free = problem.blocks(problem.to_caller(v)), problem.used().ravel()
-    used, curvature = problem.used()[0, -1], whole[np.ix_(free, free)]
+    weights, free = problem.blocks(problem.to_caller(v)), problem.find_used().ravel()
+    used, curvature = problem.find_used()[0, -1], whole[np.ix_(free, free)]
     unit = np.sqrt(np.maximum(np.diag(curvature), np.finfo(float).tiny))
     curvature = curvature / unit / unit[:, None]  # that of features in any units
     size = np.linalg.eigvalsh(curvature)

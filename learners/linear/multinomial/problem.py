@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats, Triangles
 from tuskml.kernels.softmax import Softmax, Steps
-from tuskml.learners.linear.inference.determined import POWERS, scored
+from tuskml.learners.linear.inference.determined import POWERS, rows_for_scores
 from tuskml.learners.linear.problem import Found, Index, Problem, add_to_diagonal
 from tuskml.learners.linear.request import CLUSTERED, FREQUENCY
 
@@ -36,7 +36,7 @@ class SoftmaxProblem(Problem):
         return self.d + 1
 
     @property
-    def penalised(self) -> bool:
+    def has_penalty(self) -> bool:
         """Returns whether there is a penalty, so that all classes have weights."""
         return self.l1 > 0 or self.l2 > 0
 
@@ -62,7 +62,7 @@ class SoftmaxProblem(Problem):
     def from_caller(self, weights: Floats) -> Floats:
         """The inverse of `to_caller`, of weights that have the same probabilities."""
         given = self.blocks(weights).copy()
-        if not self.penalised:
+        if not self.has_penalty:
             given -= given[:, :1]
         given[:, :, -1] -= given[:, :1, -1]
         v, used = np.zeros_like(given), self.scale > 0
@@ -75,7 +75,7 @@ class SoftmaxProblem(Problem):
     def free(self) -> Floats:
         """1 for coordinates that move and 0 for others, (K p,)."""
         found = np.ones((self.softmax.n_classes, self.p))
-        found[0, 0 if not self.penalised else self.d :] = 0.0
+        found[0, 0 if not self.has_penalty else self.d :] = 0.0
         if not self.rows.fit_intercept:
             found[:, -1] = 0.0
         return found.ravel()
@@ -93,8 +93,8 @@ class SoftmaxProblem(Problem):
         return self.penalty(self.blocks(self.to_caller(v))[:, :, :-1])
 
     @property
-    def stepped(self) -> Steps:
-        return Steps(self.softmax, self.rows, not self.penalised)
+    def step_rows(self) -> Steps:
+        return Steps(self.softmax, self.rows, not self.has_penalty)
 
     def evaluate(self, v: Floats, curvature: bool = False) -> Found:
         weights = self.blocks(self.to_caller(v))
@@ -112,7 +112,7 @@ class SoftmaxProblem(Problem):
             flat,
             self._violation(flat, v, rounding),
             self._slack(objective, rounding),
-            self.packed_curvature(weights, n) if curvature else None,
+            self.pack_curvature_by_weights(weights, n) if curvature else None,
         )
 
     def objective(self, v: Floats) -> Floats:
@@ -121,7 +121,7 @@ class SoftmaxProblem(Problem):
         objective: Floats = sums[:, 0] / sums[:, 1] + self.penalty(weights[:, :, :-1])
         return objective
 
-    def used(self) -> NDArray[np.bool_]:
+    def find_used(self) -> NDArray[np.bool_]:
         """Tests which weights the rows alone determine, (G, K, p): of features that vary, and the
         intercept, except those of the first class.
         """
@@ -131,16 +131,16 @@ class SoftmaxProblem(Problem):
         found[:, 0] = False
         return found
 
-    def packed(self, curvature: Floats, n: Floats) -> Floats:
+    def pack_curvature(self, curvature: Floats, n: Floats) -> Floats:
         """The lower triangle of the curvature (G, K p, K p) of the mean loss by free weights."""
         free = self.free()
         whole = curvature / n[:, None, None] * (free[:, None] * free)
         row, column = np.tril_indices(whole.shape[1])
         return np.ascontiguousarray(whole[:, row, column])
 
-    def packed_curvature(self, weights: Floats, n: Floats) -> Triangles:
+    def pack_curvature_by_weights(self, weights: Floats, n: Floats) -> Triangles:
         """The lower triangle of the curvature by v, (G, K p (K p + 1) / 2)."""
-        free, packed = self.free(), self.packed(self.curvature(weights), n)
+        free, packed = self.free(), self.pack_curvature(self.curvature(weights), n)
         if self.l2:
             more = np.zeros_like(weights)
             more[:, :, :-1] = self.l2 * self.scale[:, None, :] ** 2
@@ -155,7 +155,10 @@ class SoftmaxProblem(Problem):
         row, column = np.tril_indices(size)
         clustered = self.covariance == CLUSTERED
         to_z = self.shift, self.scale
-        with scored(self.rows, FREQUENCY if clustered else self.weight_kind) as (rows, squared):
+        with rows_for_scores(self.rows, FREQUENCY if clustered else self.weight_kind) as (
+            rows,
+            squared,
+        ):
             if POWERS.get(self.covariance):
                 packed = np.ascontiguousarray(inverse[:, row, column])
                 leverage = packed, POWERS[self.covariance], squared

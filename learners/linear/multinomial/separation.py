@@ -31,7 +31,7 @@ from tuskml.learners.linear.problem import Index, Problem
 Bools = NDArray[np.bool_]
 
 
-def unweighted(problem: SoftmaxProblem) -> SoftmaxProblem:
+def drop_class_weights(problem: SoftmaxProblem) -> SoftmaxProblem:
     """The same rows without weights of classes, which do not affect the existence of an
     optimum.
     """
@@ -46,7 +46,9 @@ def completely(problem: SoftmaxProblem, v: Floats) -> Bools:
 
 def verdict(problem: Problem, v: Floats, step: Floats, pivot: Floats) -> Verdict:
     """Decides from Newton's step (G, K p) at v (G, K p); pivot (G,) as returned by `solve`."""
-    return separation.judged(along(problem, v, step, np.full(len(v), separation.GONE)), pivot)
+    return separation.judge_margins(
+        along(problem, v, step, np.full(len(v), separation.GONE)), pivot
+    )
 
 
 def along(
@@ -60,7 +62,7 @@ def along(
     return separation.Reach(*(np.ascontiguousarray(column) for column in found.T))
 
 
-def parted(
+def find_separated(
     problem: SoftmaxProblem,
     state: State,
     which: Index,
@@ -74,10 +76,10 @@ def parted(
     """
     part = problem.of(which)
     assert isinstance(part, SoftmaxProblem)
-    part, v = unweighted(part), state.v[which]
-    packed = part.packed(curvature, part.rows.weight)
+    part, v = drop_class_weights(part), state.v[which]
+    packed = part.pack_curvature(curvature, part.rows.weight)
     solution = solve(packed, part.evaluate(v).gradient, threads)
-    whole = solution.rank == np.count_nonzero(part.used(), axis=(1, 2))
+    whole = solution.rank == np.count_nonzero(part.find_used(), axis=(1, 2))
     said = verdict(part, v, solution.step, np.where(whole, solution.pivot, 0.0))
     rest, found = np.flatnonzero(~(said.exists | said.parted)), said.parted
     if not len(rest):
@@ -102,8 +104,10 @@ def runaways_of(
             part = given.of(places)
             assert isinstance(part, SoftmaxProblem)
             frame = frame_of(part)
-            v, settled = limit.followed(part, np.zeros_like(state.v[places]), frame, along)
-            bent = determined.unpacked(np.asarray(part.evaluate(v, curvature=True).hessian))
+            v, settled = limit.follow_newton(part, np.zeros_like(state.v[places]), frame, along)
+            bent = determined.unpack_triangles(
+                np.asarray(part.evaluate(v, curvature=True).hessian)
+            )
             found.append((places, limit.limit_of(frame, v, settled, bent, bent)))
     except OutOfTime:
         state.out_of_time = True
@@ -131,13 +135,13 @@ def soften(problem: SoftmaxProblem, state: State, runaways: Runaways) -> Bools:
             continue
         part = problem.of(places[some])
         by = strength(part)[:, None, None] * pull
-        found = limit.softened(part, limits.of(some), by)
+        found = limit.soften_directions(part, limits.of(some), by)
         state.v[places[some]], state.objective[places[some]] = found
         ridge[places[some]] = True
     return ridge
 
 
-def unsoftened(problem: SoftmaxProblem, state: State, runaways: Runaways) -> None:
+def leave_directions(problem: SoftmaxProblem, state: State, runaways: Runaways) -> None:
     """Leaves diverging directions where the training ended, and moves the rest to its optimum."""
     for places, limits in runaways:
         some = np.flatnonzero(~limits.complete)

@@ -99,7 +99,7 @@ def outgrows(groups: NDArray[np.void], n_classes: int, memory: int) -> bool:
     return float(bytes_of(np.array(features))) * n_classes > room
 
 
-def centred(intercepts: Sequence[float], penalised: bool) -> NDArray[np.float64]:
+def centre_intercepts(intercepts: Sequence[float], penalised: bool) -> NDArray[np.float64]:
     """The intercepts of the model: shifted to the mean 0 where all classes have penalised
     weights.
     """
@@ -107,7 +107,7 @@ def centred(intercepts: Sequence[float], penalised: bool) -> NDArray[np.float64]
     return found - found.mean() if penalised else found
 
 
-def sealed_pairs(pairs: Pairs, intercepts: NDArray[np.float64]) -> Pairs:
+def seal_pairs(pairs: Pairs, intercepts: NDArray[np.float64]) -> Pairs:
     """The numbers of a sealed model: weight k of feature i has id (i + 1) K + k, the intercepts
     are first; pairs: with the ids of a working store, i K + k.
     """

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
 from tuskml.learners.linear.inference.ratios import ratios_of
-from tuskml.learners.linear.inference.roots import packed, root_of, triangle
+from tuskml.learners.linear.inference.roots import pack_triangles, root_of, triangle
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Index
@@ -71,7 +71,7 @@ def triangles(roots: Mapping[int, Floats], widths: NDArray[np.int64]) -> Lists:
         rows = found[:, : 1 + widths[g]].reshape(-1, found.shape[2])
         whole = np.zeros((1, len(rows), max(rows.shape)))
         whole[0, :, : rows.shape[1]] = rows
-        lower = packed(triangle(whole)[:, :, : len(rows)])[0]
+        lower = pack_triangles(triangle(whole)[:, :, : len(rows)])[0]
         parts[g] = lower if np.isfinite(lower).all() else parts[g]
     return Lists.of_parts(parts)
 

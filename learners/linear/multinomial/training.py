@@ -15,7 +15,7 @@ from tuskml.kernels.charged import Charges
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.softmax import Softmax, classes_of
 from tuskml.learners.class_weights import weights_of
-from tuskml.learners.classes import named_classes, refuse_large, refuse_no_classes
+from tuskml.learners.classes import class_fields, refuse_large, refuse_no_classes
 from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE
 from tuskml.learners.linear.algorithms.parts.batch import Beginning
 from tuskml.learners.linear.crowded import go_on_in_crowds
@@ -33,15 +33,15 @@ from tuskml.learners.linear.multinomial.choice import (
 )
 from tuskml.learners.linear.multinomial.inference import Errors, infer, members
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
-from tuskml.learners.linear.objective import describe, locate_rows, moved
+from tuskml.learners.linear.objective import describe, locate_rows, move_origin
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.result import Inputs, judge, options_json, plan_line
 from tuskml.learners.linear.turns import Counts, Turns
-from tuskml.learners.models import Lists, Models, Strings, by_group, joined, thinned
+from tuskml.learners.models import Lists, Models, Strings, by_group, join_models, thin_history
 from tuskml.learners.options.kinds import WarmStart
-from tuskml.learners.validation import shuffled
+from tuskml.learners.validation import shuffle_rows
 
 ENTRIES = 1 << 21
 """Entries of curvatures that are processed at once."""
@@ -77,8 +77,8 @@ def train_many(given: Inputs, request: Request, memory: int, began: float) -> Mo
         some = given.of(which)
         many = Many(some.rows, some.labels, classes, count, some.widths, some.terms)
         models = fit(many, request, memory, began)
-        parts.append(models.numbered(which[models.group]))
-    return parts[0] if len(parts) == 1 else joined(parts)
+        parts.append(models.renumber(which[models.group]))
+    return parts[0] if len(parts) == 1 else join_models(parts)
 
 
 def alike(sizes: NDArray[np.int64], p: int) -> Iterator[NDArray[np.intp]]:
@@ -100,18 +100,18 @@ def fit(given: Many, request: Request, memory: int, began: float) -> Models:
         rows = replace(rows, charges=Charges(memory))
         held, n_rows = None, rows.groups["n_rows"]
         if plan.canonical:
-            kept, out = shuffled(rows, request, memory)
+            kept, out = shuffle_rows(rows, request, memory)
             held = stack.enter_context(out)
             rows = replace(rows, groups=stack.enter_context(kept))
         problem = softmax_problem(rows, given, plan, request)
         where = locate_rows(problem, given.labels, request.options)
         if where.origin is not None:
-            rows, held = stack.enter_context(moved(rows, held, where.origin))
+            rows, held = stack.enter_context(move_origin(rows, held, where.origin))
             problem = softmax_problem(rows, given, plan, request)
         problem = replace(problem, spread=where.spread)
         begin = start(problem, given.counts)
         if request.options.warm_start is not None:
-            begin = started_at(problem, request.options.warm_start)
+            begin = start_weights(problem, request.options.warm_start)
         held = held if request.options.validation else None
         deadline = deadline_of(request.options, began)
         state = descend(problem, Beginning(begin), held, plan, deadline, Timing())
@@ -174,7 +174,7 @@ def start(problem: SoftmaxProblem, counts: Floats) -> Floats:
     return v.reshape(problem.n_groups, -1)
 
 
-def started_at(problem: SoftmaxProblem, given: WarmStart) -> Floats:
+def start_weights(problem: SoftmaxProblem, given: WarmStart) -> Floats:
     """The weights of a model with the same classes, (G, K p). Raises DataError if it has
     others.
     """
@@ -235,7 +235,7 @@ def models_of(
         tests["spread"] = terms.triangles(seen.roots, widths)
     errors, ridge = seen.std_err, np.zeros(n, bool)
     if "l2" in request.options.given:
-        separation.unsoftened(problem, state, seen.runaways)
+        separation.leave_directions(problem, state, seen.runaways)
     else:
         ridge = separation.soften(problem, state, seen.runaways)
     k = problem.softmax.n_classes
@@ -244,23 +244,23 @@ def models_of(
     more["l2_standardized"] = (ridge, strength(problem))
     more["clusters"] = (np.isfinite(seen.clusters), seen.clusters)
     weights = problem.blocks(problem.as_given(state.v))
-    if problem.penalised and problem.rows.fit_intercept:  # of equal ones that with the mean 0
+    if problem.has_penalty and problem.rows.fit_intercept:  # of equal ones that with the mean 0
         weights[:, :, -1] -= weights[:, :, -1].mean(axis=1, keepdims=True)
     known = ~np.isnan(errors).all(axis=(1, 2))
     late, plans = about.late.astype(np.int32), (plan, about.last)
     texts = tuple(options_json(request.options, one) for one in plans)
     classes = Lists.of_rows(problem.softmax.label, np.full(n, k, np.int64))
-    return Models.built(
+    return Models.build(
         groups,
         problem.task.name,
         coef=by_class(np.roll(weights, 1, axis=2), widths),
         intercept=np.full(n, np.nan),
         std_err=by_class(errors, np.where(known, widths, -1)),
-        **named_classes(classes),
+        **class_fields(classes),
         n_rows=n_rows,
         n_features=widths,
         loss=state.objective,
-        history=thinned(state.history, n),
+        history=thin_history(state.history, n),
         iterations=state.iterations,
         converged=state.converged.astype(np.uint8),
         status=status,
@@ -292,7 +292,7 @@ def of_terms(
         return deadline is not None and time.monotonic() > deadline
 
     v, likely = greatest(state, seen.parted, seen.runaways)
-    if problem.penalised or problem.softmax.weight is not None:
+    if problem.has_penalty or problem.softmax.weight is not None:
         likely[:] = False
     tested = problem, v, np.flatnonzero(likely)
     found["ratios"] = terms.likelihood_ratios(*tested, given.terms, again, over)

@@ -10,8 +10,8 @@ from tuskml.learners.linear.algorithms.parts import sampled
 from tuskml.learners.linear.operators import Operators
 from tuskml.learners.linear.own.operators import (
     Setting,
+    custom_operators,
     make_operator,
-    replaced_in,
     steps_in_python,
 )
 from tuskml.learners.linear.problem import Problem
@@ -21,9 +21,9 @@ from tuskml.learners.linear.request import Plan
 def operators_of(problem: Problem, plan: Plan, start: Floats, deadline: float | None) -> Operators:
     """The operators of a plan: those of its algorithm, with custom ones in their places.
 
-    A custom transform has already been applied to the problem (`transformed`).
+    A custom transform has already been applied to the problem (`transform_problem`).
     """
-    own = replaced_in(plan)
+    own = custom_operators(plan)
     build = ALGORITHMS[plan.family].operators
     if not own and not problem.task.general:
         return build(problem, plan, start, deadline)
@@ -45,9 +45,9 @@ def operators_of(problem: Problem, plan: Plan, start: Floats, deadline: float | 
     return found
 
 
-def transformed(problem: Problem, plan: Plan) -> Problem:
+def transform_problem(problem: Problem, plan: Plan) -> Problem:
     """The problem in the coordinates of the plan's custom transform, if it has one."""
-    what = replaced_in(plan).get("transform")
+    what = custom_operators(plan).get("transform")
     if what is None:
         return problem
     random = np.random.default_rng(plan.seed)

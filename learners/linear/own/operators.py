@@ -137,7 +137,7 @@ def register_algorithm(
                 f"algorithm '{name}' replaces {kind!r}, expected {one_of(KINDS)}"
                 f"{nearest(kind, KINDS)}"
             )
-        makes[kind] = found_make(kind, name, given)
+        makes[kind] = find_maker(kind, name, given)
     ALGORITHMS[name] = OwnAlgorithm(name, base, makes, candidate and "transform" not in makes)
     forget_parsed()
 
@@ -150,7 +150,7 @@ def unregister_algorithm(name: str) -> None:
     forget_parsed()
 
 
-def found_make(kind: str, algorithm: str, given: str | Make) -> tuple[str, Make]:
+def find_maker(kind: str, algorithm: str, given: str | Make) -> tuple[str, Make]:
     """Returns the function that makes an operator of an algorithm, with its label for errors."""
     if not isinstance(given, str):
         check_make(f"{kind} of algorithm '{algorithm}'", given)
@@ -206,7 +206,7 @@ def refuse_sampler(chosen: LinearOptions) -> None:
         )
 
 
-def replaced_in(plan: Plan) -> dict[str, tuple[str, Make]]:
+def custom_operators(plan: Plan) -> dict[str, tuple[str, Make]]:
     """The custom operators of a plan, by kind, with their labels for errors."""
     own = ALGORITHMS.get(plan.algorithm)
     found = {} if own is None else dict(own.makes)
@@ -229,11 +229,11 @@ def make_operator(what: tuple[str, Make], setting: Setting, kind: str) -> Callab
         raise OperatorError(f"{label} {error_text(error)}") from error
     if not callable(operator):
         raise OperatorError(f"{label} made {operator!r}, expected an operator that can be called")
-    return Guarded(kind, label, operator, setting.problem.rows.cancel_mark)
+    return OperatorGuard(kind, label, operator, setting.problem.rows.cancel_mark)
 
 
 @dataclass(frozen=True)
-class Guarded:
+class OperatorGuard:
     """A custom operator whose faults become one sentence, and which can be cancelled."""
 
     kind: str

@@ -34,7 +34,7 @@ SPARSE_ROW = 32
 Arrays = list[NDArray[Any]]
 
 
-def made_arrays(
+def make_arrays(
     storage: str, rows: int, features: int, each: int
 ) -> tuple[NDArray[np.float64], Arrays, int]:
     """Labels 0 and 1, the rows' arrays, and how many entries sparse ones have.
@@ -91,11 +91,11 @@ Tell = Callable[[str], None]
 
 
 @contextmanager
-def made(
+def make_group(
     storage: str, rows: int, features: int, each: int = SPARSE_ROW
 ) -> Iterator[NDArray[np.void]]:
     """Makes one group of such rows, with labels 0 and 1; each: entries of a sparse row."""
-    segment, groups = groups_of(*made_arrays(storage, rows, features, each), storage, features)
+    segment, groups = groups_of(*make_arrays(storage, rows, features, each), storage, features)
     yield groups
     del segment  # alive until here
 
@@ -112,7 +112,7 @@ def problem_of(groups: NDArray[np.void], threads: int, task: str = "linear") -> 
     return Problem(rows, chosen, 0.0, 0.0, np.zeros((1, d)), np.ones((1, d)), frequency)
 
 
-def penalised(problem: Problem) -> Problem:
+def penalise(problem: Problem) -> Problem:
     """Returns the problem with a penalty, and scales that are not 1."""
     return replace(problem, l2=1e-5, scale=np.full((1, problem.d), 0.5))
 
@@ -161,9 +161,9 @@ def pass_table(
     table = []
     for features in (CURVED if kind == "curvature" else WIDTHS)[storage.split(maxsplit=1)[0]]:
         rows, units = row_count(kind, storage, features)
-        with made(storage, rows, features) as groups:
+        with make_group(storage, rows, features) as groups:
             problem = problem_of(groups, 1)
-            whole = seconds(once(kind, penalised(problem) if with_penalty else problem))
+            whole = seconds(once(kind, penalise(problem) if with_penalty else problem))
         table.append([features, max((whole - rows * rows_take) / units, whole / units / 4)])
     return table
 
@@ -174,12 +174,12 @@ def by_loss(kind: str, layout: str) -> dict[str, float]:
     rows = ENTRIES // SPARSE_ROW
     features = (SIZED_WIDTH if wide else {"dense": 8, "sparse": 32})[layout]
     found = {}
-    with made(storage, rows, features, SHORT_ROW) as groups:
+    with make_group(storage, rows, features, SHORT_ROW) as groups:
         for task in LOSSES:
             found[task] = seconds(once(kind, problem_of(groups, 1, task))) / rows
     base = 0.0
     if wide:  # the squared loss's rows too take time: longer ones tell how much
-        with made(storage, rows, features) as groups:
+        with make_group(storage, rows, features) as groups:
             long = seconds(once(kind, problem_of(groups, 1))) / rows
         an_entry = (long - found["linear"]) / (SPARSE_ROW - SHORT_ROW)
         base = max(found["linear"] - SHORT_ROW * an_entry, 0.0)
@@ -195,7 +195,7 @@ def sizes_of(layout: str) -> dict[str, list[list[float]]]:
     found: dict[str, list[list[float]]] = {kind: [] for kind in kinds}
     alone = dict.fromkeys(kinds, 0.0)
     for entries in sorted({*SIZES[layout], ENTRIES}):
-        with made(storage, entries // each, features) as groups:
+        with make_group(storage, entries // each, features) as groups:
             for kind in kinds:
                 one = seconds(once(kind, problem_of(groups, 1))) / entries
                 if entries == ENTRIES:
@@ -231,7 +231,7 @@ def step_seconds(algorithm: Algorithm, features: int) -> list[float]:
         f'{{"algorithm": "{algorithm.name}", "epsilon": 0, "max_iter": {ITERATIONS}, "l2": 0.1}}'
     )
     options = parse(told)
-    with made(storage, 16, features) as groups:
+    with make_group(storage, 16, features) as groups:
         problem = replace(problem_of(groups, 1, "logistic"), l2=0.1)
         plan = choose(problem.task, options, Statistics(16, features, problem.rows.sparse))
         start: Floats = np.zeros((1, features + 1))
@@ -253,12 +253,12 @@ def step_seconds(algorithm: Algorithm, features: int) -> list[float]:
 def looks() -> dict[str, float]:
     """The work before any plan starts: seconds per row, or per entry."""
     found = {}
-    with made("dense float32", 1 << 14, 32) as groups:
+    with make_group("dense float32", 1 << 14, 32) as groups:
         for name, task in (("labels", "linear"), ("classes", "logistic")):
             found[name] = seconds(problem_of(groups, 1, task).rows.labels) / (1 << 14)
         rows = problem_of(groups, 1).rows
         found["moments"] = seconds(lambda: rows.feature_moments(1 << 14)) / (1 << 19)
-    with made("sparse float32", 1 << 14, 8192) as groups:
+    with make_group("sparse float32", 1 << 14, 8192) as groups:
         entries = SPARSE_ROW << 14
         found["counts"] = seconds(problem_of(groups, 1).rows.feature_counts) / entries
     return found

@@ -24,7 +24,7 @@ from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.own.operators import ALGORITHMS as OWN_ALGORITHMS
 from tuskml.learners.linear.own.operators import OPERATORS, base_of, steps_in_python
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, TYPICAL, Cost, Costs
-from tuskml.learners.linear.planner.curves import Measured, Question, Statistics
+from tuskml.learners.linear.planner.curves import CustomSeconds, Question, Statistics
 from tuskml.learners.linear.request import LinearOptions, Plan
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.schedule import budget
@@ -91,9 +91,9 @@ def choose(
         step=options.step,
         schedule=schedule,
         batch_size=options.batch_size or (PYTHON_BATCH if in_python else known.batch_size),
-        canonical=options.ordered or options.validation > 0,
+        canonical=options.keeps_order or options.validation > 0,
         shuffle=known.stochastic and options.sampler != "sequential",
-        lock_free=known.lock_free and not options.ordered,
+        lock_free=known.lock_free and not options.keeps_order,
         seed=options.seed,
         threads=budget.threads(threads or options.threads),
         smoothing=(0.0,) if smooth else corners(options.epsilon, task),
@@ -110,7 +110,7 @@ def corners(epsilon: float, task: LinearTask) -> tuple[float, ...]:
 
     Those of other losses with corners need not be so narrow, since the rest is extrapolated.
     """
-    last = max(epsilon, LEAST_CORNER if task.hinged else LEAST_EXTRAPOLATED)
+    last = max(epsilon, LEAST_CORNER if task.is_hinge else LEAST_EXTRAPOLATED)
     found = [1.0]
     while found[-1] > last * 11:
         found.append(found[-1] / 10)
@@ -191,14 +191,14 @@ def never_tried(question: Question, name: str) -> bool:
     return name not in OWN_ALGORITHMS and question.task.own is None
 
 
-def untimed(question: Question, plan: Plan) -> str | None:
+def refuse_untimed(question: Question, plan: Plan) -> str | None:
     """The reason why a plan that needs a trial is no candidate."""
     timed = question.measured.get(plan.algorithm)
     if timed is not None:
         return timed.failure
     if never_tried(question, plan.algorithm):
         return "its steps run in Python with this task, to be asked for"
-    if question.options.ordered:
+    if question.options.keeps_order:
         return "only a trial shows its time, and the result must be reproducible"
     return "only a trial shows its time"
 
@@ -212,7 +212,7 @@ def why_not(question: Question, plan: Plan, memory: float) -> str | None:
     """The reason why a plan cannot meet the request; None where it can."""
     own = ALGORITHMS[plan.family].refusal(question.task)
     if own is None and takes_trial(question, plan.algorithm):
-        own = untimed(question, plan)
+        own = refuse_untimed(question, plan)
     return own or unable(question, plan, memory)
 
 
@@ -245,7 +245,7 @@ def refusals(question: Question, algorithm: Algorithm) -> list[tuple[str, bool]]
     options, seen = question.options, question.seen
     corner = not question.task.smooth and "converge" not in options.given
     few = question.gpu and seen.groups < FEW_GROUPS
-    uncounted = seen.sparse and not question.penalised
+    uncounted = seen.sparse and not question.has_penalty
     return [
         (
             "it runs on the CPU only, and the rows go to the GPU",
@@ -257,7 +257,7 @@ def refusals(question: Question, algorithm: Algorithm) -> list[tuple[str, bool]]
         ),
         (
             "without locks no two runs are alike, and the result must be reproducible",
-            algorithm.lock_free and options.ordered,
+            algorithm.lock_free and options.keeps_order,
         ),
         (
             "there is only one thread",
@@ -292,19 +292,19 @@ class PlanCosts(Costs):
         """A plan's cost; an iteration's is averaged over about `iterations` of them."""
         timed = self.question.measured.get(plan.algorithm)
         if timed is not None:
-            return self._timed(plan, timed)
-        cost = self.unrefined(plan, iterations, on_sample)
+            return self._cost_by_times(plan, timed)
+        cost = self.uncorrected_cost(plan, iterations, on_sample)
         if not self.constants.factors:
             return cost
         seen = self.question.seen
         by = self.constants.factor(plan.algorithm, seen.storage, seen.entries)
         return replace(cost, iteration=by * cost.iteration, sampled=by * cost.sampled)
 
-    def unrefined(self, plan: Plan, iterations: float, on_sample: float) -> Cost:
+    def uncorrected_cost(self, plan: Plan, iterations: float, on_sample: float) -> Cost:
         """The cost without the correction by reported trainings."""
         return ALGORITHMS[plan.family].cost(self, plan, iterations, on_sample)
 
-    def _timed(self, plan: Plan, timed: Measured) -> Cost:
+    def _cost_by_times(self, plan: Plan, timed: CustomSeconds) -> Cost:
         """The cost of a custom algorithm."""
         last = 2 * LOSS_ALONE * self.rows_pass("gradient") + self.inference(fresh=0.0)
         setup, memory = self.common() + timed.setup, ALGORITHMS[plan.family].memory(self)

@@ -8,9 +8,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tuskml.learners.explaining import shown_seconds
+from tuskml.learners.explaining import format_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS, BY_SAMPLER, LAST_CHOICE, STORED, UNASKED
-from tuskml.learners.linear.algorithms.parts.batch import Kept
+from tuskml.learners.linear.algorithms.parts.batch import FirstPass
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN, EAGER
 from tuskml.learners.linear.planner.candidates import (
     SAMPLE_ROWS,
@@ -51,7 +51,7 @@ LEAST_ROWS = 4096
 
 
 @dataclass(frozen=True)
-class Speculated:
+class SampleRun:
     """A candidate's run on a sample: its curve, and the share of the rows in the sample."""
 
     curve: Curve
@@ -82,7 +82,7 @@ class Candidate:
         return total_of(self.cost, self.iterations, self.on_sample)
 
     @property
-    def expected(self) -> float:
+    def expected_seconds(self) -> float:
         """Seconds, the uncertainty of iterations being one of their logarithm."""
         s = self.seconds
         mean = math.exp((math.log(s.low) + 2 * math.log(s.point) + math.log(s.high)) / 4)
@@ -95,7 +95,7 @@ class Candidate:
         return self.seconds.high <= apart * self.seconds.low
 
     @property
-    def counted(self) -> Interval:
+    def counted_iterations(self) -> Interval:
         """Iterations as the model will count them."""
         i = self.iterations
         return Interval(*(x + self.on_sample for x in (i.low, i.point, i.high)))
@@ -111,9 +111,9 @@ class Choice:
     plan: Plan
     candidates: tuple[Candidate, ...]
     note: str | None = None
-    known: Mapping[str, Speculated] = field(default_factory=dict)
+    known: Mapping[str, SampleRun] = field(default_factory=dict)
     asked: Question | None = None
-    kept: Kept | None = None
+    kept: FirstPass | None = None
 
 
 def split(
@@ -145,13 +145,13 @@ def reach(known: Curve | None, whole: Interval, epsilon: float, to: float) -> In
     """Iterations to a looser tolerance."""
     if known is not None:
         return known.iterations(to)
-    return whole.scaled(decades(to) / decades(epsilon))
+    return whole.scale(decades(to) / decades(epsilon))
 
 
 def assess(
     question: Question,
     constants: Constants,
-    speculated: Mapping[str, Speculated] | None = None,
+    speculated: Mapping[str, SampleRun] | None = None,
     only: Sequence[str] | None = None,
 ) -> tuple[Candidate, ...]:
     """Every candidate, or those of some families, with its estimates or why it cannot be."""
@@ -164,7 +164,7 @@ def assess(
 
 
 def assess_one(
-    question: Question, costs: PlanCosts, plan: Plan, speculated: Mapping[str, Speculated]
+    question: Question, costs: PlanCosts, plan: Plan, speculated: Mapping[str, SampleRun]
 ) -> Candidate:
     """Assesses one candidate."""
     algorithm = ALGORITHMS[plan.family]
@@ -179,7 +179,7 @@ def assess_one(
         there = neighbour.curve.iterations(plan.epsilon)
         whole = Interval.around(by.low * there.low, by.point * there.point, by.high * there.high)
     if known is not None:
-        whole = believed(known.curve, plan.epsilon, whole)
+        whole = believable_iterations(known.curve, plan.epsilon, whole)
         if algorithm.noisy:  # on all rows an epoch is more steps
             fewer = max(1.0, whole.point * known.share)
             whole = Interval.around(fewer, math.sqrt(fewer * max(whole.point, 1)), whole.high)
@@ -196,7 +196,7 @@ def assess_one(
     return Candidate(plan, cost, iterations, first, tried, refusal, short, wasted=wasted)
 
 
-def believed(curve: Curve, epsilon: float, usual: Interval) -> Interval:
+def believable_iterations(curve: Curve, epsilon: float, usual: Interval) -> Interval:
     """Iterations by a trial; if it ended far from the tolerance, averaged with the usual ones."""
     told = curve.iterations(epsilon)
     if told.point <= FAR * len(curve.errors):
@@ -206,7 +206,7 @@ def believed(curve: Curve, epsilon: float, usual: Interval) -> Interval:
     return Interval.around(min(told.low, usual.low), between, max(told.high, usual.high))
 
 
-def rounded(question: Question) -> Question:
+def round_question(question: Question) -> Question:
     """The question as it is for all groups of a size, on any machine, in any company.
 
     A deterministic plan may depend on nothing else.
@@ -227,23 +227,23 @@ def select(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> 
     favourite, why = choose_algorithm(options, question.seen, question.task)
     mine = next((one for one in candidates if one.plan.algorithm == favourite), None)
     if not any(dependable(one) for one in possible):
-        return kept(question, candidates, own)
-    best = min((one for one in possible if dependable(one)), key=lambda one: one.expected)
+        return keep_plan(question, candidates, own)
+    best = min((one for one in possible if dependable(one)), key=lambda one: one.expected_seconds)
     reason = why if best is mine and not best.seen else ""
-    reason += ", and " * bool(reason) + compared(best, possible)
+    reason += ", and " * bool(reason) + compare_plans(best, possible)
     note = unmet(question, best)
     plan = replace(best.plan, reason=reason, unmet=None if note is None else "time")
     return Choice(plan, candidates, note)
 
 
-def compared(best: Candidate, possible: list[Candidate]) -> str:
+def compare_plans(best: Candidate, possible: list[Candidate]) -> str:
     """A phrase that compares the expected seconds of the best plan and of the next."""
-    told = f"{shown_seconds(best.seconds.point)} expected"
+    told = f"{format_seconds(best.seconds.point)} expected"
     others = [one for one in possible if one is not best and dependable(one)]
     if not others:
         return f"{told}, and no other plan is known well enough"
-    second = min(others, key=lambda one: one.expected)
-    return f"{told}, {second.plan.algorithm} {shown_seconds(second.seconds.point)}"
+    second = min(others, key=lambda one: one.expected_seconds)
+    return f"{told}, {second.plan.algorithm} {format_seconds(second.seconds.point)}"
 
 
 def dependable(one: Candidate) -> bool:
@@ -255,7 +255,7 @@ def dependable(one: Candidate) -> bool:
     return one.seen or (known and one.plan.algorithm in BATCH)
 
 
-def kept(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> Choice:
+def keep_plan(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> Choice:
     """Keeps the rule's plan, with what it cannot meet."""
     if not any(one.refusal is None and dependable(one) for one in candidates):
         if not any(one.short for one in candidates):
@@ -271,10 +271,10 @@ def too_few(candidates: tuple[Candidate, ...], own: Plan) -> str:
     told = f"no plan reaches epsilon {own.epsilon:g} within max_iter {own.max_iter:,}"
     others = [one for one in candidates if one.short and dependable(one)]
     if others:
-        best = min(others, key=lambda one: one.expected)
+        best = min(others, key=lambda one: one.expected_seconds)
         told += (
             f": the best plan without it, {best.plan.algorithm}, is estimated at "
-            f"{best.counted.point:,.0f} iterations and {shown_seconds(best.seconds.point)}"
+            f"{best.counted_iterations.point:,.0f} iterations and {format_seconds(best.seconds.point)}"
         )
     return f"{told}; raise max_iter or epsilon"
 
@@ -286,7 +286,7 @@ def unmet(question: Question, best: Candidate) -> str | None:
         return None
     return (
         f"time {limit:g} s is too short for epsilon {best.plan.epsilon:g}: the best plan without "
-        f"it, {best.plan.algorithm}, is estimated at {shown_seconds(best.seconds.point)}; "
+        f"it, {best.plan.algorithm}, is estimated at {format_seconds(best.seconds.point)}; "
         "raise time or epsilon"
     )
 
@@ -393,12 +393,12 @@ def assess_elsewhere(
     gpu: why these rows do not train on the GPU; None where they do.
     """
     own = candidate(question, BY_SAMPLER.name)
-    found = [stored(question, constants), one_pass(own)]
-    plain = rounded(question) if question.options.ordered else question
+    found = [stored_candidate(question, constants), one_pass(own)]
+    plain = round_question(question) if question.options.keeps_order else question
     costs = PlanCosts(plain, constants)
     found += [another_way(way, plain, costs) for way in WAYS]
     if gpu is not None:
-        found.append(refused(own, "gpu", gpu))
+        found.append(refuse_candidate(own, "gpu", gpu))
     return tuple(found)
 
 
@@ -407,27 +407,27 @@ def another_way(way: Way, question: Question, costs: PlanCosts) -> Candidate:
     plan, algorithm = candidate(question, way.algorithm), ALGORITHMS[way.algorithm]
     why = why_not(question, plan, algorithm.memory(costs))
     if why is not None:
-        return refused(plan, way.name, why)
+        return refuse_candidate(plan, way.name, why)
     epochs = algorithm.usual(question, decades(plan.epsilon))
     if epochs.low > plan.max_iter:
         why = f"{epochs.low:,.0f} iterations or more, max_iter is {plan.max_iter:,}"
-        return refused(plan, way.name, why)
+        return refuse_candidate(plan, way.name, why)
     took, share = seconds(way, question, costs.of(plan, epochs.point), epochs.point)
     if way.lazy:
         why = (
-            f"about {shown_seconds(took)} and {share:.0%} of the reading, but these rows are "
+            f"about {format_seconds(took)} and {share:.0%} of the reading, but these rows are "
             "packed already; train(...) on a table or on Parquet files reads what it needs"
         )
     else:
-        more = shown_seconds(drawing(way, question))
+        more = format_seconds(drawing(way, question))
         why = (
-            f"about {shown_seconds(took)}: to draw rows takes {more} an epoch more than shuffled "
+            f"about {format_seconds(took)}: to draw rows takes {more} an epoch more than shuffled "
             "partitions take (option 'sampler' asks for it)"
         )
-    return refused(plan, way.name, why)
+    return refuse_candidate(plan, way.name, why)
 
 
-def refused(plan: Plan, name: str, why: str) -> Candidate:
+def refuse_candidate(plan: Plan, name: str, why: str) -> Candidate:
     """A candidate that nothing is estimated for."""
     nothing, none = Cost(0.0, 0.0, 0.0, 0.0, 0.0), Interval(0.0, 0.0, 0.0)
     return Candidate(replace(plan, algorithm=name), nothing, none, 0.0, False, why)
@@ -435,7 +435,7 @@ def refused(plan: Plan, name: str, why: str) -> Candidate:
 
 def one_pass(own: Plan) -> Candidate:
     """Stochastic gradient descent while rows arrive."""
-    return refused(
+    return refuse_candidate(
         own,
         "one pass",
         "steps need the features' scales and the classes, which are known only after all rows, "
@@ -443,7 +443,7 @@ def one_pass(own: Plan) -> Candidate:
     )
 
 
-def stored(question: Question, constants: Constants) -> Candidate:
+def stored_candidate(question: Question, constants: Constants) -> Candidate:
     """HogBatch on weights in a store (`stored/training.py`), by the paper of KV-VP."""
     plan = candidate(question, STORED.name)
     iterations = STORED.usual(question, decades(plan.epsilon))
@@ -453,10 +453,10 @@ def stored(question: Question, constants: Constants) -> Candidate:
     requests = requests_of(seen)
     moved = 2 * (requests * SEEK_SECONDS + weights_read(seen) * WEIGHT_SECONDS)
     cost = Cost(0.0, epoch + moved, 0.0, 0.0, float(WEIGHT_BYTES * seen.n_features))
-    return Candidate(plan, cost, iterations, 0.0, False, stored_refusal(question, requests))
+    return Candidate(plan, cost, iterations, 0.0, False, refuse_store(question, requests))
 
 
-def stored_refusal(question: Question, requests: float) -> str:
+def refuse_store(question: Question, requests: float) -> str:
     """The reason why the weights do not go to a store."""
     seen = question.seen
     if not seen.sparse:

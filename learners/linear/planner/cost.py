@@ -122,7 +122,7 @@ class Costs:
         units = float(seen.entries)
         if kind == "curvature":
             units = curvature_units(seen, self.p)
-        each = known.entry(kind, storage, seen.n_features, self.penalised)
+        each = known.entry(kind, storage, seen.n_features, self.has_penalty)
         each *= known.slower(kind, storage, self.floats)
         rows = seen.rows * known.row(kind, storage, self.question.task.name)
         threads, sums = self.speedup(kind, alone), 0.0
@@ -132,9 +132,9 @@ class Costs:
         return (rows + each * units) / threads + sums + scan_seconds(seen.on_disk)
 
     @property
-    def penalised(self) -> bool:
+    def has_penalty(self) -> bool:
         """Returns whether sparse epochs apply a penalty, and scales with it."""
-        return self.question.seen.sparse and self.question.penalised
+        return self.question.seen.sparse and self.question.has_penalty
 
     @property
     def floats(self) -> float:
@@ -185,7 +185,7 @@ class Costs:
         total = rows * looks["classes" if self.question.task.classifies else "labels"]
         if not seen.sparse:
             total += min(rows, MOMENT_ROWS * seen.groups) * seen.n_features * looks["moments"]
-        elif self.question.penalised:
+        elif self.question.has_penalty:
             total += seen.entries * looks["counts"]
         return total + 3e-4
 
@@ -207,7 +207,7 @@ class Costs:
             SYSTEM_STEP
         )
 
-    def sharpened(self, smoothing: tuple[float, ...]) -> float:
+    def sharpening_seconds(self, smoothing: tuple[float, ...]) -> float:
         """The hinge's objective itself, where it was smoothed."""
         return LOSS_ALONE * self.rows_pass("gradient") if len(smoothing) > 1 else 0.0
 
@@ -243,7 +243,7 @@ class Work:
     own: float = 0.0
     meter: Meter = field(default_factory=Meter)
 
-    def iterated(self, on_sample: bool) -> None:
+    def count_iteration(self, on_sample: bool) -> None:
         """Counts an iteration."""
         parts = self.cost.parts
         if parts is not None:

@@ -56,7 +56,7 @@ class Interval:
         low, point, high = (min(max(x, 0.0), MOST_ITERATIONS) for x in (low, point, high))
         return cls(min(low, point), point, max(high, point))
 
-    def scaled(self, by: float) -> "Interval":
+    def scale(self, by: float) -> "Interval":
         return Interval(self.low * by, self.point * by, self.high * by)
 
 
@@ -262,10 +262,10 @@ class Sketch:
         """Eigenvalues (k,), and the gradient's components along their vectors, (k,)."""
         values, along = self.curvature.quadrature()
         values = np.maximum(values, 0.0)
-        return shrunk(values, self.ratio) if self.corrected else values, along
+        return shrunk(values, self.ratio) if self.is_corrected else values, along
 
     @property
-    def corrected(self) -> bool:
+    def is_corrected(self) -> bool:
         """Returns whether the eigenvalues are no longer those that were seen: all were, of a
         sample.
         """
@@ -283,12 +283,12 @@ class Sketch:
             if method is Method.QUASI_NEWTON:
                 first = 1.0 / max(1.0, self.norm / self.length)
             norms, largest = speculate(method, self.curvature, first, ends, self.most)
-            if self.corrected:
-                largest = self._corrected(method, first, norms, largest)
+            if self.is_corrected:
+                largest = self._correct(method, first, norms, largest)
             known = self.runs[method] = least, largest / self.unit
         return known[1]
 
-    def _corrected(self, method: Method, first: float, norms: Floats, largest: Floats) -> Floats:
+    def _correct(self, method: Method, first: float, norms: Floats, largest: Floats) -> Floats:
         """Iterations by the corrected eigenvalues, whose vectors are unknown.
 
         The largest component is assumed to be the same share of the norm as at the same decrease
@@ -324,15 +324,15 @@ class Sketch:
         eigenvalue, along = self.spectrum
         energy = along**2
 
-        def left(t: float) -> float:
+        def remaining(t: float) -> float:
             return float(np.sqrt(energy @ np.exp(-2 * np.minimum(eigenvalue * t, 350.0))))
 
         low, high = 0.0, 1.0
-        while left(high) > goal and high < 1e15:
+        while remaining(high) > goal and high < 1e15:
             low, high = high, 4 * high
         for _ in range(12):
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if left(middle) > goal else (low, middle)
+            low, high = (middle, high) if remaining(middle) > goal else (low, middle)
         return high
 
 
@@ -365,7 +365,7 @@ class Statistics:
 
 
 @dataclass(frozen=True)
-class Measured:
+class CustomSeconds:
     """Measured seconds of custom code on all rows: before and in an iteration, or a pass.
 
     failure: why it could not be measured.
@@ -408,7 +408,7 @@ class Question:
     options: LinearOptions
     seen: Statistics
     threads: int
-    measured: Mapping[str, Measured] = field(default_factory=dict)
+    measured: Mapping[str, CustomSeconds] = field(default_factory=dict)
     length: float | None = None
     spread: float | None = None
     spread_with_l2: float | None = None
@@ -421,7 +421,7 @@ class Question:
     shown: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
-    def penalised(self) -> bool:
+    def has_penalty(self) -> bool:
         """Returns whether large weights cost."""
         return self.options.l1 > 0 or self.options.l2 > 0
 

@@ -21,7 +21,7 @@ from tuskml.learners.linear.planner.choice import (
     SHUFFLED,
     Candidate,
     Choice,
-    Speculated,
+    SampleRun,
 )
 from tuskml.learners.linear.planner.curves import Curve, Interval, Question
 from tuskml.learners.linear.planner.planning import (
@@ -92,7 +92,7 @@ def device(groups: NDArray[np.void], request: Request) -> str | None:
     small = groups["kind"][0] >= 2 or dense_bytes(groups) < placement.least_bytes()
     if small and "device" not in options.given:
         return None
-    return gpu.answer(groups, request).told(options.device)
+    return gpu.answer(groups, request).describe(options.device)
 
 
 def by_total(candidates: tuple[Candidate, ...]) -> list[Candidate]:
@@ -148,7 +148,7 @@ def one_document(one: Candidate, chosen: Choice) -> dict[str, Any]:
         "algorithm": one.plan.algorithm,
         "chosen": one.plan.algorithm == chosen.plan.algorithm,
         "refusal": one.refusal,
-        "iterations": ends(one.counted) if possible else None,
+        "iterations": ends(one.counted_iterations) if possible else None,
         "seconds_per_iteration": one.cost.iteration if possible else None,
         "seconds": ends(one.seconds) if possible else None,
         "memory_bytes": round(one.cost.memory) if possible else None,
@@ -165,17 +165,17 @@ def ends(interval: Interval) -> dict[str, float]:
     return {"low": interval.low, "point": interval.point, "high": interval.high}
 
 
-def trial(seen: Speculated, epsilon: float) -> dict[str, Any]:
+def trial(seen: SampleRun, epsilon: float) -> dict[str, Any]:
     """A candidate's run on a sample, and the curve that was fitted to it."""
     return {
         "share": seen.share,
         "errors": list(seen.curve.errors),
         "shape": seen.curve.shape,
-        "curve": [list(point) for point in continued(seen.curve, epsilon)],
+        "curve": [list(point) for point in continue_curve(seen.curve, epsilon)],
     }
 
 
-def continued(curve: Curve, epsilon: float) -> list[tuple[float, float]]:
+def continue_curve(curve: Curve, epsilon: float) -> list[tuple[float, float]]:
     """(iteration, error) on the fitted curve, from its first iteration to the tolerance."""
     last = curve.iterations(epsilon).point
     if curve.shape == "superlinear":
@@ -205,7 +205,7 @@ def by_drops(curve: Curve, epsilon: float) -> list[tuple[float, float]]:
 # The explanation of a finished training.
 
 
-def explained(
+def explain_training(
     groups: NDArray[np.void],
     request: Request,
     chosen: Choice,

@@ -77,7 +77,7 @@ class Guard:
 
     def __post_init__(self) -> None:
         self.work = Work(self.mine.cost)
-        self.due = max(LOOK * self.other.expected, LEAST_SECONDS)
+        self.due = max(LOOK * self.other.expected_seconds, LEAST_SECONDS)
 
     def watching(self, operators: Operators, on_sample: bool, last: bool) -> Operators:
         """Returns the operators with the guard added; last: whether the stage ends at the
@@ -85,7 +85,7 @@ class Guard:
         """
         self.points, self.by_gap, self.began = [], False, self.work.seconds
         self.last = last
-        return replace(operators, loop=Watched(operators.loop, self, on_sample))
+        return replace(operators, loop=GuardedLoop(operators.loop, self, on_sample))
 
     def note(self, state: State) -> None:
         """Takes down how far from its end the stage is."""
@@ -100,17 +100,20 @@ class Guard:
         Until errors tell that, the plan may use its expected seconds.
         """
         self.due = AGAIN * self.work.seconds
-        told = self.told() is not None
+        told = self.remaining_iterations() is not None
         behind = told or self.work.seconds >= self.mine.seconds.point
-        self.given_up = behind and self.left(state.iteration) > self.sure * self.other.expected
+        self.given_up = (
+            behind
+            and self.remaining_seconds(state.iteration) > self.sure * self.other.expected_seconds
+        )
 
-    def left(self, iterations: int) -> float:
+    def remaining_seconds(self, iterations: int) -> float:
         """Seconds that the plan is still expected to take, after `iterations` of a stage."""
-        spent, told = self.work.seconds, self.told()
+        spent, told = self.work.seconds, self.remaining_iterations()
         of_stage = 0.0
         if told is not None:
             each = (spent - self.began) / max(iterations, 1)
-            of_stage = told * each * self.doubted()
+            of_stage = told * each * self.overestimate()
             if self.last:
                 return of_stage
         expected = self.mine.seconds.point
@@ -119,11 +122,11 @@ class Guard:
         again = self.sure * spent  # nothing tells: it may take as long again
         return max(of_stage, min(again, self.at_most(iterations)))
 
-    def doubted(self) -> float:
+    def overestimate(self) -> float:
         """The factor by which gaps overestimate the rest, by the seconds that the plan has run."""
         if not self.by_gap:
             return 1.0
-        return DOUBT if self.work.seconds >= self.other.expected else 1 / DOUBT
+        return DOUBT if self.work.seconds >= self.other.expected_seconds else 1 / DOUBT
 
     def at_most(self, iterations: int) -> float:
         """The most seconds that remain for a method whose errors fall faster as they get lower."""
@@ -132,7 +135,7 @@ class Guard:
         left = iterations_left(self.points[-LAST_TWO:], self.mine.plan.epsilon)
         return left * (self.work.seconds - self.began) / max(iterations, 1)
 
-    def told(self) -> float | None:
+    def remaining_iterations(self) -> float | None:
         """Iterations that are left of a stage, by the errors; None where they tell nothing."""
         fewest = FEWEST_GAPS if self.by_gap else FEWEST + 1
         speeds_up = ALGORITHMS[self.mine.plan.family].speeds_up
@@ -149,16 +152,18 @@ class Guard:
         """
         cost = self.mine.cost
         beyond = cost.product * (products - cost.products)
-        if products < self.products_due or beyond < max(LOOK * self.other.expected, LEAST_SECONDS):
+        if products < self.products_due or beyond < max(
+            LOOK * self.other.expected_seconds, LEAST_SECONDS
+        ):
             return False
         self.products_due = AGAIN * products
         left = cost.product * fewest_left(list(enumerate(errors)), 1.0)
-        self.given_up = left > self.sure * self.other.expected
+        self.given_up = left > self.sure * self.other.expected_seconds
         return self.given_up
 
 
 @dataclass
-class Watched:
+class GuardedLoop:
     """Loop: as the inner one, until the guard gives the plan up.
 
     on_sample: whether iterations are on a sample.
@@ -178,7 +183,7 @@ class Watched:
             guard.look(state)
         if guard.given_up:
             return False
-        guard.work.iterated(self.on_sample)
+        guard.work.count_iteration(self.on_sample)
         guard.made += not self.on_sample
         return True
 
@@ -199,7 +204,7 @@ class Watching:
         return Meter(whole=False) if self.guard is None else self.guard.work.meter
 
     @property
-    def given_up(self) -> bool:
+    def gives_way(self) -> bool:
         """Returns whether another plan takes over."""
         behind = self.guard is not None and self.guard.given_up
         return behind or (self.replanning is not None and self.replanning.next is not None)
@@ -246,9 +251,9 @@ class Before:
         name = guard.mine.plan.algorithm
         self.names.append(name)
         self.left.pop(name, None)
-        told = guard.last and guard.told() is not None
+        told = guard.last and guard.remaining_iterations() is not None
         if told and ALGORITHMS[guard.mine.plan.family].resumes:
-            self.left[name] = guard.left(state.iteration)
+            self.left[name] = guard.remaining_seconds(state.iteration)
 
 
 def run_guarded(
@@ -284,16 +289,18 @@ def run_watched(
         made = int(state.iterations.max())
         if replanning is not None and replanning.next is not None and not run.is_over():
             name = chosen.plan.algorithm
-            chosen, begin = replanning.switched(chosen, made), replanning.beginning()
-            run.timing.switched(chosen, name)
+            chosen, begin = replanning.switch_plan(chosen, made), replanning.beginning()
+            run.timing.note_switch(chosen, name)
             shares.note_plan(chosen.plan.algorithm)
             continue
         if guard is None or not (guard.given_up or used_up) or run.is_over():
             return state, chosen
         begin = Beginning(state.v)
         before.add(guard, state)
-        chosen = switched(chosen, guard, before.names, made)
-        run.timing.switched(chosen, guard.mine.plan.algorithm, guard.mine.counted.point)
+        chosen = switch_plan(chosen, guard, before.names, made)
+        run.timing.note_switch(
+            chosen, guard.mine.plan.algorithm, guard.mine.counted_iterations.point
+        )
         if replanning is not None:
             replanning.follow(chosen)
 
@@ -302,7 +309,7 @@ def guard_for(
     problem: Problem, chosen: Choice, question: Question, before: Before
 ) -> Guard | None:
     """The guard over a plan; None if no other plan can take over, or none may."""
-    if question.options.ordered or question.gpu or problem.n_groups > 1:
+    if question.options.keeps_order or question.gpu or problem.n_groups > 1:
         return None
     options, plan = question.options, chosen.plan
     if options.validation or options.max_iter or plan.epsilon == 0 or plan.converge != "gradient":
@@ -348,7 +355,7 @@ def next_best(
     if not known and not solves(mine):
         known = fresh
     others = [*known, *returning(possible, before.left)]
-    return min(others, key=lambda one: one.expected, default=None)
+    return min(others, key=lambda one: one.expected_seconds, default=None)
 
 
 def returning(possible: list[Candidate], left: Mapping[str, float]) -> Iterator[Candidate]:
@@ -371,18 +378,18 @@ def speeds_up(one: Candidate) -> bool:
     return ALGORITHMS[one.plan.family].speeds_up
 
 
-def switched(chosen: Choice, guard: Guard, given_up: list[str], made: int) -> Choice:
+def switch_plan(chosen: Choice, guard: Guard, given_up: list[str], made: int) -> Choice:
     """The choice of the next plan; made: iterations until now, of those that were given up."""
     before, after = guard.mine, guard.other
     behind = "fell behind" if guard.given_up else "did not converge within"
     why = (
-        f"{before.plan.algorithm} {behind} its estimate of {before.counted.point:,.0f} "
+        f"{before.plan.algorithm} {behind} its estimate of {before.counted_iterations.point:,.0f} "
         f"iterations and was given up after {made:,}; {after.plan.algorithm} goes on from there"
     )
     plan = replace(
         after.plan,
         reason=why,
-        estimated=(after.counted.point, after.seconds.point),
+        estimated=(after.counted_iterations.point, after.seconds.point),
         sample_stride=1,
         unmet=chosen.plan.unmet,
         after=f"after {made:,} iterations of {' and '.join(given_up)}",

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tuskml.kernels.speculated import Method
 from tuskml.learners.linear.planner.curves import Interval, Question
 from tuskml.learners.linear.tasks import LINEAR
-from tuskml.learners.machine.constants import interpolated
+from tuskml.learners.machine.constants import interpolate_table
 
 SPREADS = (1.04, 1.72, 3.55, 7.77)
 DECADES = (1.0, 2.0, 3.0, 6.0)
@@ -38,12 +38,12 @@ def iterations_by_spread(rows: BySpreads, spread: float, decades: float) -> Inte
 def by_spread(rows: BySpreads, spread: float, decades: float) -> float:
     """The table's value; beyond its last spread it grows as before, at most in proportion."""
     within = min(max(spread, SPREADS[0]), SPREADS[-1])
-    points = [interpolated(tuple(zip(SPREADS, row, strict=True)), within) for row in rows]
+    points = [interpolate_table(tuple(zip(SPREADS, row, strict=True)), within) for row in rows]
     if spread > SPREADS[-1]:  # and no later decade by less than an earlier one
         powers = accumulate((growth(row) for row in rows), max)
         beyond = spread / SPREADS[-1]
         points = [point * beyond**power for point, power in zip(points, powers, strict=True)]
-    return interpolated(tuple(zip(DECADES, points, strict=True)), decades)
+    return interpolate_table(tuple(zip(DECADES, points, strict=True)), decades)
 
 
 def growth(row: BySpread) -> float:
@@ -170,15 +170,15 @@ class Usual:
             return self.constant
         tried = None if self.method is None else question.corner.get(self.method)
         if tried is None:
-            return self._untried(question, k)
+            return self._iterations_without_trial(question, k)
         if tried.ended:
             point, by = tried.iterations, tried.unsure
             return Interval.around(point / by, point, point * by)
-        found, least = self._untried(question, k), tried.iterations
+        found, least = self._iterations_without_trial(question, k), tried.iterations
         point = max(found.point, LONGER * least)
         return Interval.around(max(found.low, least), point, max(found.high, 2 * point))
 
-    def _untried(self, question: Question, k: float) -> Interval:
+    def _iterations_without_trial(self, question: Question, k: float) -> Interval:
         """Without a trial at the hinge."""
         if question.sketch is not None and self.method is not None:
             if question.task.smooth:
@@ -188,12 +188,12 @@ class Usual:
                 tolerance = 10**-self.by_model.smooth_decades
                 smooth = question.sketch.iterations(self.method, tolerance).point
                 return self._by_model(self.by_model, smooth, question, k)
-        found = self.tabled(question, k)
+        found = self.tabulated_iterations(question, k)
         if question.task.smooth or self.cornered is None:
             return found
         return self._at_the_corner(found, question, k)
 
-    def tabled(self, question: Question, k: float) -> Interval:
+    def tabulated_iterations(self, question: Question, k: float) -> Interval:
         """Iterations by the most specific table for such rows and tasks."""
         task, seen = question.task, question.seen
         if question.spread_with_l2 is not None:
@@ -202,7 +202,7 @@ class Usual:
                 return iterations_by_spread(rows, question.spread_with_l2, k)
         if seen.sparse and task.name in self.sparse:
             more = narrow(question, k) * by_density(question, k, self.of_density)
-            return by_decade(self.sparse[task.name], k).scaled(more)
+            return by_decade(self.sparse[task.name], k).scale(more)
         corner = None if task.smooth else self.cornered
         return by_decade(corner or self.smooth, k)
 
@@ -211,8 +211,8 @@ class Usual:
         sparse = question.seen.sparse
         if sparse and self.by_penalty is not None and question.length and question.options.l2 > 0:
             return self._by_penalty(self.by_penalty, question.length, question, k)
-        if question.wide and not question.penalised:
-            return found.scaled(self.separated)
+        if question.wide and not question.has_penalty:
+            return found.scale(self.separated)
         if not sparse and self.apart is not None and scarce(question):
             return self.apart
         if not sparse and self.by_shape is not None and question.seen.n_features <= SHAPED:
@@ -224,7 +224,7 @@ class Usual:
             more = BY_GAP * scarcity(question) ** OF_SCARCE
             found = Interval.around(found.low, more * found.point, 2 * more * found.high)
         sooner = self.sooner if sparse else 0.0
-        return self._stretched(found.scaled(few_rows(question, k + sooner)), question)
+        return self._stretch(found.scale(few_rows(question, k + sooner)), question)
 
     def _by_shape(
         self, shape: tuple[float, float, float], question: Question, k: float
@@ -233,7 +233,7 @@ class Usual:
         factor, of_features, of_rows = shape
         rows = max(question.rows_of_one, 1.0) / FEW
         to_last = factor * max(question.seen.n_features, 1) ** of_features * rows**of_rows
-        share = interpolated(tuple(zip(DECADES, SHARES, strict=True)), k)
+        share = interpolate_table(tuple(zip(DECADES, SHARES, strict=True)), k)
         point = to_last * share + LEAST_A_DECADE * k
         return Interval.around(point / 4, point, 5 * point)
 
@@ -262,7 +262,7 @@ class Usual:
         point = max(point * math.exp(shape.a_decade * (k - 2)) - 1, 1.0)
         return Interval.around(point / shape.low, point, shape.high * point)
 
-    def _stretched(self, found: Interval, question: Question) -> Interval:
+    def _stretch(self, found: Interval, question: Question) -> Interval:
         """Increases the iterations where the penalty is small relative to the length of the
         rows.
         """
@@ -315,7 +315,7 @@ sets of `tests/learners/linear/test_kinks.py` L-BFGS took 40 to 5,000.
 def between_corners(question: Question, found: Interval) -> Interval:
     """The iterations, more of them where both the loss and the penalty have corners."""
     kinked = question.options.l1 > 0 and not question.task.smooth
-    return found.scaled(KINKED) if kinked else found
+    return found.scale(KINKED) if kinked else found
 
 
 def by_density(question: Question, k: float, powers: tuple[float, float]) -> float:
@@ -329,13 +329,15 @@ def by_density(question: Question, k: float, powers: tuple[float, float]) -> flo
         return 1.0
     density = seen.entries / max(seen.rows * seen.n_features, 1)
     found = min(density / max(question.options.l2, 1e-300), MOST_DENSITY)
-    power = interpolated(((3.0, powers[0]), (6.0, powers[1])), k)
+    power = interpolate_table(((3.0, powers[0]), (6.0, powers[1])), k)
     return float((max(found, 1.0) / TYPICAL_DENSITY) ** power)
 
 
 def by_decade(rows: Rows, k: float) -> Interval:
     """The table's low, point and high for k decades."""
-    low, point, high = (interpolated(tuple(zip(DECADES, row, strict=True)), k) for row in rows)
+    low, point, high = (
+        interpolate_table(tuple(zip(DECADES, row, strict=True)), k) for row in rows
+    )
     return Interval.around(low, point, high)
 
 

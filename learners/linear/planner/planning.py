@@ -11,7 +11,7 @@ from tuskml.kernels.charged import memory_use, room_beside
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.events import is_phase
 from tuskml.learners.linear.algorithms import ALGORITHMS, LAST_CHOICE
-from tuskml.learners.linear.algorithms.parts.batch import Kept
+from tuskml.learners.linear.algorithms.parts.batch import FirstPass
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.planner import choice, sampling, trials
 from tuskml.learners.linear.planner.candidates import choose, families
@@ -21,8 +21,8 @@ from tuskml.learners.linear.planner.sampling import with_rows_seen
 from tuskml.learners.linear.planner.trials import (
     SHARE,
     budget,
-    measured,
     speculate,
+    time_custom_code,
     with_groups_tried,
 )
 from tuskml.learners.linear.problem import Problem
@@ -99,13 +99,13 @@ def plan_for(groups: NDArray[np.void], request: Request) -> Plan:
 
 def by_statistics(own: Plan, question: Question, only: Sequence[str] | None = None) -> Choice:
     """The choice by statistics alone, without reading rows; the same bits on every machine."""
-    plain = choice.rounded(question) if question.options.ordered else question
-    known = constants.shipped() if question.options.ordered else constants.of_host()
+    plain = choice.round_question(question) if question.options.keeps_order else question
+    known = constants.shipped_constants() if question.options.keeps_order else constants.of_host()
     candidates = choice.assess(plain, known, only=only)
     if own.epsilon == 0:
         return Choice(replace(own, reason=f"{own.reason}; epsilon 0 asks for no tolerance"), ())
     if question.task.smooth and choice.takes_less(candidates, own, choice.INSTANT):
-        return choice.kept(plain, candidates, own)
+        return choice.keep_plan(plain, candidates, own)
     chosen = choice.select(plain, candidates, own)
     return replace(chosen, plan=replace(chosen.plan, threads=own.threads))
 
@@ -117,7 +117,7 @@ def with_elsewhere(chosen: Choice, question: Question, gpu: str | None) -> Choic
     """
     if not chosen.candidates:
         return chosen
-    known = constants.shipped() if question.options.ordered else constants.of_host()
+    known = constants.shipped_constants() if question.options.keeps_order else constants.of_host()
     more = assess_elsewhere(question, known, gpu)
     return replace(chosen, candidates=chosen.candidates + more)
 
@@ -133,17 +133,18 @@ def worth_trying(candidates: tuple[Candidate, ...]) -> list[Candidate]:
     if len(possible) < 2:
         return []
     cornered = any(len(one.plan.smoothing) > 1 for one in possible)
-    best = min(possible, key=lambda one: one.expected)
+    best = min(possible, key=lambda one: one.expected_seconds)
     each = {one.plan.algorithm: one.cost.iteration for one in possible}
     rivals = [
         one
         for one in possible
         if one is not best
-        and gain(one, best) > 2 * budget(best.expected)
-        and (one.seconds.low if cornered else one.expected / HOPELESS) < best.expected
+        and gain(one, best) > 2 * budget(best.expected_seconds)
+        and (one.seconds.low if cornered else one.expected_seconds / HOPELESS)
+        < best.expected_seconds
         and not too_heavy(one.plan, each)
     ]
-    tried = sorted([best, *rivals], key=lambda one: one.expected) if rivals else []
+    tried = sorted([best, *rivals], key=lambda one: one.expected_seconds) if rivals else []
     return [one for one in tried if not one.certain and (not cornered or to_the_end(one))]
 
 
@@ -183,7 +184,7 @@ AMPLE = 1.0
 """Seconds in which any plan finishes a trivial training."""
 
 
-def constrained(question: Question) -> bool:
+def is_constrained(question: Question) -> bool:
     """Returns whether the request has limits that the plan of a trivial training may not keep."""
     time, max_iter = question.options.time, question.options.max_iter
     return max_iter is not None or (time is not None and time < AMPLE)
@@ -198,7 +199,7 @@ def trivial(question: Question) -> bool:
     estimated.
     """
     seen = question.seen
-    rows = max(seen.most_rows, LEAST_ROWS) if question.options.ordered else seen.rows
+    rows = max(seen.most_rows, LEAST_ROWS) if question.options.keeps_order else seen.rows
     products = rows * float(seen.n_features + 1) ** 2
     most = TRIVIAL if question.task.smooth else TRIVIAL_AT_CORNERS
     return seen.n_features <= 512 and products <= most
@@ -208,18 +209,18 @@ def trivial(question: Question) -> bool:
 def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Choice:
     """The choice for rows at hand: by statistics, and where that pays by trying candidates."""
     asked = question.options.speculate
-    clear = trivial(question) and not constrained(question) and asked is None
+    clear = trivial(question) and not is_constrained(question) and asked is None
     if own.epsilon > 0 and clear:
         return Choice(own, ())
     kept = None
     if question.options.validation == 0:
-        question = measured(problem, start, question)
-        if not question.options.ordered:
-            question, kept = looked_first(problem, start, question, own)
+        question = time_custom_code(problem, start, question)
+        if not question.options.keeps_order:
+            question, kept = look_first(problem, start, question, own)
         question = with_rows_seen(problem, question)
     # The others are chosen after a trial alone.
     first = by_statistics(own, question, None if question.measured else choice.BATCH)
-    quiet = question.options.ordered or question.options.validation > 0 or not first.candidates
+    quiet = question.options.keeps_order or question.options.validation > 0 or not first.candidates
     if quiet:
         return first
     seconds = most_overhead(first.candidates)
@@ -227,12 +228,12 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
         seconds -= LEAST_OVERHEAD
     instant = choice.takes_less(first.candidates, own, choice.INSTANT)
     if not instant and kept is None and seconds > LEAST_OVERHEAD:
-        tried = trials.tried_at_corner(problem, start, question, seconds)
+        tried = trials.try_methods(problem, start, question, seconds)
         if tried is not question:
             question, seconds = tried, 0.0
             first = by_statistics(own, question, None if question.measured else choice.BATCH)
     if not instant and kept is None and sampling.finer(question, first.plan, seconds):
-        seen, kept = looked_closer(problem, start, question, first.plan, seconds)
+        seen, kept = look_closer(problem, start, question, first.plan, seconds)
         if seen is not question:
             question = seen
             first = by_statistics(own, question, None if question.measured else choice.BATCH)
@@ -242,12 +243,12 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
         judged = with_groups_tried(problem, start, question, first.candidates)
         if judged != first.candidates:
             first = choice.select(question, judged, own)
-    return replace(estimated(first), asked=question, kept=kept)
+    return replace(with_estimate(first), asked=question, kept=kept)
 
 
-def looked_first(
+def look_first(
     problem: Problem, start: Floats, question: Question, own: Plan
-) -> tuple[Question, Kept | None]:
+) -> tuple[Question, FirstPass | None]:
     """A closer look before anything is estimated, where it costs little.
 
     Where a pass for the curvature costs more than a few others it is of a sample, since another
@@ -255,21 +256,21 @@ def looked_first(
     """
     narrow = NARROW_QUADRATIC if question.task.quadratic else NARROW
     if question.seen.n_features <= narrow:
-        return looked_closer(problem, start, question, own, LEAST_OVERHEAD)
-    return sampling.sketched(problem, start, question, LEAST_OVERHEAD), None
+        return look_closer(problem, start, question, own, LEAST_OVERHEAD)
+    return sampling.add_sketch(problem, start, question, LEAST_OVERHEAD), None
 
 
-def looked_closer(
+def look_closer(
     problem: Problem, start: Floats, question: Question, plan: Plan, seconds: float
-) -> tuple[Question, Kept | None]:
+) -> tuple[Question, FirstPass | None]:
     """The question with a sketch, if there is time, and the first pass of the training if made.
 
     plan: the likeliest.
     """
-    seen, kept = sampling.begun(problem, start, question, plan, seconds)
+    seen, kept = sampling.begin_plan(problem, start, question, plan, seconds)
     if kept is not None:
         return seen, kept
-    return sampling.sketched(problem, start, question, seconds), None
+    return sampling.add_sketch(problem, start, question, seconds), None
 
 
 def after_trials(
@@ -283,7 +284,7 @@ def after_trials(
     first = with_others(own, question, first)
     if asked is not None:
         possible = [one for one in first.candidates if one.refusal is None]
-        tried, allowed = sorted(possible, key=lambda one: one.expected), asked.time
+        tried, allowed = sorted(possible, key=lambda one: one.expected_seconds), asked.time
     else:
         tried = [] if too_wide(question) else worth_trying(first.candidates)
         least = min((c.seconds.low for c in first.candidates if c.refusal is None), default=0.0)
@@ -317,16 +318,16 @@ def with_others(own: Plan, question: Question, first: Choice) -> Choice:
 def most_overhead(candidates: tuple[Candidate, ...]) -> float:
     """Seconds that may be spent on knowing better which of some plans takes least."""
     possible = [one for one in candidates if one.refusal is None]
-    best = min(possible, key=lambda one: one.expected, default=None)
+    best = min(possible, key=lambda one: one.expected_seconds, default=None)
     if best is None:
         return LEAST_OVERHEAD
     return max(LEAST_OVERHEAD, 0.9 * SHARE * best.seconds.low - TABLES)
 
 
-def estimated(chosen: Choice) -> Choice:
+def with_estimate(chosen: Choice) -> Choice:
     """The choice with its plan's estimate in the plan."""
     for one in chosen.candidates:
         if one.plan.algorithm == chosen.plan.algorithm:
-            told = (one.counted.point, one.seconds.point)
+            told = (one.counted_iterations.point, one.seconds.point)
             return replace(chosen, plan=replace(chosen.plan, estimated=told))
     return chosen

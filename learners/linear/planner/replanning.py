@@ -61,7 +61,7 @@ class Resources:
     on_disk: float = 0.0
     free: float = math.inf
 
-    def changed_to(self, other: "Resources") -> str:
+    def describe_change(self, other: "Resources") -> str:
         """Describes the change in words, for the model's plan."""
         told = []
         if self.threads != other.threads:
@@ -136,7 +136,7 @@ class Beside(Generic[Found]):
         """
         if self.future is None or self.key != key:
             self.drop()
-            self.future, self.key = self._started(ask), key
+            self.future, self.key = self._start(ask), key
         return self.future.result() if self.future.done() else None
 
     def drop(self) -> None:
@@ -152,7 +152,7 @@ class Beside(Generic[Found]):
             self.pool.shutdown(wait=True)
             self.pool = None
 
-    def _started(self, ask: Callable[[], Found]) -> "Future[Found]":
+    def _start(self, ask: Callable[[], Found]) -> "Future[Found]":
         """The thread sees the limits of the calling one."""
         context = contextvars.copy_context()
 
@@ -299,7 +299,7 @@ class Replanning:
     def watching(self, operators: Operators) -> Operators:
         """Returns the operators, which stop when another plan takes over."""
         self.points, self.began = [], time.monotonic()
-        return replace(operators, loop=Watched(operators.loop, self))
+        return replace(operators, loop=ReplannedLoop(operators.loop, self))
 
     def note(self, state: State) -> None:
         """Takes down how far the plan is from its end."""
@@ -327,8 +327,8 @@ class Replanning:
             return
         self.keep(state)
         self.learn(candidates[running])
-        order = considered(candidates, running)
-        left = [self.left(candidates[i], i == running, now) for i in order]
+        order = places_to_consider(candidates, running)
+        left = [self.remaining_seconds(candidates[i], i == running, now) for i in order]
         place = next_plan(left, order.index(running))
         if place is None or order[place] == running:
             self.seen, self.lost_at = now, None
@@ -339,7 +339,7 @@ class Replanning:
         before, self.seen, self.lost_at = self.seen, now, None
         self.next = self.taking_over(best, left[place])
         names = f"{self.chosen.plan.algorithm} -> {self.next.plan.algorithm}"
-        self.told.append(f"{names} at iteration {{made}}: {before.changed_to(now)}")
+        self.told.append(f"{names} at iteration {{made}}: {before.describe_change(now)}")
 
     def paid(self, mine: float, other: float, setup: float) -> bool:
         """Returns whether the running plan has lost as much as the other one's setup.
@@ -424,7 +424,7 @@ class Replanning:
         each = (time.monotonic() - self.began) / made if made else 0.0
         told = 0.0 if mine is None else self.chosen.candidates[mine].cost.iteration
         slower = max(each / max(told, 1e-12), 1.0)
-        return slower * self.left_of_running(running) < LEAST_LEFT
+        return slower * self.running_seconds(running) < LEAST_LEFT
 
     def keep(self, state: State) -> None:
         """Keeps the weights of now as a checkpoint, if they are the best."""
@@ -432,18 +432,20 @@ class Replanning:
         if self.best is None or error < self.best.violation:
             self.best = Checkpoint(state.v.copy(), error)
 
-    def left(self, one: Candidate, runs: bool, now: Resources) -> float:
+    def remaining_seconds(self, one: Candidate, runs: bool, now: Resources) -> float:
         """Seconds that are left of a plan; infinite if it cannot continue from here."""
         if one.cost.memory > now.room:
             return math.inf
         if runs:
-            return self.left_of_running(one)
+            return self.running_seconds(one)
         if one.cost.memory > OF_FREE * now.free:
             return math.inf
         known = one.refusal is None or one.short
         if not known or not ALGORITHMS[one.plan.family].resumes:
             return math.inf
-        doubt = one.expected / max(one.seconds.point, 1e-12)  # mean of the interval over its point
+        doubt = one.expected_seconds / max(
+            one.seconds.point, 1e-12
+        )  # mean of the interval over its point
         return doubt * (one.cost.setup + self.iterations(one) * one.cost.iteration) + rest(one)
 
     def iterations(self, one: Candidate) -> float:
@@ -468,7 +470,7 @@ class Replanning:
         if math.isfinite(needs):
             self.slower = max(self.slower, needs / max(part * running.iterations.point, 1.0))
 
-    def left_of_running(self, one: Candidate) -> float:
+    def running_seconds(self, one: Candidate) -> float:
         """Seconds that are left of the plan that runs."""
         made, error = self.points[-1]
         goal = one.plan.epsilon
@@ -485,7 +487,7 @@ class Replanning:
         plan = replace(one.plan, threads=self.wanted, sample_stride=1, estimated=told)
         return replace(one, plan=plan)
 
-    def switched(self, chosen: Choice, made: int) -> Choice:
+    def switch_plan(self, chosen: Choice, made: int) -> Choice:
         """The choice of the plan that takes over; made: iterations until now."""
         assert self.next is not None
         self.told[-1] = self.told[-1].format(made=f"{made:,}")
@@ -507,7 +509,7 @@ class Replanning:
 
 
 @dataclass
-class Watched:
+class ReplannedLoop:
     """Loop: as the inner one, until another plan takes over."""
 
     inner: Loop
@@ -531,10 +533,10 @@ def rest(one: Candidate) -> float:
     return one.cost.finish
 
 
-def considered(candidates: Sequence[Candidate], running: int) -> list[int]:
+def places_to_consider(candidates: Sequence[Candidate], running: int) -> list[int]:
     """Places of the candidates that the policy considers, those that need least threads first."""
     need = [2.0 if ALGORITHMS[one.plan.family].lock_free else 1.0 for one in candidates]
-    work = [one.expected * by for one, by in zip(candidates, need, strict=True)]
+    work = [one.expected_seconds * by for one, by in zip(candidates, need, strict=True)]
     kept = worth_considering(need, work)
     places = sorted(range(len(candidates)), key=lambda i: need[i])
     return [i for i in places if kept[i] or i == running]
@@ -546,9 +548,9 @@ def replanning_for(problem: Problem, chosen: Choice, question: Question) -> Repl
     Deterministic trainings keep their plan, and so do batches of several groups, whose iterations
     say little about one group's, and those whose losses have corners, where errors are gaps.
     """
-    if question.options.ordered or question.gpu or problem.n_groups > 1:
+    if question.options.keeps_order or question.gpu or problem.n_groups > 1:
         return None
-    if not problem.task.smooth or not chosen.candidates or not settled_by_gradient(chosen.plan):
+    if not problem.task.smooth or not chosen.candidates or not ends_by_gradient(chosen.plan):
         return None
     if question.options.validation or question.options.max_iter:
         return None
@@ -560,6 +562,6 @@ def replanning_for(problem: Problem, chosen: Choice, question: Question) -> Repl
     return made
 
 
-def settled_by_gradient(plan: Plan) -> bool:
+def ends_by_gradient(plan: Plan) -> bool:
     """Returns whether the plan ends at a small gradient, which its errors show."""
     return plan.epsilon > 0 and plan.converge == "gradient" and plan.base is None

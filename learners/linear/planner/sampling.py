@@ -12,7 +12,7 @@ from tuskml.kernels.hinge import Dual
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.speculated import Method, lanczos
 from tuskml.learners.linear.algorithms import ALGORITHMS, REGISTERED
-from tuskml.learners.linear.algorithms.parts.batch import Kept, first_pass
+from tuskml.learners.linear.algorithms.parts.batch import FirstPass, first_pass
 from tuskml.learners.linear.planner.candidates import PlanCosts
 from tuskml.learners.linear.planner.curves import FEWER, MOST, Question, Sketch
 from tuskml.learners.linear.planner.iterations import SMOOTH
@@ -88,12 +88,12 @@ def possible(question: Question) -> bool:
     return (
         not question.gpu
         and (task.smooth or not question.seen.sparse)
-        and (task.curved or not task.smooth)
+        and (task.has_curvature or not task.smooth)
         and 1 < question.seen.n_features <= MOST_FEATURES
     )
 
 
-def sketched(problem: Problem, start: Floats, question: Question, seconds: float) -> Question:
+def add_sketch(problem: Problem, start: Floats, question: Question, seconds: float) -> Question:
     """The question with a sketch of its largest group; the same where seconds are too few."""
     steps = steps_for(question, seconds - curvature_seconds(question))
     if not steps or not possible(question) or problem.rows.open is not None:
@@ -107,9 +107,9 @@ def sketched(problem: Problem, start: Floats, question: Question, seconds: float
     return with_sketch(question, one, found, stride, steps)
 
 
-def begun(
+def begin_plan(
     problem: Problem, start: Floats, question: Question, plan: Plan, seconds: float
-) -> tuple[Question, Kept | None]:
+) -> tuple[Question, FirstPass | None]:
     """The question with a sketch from the first pass of the plan, and that pass.
 
     None, and the same question, if the plan starts otherwise, or seconds are too few for work that
@@ -233,13 +233,13 @@ def with_rows_seen(problem: Problem, question: Question) -> Question:
     The same question if the answer may not depend on rows.
     """
     options = question.options
-    if options.ordered or question.gpu or problem.rows.open is not None:
+    if options.keeps_order or question.gpu or problem.rows.open is not None:
         return question
     largest = int(np.argmax(problem.rows.groups["n_rows"]))
     one = problem.of(np.array([largest]))
     if not question.seen.sparse and question.seen.n_features > 1 and question.sketch is None:
         spread = spread_of(one)
-        whole = None if spread is None else penalised(one, spread)
+        whole = None if spread is None else penalised_spread(one, spread)
         question = replace(question, spread=spread, spread_with_l2=whole)
     if question.task.classifies and not question.task.smooth:
         question = replace(question, rarer=rarer_share(one))
@@ -287,7 +287,7 @@ def spread_of(one: Problem) -> float | None:
     return found if np.isfinite(found) and found > 0 else None
 
 
-def penalised(one: Problem, spread: float) -> float:
+def penalised_spread(one: Problem, spread: float) -> float:
     """The spread of C + diag(more), in units of the mean variance, where `more` is the penalty's.
 
     A penalty is of weights in the caller's units. Where these are of very different sizes it bends

@@ -31,7 +31,7 @@ from tuskml.learners.linear.planner.candidates import (
 from tuskml.learners.linear.planner.choice import (
     SAMPLE_AT_LEAST,
     Candidate,
-    Speculated,
+    SampleRun,
     assess,
     dependable,
 )
@@ -39,8 +39,8 @@ from tuskml.learners.linear.planner.cost import Costs, Work
 from tuskml.learners.linear.planner.curves import (
     AtCorner,
     Curve,
+    CustomSeconds,
     Interval,
-    Measured,
     Question,
     fit,
 )
@@ -77,7 +77,7 @@ class Errors:
     found: list[float]
 
     def __call__(self, state: State, active: Index, found: Found | None) -> NDArray[np.bool_]:
-        measured = self.within.measured(state, active, found)
+        measured = self.within.measure(state, active, found)
         if measured is None:
             return np.zeros(len(active), bool)
         if len(active):
@@ -113,7 +113,7 @@ def speculate(
     candidates: Sequence[Candidate],
     seconds: float,
     asked: Speculate | None = None,
-) -> dict[str, Speculated]:
+) -> dict[str, SampleRun]:
     """Runs the candidates on a sample; those without enough time are left out.
 
     seconds: for all of them; the rest of one is used by the next. asked: the option.
@@ -121,7 +121,7 @@ def speculate(
     problem, start = stand_ins(problem, start)
     end = time.monotonic() + seconds
     tried = [one for one in candidates if affordable(one, seconds)]
-    known: dict[str, Speculated] = {}
+    known: dict[str, SampleRun] = {}
     for place, one in enumerate(tried):
         now = time.monotonic()
         share = (end - now) * (1.0 if place == len(tried) - 1 else FIRST_SHARE)
@@ -133,7 +133,7 @@ def speculate(
         if not problem.task.smooth and proves_end(one.plan):
             if asked is None and one.iterations.low * one.cost.iteration / stride > share:
                 continue  # its end is all that tells, and would not be reached
-            found = tried_to_the_gap(problem, start, one.plan, stride, now + share)
+            found = try_to_gap(problem, start, one.plan, stride, now + share)
             if found is not None:  # it takes so long, and the others are worth a part of that
                 known[one.plan.algorithm] = found
                 takes = one.cost.total(len(found.curve.errors))
@@ -147,9 +147,9 @@ def speculate(
             continue  # this custom algorithm was not named
         curve = fit(errors)
         if curve is None and one.plan.base is not None:
-            curve = arrived(errors, one.plan.epsilon)
+            curve = finished_curve(errors, one.plan.epsilon)
         if curve is not None:
-            known[one.plan.algorithm] = Speculated(curve, 1.0 / stride)
+            known[one.plan.algorithm] = SampleRun(curve, 1.0 / stride)
     return known
 
 
@@ -163,9 +163,9 @@ def proves_end(plan: Plan) -> bool:
     return len(plan.smoothing) > 1 or ALGORITHMS[plan.family].proves_gap
 
 
-def tried_to_the_gap(
+def try_to_gap(
     problem: Problem, start: Floats, plan: Plan, stride: int, deadline: float
-) -> Speculated | None:
+) -> SampleRun | None:
     """Runs a sample to the hinge's optimum and counts its iterations; None if time does not
     suffice.
 
@@ -177,10 +177,10 @@ def tried_to_the_gap(
     if state is None:
         return None
     errors = (*(1.0,) * max(int(state.iterations.max()), 1), LEAST_ERROR)
-    return Speculated(Curve("linear", errors, (0.0, 0.0), 1.0, 0.0, 0.0), 1.0 / stride)
+    return SampleRun(Curve("linear", errors, (0.0, 0.0), 1.0, 0.0, 0.0), 1.0 / stride)
 
 
-def arrived(errors: list[float], epsilon: float) -> Curve | None:
+def finished_curve(errors: list[float], epsilon: float) -> Curve | None:
     """The curve of an algorithm that finished before one could be fitted; nothing is
     extrapolated.
     """
@@ -239,24 +239,24 @@ FAR = 20.0
 """Times the seconds of the best plan, as they are computed, beyond which a plan is not timed."""
 
 
-def measured(problem: Problem, start: Floats, question: Question) -> Question:
+def time_custom_code(problem: Problem, start: Floats, question: Question) -> Question:
     """The question with timings of custom code; the same if there is none.
 
     Trainings that must be reproducible are not timed.
     """
     own_task = question.task.general
     names = [name for name in by_trial(question) if may_run(question, name)]
-    if question.measured or question.options.ordered or not (names or own_task):
+    if question.measured or question.options.keeps_order or not (names or own_task):
         return question
     largest = np.argsort(problem.rows.groups["n_rows"], kind="stable")[-MOST_GROUPS:]
     which = np.sort(largest)
     some, begin = problem.of(which), start[which]
-    found = {name: timed_plan(some, begin, question, name) for name in names}
+    found = {name: time_plan(some, begin, question, name) for name in names}
     if own_task:
-        found["pass gradient"] = timed_pass(some, begin, question, curvature=False)
+        found["pass gradient"] = time_pass(some, begin, question, curvature=False)
         timed = replace(question, measured=found)
         if any(may_win(timed, name) for name in families(question) if begins_curved(name)):
-            found[CURVATURE] = timed_pass(some, begin, question, curvature=True)
+            found[CURVATURE] = time_pass(some, begin, question, curvature=True)
     return replace(question, measured=found)
 
 
@@ -282,11 +282,13 @@ def may_win(question: Question, name: str) -> bool:
         return False
     known = assess(question, constants.of_host())
     able = {one.plan.algorithm: one for one in known if one.refusal is None}
-    least = min((one.expected for one in able.values()), default=0.0)
-    return name not in able or able[name].expected <= FAR * least
+    least = min((one.expected_seconds for one in able.values()), default=0.0)
+    return name not in able or able[name].expected_seconds <= FAR * least
 
 
-def timed_pass(problem: Problem, start: Floats, question: Question, curvature: bool) -> Measured:
+def time_pass(
+    problem: Problem, start: Floats, question: Question, curvature: bool
+) -> CustomSeconds:
     """A pass over all rows."""
 
     def once(part: Problem) -> tuple[float, float]:
@@ -296,28 +298,28 @@ def timed_pass(problem: Problem, start: Floats, question: Question, curvature: b
         return 0.0, time.perf_counter() - began
 
     try:
-        return extrapolated(problem, question, once)
+        return extrapolate(problem, question, once)
     except MemoryError:
         if not curvature:
             raise
-        return Measured(0.0, 0.0, "its curvature did not fit into memory")
+        return CustomSeconds(0.0, 0.0, "its curvature did not fit into memory")
 
 
-def timed_plan(problem: Problem, start: Floats, question: Question, name: str) -> Measured:
+def time_plan(problem: Problem, start: Floats, question: Question, name: str) -> CustomSeconds:
     """Times an algorithm's iteration and its setup; or notes its failure."""
     plan = candidate(question, name)
 
     def once(part: Problem) -> tuple[float, float]:
-        setup = timed_run(part, plan, start, 0)
-        return setup, max(timed_run(part, plan, start, 2) - setup, 0.0) / 2
+        setup = time_run(part, plan, start, 0)
+        return setup, max(time_run(part, plan, start, 2) - setup, 0.0) / 2
 
     try:
-        return extrapolated(problem, question, once)
+        return extrapolate(problem, question, once)
     except (OperatorError, MemoryError) as error:
-        return Measured(0.0, 0.0, f"it failed on a sample: {error}")
+        return CustomSeconds(0.0, 0.0, f"it failed on a sample: {error}")
 
 
-def timed_run(problem: Problem, plan: Plan, start: Floats, iterations: int) -> float:
+def time_run(problem: Problem, plan: Plan, start: Floats, iterations: int) -> float:
     """Seconds of some iterations, ignoring its stopping rules."""
     began = time.perf_counter()
     operators = operators_of(problem, plan, start, None)
@@ -325,9 +327,9 @@ def timed_run(problem: Problem, plan: Plan, start: Floats, iterations: int) -> f
     return time.perf_counter() - began
 
 
-def extrapolated(
+def extrapolate(
     problem: Problem, question: Question, once: Callable[[Problem], tuple[float, float]]
-) -> Measured:
+) -> CustomSeconds:
     """Setup and iteration of all rows, from a few and from more of the rows at hand."""
     seen: list[tuple[int, float, float]] = []
     for rows in (FEW, MORE):
@@ -345,7 +347,7 @@ def extrapolated(
         slope = max(last - seen[0][column], 0.0) / (n - seen[0][0])
         return last + slope * (total - n)
 
-    return Measured(at_all_rows(1), max(at_all_rows(2), 1e-7), None)
+    return CustomSeconds(at_all_rows(1), max(at_all_rows(2), 1e-7), None)
 
 
 # Iterations at the hinge estimated by training a sample until the duality gap closes.
@@ -388,7 +390,7 @@ def possible(problem: Problem, question: Question) -> bool:
         and not question.gpu
         and not options.l1
         and rows.class_weight is None
-        and not rows.weighted
+        and not rows.has_weights
         and question.seen.n_features > 1
     )
 
@@ -404,19 +406,17 @@ def iteration_seconds(question: Question) -> float:
     return sample_rows(question) * each
 
 
-def unfinished(question: Question) -> list[Method]:
+def open_methods(question: Question) -> list[Method]:
     """The methods whose trial did not finish or start."""
     return [one for one in SHARES if one not in question.corner or not question.corner[one].whole]
 
 
-def tried_at_corner(
-    problem: Problem, start: Floats, question: Question, seconds: float
-) -> Question:
+def try_methods(problem: Problem, start: Floats, question: Question, seconds: float) -> Question:
     """The question with results of the methods on a sample of its largest group.
 
     The same question if that is not possible, or seconds are too few.
     """
-    methods = unfinished(question)
+    methods = open_methods(question)
     if not methods or seconds < FEWEST * iteration_seconds(question):
         return question
     if not possible(problem, question):
@@ -431,12 +431,14 @@ def tried_at_corner(
     easier = (scarcity(question, question.rows_of_one) / scarcity(question, n)) ** OF_SCARCITY
     for method in methods:
         left = SHARES[method] * (seconds - time.thread_time() + began)
-        seen = tried(question.task, given, method, v, left)
+        seen = try_method(question.task, given, method, v, left)
         found[method] = replace(seen, iterations=easier * seen.iterations)
     return replace(question, corner=found)
 
 
-def tried(task: LinearTask, given: Corner, method: Method, v: Floats, seconds: float) -> AtCorner:
+def try_method(
+    task: LinearTask, given: Corner, method: Method, v: Floats, seconds: float
+) -> AtCorner:
     """The result of a method in `seconds`: to a loose tolerance first, if there is one.
 
     If it reached only that, the remaining decades take GROWTH times as many.
@@ -445,7 +447,7 @@ def tried(task: LinearTask, given: Corner, method: Method, v: Floats, seconds: f
     for one in (epsilon,) if epsilon > LOOSE / 2 else (LOOSE, epsilon):
         left = seconds - time.thread_time() + began
         looser = replace(given, epsilon=one, corners=corners(one, task))
-        made, ended = looser.tried(method, v, max(left, 0.0))
+        made, ended = looser.try_from(method, v, max(left, 0.0))
         if not ended:
             break
         reached = made, one
@@ -518,7 +520,7 @@ AT_LEAST = 2.0
 
 
 @dataclass
-class Limited:
+class LimitedLoop:
     """Loop: as the inner one, until the completed passes amount to `most` seconds."""
 
     inner: Loop
@@ -532,7 +534,7 @@ class Limited:
             return False
         self.over |= self.work.seconds > self.most
         if not self.over:
-            self.work.iterated(on_sample=False)
+            self.work.count_iteration(on_sample=False)
         return not self.over
 
     def enough(self, products: int, errors: Sequence[float]) -> bool:
@@ -552,10 +554,10 @@ def worth_groups(question: Question, candidates: Sequence[Candidate]) -> list[Ca
         for one in candidates
         if one.refusal is None and one.plan.base is None and dependable(one) and one.cost.parts
     ]
-    least = min((one.expected for one in known), default=0.0)
+    least = min((one.expected_seconds for one in known), default=0.0)
     if least < WORTH:
         return []
-    rivals = [one for one in known if one.expected < RIVAL * least]
+    rivals = [one for one in known if one.expected_seconds < RIVAL * least]
     return sorted(rivals, key=by_calls) if len(rivals) > 1 else []
 
 
@@ -565,7 +567,7 @@ def by_calls(one: Candidate) -> float:
 
 
 @dataclass(frozen=True)
-class Tried:
+class TrialResult:
     """The result of a plan on some groups: iterations, passes, and whether it reached the
     tolerance.
     """
@@ -611,30 +613,30 @@ def likeness(question: Question) -> tuple[object, ...]:
     return seen.storage, *sizes
 
 
-def on_groups(part: Problem, start: Floats, rivals: list[Candidate]) -> dict[str, Tried]:
+def on_groups(part: Problem, start: Floats, rivals: list[Candidate]) -> dict[str, TrialResult]:
     """Runs each plan on some groups; one that takes longer than the best one is stopped."""
-    known: dict[str, Tried] = {}
+    known: dict[str, TrialResult] = {}
     least = 0.0
     part = part.on(replace(part.rows, threads=min(part.rows.threads, part.n_groups)))
     for one in rivals:
-        if least and one.expected > least:
+        if least and one.expected_seconds > least:
             continue
         found = trial_of_groups(
-            part, start, one, OTHERS * least if least else FIRST * one.expected
+            part, start, one, OTHERS * least if least else FIRST * one.expected_seconds
         )
-        expected = found.of(one).expected
+        expected = found.of(one).expected_seconds
         known[one.plan.algorithm] = found
         least = min(least or expected, expected)
     return known
 
 
-def trial_of_groups(part: Problem, start: Floats, one: Candidate, most: float) -> Tried:
+def trial_of_groups(part: Problem, start: Floats, one: Candidate, most: float) -> TrialResult:
     """Runs a plan on some groups; most: seconds, as if for all groups."""
     work = Work(one.cost)
     part = part.on(replace(part.rows, meter=work.meter))
     plan = replace(one.plan, sample_stride=1, threads=part.rows.threads)
     operators = operators_of(part, plan, start, None)
-    limited = Limited(operators.loop, work, most)
+    limited = LimitedLoop(operators.loop, work, most)
     state = run(part, replace(operators, loop=limited))
     made = max(int(state.iterations.max(initial=0)), 1)
-    return Tried(made, work.meter, not limited.over and bool(state.converged.all()))
+    return TrialResult(made, work.meter, not limited.over and bool(state.converged.all()))

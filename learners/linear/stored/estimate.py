@@ -73,7 +73,7 @@ def demand_of(n_chunks: int, looked_at: Sequence[tuple[Keys, Widths]]) -> Demand
     return Demand(share, widths[first].astype(np.int64), times, n_chunks)
 
 
-def expected_epochs(groups: NDArray[np.void], request: Request, plan: Plan) -> float:
+def estimate_epochs(groups: NDArray[np.void], request: Request, plan: Plan) -> float:
     """Estimates the number of epochs of a plan's training."""
     if plan.epsilon == 0:
         return float(plan.max_iter)
@@ -123,7 +123,7 @@ def store_use(demand: Demand, cache: int, epochs: float, settles: bool) -> Store
     )
 
 
-def routed_use(
+def estimate_routed_use(
     buckets: float, weights: float, epochs: float, runs: float | None = None
 ) -> StoreUse:
     """Estimates the use of a training whose weights travel between chunks, and of its objective.
@@ -149,12 +149,12 @@ def time_of(share: NDArray[np.float64], size: NDArray[np.float64], cache: float)
     low, high = 0.0, 1.0
     stays = np.log1p(-np.minimum(share, 1 - 1e-12))
 
-    def held(time: float) -> float:
+    def holding_time(time: float) -> float:
         return float(size @ -np.expm1(time * stays))
 
-    while held(high) < cache and high < 1e12:
+    while holding_time(high) < cache and high < 1e12:
         high *= 2
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if held(middle) < cache else (low, middle)
+        low, high = (middle, high) if holding_time(middle) < cache else (low, middle)
     return low

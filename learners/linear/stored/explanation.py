@@ -19,7 +19,7 @@ from tuskml.kvstore.routes import piece_of
 from tuskml.learners.linear.check import many_classes
 from tuskml.learners.linear.multinomial.choice import plan_of_classes
 from tuskml.learners.linear.multinomial.stored import Several, several_of, trains_in_store
-from tuskml.learners.linear.planner.choice import Choice, stored
+from tuskml.learners.linear.planner.choice import Choice, stored_candidate
 from tuskml.learners.linear.planner.curves import Interval, Question
 from tuskml.learners.linear.planner.planning import statistics
 from tuskml.learners.linear.request import Plan, Request
@@ -27,13 +27,13 @@ from tuskml.learners.linear.stored.estimate import (
     WEIGHT_BYTES,
     StoreUse,
     demand_of,
-    expected_epochs,
-    routed_use,
+    estimate_epochs,
+    estimate_routed_use,
     store_use,
 )
 from tuskml.learners.linear.stored.in_memory import without_store
 from tuskml.learners.linear.stored.run import FEWEST_CHUNKS, Run
-from tuskml.learners.linear.stored.training import check, stored_plan
+from tuskml.learners.linear.stored.training import check, make_plan
 from tuskml.learners.machine import constants
 from tuskml.learners.stored.routing import TRIES, fewer_rows, most_features, most_rows
 from tuskml.partitioner import IndexMap
@@ -45,12 +45,12 @@ MOST_ENTRIES = 1 << 23
 """Entries of the rows that are looked at."""
 
 
-def considered_stored(group: NDArray[np.void], request: Request, memory: int = 0) -> Choice:
+def consider_stored(group: NDArray[np.void], request: Request, memory: int = 0) -> Choice:
     """The choice for explanations; raises what a training would. memory: address of the
     account.
     """
     check(group, request)
-    plan = stored_plan(group, request)
+    plan = make_plan(group, request)
     options, mark = request.options, passes.cancel_mark()
     intercept = options.fit_intercept
     rows = Pass(group, request.task.loss, None, None, intercept, plan.threads, cancel_mark=mark)
@@ -59,10 +59,10 @@ def considered_stored(group: NDArray[np.void], request: Request, memory: int = 0
         classes = several_of(rows, labels, request)
         if not trains_in_store(group, request, len(classes.label), memory):
             return Choice(plan_of_classes(rows, without_store(request)), ())
-    epochs = expected_epochs(group, request, plan)
-    use = expected_use(group, request, plan, epochs, classes).as_dict()
+    epochs = estimate_epochs(group, request, plan)
+    use = foresee_use(group, request, plan, epochs, classes).as_dict()
     question = Question(request.task, request.options, statistics(group), plan.threads)
-    found = stored(question, constants.of_host())
+    found = stored_candidate(question, constants.of_host())
     moved = use["store_bytes_read"] + use["store_bytes_written"]
     why = "option 'store' is given" if request.unasked is None else request.unasked
     reason = (
@@ -77,7 +77,7 @@ def considered_stored(group: NDArray[np.void], request: Request, memory: int = 0
     return Choice(plan, (one,))
 
 
-def expected_use(
+def foresee_use(
     group: NDArray[np.void],
     request: Request,
     plan: Plan,
@@ -133,12 +133,12 @@ def on_routes(group: np.void, run: Run, epochs: float) -> StoreUse:
     near = [len(np.intersect1d(a, b, assume_unique=True)) for a, b in pairs] or [0]
     weights = size - float(np.mean(near))
     buckets = n * min(n - 1, weights)
-    use = routed_use(buckets, n * weights * run.several, epochs, min(buckets, 2 * n))
+    use = estimate_routed_use(buckets, n * weights * run.several, epochs, min(buckets, 2 * n))
     if not (run.options.l1 or run.options.l2):
         return use
     features = run.n_features()
     runs = n + features / piece_of(int(size), run.feature_bytes)
-    return use + routed_use(n * (n + 1) / 2, features * run.several, 0, runs)
+    return use + estimate_routed_use(n * (n + 1) / 2, features * run.several, 0, runs)
 
 
 def in_chunks(group: np.void, each: int, step: int, mark: int) -> Iterator[tuple[Ids, Ids]]:

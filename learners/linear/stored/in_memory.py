@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError, OptionError
 from tuskml.kernels import passes
-from tuskml.kernels.rows.renumber import Ids, renumbered
+from tuskml.kernels.rows.renumber import Ids, renumber
 from tuskml.kvstore import StoreRoot
 from tuskml.learners.linear.algorithms import REGISTERED, STORED
 from tuskml.learners.linear.own.operators import operators_of
@@ -21,7 +21,7 @@ from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.training import train_in_parts
 from tuskml.learners.models import Models
 from tuskml.learners.options.kinds import WarmStart
-from tuskml.learners.stored.progress import DTYPE, about, pairs_of, stored_models
+from tuskml.learners.stored.progress import DTYPE, about, model_value, pairs_of
 
 ALGORITHMS = ("auto", *(one.name for one in REGISTERED if one.stored))
 """The algorithms for stores."""
@@ -66,11 +66,9 @@ def train_in_memory(
             "this one trains in memory, and an interrupted one leaves nothing to go on with"
         )
     assert options.store is not None
-    with renumbered(
-        groups, memory, passes.cancel_mark(), bool(request.options.validation)
-    ) as seen:
+    with renumber(groups, memory, passes.cancel_mark(), bool(request.options.validation)) as seen:
         ids, width = seen.ids.get(0), int(groups["dim"][0])
-        start = loaded(options, ids, width, root)
+        start = load_start(options, ids, width, root)
         own = replace(request, options=replace(start, store=None))
         if start is options:
             own = own_request(own, ids, width)
@@ -80,13 +78,13 @@ def train_in_memory(
             raise no_room(error, groups, options, many) from None
         if model.status.pool[model.status.code[0]] == "one class":
             return replace(model, n_features=groups["dim"].astype(np.int64))
-        weights, places, dimension = laid_out(model, ids, width)
+        weights, places, dimension = lay_out_weights(model, ids, width)
         pairs = pairs_of(weights, places)
-        given = DTYPE, dimension, about(model), continued(options)
+        given = DTYPE, dimension, about(model), continued_model(options)
         n = len(model.classes.values)
         several = n if n > 2 else 1
         version = root.publish_pairs(options.store, pairs, *given, several=several)
-    return stored_models(model, version.reference, width)
+    return model_value(model, version.reference, width)
 
 
 def no_room(
@@ -105,7 +103,9 @@ def no_room(
     )
 
 
-def loaded(options: LinearOptions, ids: Ids | None, width: int, root: StoreRoot) -> LinearOptions:
+def load_start(
+    options: LinearOptions, ids: Ids | None, width: int, root: StoreRoot
+) -> LinearOptions:
     """The options with the weights of a stored model to start from, of these ids alone.
 
     They are as they were where they start at no stored model.
@@ -129,7 +129,7 @@ def loaded(options: LinearOptions, ids: Ids | None, width: int, root: StoreRoot)
     return replace(options, warm_start=WarmStart(weights, start.intercept))
 
 
-def laid_out(
+def lay_out_weights(
     model: Models, ids: Ids | None, width: int
 ) -> tuple[NDArray[np.float64], NDArray[np.integer] | None, int]:
     """The weights of a model, the ids in the store that are theirs, and how many there may be.
@@ -148,6 +148,6 @@ def laid_out(
     return weights.ravel(), places, (width + 1) * n
 
 
-def continued(options: LinearOptions) -> str | None:
+def continued_model(options: LinearOptions) -> str | None:
     """The stored model that the training began with."""
     return None if options.warm_start is None else options.warm_start.store

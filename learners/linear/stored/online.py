@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from tuskml.kvstore.routes import Routes
 
 
-class Diverged(Exception):
+class Divergence(Exception):
     """Weights or losses are not finite: the step was too long."""
 
 
-class AboveStart(Diverged):
+class AboveStart(Divergence):
     """The last training ended above the objective of its start.
 
     status: of the model that the start is; history: mean losses of the epochs.
@@ -42,7 +42,7 @@ class AboveStart(Diverged):
 
 
 @dataclass(frozen=True)
-class Trained:
+class SealedResult:
     """A model whose weights are in a sealed version, `reference`. step: the chosen one."""
 
     reference: str
@@ -60,12 +60,12 @@ class Trained:
 
 
 def refuse_infinite(store: ModelStore) -> None:
-    """Raises Diverged if weights are not finite: losses may be, as that of the hinge is for
+    """Raises Divergence if weights are not finite: losses may be, as that of the hinge is for
     NaN.
     """
     for _, _, weights in store.scan():
         if not np.isfinite(weights).all():
-            raise Diverged
+            raise Divergence
 
 
 def metadata_of(
@@ -83,7 +83,7 @@ def metadata_of(
     }
 
 
-def told(plan: Plan, where: str, unasked: str | None) -> str:
+def describe_plan(plan: Plan, where: str, unasked: str | None) -> str:
     """One line for the model's `plan`.
 
     where: the layout of the weights; unasked: why the model is in a store without the option.
@@ -111,7 +111,7 @@ class HeldOut:
     passes: int = field(default=0, init=False)
 
     @property
-    def stopped(self) -> bool:
+    def has_stopped(self) -> bool:
         """Returns whether the training ends, at the weights that did best."""
         return self.since >= PATIENCE
 
@@ -161,7 +161,7 @@ class Pace:
         return self.most if len(self._seconds[1]) > len(self._seconds[self.most]) else 1
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Describes the pace for the model's `plan`."""
         alone = self.most > 1 and self._chosen == 1
         return f", by 1 of {self.most} threads, which is faster" if alone else ""
@@ -237,7 +237,7 @@ class Online:
         if setting.gave_up:
             return
         if progress.continued and not progress.epoch:
-            progress.begun = self._begun()
+            progress.begun = self._start_objective()
         reported = events.Pace(1, setting.n_rows)
         if self.held is not None and progress.epoch:  # resumed at the best weights so far
             self.held.improves(progress.model)
@@ -250,12 +250,12 @@ class Online:
             progress.epoch += 1
             reported.epochs(progress.epoch, setting.plan.max_iter)
             events.tell(events.Event(0, 0, progress.epoch, loss))
-            if self._settled():
+            if self._has_settled():
                 self.converged, self.status = True, "ok"
                 break
             if self.held is not None:
                 self._judge(self.held)
-                if self.stopped:
+                if self.has_stopped:
                     break
             elif time.monotonic() - self.checkpointed > setting.checkpoint_seconds:
                 self._checkpoint()
@@ -264,11 +264,11 @@ class Online:
         """Keeps the weights if they are the best so far on held-out rows, in a checkpoint."""
         if held.improves(self.progress.model):
             self._checkpoint()
-        elif held.stopped:
+        elif held.has_stopped:
             self.status = "early stop"
 
     @property
-    def stopped(self) -> bool:
+    def has_stopped(self) -> bool:
         """Returns whether it ended early, so that the last checkpoint has the weights."""
         return self.status == "early stop"
 
@@ -287,15 +287,15 @@ class Online:
             clock.add(name, getattr(done, f"{name}_ns") / 1e9)
         loss = done.loss / self.setting.n_rows
         if not math.isfinite(loss + done.model.intercept):
-            raise Diverged
+            raise Divergence
         begun = self.progress.begun
         first = begun is not None and not self.setting.last and not self.progress.epoch
         if first and loss > RUNAWAY * (begun or 0.0) + self._rounding():
-            raise Diverged
+            raise Divergence
         self.progress.model = done.model
         return loss
 
-    def _settled(self) -> bool:
+    def _has_settled(self) -> bool:
         history, epsilon = self.progress.history, self.setting.plan.epsilon
         if not epsilon or len(history) < 2:
             return False
@@ -330,7 +330,7 @@ class Online:
         keys = np.unique(np.concatenate([keys, *found]))
         return keys, self.store.sizes(keys.astype(np.int64)).astype(np.uint32)
 
-    def judged(self) -> float:
+    def judge(self) -> float:
         """The objective. If it is above that of the start, raises Diverged if a restart with a
         shorter step is possible, otherwise AboveStart.
         """
@@ -339,7 +339,7 @@ class Online:
             return objective
         above = objective - begun - self._rounding()
         if above > ABOVE * begun and not self.setting.last:
-            raise Diverged
+            raise Divergence
         judged = self.progress.continued and self.held is None
         if above > (ROUNDING if judged else ABOVE) * begun:
             status = "diverged" if above > FAR_ABOVE * begun else "not converged"
@@ -347,11 +347,11 @@ class Online:
             raise AboveStart(self.status if late else status, self.progress.history)
         return objective
 
-    def _begun(self) -> float:
+    def _start_objective(self) -> float:
         """The objective at the weights of a warm start."""
         try:
             return self.objective()
-        except Diverged:
+        except Divergence:
             return math.inf
 
     def _rounding(self) -> float:
@@ -366,5 +366,5 @@ class Online:
             loss = self.training.loss(self.progress.model).loss / self.setting.n_rows
             self.passes += 1
         if not math.isfinite(loss):
-            raise Diverged
+            raise Divergence
         return loss + options.l2 / 2 * squares + options.l1 * sizes

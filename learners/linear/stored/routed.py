@@ -27,11 +27,11 @@ from tuskml.kvstore.routes import Routes
 from tuskml.kvstore.versions import Version
 from tuskml.kvstore.working import of_weights
 from tuskml.learners.linear.stored import run as plain
-from tuskml.learners.linear.stored.estimate import StoreUse, routed_use
-from tuskml.learners.linear.stored.online import Diverged, Online, Pace, Trained
+from tuskml.learners.linear.stored.estimate import StoreUse, estimate_routed_use
+from tuskml.learners.linear.stored.online import Divergence, Online, Pace, SealedResult
 from tuskml.learners.linear.stored.run import Run
 from tuskml.learners.linear.stored.start import DTYPE
-from tuskml.learners.stored.layout import bounded
+from tuskml.learners.stored.layout import bound_blocks
 from tuskml.learners.stored.progress import Progress
 from tuskml.learners.stored.routing import Routing, TooWide
 from tuskml.partitioner import IndexMap
@@ -49,30 +49,30 @@ class RoutedRun(Run):
 
     routing: Routing | None = None
 
-    def __call__(self) -> Trained:
+    def __call__(self) -> SealedResult:
         """As in `Run`."""
         with ExitStack() as self._stack:
             return super().__call__()
 
     def layout(self) -> IndexMap:
-        self.routing = self._planned()
+        self.routing = self._plan()
         if self.routing is None:
             return super().layout()
         occur = self.routing.n_features / max(1, self.routing.dimension)
         block = 1 << int(math.log2(min(MOST_BLOCK, max(1.0, PER_BLOCK / max(occur, 1e-9)))))
-        return bounded(IndexMap.by_rule(block), self.several)
+        return bound_blocks(IndexMap.by_rule(block), self.several)
 
     def _map(self, index: IndexMap, rows: Pass) -> Chunks:
         if self.options.resume and not index.n_partitions and index.live is None:
-            self.routing = self._planned()
+            self.routing = self._plan()
         if self.routing is None:
             return super()._map(index, rows)
         routing = self.routing  # which cut the rows
-        chunks = self._counted(routing.chunks, rows)
+        chunks = self._count(routing.chunks, rows)
         self.keys[True] = routing.plan.buckets
         return chunks
 
-    def _planned(self) -> Routing | None:
+    def _plan(self) -> Routing | None:
         """The routes; None where chunks of rows are too wide for them."""
         check = lambda: passes.raise_if_cancelled(self.rows.cancel_mark)  # noqa: E731
         given = self.rows, self.cache, self.root.path, max(2, plain.FEWEST_CHUNKS), check
@@ -86,12 +86,16 @@ class RoutedRun(Run):
             return super()._estimate(chunks)
         plan = self.routing.plan
         several = self.several
-        use = routed_use(plan.far_buckets, plan.far_weights * several, self.epochs, plan.runs)
+        use = estimate_routed_use(
+            plan.far_buckets, plan.far_weights * several, self.epochs, plan.runs
+        )
         if not (self.options.l1 or self.options.l2):
             return use
         # Penalties are brought up to date at the end.
         pieces = len(plan.keys_at_rest()[0])
-        return use + routed_use(plan.resting_buckets, plan.n_features * several, 0, pieces)
+        return use + estimate_routed_use(
+            plan.resting_buckets, plan.n_features * several, 0, pieces
+        )
 
     def _epochs(
         self, store: ModelStore, chunks: Chunks, progress: Progress
@@ -104,7 +108,7 @@ class RoutedRun(Run):
             parts = self._parts(chunks, routes.access, progress.step)
             online = RoutedOnline(self.routing, *parts, store, routes, progress)
             online.run()
-            objective = online.judged()
+            objective = online.judge()
             with self.clock.phase("seal"), routes.at_rest():
                 pairs = finite(self.routing.pairs(routes))
                 version = self._publish(store, progress, objective, pairs=pairs)
@@ -132,7 +136,7 @@ class RoutedOnline(Online):
         self.training = replace(self.training, together=True)
         self.pace = Pace(self.setting.plan.threads, 1)  # which wait for the disk, not each other
         # The first checkpoint sorts and writes as much as planning did, so it takes about as long.
-        self.checkpointed += PATIENCE * self.setting.clock.spent("layout", "map")
+        self.checkpointed += PATIENCE * self.setting.clock.seconds_of("layout", "map")
 
     def _checkpoint(self) -> None:
         with self.setting.clock.phase("checkpoint"):
@@ -166,7 +170,7 @@ def finite(pairs: Pairs) -> Pairs:
     """Passes the pairs through; raises Diverged at a weight that is not finite."""
     for ids, weights in pairs:
         if not np.isfinite(weights).all():
-            raise Diverged
+            raise Divergence
         yield ids, weights
 
 

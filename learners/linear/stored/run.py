@@ -26,24 +26,24 @@ from tuskml.kvstore import FrameCounters, ModelStore, StoreRoot, buffers_of
 from tuskml.kvstore.frames import frame_share
 from tuskml.kvstore.versions import Version
 from tuskml.kvstore.working import pairs_of
-from tuskml.learners.linear.multinomial.stored import Several, centred, sealed_pairs
+from tuskml.learners.linear.multinomial.stored import Several, centre_intercepts, seal_pairs
 from tuskml.learners.linear.request import Plan, Request
-from tuskml.learners.linear.stored.estimate import StoreUse, estimate_of, expected_epochs
+from tuskml.learners.linear.stored.estimate import StoreUse, estimate_epochs, estimate_of
 from tuskml.learners.linear.stored.online import (
     AboveStart,
-    Diverged,
+    Divergence,
     HeldOut,
     Online,
+    SealedResult,
     Setting,
-    Trained,
+    describe_plan,
     metadata_of,
     refuse_infinite,
-    told,
 )
 from tuskml.learners.linear.stored.start import DTYPE, Start, Trials, first_intercept, penalties_of
 from tuskml.learners.options.kinds import DEFAULT_CACHE
 from tuskml.learners.stored.layout import (
-    Arranged,
+    Arrangement,
     Arranging,
     all_fit,
     by_chunks,
@@ -51,8 +51,8 @@ from tuskml.learners.stored.layout import (
     choose_layout,
     cost_for,
     describe_layout,
-    given_layout,
     live_features,
+    option_layout,
 )
 from tuskml.learners.stored.progress import CHECKPOINT_SECONDS, Clock, Counters, Progress, facts_of
 from tuskml.partitioner import IndexMap, LiveFeatures
@@ -96,7 +96,7 @@ class Run:
         self.held = None if held is None else replace(rows, groups=held)
         self.task, self.options, self.plan = request.task, request.options, plan
         self.unasked = request.unasked
-        self.epochs = expected_epochs(rows.groups, request, plan)
+        self.epochs = estimate_epochs(rows.groups, request, plan)
         assert self.options.store is not None
         self.name = self.options.store
         self.start = Start(rows, self.held, self.options, root)
@@ -127,7 +127,7 @@ class Run:
             raise StoreError("there is no directory of stores here")
         return self._root
 
-    def __call__(self) -> Trained:
+    def __call__(self) -> SealedResult:
         """Lays out, trains, seals; keeps a working store only for `resume`."""
         with ExitStack() as stack:
             store, progress = None, None
@@ -158,7 +158,7 @@ class Run:
         """Says which features share a key."""
         group, mark = self.rows.groups[0], self.rows.cancel_mark
         given = self.options, self._root, mark, self.several
-        if (index := given_layout(group, *given)) is not None:
+        if (index := option_layout(group, *given)) is not None:
             return index
         assert isinstance(self.options.partition, int)
         live = self._live()
@@ -170,7 +170,7 @@ class Run:
             live = by_chunks(live, group, self.rows_per_chunk(), mark)
             assert live.order is not None
             most = max(most - live.order.most_exclusive, most // 2)
-        arranged, rows = Arranged(live), self.rows_per_chunk()
+        arranged, rows = Arrangement(live), self.rows_per_chunk()
         if self.tight and live is not None:
             cost = partial(cost_for, self.options, self._root, live, self.several)
             find = Arranging(group, live, rows, most, mark)
@@ -209,14 +209,14 @@ class Run:
         bits = int(math.log2(self.cache * SKETCH_SHARE * 8))
         group = self.rows.groups[0]
 
-        def hashed() -> Iterator[NDArray[np.int32]]:
+        def hash_ids() -> Iterator[NDArray[np.int32]]:
             for _, ids in sparse_segments(group):
                 passes.raise_if_cancelled(self.rows.cancel_mark)
                 for at in range(0, len(ids), WINDOW):
                     mixed = ids[at : at + WINDOW].astype(np.uint64) * MIX
                     yield (mixed >> np.uint64(64 - bits)).astype(np.int32)
 
-        free = 1 - len(LiveFeatures.of(hashed, 1 << bits)) / (1 << bits)
+        free = 1 - len(LiveFeatures.of(hash_ids, 1 << bits)) / (1 << bits)
         return most if free <= 0 else min(most, round(-(1 << bits) * math.log(free)))
 
     def _fits(self, n_features: int) -> bool:
@@ -266,9 +266,9 @@ class Run:
         locate = Few.within(memory, partial(self.locate, index), rows, each)
         sizes, most = partial(self.widths, index), self.most_bytes(index)
         chunks = Chunks.map(rows, locate, sizes, each, most)
-        return self._counted(chunks, rows)
+        return self._count(chunks, rows)
 
-    def _counted(self, chunks: Chunks, rows: Pass) -> Chunks:
+    def _count(self, chunks: Chunks, rows: Pass) -> Chunks:
         self.sizes = [len(chunk.keys) for chunk in chunks] if rows is self.rows else self.sizes
         for chunk in chunks:
             self.features[rows is self.rows] += chunk.features
@@ -336,7 +336,7 @@ class Run:
 
     def _train(
         self, chunks: Chunks, index: IndexMap, store: ModelStore | None, progress: Progress
-    ) -> Trained:
+    ) -> SealedResult:
         """Trains, and restarts with shorter steps after a divergence: a new store as often as the
         plan allows, a resumed one never.
 
@@ -350,15 +350,15 @@ class Run:
                 return self._in_store(begun, chunks, progress.again(step))
             except AboveStart as above:
                 return self._start(index, chunks, progress.again(step), above)
-            except Diverged:
+            except Divergence:
                 if store is not None:
-                    raise self._diverged(step) from None
+                    raise self._divergence(step) from None
                 step /= 4
-        raise self._diverged(step * 4)
+        raise self._divergence(step * 4)
 
     def _start(
         self, index: IndexMap, chunks: Chunks, progress: Progress, above: AboveStart
-    ) -> Trained:
+    ) -> SealedResult:
         """The start as a model, which replaces one that is worse."""
         self.gave_up = True
         start = replace(progress, epoch=0, history=[], model=self.first_model())
@@ -366,7 +366,7 @@ class Run:
         history, epochs = above.history, len(above.history)
         return replace(trained, status=above.status, history=history, epochs=epochs)
 
-    def _diverged(self, step: float) -> DataError:
+    def _divergence(self, step: float) -> DataError:
         return DataError(
             f"the training of {self.name!r} diverged with steps down to {step:g}: scale the "
             "features' values to about 1, or give a smaller 'step'"
@@ -387,17 +387,20 @@ class Run:
             raise
         return store
 
-    def _in_store(self, store: ModelStore, chunks: Chunks, progress: Progress) -> Trained:
+    def _in_store(self, store: ModelStore, chunks: Chunks, progress: Progress) -> SealedResult:
         """Trains in a working store, which is gone afterwards unless it can be resumed."""
         try:
             online, objective, version, counted = self._epochs(store, chunks, progress)
         except BaseException as error:
-            if store.last_checkpoint is None or isinstance(error, Diverged):
+            if store.last_checkpoint is None or isinstance(error, Divergence):
                 store.discard()
             else:
                 store.close()
             raise
-        description = told(self.plan, self._where(store.index), self.unasked) + online.pace.told
+        description = (
+            describe_plan(self.plan, self._where(store.index), self.unasked)
+            + online.pace.description
+        )
         store.discard()
         held = 0 if online.held is None else online.held.passes
         saved = sum(
@@ -405,7 +408,7 @@ class Run:
             for which, times in enumerate((held, online.passes))
         )
         done = Counters.of_frames(counted, saved + counted.wanted, saved, self.clock)
-        return Trained(
+        return SealedResult(
             version.reference,
             progress.dimension,
             progress.model.intercept,
@@ -432,16 +435,16 @@ class Run:
             parts = self._parts(chunks, frames.access, progress.step)
             online = Online(*parts, store, frames, progress)
             online.run()
-            if online.stopped:
+            if online.has_stopped:
                 frames.close(flush=False)
             else:
-                objective = online.judged()
+                objective = online.judge()
         counted = frames.counters
-        if online.stopped:
+        if online.has_stopped:
             progress.model = Model(**store.rewind().metadata["model"])
             with store.frames(*given, pushes=pushes) as frames:
                 online.read(frames)
-                objective = online.judged()
+                objective = online.judge()
             pairs = zip(astuple(counted), astuple(frames.counters), strict=True)
             counted = FrameCounters(*(a + b for a, b in pairs))
         with self.clock.phase("seal"):
@@ -457,11 +460,11 @@ class Run:
         dimension = progress.dimension
         if self.classes is not None:
             penalised = bool(self.options.l1 or self.options.l2)
-            intercepts = centred(progress.model.intercepts, penalised)
+            intercepts = centre_intercepts(progress.model.intercepts, penalised)
             metadata |= {"intercept": None, "classes": self.classes.label.tolist()}
             dimension = (dimension + 1) * self.several
             pairs = more.get("pairs") or pairs_of(store)
-            more = more | {"pairs": sealed_pairs(pairs, intercepts)}
+            more = more | {"pairs": seal_pairs(pairs, intercepts)}
         given = metadata, dimension, warm.store if warm is not None else None
         return self.root.publish(store, *given, **more)
 

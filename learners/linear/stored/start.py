@@ -147,7 +147,7 @@ class Trials:
     def training(self, like: Training) -> Iterator[tuple[Training, ScratchFrames]]:
         """The training of the sample, with the options of another; once."""
         with (
-            self.sample.mapped(self.several) as chunks,
+            self.sample.map_features(self.several) as chunks,
             self.sample.frames(self.several) as frames,
         ):
             yield like.on(chunks, frames.access), frames

@@ -22,7 +22,7 @@ from tuskml.kernels.open_rows import Open
 from tuskml.kernels.passes import Pass
 from tuskml.kvstore import StoreRoot
 from tuskml.learners import events
-from tuskml.learners.classes import check_classes, class_names, named_classes
+from tuskml.learners.classes import check_classes, class_fields, class_names
 from tuskml.learners.linear.algorithms import STORED
 from tuskml.learners.linear.check import many_classes, refuse_labels, refuse_together
 from tuskml.learners.linear.multinomial.stored import Several, several_of, trains_in_store
@@ -31,12 +31,12 @@ from tuskml.learners.linear.planner.planning import plan_for
 from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.result import classes_of, one_class, options_json, task_members
 from tuskml.learners.linear.stored.in_memory import in_memory, train_in_memory
-from tuskml.learners.linear.stored.online import Trained
+from tuskml.learners.linear.stored.online import SealedResult
 from tuskml.learners.linear.stored.run import Run
 from tuskml.learners.linear.stored.start import with_start
-from tuskml.learners.models import Lists, Models, Strings, thinned
+from tuskml.learners.models import Lists, Models, Strings, thin_history
 from tuskml.learners.options.kinds import DEFAULT_CACHE
-from tuskml.learners.validation import shuffled
+from tuskml.learners.validation import shuffle_rows
 
 EPSILON = 1e-4
 """The default tolerance of the running loss."""
@@ -55,7 +55,7 @@ def train_stored(
         return train_in_memory(groups, request, memory, root)
     refuse_gpu(request.options.device, "a training with option 'store'")
     check(groups, request)
-    options, plan = request.options, stored_plan(groups, request)
+    options, plan = request.options, make_plan(groups, request)
     loss, mark = request.task.loss, passes.cancel_mark()
     rows = Pass(groups, loss, None, None, options.fit_intercept, plan.threads, cancel_mark=mark)
     labels = rows.labels()
@@ -73,7 +73,7 @@ def train_stored(
     held = None
     with ExitStack() as stack, passes.watching_sigint():
         if plan.canonical:
-            kept, out = shuffled(rows, request, memory)
+            kept, out = shuffle_rows(rows, request, memory)
             aside = stack.enter_context(out)
             held = aside if aside["n_rows"][0] else None
             rows = replace(rows, groups=stack.enter_context(kept))
@@ -145,7 +145,7 @@ def check(groups: NDArray[np.void], request: Request) -> None:
         )
 
 
-def stored_plan(groups: NDArray[np.void], request: Request) -> Plan:
+def make_plan(groups: NDArray[np.void], request: Request) -> Plan:
     """The plan of a stored model: HogBatch by default, the paper's and the fastest, until the loss
     converges.
 
@@ -161,13 +161,13 @@ def stored_plan(groups: NDArray[np.void], request: Request) -> Plan:
         plan,
         converge="loss",
         epsilon=options.epsilon if "epsilon" in options.given else EPSILON,
-        threads=1 if options.ordered or in_python else plan.threads,
+        threads=1 if options.keeps_order or in_python else plan.threads,
         batch_size=options.batch_size or (PYTHON_BATCH if in_python else plan.batch_size),
     )
 
 
 def model_of(
-    trained: Trained,
+    trained: SealedResult,
     groups: NDArray[np.void],
     labels: NDArray[np.void],
     request: Request,
@@ -183,14 +183,14 @@ def model_of(
         "counters": trained.counters.as_dict(),
         "store_estimate": None if trained.estimate is None else trained.estimate.as_dict(),
     } | task_members(request.task, request.options)
-    return Models.built(
+    return Models.build(
         groups,
         request.task.name,
         intercept=np.array([trained.intercept]),
-        **named_classes(classes_of(request.task, labels)),
+        **class_fields(classes_of(request.task, labels)),
         n_features=np.array([trained.dimension]),
         loss=np.array([trained.objective]),
-        history=thinned([np.array([loss]) for loss in trained.history], 1),
+        history=thin_history([np.array([loss]) for loss in trained.history], 1),
         iterations=np.array([trained.epochs]),
         converged=np.array([trained.converged], np.uint8),
         status=trained.status,

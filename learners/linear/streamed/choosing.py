@@ -25,7 +25,7 @@ from tuskml.learners.row_groups import Layout, Storage
 
 
 @dataclass(frozen=True)
-class Chosen:
+class StreamedChoice:
     """The plan of a training by row group, and its alternatives.
 
     request: with the plan's algorithm and sampler; best: None for a plan that options name.
@@ -61,7 +61,7 @@ def choose(
     n_features: int,
     layout: Layout | None,
     forced: LinearOptions,
-) -> Chosen | None:
+) -> StreamedChoice | None:
     """The plan by row group; None to read all rows.
 
     layout: of the first chunk, None where that is not possible; forced: the options in force if
@@ -69,16 +69,16 @@ def choose(
     """
     asked = replace(request, options=forced)
     if not skipping.may_skip(request) and not forced.explain:
-        return Chosen(asked, storage)
+        return StreamedChoice(asked, storage)
     plans = plans_of(storage, request, n_features, layout)
     if not skipping.may_skip(request):
-        return Chosen(asked, storage, plans)
+        return StreamedChoice(asked, storage, plans)
     best = best_part(plans)
     if best is None:
         return None
     sampler = best.way.sampler if best.way.sampler in DRAWN else None
     options = replace(forced, algorithm=best.way.algorithm, sampler=sampler)
-    return Chosen(replace(request, options=options), storage, plans, best)
+    return StreamedChoice(replace(request, options=options), storage, plans, best)
 
 
 def plans_of(

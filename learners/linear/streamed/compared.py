@@ -3,24 +3,24 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tuskml.learners.explaining import shown_seconds
+from tuskml.learners.explaining import format_seconds
 from tuskml.learners.linear.own.operators import operators_of
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.streamed import skipping
 from tuskml.learners.linear.streamed.choosing import candidate_document, plans_of
 from tuskml.learners.linear.streamed.plans import UNSURE, SourcePlan, best_part, cheapest
-from tuskml.learners.linear.streamed.training import laid_out_first
+from tuskml.learners.linear.streamed.training import lay_out_first
 from tuskml.learners.row_groups import Storage
 
 
-def compared(storage: Storage, request: Request, n_features: int) -> dict[str, Any] | None:
+def compare_sources(storage: Storage, request: Request, n_features: int) -> dict[str, Any] | None:
     """The member `source` of an explanation; None for a custom plan or a stored model."""
     options, task = request.options, request.task
     mine = task.general or operators_of(options).keys() - {"sampler"}
     if mine or options.store is not None or options.device == "gpu":
         return None
     least = skipping.first_row_groups(len(storage.sizes))
-    _, layout = laid_out_first(storage, request, n_features, least)
+    _, layout = lay_out_first(storage, request, n_features, least)
     plans = plans_of(storage, request, n_features, layout)
     return {
         "storage": storage.kind,
@@ -40,6 +40,6 @@ def why_all(plans: Sequence[SourcePlan]) -> str:
     if best_part(plans) is not None:
         return f"{best.name} did not reach the tolerance on a part"
     return (
-        f"{best.name} is expected to take {shown_seconds(best.seconds)}, not less than "
+        f"{best.name} is expected to take {format_seconds(best.seconds)}, not less than "
         f"{1 - UNSURE:.0%} of the best plan on all rows"
     )

@@ -7,23 +7,25 @@ from typing import Any
 from tuskml.learners.explaining import (
     VERSION,
     Document,
+    format_bytes,
     format_explanation,
+    format_seconds,
     plan_lines,
-    shown_bytes,
-    shown_seconds,
     source_table,
 )
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.planner.explanation import objective
 from tuskml.learners.linear.request import Plan
 from tuskml.learners.linear.result import plan_line
-from tuskml.learners.linear.streamed.choosing import Chosen, candidate_document
+from tuskml.learners.linear.streamed.choosing import StreamedChoice, candidate_document
 from tuskml.learners.row_groups import Reader
 
 ORDER = "row groups in random order, their rows shuffled"
 
 
-def explained(chosen: Chosen, plan: Plan, state: State, seconds: float, reader: Reader) -> str:
+def explain_streamed(
+    chosen: StreamedChoice, plan: Plan, state: State, seconds: float, reader: Reader
+) -> str:
     """Explains the training as text, or as option `format` says."""
     iterations = int(state.iterations[0])
     actual = {
@@ -39,7 +41,7 @@ def explained(chosen: Chosen, plan: Plan, state: State, seconds: float, reader: 
     )
 
 
-def document(chosen: Chosen, plan: Plan | None, actual: dict[str, Any] | None) -> Document:
+def document(chosen: StreamedChoice, plan: Plan | None, actual: dict[str, Any] | None) -> Document:
     """The explanation, of JSON's types; plan: None where all rows are read."""
     request, stored = chosen.request, chosen.storage
     return {
@@ -63,7 +65,7 @@ def document(chosen: Chosen, plan: Plan | None, actual: dict[str, Any] | None) -
     }
 
 
-def plan_document(chosen: Chosen, plan: Plan) -> dict[str, Any]:
+def plan_document(chosen: StreamedChoice, plan: Plan) -> dict[str, Any]:
     """The plan that trains."""
     return {
         "algorithm": plan.algorithm,
@@ -82,14 +84,14 @@ def text_of(found: Document) -> str:
     """Formats the explanation as lines."""
     lines = [
         f"{found['task']}: minimise {found['objective']}",
-        f"  rows      {found['rows']:,} of {found['storage']}, {shown_bytes(found['bytes'])}",
+        f"  rows      {found['rows']:,} of {found['storage']}, {format_bytes(found['bytes'])}",
         *plan_lines(found["plan"], found["task"]),
     ]
     took = found["actual"]
     if took is not None:
         lines.append(
             f"  actual    {took['iterations']['least']:,} iterations, "
-            f"{shown_seconds(took['seconds'])} in all, {shown_bytes(took['read_bytes'])} and "
+            f"{format_seconds(took['seconds'])} in all, {format_bytes(took['read_bytes'])} and "
             f"{took['read_rows']:,} rows read"
         )
     return "\n".join(lines + source_table(found["candidates"]))

@@ -19,7 +19,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from tuskml.learners.explaining import shown_bytes, shown_seconds
+from tuskml.learners.explaining import format_bytes, format_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS, BY_SAMPLER, UNASKED
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.algorithms.parts.drawn import EAGER as FROM_ALL
@@ -37,7 +37,7 @@ from tuskml.learners.linear.planner.choice import (
     Way,
     assess,
     drawing,
-    rounded,
+    round_question,
 )
 from tuskml.learners.linear.planner.curves import Question, Statistics, decades
 from tuskml.learners.linear.request import Request
@@ -101,18 +101,18 @@ class Source:
         """Makes a source with the host's constants, or the shipped ones if the plan must not
         depend on the host.
         """
-        ordered = request.options.ordered
+        ordered = request.options.keeps_order
         return cls(
             storage,
             request,
             n_features,
             1 if ordered else budget.threads(request.options.threads),
-            reading.shipped() if ordered else reading.of_host(),
-            constants.shipped() if ordered else constants.of_host(),
+            reading.shipped_reading() if ordered else reading.of_host(),
+            constants.shipped_constants() if ordered else constants.of_host(),
         )
 
     @property
-    def spilled(self) -> bool:
+    def is_spilled(self) -> bool:
         """Returns whether rows are packed already, and on the disk: they are read, but not
         transformed.
         """
@@ -144,11 +144,11 @@ class Source:
             not_cached(int(packed)),
         )
         asked = Question(self.request.task, self.request.options, seen, self.threads)
-        return rounded(asked) if self.request.options.ordered else asked
+        return round_question(asked) if self.request.options.keeps_order else asked
 
     def all_rows(self) -> float:
         """Seconds to read and transform all rows, in waves of the threads."""
-        if self.spilled:
+        if self.is_spilled:
             return 0.0
         sizes, reads = self.storage.sizes, self.reads
         each = self.storage.n_rows / max(len(sizes), 1) * self.values
@@ -187,14 +187,18 @@ def whole_plans(source: Source, samplers: Collection[str]) -> Iterator[SourcePla
 
 def on_all_rows(source: Source, way: Way, one: Candidate, more: float, read: float) -> SourcePlan:
     """An eager plan; more: seconds of an iteration in addition to those of the candidate."""
-    took = read + one.expected + more * one.counted.point if one.refusal is None else 0.0
+    took = (
+        read + one.expected_seconds + more * one.counted_iterations.point
+        if one.refusal is None
+        else 0.0
+    )
     stored = source.storage
     size, rows = stored.bytes_of_all(), float(stored.n_rows)
-    never = unproved(way, more)
+    never = reason_against_eager(way, more)
     return SourcePlan(way, took, read, size, rows, one.refusal, never=never)
 
 
-def unproved(way: Way, more: float) -> str | None:
+def reason_against_eager(way: Way, more: float) -> str | None:
     """The reason why an eager plan is not taken before the rows are seen; more: as `on_all_rows`
     has it.
 
@@ -203,7 +207,7 @@ def unproved(way: Way, more: float) -> str | None:
     """
     if way.sampler in ("", SHUFFLED):
         return "a trial on the rows decides" if way.sampler else None
-    return f"to draw rows takes {shown_seconds(more)} an epoch more than shuffled partitions"
+    return f"to draw rows takes {format_seconds(more)} an epoch more than shuffled partitions"
 
 
 def part_plans(
@@ -272,7 +276,7 @@ def all_plans(source: Source, layout: Layout | None, why: str | None) -> tuple[S
 
     Spilled rows have been transformed: plans that read a part of them are eager.
     """
-    if not source.spilled:
+    if not source.is_spilled:
         found = [*whole_plans(source, ALL_SAMPLERS), *part_plans(source, LAZY, layout, why)]
     elif layout is None or why is not None:
         found = [*whole_plans(source, ALL_SAMPLERS), *part_plans(source, LAZY, None, PACKED)]
@@ -304,9 +308,11 @@ def cheapest(plans: Iterable[SourcePlan]) -> SourcePlan | None:
 
 def because(best: SourcePlan, plans: Sequence[SourcePlan]) -> str:
     """The reason why a plan by row group trains."""
-    told = f"{shown_seconds(best.seconds)} and {shown_bytes(best.n_bytes)} expected"
+    told = f"{format_seconds(best.seconds)} and {format_bytes(best.n_bytes)} expected"
     whole = [one for one in plans if one.refusal is None and not one.part]
     if not whole:
         return told
     least = min(whole, key=lambda one: one.seconds)
-    return f"{told}, {least.name} {shown_seconds(least.seconds)} and {shown_bytes(least.n_bytes)}"
+    return (
+        f"{told}, {least.name} {format_seconds(least.seconds)} and {format_bytes(least.n_bytes)}"
+    )

@@ -25,13 +25,13 @@ from tuskml.learners.linear.planner.calibration import groups_of
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.streamed import skipping
 from tuskml.learners.linear.streamed import training as by_row_group
-from tuskml.learners.linear.streamed.choosing import Chosen, choose
+from tuskml.learners.linear.streamed.choosing import StreamedChoice, choose
 from tuskml.learners.linear.streamed.skipping import may_skip, most_chunks
 from tuskml.learners.linear.streamed.training import (
     SLACK,
     Run,
     Training,
-    held_rows,
+    count_held_rows,
     in_force,
     rarer_share,
     refuse_options,
@@ -66,7 +66,7 @@ class Rounds:
     result.
     """
 
-    chosen: Chosen
+    chosen: StreamedChoice
     layout: Layout
     rounds: tuple[tuple[Piece, ...], ...]
     tried: bool
@@ -121,10 +121,10 @@ class Rounds:
             return self._begin(groups, memory)
         assert self.run is not None
         try:
-            with self.reader.received(self.rounds[number], groups, memory) as chunk:
+            with self.reader.receive(self.rounds[number], groups, memory) as chunk:
                 self.run.send(chunk)
         except StopIteration as end:
-            return self._ended(end.value)
+            return self._discard_unconverged(end.value)
         return MORE if number + 1 < len(self.rounds) else ALL
 
     def _begin(self, groups: Groups, memory: int) -> str:
@@ -134,7 +134,7 @@ class Rounds:
         )
         room = int(groups["n_rows"][0]) - self.layout.chunk_rows // 2
         held = HeldOut(self.request, int(groups["dim"][0]), room)
-        with self.reader.received(self.rounds[0], groups, memory, held) as chunk:
+        with self.reader.receive(self.rounds[0], groups, memory, held) as chunk:
             if held.too_many or not usable(chunk, self.request):
                 return ALL
             check_classes(self.request.task, options, chunk.labels)
@@ -143,19 +143,19 @@ class Rounds:
             training = Training(
                 self.chosen, self.layout, self.reader, began, mark, most_iter, self.confirm
             )
-            self.run = training.run(first, self._asked())
+            self.run = training.run(first, self._request_pieces())
             try:
                 next(self.run)
             except StopIteration as end:
-                return self._ended(end.value)
+                return self._discard_unconverged(end.value)
         return MORE if len(self.rounds) > 1 else ALL
 
-    def _asked(self) -> Iterator[list[Piece]]:
+    def _request_pieces(self) -> Iterator[list[Piece]]:
         """Yields the pieces that the training requests, and receives their chunks."""
         while True:
             yield list(self.layout.rest[:1])
 
-    def _ended(self, models: Models | None) -> str:
+    def _discard_unconverged(self, models: Models | None) -> str:
         """Discards a training that no option required to read a part, if it did not converge."""
         void = models is None or (self.tried and not models.converged.all())
         self.models = None if void else models
@@ -204,22 +204,22 @@ class HeldOut:
     def __call__(self, labels: NDArray[np.void]) -> int:
         """labels: LABELS of these rows, of shape (1,)."""
         share = rarer_share(labels) if self.request.task.classifies else 0.5
-        wanted = held_rows(self.request, self.n_features, share) if share else None
+        wanted = count_held_rows(self.request, self.n_features, share) if share else None
         self.too_many = wanted is None or wanted > SLACK * self.room
         return 0 if wanted is None or self.too_many else wanted
 
 
-def laid_out(storage: Storage, request: Request, n_features: int) -> Rounds | None:
+def lay_out_rounds(storage: Storage, request: Request, n_features: int) -> Rounds | None:
     """The rounds of a training; None where all rows are to be read. Raises OptionError."""
     refuse_options(request)
     tried, sizes = may_skip(request), storage.sizes
     forced = replace(request, options=in_force(request.options))
-    held = held_rows(forced, n_features, RARE) or held_rows(forced, n_features)
+    held = count_held_rows(forced, n_features, RARE) or count_held_rows(forced, n_features)
     if held is None:
         return None
     rng = np.random.default_rng(forced.options.seed)
     least = skipping.first_row_groups(len(sizes)) if tried else FIRST_ROW_GROUPS
-    layout = by_row_group.laid_out(sizes, held, n_features, rng, least)
+    layout = by_row_group.lay_out_chunks(sizes, held, n_features, rng, least)
     if layout is None:
         return None
     chosen = choose(storage, request, n_features, layout, forced.options)

@@ -28,7 +28,7 @@ Part = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
-class Spilled:
+class SpilledRows:
     """The partitions of one group of dense rows; memory: address of their account."""
 
     group: NDArray[np.void]
@@ -52,12 +52,14 @@ class Spilled:
         del segment  # alive until here
 
 
-def spilled_rows(group: NDArray[np.void], memory: int) -> Spilled:
+def spill_rows(group: NDArray[np.void], memory: int) -> SpilledRows:
     """The partitions of a group (`kernels.GROUP`, shape (1,)) of dense rows."""
     parts = [(features, labels) for _, features, labels in chunks(group[0])]
     sizes = tuple(len(labels) for _, labels in parts)
     row = int(dense_row_bytes(int(group["dim"][0]), int(group["kind"][0])))
-    return Spilled(group, memory, parts, Storage(SPILL, sizes, sum(sizes) * row, block=PAGE_BYTES))
+    return SpilledRows(
+        group, memory, parts, Storage(SPILL, sizes, sum(sizes) * row, block=PAGE_BYTES)
+    )
 
 
 def train_spilled(groups: NDArray[np.void], request: Request, memory: int) -> Models | None:
@@ -67,7 +69,7 @@ def train_spilled(groups: NDArray[np.void], request: Request, memory: int) -> Mo
     if not alone or named or not may_skip(request) or not is_wanted(request):
         return None
     try:
-        models = train_streamed(spilled_rows(groups, memory), request, int(groups["dim"][0]))
+        models = train_streamed(spill_rows(groups, memory), request, int(groups["dim"][0]))
     except (SeveralClasses, RowsError):
         return None
     return None if models is None else replace(models, n_skipped=groups["n_skipped"].copy())
@@ -80,7 +82,7 @@ def measure_reading() -> dict[str, dict[str, float]]:
     """Seconds by TABLES and kind. Rows of a partition are copied: nothing has to be decoded."""
     x = np.ones((ROWS, WIDTH), np.float32)
     segment, groups = groups_of(x[:, 0].astype(float), [x], 0, "dense float32", WIDTH)
-    rows = spilled_rows(groups, 0)
+    rows = spill_rows(groups, 0)
     one = median_seconds(lambda: rows.read([Piece(0, 0, 1)], lambda *_: None))
     every = median_seconds(lambda: rows.read([Piece(0, 0, rows.sizes[0])], lambda *_: None))
     del segment  # alive until here

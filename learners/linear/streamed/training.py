@@ -37,7 +37,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import Pass
 from tuskml.learners import events
-from tuskml.learners.classes import check_classes, named_classes
+from tuskml.learners.classes import check_classes, class_fields
 from tuskml.learners.linear.algorithms import BY_SAMPLER, UNASKED
 from tuskml.learners.linear.algorithms.parts.epochs import (
     MeanOfEpoch,
@@ -65,8 +65,8 @@ from tuskml.learners.linear.result import (
     with_lost,
 )
 from tuskml.learners.linear.streamed import skipping
-from tuskml.learners.linear.streamed.choosing import Chosen, choose
-from tuskml.learners.linear.streamed.explanation import explained
+from tuskml.learners.linear.streamed.choosing import StreamedChoice, choose
+from tuskml.learners.linear.streamed.explanation import explain_streamed
 from tuskml.learners.linear.streamed.plans import confirming
 from tuskml.learners.linear.streamed.skipping import may_skip, most_chunks
 from tuskml.learners.models import (
@@ -74,7 +74,7 @@ from tuskml.learners.models import (
     Models,
     Strings,
     labels_lost,
-    thinned,
+    thin_history,
     with_leaks,
     with_lost_labels,
 )
@@ -118,7 +118,7 @@ def least_objective(problem: Problem, request: Request, deadline: float | None) 
 
 
 @dataclass
-class WithinProved:
+class WithinBound:
     """Converge: the objective on held-out rows is within epsilon / 2 of the least one there.
 
     problem: of these rows; best: the proof there, None before the first evaluation; failed: True
@@ -156,7 +156,7 @@ def is_confirmed(
     if not wants_gap(problem, request.options.converge, epsilon):
         return bool((found.violation <= epsilon).all())
     looser = replace(request, options=replace(request.options, epsilon=epsilon))
-    proved = WithinProved(elsewhere, looser, None)
+    proved = WithinBound(elsewhere, looser, None)
     return bool(proved(state, np.arange(problem.n_groups), found).all())
 
 
@@ -206,7 +206,7 @@ def in_force(options: LinearOptions) -> LinearOptions:
     return replace(options, algorithm=algorithm, epsilon=epsilon)
 
 
-def held_rows(request: Request, n_features: int, share: float = 0.5) -> int | None:
+def count_held_rows(request: Request, n_features: int, share: float = 0.5) -> int | None:
     """The number of rows to hold out; None if epsilon needs more than fit.
 
     share: of the rarer class, as far as it is known.
@@ -253,10 +253,10 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
     options = request.options
     rng = np.random.default_rng(options.seed)
     mark, threads = passes.cancel_count(), options.threads or 1
-    held, already = held_rows(request, n_features), (0, 0.0)
+    held, already = count_held_rows(request, n_features), (0, 0.0)
     with passes.watching_sigint():
         while held is not None:
-            layout = laid_out(source.sizes, held, n_features, rng, least)
+            layout = lay_out_chunks(source.sizes, held, n_features, rng, least)
             if layout is not None and options.sampler == DRAWN:
                 layout = replace(layout, drawn=True)
             if layout is None:
@@ -271,7 +271,7 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
                 if first is None or not usable(first, request):
                     return None
                 check_classes(request.task, options, first.labels)
-                wanted = held_rows(request, n_features, rarer_share(first.labels))
+                wanted = count_held_rows(request, n_features, rarer_share(first.labels))
                 if wanted is not None and wanted <= SLACK * held:
                     confirm = least == skipping.FEW_ROW_GROUPS and tried
                     training = Training(chosen, layout, reader, began, mark, most_iter, confirm)
@@ -284,24 +284,26 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
     return None
 
 
-def choose_plan(storage: Storage, request: Request, n_features: int, least: int) -> Chosen | None:
+def choose_plan(
+    storage: Storage, request: Request, n_features: int, least: int
+) -> StreamedChoice | None:
     """The plan by row group; None where all rows are to be read; least: as `lay_out` has it."""
-    forced, layout = laid_out_first(storage, request, n_features, least)
+    forced, layout = lay_out_first(storage, request, n_features, least)
     return choose(storage, request, n_features, layout, forced)
 
 
-def laid_out_first(
+def lay_out_first(
     storage: Storage, request: Request, n_features: int, least: int
 ) -> tuple[LinearOptions, Layout | None]:
     """The options of a training by row group, and how it would read, None where it cannot."""
     forced = replace(request, options=in_force(request.options))
     rng = np.random.default_rng(forced.options.seed)
-    held = held_rows(forced, n_features)
-    layout = None if held is None else laid_out(storage.sizes, held, n_features, rng, least)
+    held = count_held_rows(forced, n_features)
+    layout = None if held is None else lay_out_chunks(storage.sizes, held, n_features, rng, least)
     return forced.options, layout
 
 
-def laid_out(
+def lay_out_chunks(
     sizes: Sequence[int], held: int, n_features: int, rng: "np.random.Generator", least: int
 ) -> Layout | None:
     """The layout of `lay_out`, with chunks and pieces that fit into memory."""
@@ -364,7 +366,7 @@ class Training:
     most_iter: chunks to read; confirm: whether other rows have to confirm the result.
     """
 
-    chosen: Chosen
+    chosen: StreamedChoice
     layout: Layout
     reader: Reader
     began: float
@@ -393,7 +395,7 @@ class Training:
         update = StreamedEpoch(RunEpoch(plan), first)
         deadline = deadline_of(options, self.began)
         gap = wants_gap(problem, plan.converge, plan.epsilon)
-        proved = WithinProved(problem, self.request, deadline) if gap else None
+        proved = WithinBound(problem, self.request, deadline) if gap else None
         stage = StageEpochs(plan, v)
         operators = on_all_rows(problem, plan, deadline, stage, MeanOfEpoch(plan), update, proved)
         state = operators.stage(problem)
@@ -445,14 +447,14 @@ class Training:
         }
         options = options_json(self.request.options, plan, more)
         if self.request.options.explain:
-            told = explained(self.chosen, plan, state, took, self.reader)
+            told = explain_streamed(self.chosen, plan, state, took, self.reader)
         width = np.full(1, problem.d, np.int64)
-        return Models.built(
+        return Models.build(
             first.rows,
             self.request.task.name,
             coef=Lists.of_rows(weights[:, :-1], width),
             intercept=np.ascontiguousarray(weights[:, -1]),
-            **named_classes(classes_of(self.request.task, first.labels)),
+            **class_fields(classes_of(self.request.task, first.labels)),
             n_rows=np.full(1, self.reader.n_usable, np.int64),
             n_skipped=np.full(1, self.reader.n_skipped, np.int64),
             note=Strings.same(
@@ -460,7 +462,7 @@ class Training:
             ),
             n_features=width,
             loss=state.objective,
-            history=thinned(state.history, 1),
+            history=thin_history(state.history, 1),
             iterations=state.iterations,
             converged=state.converged.astype(np.uint8),
             status=status,

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tuskml.kernels.nets.pieces import layers_of, padded, places_of, scattered
+from tuskml.kernels.nets.pieces import layers_of, pad_length, places_of, scatter
 from tuskml.kernels.nets.visits import State
-from tuskml.kernels.parts.message import Array, packed, unpacked
+from tuskml.kernels.parts.message import Array, pack_message, unpack_message
 from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.passes import Floats
 from tuskml.learners.nets.exchange.rows import pieces_of
@@ -34,29 +34,29 @@ class Exchanging(Hopping):
         assert self.rows.parts is not None
         crew = self.rows.parts.crew
         assert crew is not None
-        answers = crew.trained(TASK, self.asked_of_crew(), pieces_of(self.rules.batch))
+        answers = crew.train(TASK, self.crew_message(), pieces_of(self.rules.batch))
         told, state = self.together(answers)
         for name in FIELDS:
             self.about[0][name] = told[name]
         self.steps, self.lost = told["steps"], told["loss"]
         if told["held_loss"] is not None:
-            self.about[0]["held_loss"] = self.unscaled(told["held_loss"])
+            self.about[0]["held_loss"] = self.loss_in_units(told["held_loss"])
         for epoch, loss in enumerate(told["history"]):
-            history[0, epoch] = self.unscaled(loss)
+            history[0, epoch] = self.loss_in_units(loss)
         return state
 
-    def asked_of_crew(self) -> bytes:
+    def crew_message(self) -> bytes:
         """The message to all workers."""
         left = max(self.until - time.monotonic(), 1e-9) if math.isfinite(self.until) else None
         header = {
             "rules": asdict(self.rules),
             "seconds": left,
             "counts": self.training.counts().tolist(),
-            "held": None if self.held is None else self.held.counts().tolist(),
+            "held": None if self.held_out_rows is None else self.held_out_rows.counts().tolist(),
         }
-        held = None if self.held is None else self.of_rows(self.held)
+        held = None if self.held_out_rows is None else self.of_rows(self.held_out_rows)
         messages = [self.of_rows(self.training), held]
-        return packed(header, [self.units, self.start, *messages])
+        return pack_message(header, [self.units, self.start, *messages])
 
     def of_rows(self, rows: ShardedPass) -> Array:
         """The message that asks a part for its rows, as bytes."""
@@ -69,18 +69,18 @@ class Exchanging(Hopping):
         rules, plain = self.rules, (len(self.units) - 3) // 2
         layers = layers_of(rules, plain)
         at, length = places_of(layers, rules.tables)
-        floats = layers + sum(padded(levels * size) for _, levels, size in rules.tables)
+        floats = layers + sum(pad_length(levels * size) for _, levels, size in rules.tables)
         state = np.zeros((3, floats), np.float32)
         told: dict[str, Any] = {}
         for rank, answer in enumerate(answers):
-            header, (vectors, own) = unpacked(answer)
+            header, (vectors, own) = unpack_message(answer)
             assert vectors is not None
             some = slice(rank, None, len(answers))
-            scattered(state[0], at[some], length[some], vectors)
+            scatter(state[0], at[some], length[some], vectors)
             if own is not None:
                 told, state[0, :layers] = header, own
         return told, state
 
     def mean_loss(self, rows: ShardedPass, state: State) -> float:
         """The mean loss of the training rows, which the workers have added up."""
-        return self.unscaled(self.lost)
+        return self.loss_in_units(self.lost)

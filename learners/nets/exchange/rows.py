@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.nets.pieces import RowsInUnits
-from tuskml.kernels.parts.message import unpacked
+from tuskml.kernels.parts.message import unpack_message
 
 Places = NDArray[np.int64]
 MOST_PIECES = 16
@@ -76,7 +76,7 @@ def order_of(seed: int, epoch: int, piece: int, n: int) -> Places:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class BatchRows:
     """Rows of a batch on a worker. begin: (pieces + 1,), piece by piece; pieces: (n,), the piece
     of each; total: rows of the batch on all workers.
     """
@@ -103,7 +103,7 @@ class OwnRows:
             order = np.arange(n) if epoch is None else order_of(seed, epoch, piece, n)
             self.orders.append(begin[piece] - first + order)
 
-    def batch(self, step: int) -> Chosen:
+    def batch(self, step: int) -> BatchRows:
         """The rows of a step."""
         low, high = self.division.until(step), self.division.until(step + 1)
         some = [order[low[p] : high[p]] for p, order in zip(self.own, self.orders, strict=True)]
@@ -113,13 +113,13 @@ class OwnRows:
         chosen = RowsInUnits(given.x[which], given.y[which], weight)
         begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         pieces = np.repeat(np.arange(len(some)), sizes)
-        return Chosen(chosen, begin, pieces, self.division.total(step))
+        return BatchRows(chosen, begin, pieces, self.division.total(step))
 
 
-def nothing(pieces: int, stride: int) -> Chosen:
+def nothing(pieces: int, stride: int) -> BatchRows:
     """No rows, of `pieces` pieces."""
     rows = RowsInUnits(np.zeros((0, stride), np.float32), np.zeros(0, np.float32), None)
-    return Chosen(rows, np.zeros(pieces + 1, np.int64), np.zeros(0, np.intp), 0)
+    return BatchRows(rows, np.zeros(pieces + 1, np.int64), np.zeros(0, np.intp), 0)
 
 
 def read(
@@ -138,7 +138,7 @@ def read(
     for place, n in enumerate(counts):
         low, high = max(begin, first), min(end, first + n)
         if low < high:
-            _, (own_x, own_y, own_weight) = unpacked(ask(place, message))
+            _, (own_x, own_y, own_weight) = unpack_message(ask(place, message))
             to, some = slice(low - begin, high - begin), slice(low - first, high - first)
             assert own_x is not None
             assert own_y is not None

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.nets.pieces import PAD, Numbers, Places, Single, concatenate_runs, scattered
+from tuskml.kernels.nets.pieces import PAD, Numbers, Places, Single, concatenate_runs, scatter
 
 Tables = Sequence[tuple[int, int, int]]
 
 
 @dataclass(frozen=True)
-class Asked:
+class VectorRequest:
     """The vectors of tables that the rows of a batch read.
 
     levels: of each table, the vectors that the rows read, a level of several pieces repeated;
@@ -37,18 +37,18 @@ class Asked:
     def put(self, vectors: Single, came: Sequence[Single]) -> None:
         """Stores the vectors that each worker has sent where the kernel reads them."""
         for some, given in zip(self.owners, came, strict=True):
-            scattered(vectors, self.at[some], self.length[some], given)
+            scatter(vectors, self.at[some], self.length[some], given)
 
-    def taken(self, by_vectors: Single) -> list[Single]:
+    def take_gradients(self, by_vectors: Single) -> list[Single]:
         """The gradients by the vectors of each worker."""
         return [
             concatenate_runs(by_vectors, self.at[some], self.length[some]) for some in self.owners
         ]
 
 
-def asked_by(
+def request_vectors(
     levels: NDArray[np.float32], pieces: NDArray[np.intp], tables: Tables, workers: int
-) -> tuple[Asked, NDArray[np.float32]]:
+) -> tuple[VectorRequest, NDArray[np.float32]]:
     """Collects the vectors that rows read, and the levels by which they read them.
 
     levels: (n, tables), the number of the level in each table or -1; pieces: (n,), of each row.
@@ -72,5 +72,5 @@ def asked_by(
     owners = [np.flatnonzero(number % workers == rank) for rank in range(workers)]
     ids = [(number[some] // workers).astype(np.int32) for some in owners]
     at = (np.cumsum(floats) - floats)[table] + inside * size[table]
-    made = Asked(each.tolist(), int(floats.sum()), at, size[table], owners, ids)
+    made = VectorRequest(each.tolist(), int(floats.sum()), at, size[table], owners, ids)
     return made, own

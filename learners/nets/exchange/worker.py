@@ -27,24 +27,24 @@ from tuskml.kernels.nets.pieces import (
     Single,
     Vectors,
     concatenate_runs,
-    padded,
+    pad_length,
     places_of,
     step_layers,
 )
 from tuskml.kernels.nets.training import DIVERGED, DONE, LATE, PATIENCE, Rules
 from tuskml.kernels.nets.visits import initial_state
-from tuskml.kernels.parts.message import packed, unpacked
+from tuskml.kernels.parts.message import pack_message, unpack_message
 from tuskml.kernels.passes import Floats
 from tuskml.learners.nets.exchange.rows import (
     AT_ONCE,
-    Chosen,
+    BatchRows,
     Division,
     OwnRows,
     nothing,
     pieces_of,
     read,
 )
-from tuskml.learners.nets.exchange.vectors import Asked, asked_by
+from tuskml.learners.nets.exchange.vectors import VectorRequest, request_vectors
 from tuskml.schedule.exchange.dag import Dag, Operation
 from tuskml.schedule.exchange.workers.crew import Member
 from tuskml.schedule.exchange.workers.session import Session
@@ -57,11 +57,11 @@ class Visit:
     """A batch. rows: this worker's; epoch: of the step that follows, None: of no step; step: its
     number in the epoch; of: which loss it adds to."""
 
-    rows: Chosen
+    rows: BatchRows
     epoch: int | None = None
     step: int = 0
     of: str = ""
-    asked: Asked = field(init=False)
+    asked: VectorRequest = field(init=False)
 
     @property
     def steps(self) -> bool:
@@ -70,7 +70,7 @@ class Visit:
 
 
 @dataclass
-class Told:
+class TrainingFacts:
     """The facts about the training that all workers know. loss: of the result; steps: number of
     steps made.
     """
@@ -105,7 +105,7 @@ class Training:
             self.sets[HELD_OUT].arrange(0, None)
         self.room = Room(self.rules, self.plain, len(self.own), member.threads, self.mark)
         self.take_weights(units, start)
-        self.told, self.late = Told(), False
+        self.told, self.late = TrainingFacts(), False
         self.sums = {of: np.zeros(2) for of in (TRAINING, HELD_OUT)}
         self.waiting: Visit | None = None
         self.best: tuple[Single, Single] | None = None
@@ -129,7 +129,7 @@ class Training:
 
     def stride(self) -> int:
         """Floats of a row."""
-        return padded(self.plain + len(self.tables))
+        return pad_length(self.plain + len(self.tables))
 
     def take_weights(self, units: Floats, start: Floats | None) -> None:
         """Stores the initial layers, and this worker's vectors."""
@@ -152,13 +152,13 @@ class Training:
             self.sets[TRAINING].arrange(rules.seed, epoch if rules.shuffle else None)
             yield from self.over(self.sets[TRAINING], TRAINING, epoch)
             yield from (self.idle(), self.idle())
-            loss, _ = self.taken(TRAINING)
+            loss, _ = self.take_losses(TRAINING)
             finite = bool(np.isfinite(self.layers[0]).all())
             if not self.late:
                 told.history.append(loss / self.sets[TRAINING].division.n)
                 told.epochs += 1
             if finite and math.isfinite(loss):
-                yield from self.judged()
+                yield from self.judge()
             elif not self.late:
                 told.ending = DIVERGED
             told.ending = LATE if self.late else told.ending
@@ -180,13 +180,13 @@ class Training:
         """An iteration without rows."""
         return Visit(nothing(len(self.own), self.stride()))
 
-    def taken(self, of: str) -> tuple[float, float]:
+    def take_losses(self, of: str) -> tuple[float, float]:
         """Returns the sums of losses and of the weights of their rows, and resets them."""
         loss, weight = self.sums[of].tolist()
         self.sums[of] = np.zeros(2)
         return loss, weight
 
-    def judged(self) -> Iterator[Visit]:
+    def judge(self) -> Iterator[Visit]:
         """Looks at the rows held out, if there are any."""
         told, rows = self.told, self.sets.get(HELD_OUT)
         if rows is None:
@@ -196,7 +196,7 @@ class Training:
         yield from self.over(rows, HELD_OUT, None)
         yield from (self.idle(), self.idle())
         self.late = late or self.late
-        loss, weight = self.taken(HELD_OUT)
+        loss, weight = self.take_losses(HELD_OUT)
         loss /= weight
         if told.held_loss is None or loss < told.held_loss:
             told.held_loss, told.kept = loss, told.epochs
@@ -217,7 +217,7 @@ class Training:
             now, k = after, k + 1
         self.end(session, k - 1)
         session.finish()
-        loss, weight = self.taken(TRAINING)
+        loss, weight = self.take_losses(TRAINING)
         self.told.loss = loss / weight
 
     def ask(self, session: Session, visit: Visit, iteration: int) -> None:
@@ -225,7 +225,7 @@ class Training:
         rows = visit.rows
         inside = slice(self.plain, self.plain + len(self.tables))
         with session.computing("ask"):
-            visit.asked, own = asked_by(
+            visit.asked, own = request_vectors(
                 rows.rows.x[:, inside], rows.pieces, self.tables, self.member.count
             )
             rows.rows.x[:, inside] = own
@@ -257,7 +257,7 @@ class Training:
         now.asked.put(self.flat[n:], vectors)
         rows = now.rows
         batch = Batch(rows.rows, rows.begin, self.own.start, rows.total, now.epoch or 0, now.step)
-        loss, gradient, by_vectors = self.room.passed(
+        loss, gradient, by_vectors = self.room.run_pass(
             self.flat, now.asked.levels, batch, now.steps
         )
         words = np.zeros((3, self.pieces))
@@ -267,7 +267,9 @@ class Training:
         session.submit("told", words)
         session.submit("all_layers", gradient)
         nothing_to_say = [np.empty(0, np.float32)] * self.member.count
-        session.submit("emb_bwd", now.asked.taken(by_vectors) if now.steps else nothing_to_say)
+        session.submit(
+            "emb_bwd", now.asked.take_gradients(by_vectors) if now.steps else nothing_to_say
+        )
 
     def end(self, session: Session, k: int) -> None:
         """Finishes an iteration: the losses, and the step of the layers."""
@@ -284,7 +286,7 @@ class Training:
             step_layers(self.rules, self.plain, *given)
 
 
-def weights_of(rows: Chosen) -> Floats:
+def weights_of(rows: BatchRows) -> Floats:
     """The sum of the weights of the rows of each piece."""
     if rows.rows.weight is None:
         return np.diff(rows.begin).astype(np.float64)
@@ -298,7 +300,7 @@ def operations(training: Training) -> Dag:
     rows.arrange(training.rules.seed, None)
     first = rows.batch(0)
     inside = slice(training.plain, training.plain + len(training.tables))
-    asked, _ = asked_by(
+    asked, _ = request_vectors(
         first.rows.x[:, inside], first.pieces, training.tables, training.member.count
     )
     ids, vectors = 4.0 * len(asked.at), 4.0 * float(asked.length.sum())
@@ -327,10 +329,10 @@ def operations(training: Training) -> Dag:
 
 def train_member(member: Member, message: bytes) -> bytes:
     """This worker's vectors; the first worker adds the layers and its report."""
-    training = Training(member, *unpacked(message))
+    training = Training(member, *unpack_message(message))
     with member.session(operations(training)) as session:
         training.run(session)
     own = training.vectors.numbers[0]
     if member.rank:
-        return packed({}, [own, None])
-    return packed(vars(training.told), [own, training.layers[0]])
+        return pack_message({}, [own, None])
+    return pack_message(vars(training.told), [own, training.layers[0]])

@@ -20,9 +20,9 @@ from typing import Any
 from tuskml.schedule.exchange.dag import Dag
 from tuskml.schedule.exchange.network import Channel, Network
 from tuskml.schedule.exchange.plan import Plan
-from tuskml.schedule.exchange.search import Search, optimized, rehearsed
+from tuskml.schedule.exchange.search import Search, optimize, rehearse
 from tuskml.schedule.exchange.workers.ballot import lines, say
-from tuskml.schedule.exchange.workers.mesh import accepted
+from tuskml.schedule.exchange.workers.mesh import accept_worker
 from tuskml.schedule.exchange.workers.probing import network, with_seconds
 
 CONTROL = -1
@@ -132,13 +132,13 @@ class Central:
         alive = set.intersection(*(set(each.alive) for each in last[-1].values()))
         if not alive:
             return False
-        net, links = self.measured(sorted(alive)), sorted(alive)
+        net, links = self.measure_links(sorted(alive)), sorted(alive)
         self.proposed += 1
-        result = optimized(dag, net, self.search, self.proposed)
+        result = optimize(dag, net, self.search, self.proposed)
         self.pause = min(2 * self.pause, 1000)
         left = all(each.version == 0 for each in last[-1].values())
         if self.plan is not None and not left and links == list(range(len(self.channels))):
-            now, _ = rehearsed(dag, net, self.plan.options)
+            now, _ = rehearse(dag, net, self.plan.options)
             if result.cost > BETTER * now:
                 return False
         channels = {
@@ -158,7 +158,7 @@ class Central:
             for name in names
         }
 
-    def measured(self, alive: Sequence[int]) -> Network:
+    def measure_links(self, alive: Sequence[int]) -> Network:
         """Network of the links that reach all workers."""
         some = [self.channels[link] for link in alive]
         return network(some, len(self.connections), self.per_host)
@@ -216,7 +216,7 @@ def serve(
     until = time.monotonic() + timeout
     sockets: dict[int, socket.socket] = {}
     while len(sockets) < count:
-        rank, one = accepted(server, CONTROL, token, until)
+        rank, one = accept_worker(server, CONTROL, token, until)
         if not 0 <= rank < count or rank in sockets:
             one.close()
             continue

@@ -38,7 +38,7 @@ class Seat:
     servers: tuple[socket.socket, ...]
 
     @classmethod
-    def taken(cls, hosts: Sequence[str]) -> Seat:
+    def take(cls, hosts: Sequence[str]) -> Seat:
         """Opens the sockets.
 
         hosts: this worker's own addresses, one for each link; at least one.
@@ -90,7 +90,7 @@ class Member:
         dag: an iteration, with the bytes of its exchanges as far as this worker knows them. Raises
         ConnectionError or TimeoutError if some do not connect.
         """
-        links = Links(self.rank, self._met(), [math.inf] * (self.links + 1))
+        links = Links(self.rank, self._connect_all(), [math.inf] * (self.links + 1))
         done = threading.Event()
         threading.Thread(target=self._watch, args=(links, done), daemon=True).start()
         try:
@@ -104,7 +104,7 @@ class Member:
         others = [some for rank, some in enumerate(self.addresses) if rank != self.rank]
         mesh.leave(self.rank, [one for some in others for one in some[:-1]], self.token)
 
-    def _met(self) -> dict[tuple[int, int], socket.socket]:
+    def _connect_all(self) -> dict[tuple[int, int], socket.socket]:
         """Connections by worker and link; the last link carries messages."""
         sockets: dict[tuple[int, int], socket.socket] = {}
         soon = time.monotonic() + REACH
@@ -112,14 +112,16 @@ class Member:
             for link, at in enumerate(self._places()):
                 for peer in range(self.rank):
                     where = self.addresses[peer][at[peer]]
-                    sockets[peer, link] = mesh.reached(self.rank, link, where, self.token, soon)
+                    sockets[peer, link] = mesh.connect_to_worker(
+                        self.rank, link, where, self.token, soon
+                    )
             until = time.monotonic() + PATIENCE
             for link, at in enumerate(self._places()):
                 server = self.seat.servers[at[self.rank]]
                 while any(
                     (peer, link) not in sockets for peer in range(self.rank + 1, self.count)
                 ):
-                    peer, one = mesh.accepted(server, link, self.token, until, self.ended)
+                    peer, one = mesh.accept_worker(server, link, self.token, until, self.ended)
                     if self.rank < peer < self.count and (peer, link) not in sockets:
                         sockets[peer, link] = one
                     else:
@@ -144,9 +146,9 @@ class Member:
         until = time.monotonic() + REACH
         everyone = Workers(dag, self.count, self.links)
         where = self.addresses[0][-1]
-        control = mesh.reached(self.rank, central.CONTROL, where, self.token, until)
+        control = mesh.connect_to_worker(self.rank, central.CONTROL, where, self.token, until)
         ballot = Ballot(everyone, control)
-        measurements = probing.probed(links, everyone)
+        measurements = probing.probe_links(links, everyone)
         ballot.report(links=[[each.inside, each.latency] for each in measurements])
         return ballot
 

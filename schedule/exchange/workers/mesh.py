@@ -39,10 +39,10 @@ def connect(
     sockets: dict[tuple[int, int], socket.socket] = {}
     for link, some in enumerate(addresses):
         for peer in range(rank):
-            sockets[peer, link] = reached(rank, link, some[peer], token, until)
+            sockets[peer, link] = connect_to_worker(rank, link, some[peer], token, until)
     for link, server in enumerate(servers):
         while any((peer, link) not in sockets for peer in range(rank + 1, len(addresses[link]))):
-            peer, one = accepted(server, link, token, until)
+            peer, one = accept_worker(server, link, token, until)
             if not rank < peer < len(addresses[link]) or (peer, link) in sockets:
                 one.close()
                 continue
@@ -50,7 +50,9 @@ def connect(
     return sockets
 
 
-def reached(rank: int, link: int, address: Address, token: str, until: float) -> socket.socket:
+def connect_to_worker(
+    rank: int, link: int, address: Address, token: str, until: float
+) -> socket.socket:
     """Connects to a server and sends the greeting.
 
     until: deadline on the clock `time.monotonic`.
@@ -68,7 +70,7 @@ def reached(rank: int, link: int, address: Address, token: str, until: float) ->
         return one
 
 
-def accepted(
+def accept_worker(
     server: socket.socket,
     link: int,
     token: str,
@@ -96,16 +98,16 @@ def accepted(
             if hmac.compare_digest(str(known), token):
                 if which == LEFT:
                     one.close()
-                    raise Left(f"worker {int(rank)} is gone")
+                    raise WorkerLeft(f"worker {int(rank)} is gone")
                 if which == link:
                     return int(rank), one
         except (OSError, ValueError, TypeError) as error:
-            if isinstance(error, Left):
+            if isinstance(error, WorkerLeft):
                 raise
         one.close()
 
 
-class Left(ConnectionError):
+class WorkerLeft(ConnectionError):
     """A worker has announced that it will not connect."""
 
 

@@ -21,7 +21,7 @@ SMALL, LARGE = 1_024, 262_144
 ROUNDS = 3
 
 
-def probed(links: Links, workers: Workers) -> list[Channel]:
+def probe_links(links: Links, workers: Workers) -> list[Channel]:
     """Measures rate and latency of each link before the first iteration; equal on all workers.
 
     Two all-to-all exchanges of known sizes solve the cost equation of `Network`.

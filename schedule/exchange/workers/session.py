@@ -18,11 +18,11 @@ import numpy as np
 from tuskml.schedule.exchange.cells import Message, cells
 from tuskml.schedule.exchange.enforcer import Enforcer
 from tuskml.schedule.exchange.plan import Plan
-from tuskml.schedule.exchange.sockets import Halted, Links
+from tuskml.schedule.exchange.sockets import EpochHalted, Links
 from tuskml.schedule.exchange.workers.ballot import Ballot
 from tuskml.schedule.exchange.workers.windows import Workers, plain_plan
 
-FAILURES = (ConnectionError, TimeoutError, Halted)
+FAILURES = (ConnectionError, TimeoutError, EpochHalted)
 TRIES = 4
 """Epochs of one wait, after which its error is raised."""
 KEPT = 3
@@ -32,7 +32,7 @@ an iteration is at most two ahead of the others, and all restart one before the 
 Got = TypeVar("Got")
 
 
-class Gone(RuntimeError):
+class WorkerLost(RuntimeError):
     """A worker is lost, so the training cannot go on."""
 
 
@@ -102,17 +102,17 @@ class Session:
         worker.
 
         A plan may leave an exchange whose result only the next iteration needs to that iteration's
-        window, so call this after its `begin`. Raises Gone if a worker is lost.
+        window, so call this after its `begin`. Raises WorkerLost if a worker is lost.
         """
         one = name, self.begun if iteration is None else iteration
 
         def wait() -> Any:
             if one not in self.results:
-                memory = self.enforcer.completed(*one, self.patience)
+                memory = self.enforcer.wait_for_completion(*one, self.patience)
                 self.results[one] = memory.result(self.workers.count)
             return self.results[one]
 
-        return self._retried(wait)
+        return self._retry(wait)
 
     def usable(self) -> list[int]:
         """Links for payloads that reach all workers."""
@@ -129,8 +129,8 @@ class Session:
         """Waits until all workers have ended all exchanges."""
         for one in list(self.inputs):
             self.result(*one)
-        with suppress(Gone):  # this worker has all of its results
-            self._retried(self._farewell)
+        with suppress(WorkerLost):  # this worker has all of its results
+            self._retry(self._farewell)
         self.enforcer.stop()
         self.ballot.close()
 
@@ -173,7 +173,7 @@ class Session:
         versions = [self._hear(peer, f"plan/{before}")[0] for peer in self.peers]
         return self.ballot.plan(min([self.announced[before], *versions]), self.plain)
 
-    def _retried(self, work: Callable[[], Got]) -> Got:
+    def _retry(self, work: Callable[[], Got]) -> Got:
         for _ in range(TRIES):
             try:
                 return work()
@@ -190,15 +190,15 @@ class Session:
             self.epoch = max(self.epoch, self.links.given_up) + 1
             self.ballot.reset()
             try:
-                return self._restart(*self._met())
-            except Halted:
+                return self._restart(*self._agree_on_start())
+            except EpochHalted:
                 continue
             except (ConnectionError, TimeoutError) as error:
                 self.links.give_up(self.epoch)
-                raise Gone(f"the training cannot go on: {error}") from cause
-        raise Gone("the workers did not agree to begin again") from cause
+                raise WorkerLost(f"the training cannot go on: {error}") from cause
+        raise WorkerLost("the workers did not agree to begin again") from cause
 
-    def _met(self) -> tuple[int, int]:
+    def _agree_on_start(self) -> tuple[int, int]:
         """The earliest iteration of any worker, and the first link that reaches all."""
         iteration = self.begun
         bits = sum(1 << link for link in self.usable())

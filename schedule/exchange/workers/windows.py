@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tuskml.schedule.exchange import algebra
-from tuskml.schedule.exchange.algebra import Beside, Expression, Motif, segmented, splined
+from tuskml.schedule.exchange.algebra import Beside, Expression, Motif, segment, spline
 from tuskml.schedule.exchange.dag import Dag
 from tuskml.schedule.exchange.enforcer import Step
 from tuskml.schedule.exchange.network import CHOICES, splines_of
@@ -33,14 +33,14 @@ def motifs(motif: Motif, option: Option, per_host: int) -> list[Expression]:
     whole: Expression = motif
     if motif.kind == "all_reduce":
         if option.pattern == "hosted":
-            whole = algebra.hosted(motif, per_host)
+            whole = algebra.split_by_host(motif, per_host)
         elif option.pattern == "treed":
             whole = algebra.treed(motif, 2, per_host)
         else:
-            whole = algebra.scattered(motif)
-    parts = _parts(segmented(whole, option.segments), option.segments)
+            whole = algebra.scatter(motif)
+    parts = _parts(segment(whole, option.segments), option.segments)
     count = splines_of(option.pattern)
-    return [part for each in parts for part in _parts(splined(each, count), count)]
+    return [part for each in parts for part in _parts(spline(each, count), count)]
 
 
 def _parts(expression: Expression, count: int) -> tuple[Expression, ...]:

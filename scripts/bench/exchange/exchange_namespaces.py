@@ -126,7 +126,7 @@ def worker(rank: int, config: Mapping[str, Any]) -> None:
     peers = mesh.connect(rank, servers, addresses, TOKEN)
     links = Links(rank, peers, [math.inf] * (LINKS + 1))
     everyone = Workers(operations(SHAPE, hosts), hosts, LINKS)
-    found = probing.probed(links, everyone)
+    found = probing.probe_links(links, everyone)
     session = Session(links, everyone, ballot(order, rank, everyone, found))
     trained(
         session,
@@ -171,7 +171,7 @@ def ballot(order: str, rank: int, everyone: Workers, found: list[Channel]) -> Ba
     if order == "plan":
         until = time.monotonic() + 30
         where = address(0, 0), PORT + LINKS + 1
-        made = Ballot(everyone, mesh.reached(rank, central.CONTROL, where, TOKEN, until))
+        made = Ballot(everyone, mesh.connect_to_worker(rank, central.CONTROL, where, TOKEN, until))
         made.report(links=[[one.inside, one.latency] for one in found])
         return made
     if order == "FIFO":

@@ -38,7 +38,7 @@ from exchange_namespaces import address, namespaces
 import tuskml
 from tuskml.cluster import units
 from tuskml.cluster.parts import placement
-from tuskml.groups.execution.executor import Outcome, Unit, attempt, decoded, encoded
+from tuskml.groups.execution.executor import Outcome, Unit, attempt, decode_outcome, encode_outcome
 from tuskml.groups.execution.leading import Leaders
 from tuskml.groups.execution.worker import Share, limit
 from tuskml.learners.nets.exchange import worker
@@ -80,7 +80,7 @@ class Hosts:
         leaders.begin()
         try:
             while leaders.working:
-                for unit in leaders.taken():
+                for unit in leaders.take_requested():
                     crew_of = str(unit.work).startswith("tuskml.cluster.parts.crews")
                     last = int(str(unit.pin).rsplit(" ", 1)[-1]) if crew_of else len(pins)
                     host = pins.setdefault(unit.pin, last % self.workers)
@@ -97,7 +97,7 @@ class Hosts:
         assert one.stdout is not None
         send(one.stdin, (unit.work or work).encode())
         send(one.stdin, unit.payload)
-        leaders.settle(decoded(unit.key, taken(one.stdout)))
+        leaders.settle(decode_outcome(unit.key, taken(one.stdout)))
 
 
 def send(pipe: BinaryIO | Any, data: bytes) -> None:
@@ -126,7 +126,7 @@ def host(rank: int, order: str, folder: Path) -> None:
     try:
         while True:
             work = taken(sys.stdin.buffer).decode()
-            send(out, encoded(attempt(work, Unit("", 0, taken(sys.stdin.buffer)))))
+            send(out, encode_outcome(attempt(work, Unit("", 0, taken(sys.stdin.buffer)))))
     except EOFError:
         return
 
@@ -136,7 +136,7 @@ def watch(rank: int, folder: Path) -> None:
     ends: list[float] = []
     links: list[list[float]] = []
     iterate, run = worker.Training.iterate, worker.Training.run
-    probed = probing.probed
+    probed = probing.probe_links
 
     def timed(training: Any, session: Any, k: int, now: Any, after: Any) -> None:
         if now.epoch is not None:
@@ -160,13 +160,13 @@ def watch(rank: int, folder: Path) -> None:
         (folder / f"{rank}.json").write_text(json.dumps(about))
 
     worker.Training.iterate, worker.Training.run = timed, ran  # type: ignore[method-assign]
-    probing.probed = seen
+    probing.probe_links = seen
 
 
 def ballot(member: Any, order: str, links: Any, dag: Any) -> Ballot | None:
     """The ballot that a worker follows if no plan is searched for."""
     everyone = Workers(dag, member.count, member.links)
-    found = probing.probed(links, everyone)
+    found = probing.probe_links(links, everyone)
     if order == "FIFO":
         return None
     net = probing.network(found, everyone.count)

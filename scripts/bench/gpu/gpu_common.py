@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tuskml.kernels import passes
-from tuskml.kernels.gpu.orders import scrambled
+from tuskml.kernels.gpu.orders import scramble
 from tuskml.kernels.segments import SEGMENT
 
 REPEATS = 7
@@ -19,12 +19,12 @@ REPEATS = 7
 def seconds(device: Any, body: Callable[[], object], repeats: int = REPEATS) -> float:
     """Median of some runs after a first one; the device has done all of it."""
     body()
-    device.launched().wait()
+    device.mark_launches().wait()
     found = []
     for _ in range(repeats):
         began = time.perf_counter()
         body()
-        device.launched().wait()
+        device.mark_launches().wait()
         found.append(time.perf_counter() - began)
     return statistics.median(found)
 
@@ -49,7 +49,7 @@ def kernel_seconds(device: Any, body: Callable[[], object], repeats: int = REPEA
 def uniforms(xp: Any, n: int, seed: int) -> Any:
     """float64 (n,) from 0 to 1, on the arrays' device, by a hash of each index."""
     places = xp.arange(n, dtype=np.uint64) + np.uint64((seed + 1) << 40)
-    return ((scrambled(places) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    return ((scramble(places) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 
 def normals(xp: Any, shape: tuple[int, ...], seed: int) -> Any:

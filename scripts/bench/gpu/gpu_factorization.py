@@ -69,7 +69,7 @@ def factorization(device: Any, scale: float, threads: int, cpu: bool) -> Iterato
         with DeviceFactorization.of_columns(
             device, tuple(train), shape, 0, lock_free=lock_free
         ) as model:
-            device.launched().wait()
+            device.mark_launches().wait()
             ready = time.perf_counter() - began
             each = trained(model, lock_free)
             took[kind] = float(np.median(each))

@@ -11,7 +11,7 @@ import numpy as np
 from gpu_common import line, packed
 
 from tuskml.kernels import passes
-from tuskml.kernels.gpu.nets.training import trained_on_device
+from tuskml.kernels.gpu.nets.training import train_on_device
 from tuskml.kernels.nets.training import LOGISTIC, ByGroup, Rules, train_nets
 
 ROWS, INPUTS, UNITS, BATCH = 2000, 28, 32, 32
@@ -59,7 +59,7 @@ def nets(device: Any, groups: int, threads: int, cpu: bool) -> Iterator[dict[str
         yield line(name, "", None)
         return
     rows, _memory, arrays = rows_of(groups, threads)
-    found, ours = timed(lambda: trained_on_device(device, rows, rules, ByGroup()))
+    found, ours = timed(lambda: train_on_device(device, rows, rules, ByGroup()))
     theirs, took = timed(lambda: train_nets(rows, rules, 0, ByGroup()))
     off = np.abs(found.about["loss"] / theirs.about["loss"] - 1).max()
     wrong = {"off": float(off), "allowed": ROUNDING}

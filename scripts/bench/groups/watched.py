@@ -45,7 +45,7 @@ class Watched:
 def watched() -> Iterator[Watched]:
     """Watches the runs inside."""
     found, done = Watched(), threading.Event()
-    ended, given = ray_cluster.Run.ended, ray_cluster.Run.given
+    ended, given = ray_cluster.Run.end_task, ray_cluster.Run.deliver
 
     def note_end(run: Any, task: Any, how: str) -> None:
         now = time.monotonic()
@@ -60,12 +60,12 @@ def watched() -> Iterator[Watched]:
         return given(run, unit, outcome)
 
     looking = threading.Thread(target=look, args=(found, done))
-    ray_cluster.Run.ended, ray_cluster.Run.given = note_end, note_given
+    ray_cluster.Run.end_task, ray_cluster.Run.deliver = note_end, note_given
     looking.start()
     try:
         yield found
     finally:
-        ray_cluster.Run.ended, ray_cluster.Run.given = ended, given
+        ray_cluster.Run.end_task, ray_cluster.Run.deliver = ended, given
         done.set()
         looking.join()
 

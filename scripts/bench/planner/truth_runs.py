@@ -151,7 +151,7 @@ def every_candidate(problem: Problem, begin: Any, question: Question, chosen: Ch
     asked = chosen.asked
     if asked is None:
         asked = planning.with_rows_seen(problem, question)
-        asked = sampling.sketched(problem, begin, asked, planning.most_overhead(seen))
+        asked = sampling.add_sketch(problem, begin, asked, planning.most_overhead(seen))
     names = {one.plan.algorithm for one in seen}
     more = choice.assess(asked, constants.of_host(), chosen.known)
     return *seen, *(one for one in more if one.plan.algorithm not in names)

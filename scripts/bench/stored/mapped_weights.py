@@ -21,7 +21,7 @@ from tuskml.kernels import structures
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.stored.chunks import Chunks
 from tuskml.kvstore import FrameCounters, native
-from tuskml.kvstore.arrays import unnamed
+from tuskml.kvstore.arrays import open_unnamed
 from tuskml.learners.linear.stored import training
 from tuskml.learners.linear.stored.online import Online
 from tuskml.learners.linear.stored.run import Run
@@ -53,7 +53,7 @@ class Mapped:
     """Open arrays."""
 
     def __init__(self, folder: Path, n: int, advice: int | None) -> None:
-        self.file = unnamed(folder)
+        self.file = open_unnamed(folder)
         self._lock = threading.Lock()
         os.ftruncate(self.file.fileno(), 4 * n)
         self.memory = mmap.mmap(self.file.fileno(), 4 * n)
@@ -111,7 +111,7 @@ class MappedRun(Run):
             1 << 60,
         )
         self.entered()  # who writes this needs no such map
-        return self._counted(chunks, rows)
+        return self._count(chunks, rows)
 
     def _first(self, chunks: Chunks) -> Any:
         assert isinstance(self.plan.step, float), "a step is given: trials would need an array"

@@ -72,14 +72,14 @@ def drawn(cliques: int, times: int, mixed: bool, seed: int = 0) -> tuple[Ids, Id
 def recover(cliques: int, times: int) -> None:
     """Seconds to find some cliques, and the share of them that one block of 64 holds whole."""
     from tuskml.partitioner import WARM_LEVELDB, SparseRows
-    from tuskml.partitioner.affinity import Related
+    from tuskml.partitioner.affinity import FeatureSketches
 
     starts, ids, members = drawn(cliques, times, mixed=False)
     begin = time.perf_counter()
-    related = Related(members.size, 10_000)
+    related = FeatureSketches(members.size, 10_000)
     related.update(SparseRows(starts, ids))
     sketched = time.perf_counter()
-    with related.clustered(WARM_LEVELDB) as clusters:
+    with related.cluster(WARM_LEVELDB) as clusters:
         blocks = clusters.places(64)[members] // 64
     end = time.perf_counter()
     whole = float((blocks == blocks[:, :1]).all(axis=1).mean())

@@ -14,13 +14,13 @@ from tuskml.groups.execution.executor import (
     Unit,
     bundle,
     each_of,
-    encoded,
+    encode_outcome,
     outcomes_of,
     several,
 )
 from tuskml.groups.execution.leading import Pins, Ran
-from tuskml.kernels.parts.message import packed, unpacked
-from tuskml.kernels.parts.together import added_up, adds
+from tuskml.kernels.parts.message import pack_message, unpack_message
+from tuskml.kernels.parts.together import add_replies, adds
 
 
 def unit(pin: str, ask: int = 1, together: str | None = "tuskml.x:many") -> Unit:
@@ -37,9 +37,9 @@ def test_a_bundle_has_the_outcome_of_each_unit() -> None:
     assert each_of(one.payload) == [b"a", b"b", b"c"]
     assert (one.work, one.size) == ("tuskml.x:many", 3.0)
     found = [Outcome("a/1", b"1"), Outcome("b/1", None, "no luck"), Outcome("c/1", b"")]
-    answer = several([encoded(each) for each in found])
-    assert outcomes_of(one, encoded(Outcome("", answer))) == found
-    failed = outcomes_of(one, encoded(Outcome("", None, "no memory")))
+    answer = several([encode_outcome(each) for each in found])
+    assert outcomes_of(one, encode_outcome(Outcome("", answer))) == found
+    failed = outcomes_of(one, encode_outcome(Outcome("", None, "no memory")))
     assert [(each.key, each.error) for each in failed] == [
         (key, "no memory") for key in ("a/1", "b/1", "c/1")
     ]
@@ -76,11 +76,11 @@ def test_who_hears_of_a_bundle_hears_of_its_units(monkeypatch: pytest.MonkeyPatc
 def test_sums_of_integers_are_added_where_they_are() -> None:
     rng = np.random.default_rng(1)
     sums = [rng.integers(-(2**60), 2**60, (2, 7, 3)) // 4 for _ in range(3)]
-    answers = [packed({}, [one]) for one in sums]
-    answers.insert(1, packed({}, [None]))  # a part that has to be told what led here
-    found: list[list[Any]] = [unpacked(one)[1] for one in added_up(answers)]
+    answers = [pack_message({}, [one]) for one in sums]
+    answers.insert(1, pack_message({}, [None]))  # a part that has to be told what led here
+    found: list[list[Any]] = [unpack_message(one)[1] for one in add_replies(answers)]
     assert found[1] == [None]
     np.testing.assert_array_equal(sum(one[0] for one in found if one[0] is not None), sum(sums))
-    assert sum(len(one) for one in added_up(answers)) < sum(len(one) for one in answers) / 2
-    assert adds(packed({"given": {"adds": True}}))
-    assert not adds(packed({"given": {}}))
+    assert sum(len(one) for one in add_replies(answers)) < sum(len(one) for one in answers) / 2
+    assert adds(pack_message({"given": {"adds": True}}))
+    assert not adds(pack_message({"given": {}}))

@@ -224,7 +224,7 @@ def test_no_approach_gains_more_than_balanced_groups_leave_idle(seed: int) -> No
     work = Workload(sizes, int(rng.integers(1, 13)), int(rng.integers(1, 100)), 1.0, model)
     found = estimates(work, workers, costs)
     seconds = {one.approach: one.seconds for one in found}
-    if estimating.balanced(groups, workers):
+    if estimating.is_balanced(groups, workers):
         assert seconds["TP"] <= (1 + estimating.NEGLIGIBLE) * found[0].seconds
 
 

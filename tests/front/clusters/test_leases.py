@@ -94,7 +94,7 @@ def test_one_that_lies_and_one_that_never_answers_hold_up_nobody(
             )
             time.sleep(0.1)
 
-    ray.get(leases.found_or_started(ray, leases.rules_for(LEASE)).state.remote())
+    ray.get(leases.find_or_start(ray, leases.rules_for(LEASE)).state.remote())
     stop: list[bool] = []
     with ThreadPoolExecutor(1) as pool:
         pestering = pool.submit(pester, stop)

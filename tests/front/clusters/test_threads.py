@@ -13,7 +13,7 @@ import sharded
 
 import tuskml
 from tuskml.cluster import reading, units, worker
-from tuskml.cluster.resuming import Finished
+from tuskml.cluster.resuming import UnitFolder
 from tuskml.cluster.shards.catalogue import Group
 from tuskml.groups.execution import ray_session
 from tuskml.groups.execution.choosing import executor_of
@@ -269,7 +269,7 @@ def test_finished_groups_are_not_trained_again(
 
 
 def test_a_damaged_file_of_a_finished_unit_is_no_answer(tmp_path: Path) -> None:
-    kept = Finished(tmp_path / "f")
+    kept = UnitFolder(tmp_path / "f")
     kept.write("a" * 64, b"answer")
     assert kept.read("a" * 64) == b"answer"
     (file,) = (tmp_path / "f").iterdir()
@@ -277,7 +277,7 @@ def test_a_damaged_file_of_a_finished_unit_is_no_answer(tmp_path: Path) -> None:
     assert kept.read("a" * 64) is None
     assert kept.read("b" * 64) is None
     with pytest.raises(tuskml.DataError, match="which cannot be made"):
-        Finished(tmp_path / "no" / "f")
+        UnitFolder(tmp_path / "no" / "f")
 
 
 def test_files_in_no_order_get_advice(

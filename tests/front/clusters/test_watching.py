@@ -13,7 +13,7 @@ import sharded
 
 import tuskml
 from tuskml.cluster import training, units, worker
-from tuskml.cluster.resuming import Finished
+from tuskml.cluster.resuming import UnitFolder
 from tuskml.cluster.shards.catalogue import shard_of
 from tuskml.commands.cli import main
 from tuskml.databases.duckdb import DuckDB
@@ -99,7 +99,7 @@ class NoLeaders:
 
 
 def test_a_kept_answer_that_is_wrong_is_computed_again(tmp_path: Path) -> None:
-    kept = Finished(tmp_path / "f")
+    kept = UnitFolder(tmp_path / "f")
     kept.write("a", b"old")
     found = list(
         kept.outcomes(

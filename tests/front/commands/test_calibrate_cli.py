@@ -39,7 +39,7 @@ def test_what_reading_takes_is_kept_too_and_the_rest_as_shipped(measured):
     assert cli.main(["calibrate"]) == 0
     found = reading.of_host()
     assert found.decode["table"] == 0.5
-    assert found.decode["blocks"] == reading.shipped().decode["blocks"]
+    assert found.decode["blocks"] == reading.shipped_reading().decode["blocks"]
 
 
 def test_it_is_written_elsewhere_and_printed_as_json(measured, capsys, tmp_path):

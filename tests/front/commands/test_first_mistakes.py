@@ -15,7 +15,7 @@ import pytest
 import tuskml
 from tuskml import TuskError
 from tuskml.commands.cli import main
-from tuskml.plots import named
+from tuskml.plots import models_by_name
 
 ROWS = "CREATE TABLE flights AS SELECT i % 3 AS carrier, i % 50 AS dep_delay, i % 70 AS distance, (i * 7919 % 61) - 20 + i % 50 AS arr_delay, CASE WHEN i % 2 = 0 THEN 'yes' ELSE 'no' END AS word FROM {} AS t(i)"
 SERIES = {"duckdb": "range(600)", "postgres": "generate_series(0, 599)"}
@@ -161,8 +161,10 @@ def test_models_in_python(flights: Any) -> None:
         tuskml.Model.from_json("{")
     for given, kind in (("late", "str"), ([3], "int"), (None, "NoneType")):
         with pytest.raises(TypeError, match=f"models is or has a {kind}, expected a model"):
-            named(given)
-    assert list(named({"a": model, "b": None})) == ["a"], "a group without a model has no curve"
+            models_by_name(given)
+    assert list(models_by_name({"a": model, "b": None})) == ["a"], (
+        "a group without a model has no curve"
+    )
 
 
 IN_SQL = {

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from tuskml import DataError, Model, TuskError, train
-from tuskml.export_mlflow import Served, load_model, log_model, save_model
+from tuskml.export_mlflow import ModelWrapper, load_model, log_model, save_model
 from tuskml.export_onnx import save_onnx, to_onnx
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # read when it is imported
@@ -227,7 +227,7 @@ def test_a_damaged_folder_is_refused(trips, mlflow, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="was not saved by tuskml"):
         load_model(tmp_path / "saved")
     with pytest.raises(DataError, match="kind is 'proba', expected"):
-        Served(model).predict(frame, {"kind": "proba"})
+        ModelWrapper(model).predict(frame, {"kind": "proba"})
 
 
 def test_what_cannot_be_exported_is_said(trips, mlflow, tmp_path: Path, monkeypatch) -> None:

@@ -25,7 +25,7 @@ from sklearn import metrics
 import tuskml
 from tuskml import DataError, Model, TuskError
 from tuskml.estimators import TuskClassifier, TuskRegressor
-from tuskml.export_mlflow import Served
+from tuskml.export_mlflow import ModelWrapper
 from tuskml.export_onnx import to_onnx
 from tuskml.learners.clusters.outcome import centres_in
 from tuskml.learners.fm.options import machine_in
@@ -33,7 +33,7 @@ from tuskml.learners.linear.tasks import OWN
 from tuskml.learners.nets.layers import layers_in
 from tuskml.learners.nets.learner import TASKS as NETS
 from tuskml.learners.registry import TASKS, learner_of
-from tuskml.learners.tasks import PAIRS, labelled, weighs_features
+from tuskml.learners.tasks import PAIRS, is_labelled, weighs_features
 from tuskml.learners.trees.forest import trees_in
 
 ROWS = """
@@ -201,9 +201,9 @@ def ways_of(model: Model, x: np.ndarray) -> dict[str, Callable[[str], np.ndarray
         "lists": lambda kind: getattr(model, kind)(x.tolist()),
         "frame": lambda kind: getattr(model, kind)(frame[frame.columns[::-1]]),
         "json": lambda kind: getattr(again, kind)(x),
-        "mlflow": lambda kind: Served(again).predict(frame, {"kind": kind}),
+        "mlflow": lambda kind: ModelWrapper(again).predict(frame, {"kind": kind}),
     }
-    if labelled(model.task):
+    if is_labelled(model.task):
         found["onnx"] = by_onnx(model, x)
     if model.task != "matrix_factorization":
         found["sparse"] = lambda kind: getattr(model, kind)(scipy.sparse.csr_array(x))
@@ -244,7 +244,7 @@ def test_postgres_agrees(seen: Any, pg: Any, name: str) -> None:
     model = tuskml.train(seen, name, **given)
     x = rows_of(seen, given["features"])
     compare({"postgres": by_sql(pg, model, "seen")}, truth(name, model, x))
-    if not labelled(name):
+    if not is_labelled(name):
         with pytest.raises(TuskError, match=f"task '{name}' has no labels"):
             tuskml.evaluate(seen, model, source="seen")
         with pytest.raises(TuskError, match=f"models of task '{name}' have no ONNX graph"):
@@ -255,7 +255,7 @@ def test_postgres_agrees(seen: Any, pg: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in NAMES if name != "matrix_factorization" and labelled(name)]
+    "name", [name for name in NAMES if name != "matrix_factorization" and is_labelled(name)]
 )
 @pytest.mark.parametrize("label", ["0", "1"])
 def test_models_of_one_class_agree(seen: Any, name: str, label: str) -> None:

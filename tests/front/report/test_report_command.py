@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from outline import Outline
 
-from tuskml.api.model_tables import ModelTable, chosen_keys
+from tuskml.api.model_tables import ModelTable, choose_keys
 from tuskml.commands.cli import main
 from tuskml.databases.sources import Source
 
@@ -93,6 +93,6 @@ def test_what_is_wrong_is_one_sentence(report: Path, capsys, given: list, messag
 def test_tables_of_dbt_name_their_groups_by_one_column():
     source = Source("late_models", "late_models")
     beside = [("carrier", "VARCHAR"), ("group_key", "VARCHAR"), ("version", "INTEGER")]
-    assert chosen_keys(ModelTable(source, "model", beside), []) == ["group_key"]
-    assert chosen_keys(ModelTable(source, "model", beside), ["Carrier"]) == ["carrier"]
-    assert chosen_keys(ModelTable(source, "model", beside[:1]), []) == ["carrier"]
+    assert choose_keys(ModelTable(source, "model", beside), []) == ["group_key"]
+    assert choose_keys(ModelTable(source, "model", beside), ["Carrier"]) == ["carrier"]
+    assert choose_keys(ModelTable(source, "model", beside[:1]), []) == ["carrier"]

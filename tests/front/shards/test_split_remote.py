@@ -49,7 +49,7 @@ def test_shards_and_models_are_those_of_a_local_folder(
     here, there = split(con, tmp_path / "s"), split(con, "memory://bucket/s/")
     assert there.source == "memory://bucket/s/*.parquet"
     assert len(there.shards) > 2
-    assert there.moved(here.folder) == here
+    assert there.move_to(here.folder) == here
     expected = tuskml.train(con, "logistic", source=here.source, **GIVEN)
     monkeypatch.delattr(catalogue, "of_files")
     found = tuskml.train(con, "logistic", source=there.source, **GIVEN)

@@ -113,7 +113,7 @@ def test_weights_are_the_least_of_what_is_minimised(task: str) -> None:
     """Against SciPy's BFGS on the objectives as the documentation has them."""
     rows = frame(task, 0.7, groups=4, n=20)
     found = pooling(task, rows, '{"l2": 0.05}')
-    problem = found.problem(found.kept.cells.linked(range(FOLDS)).copy())
+    problem = found.problem(found.kept.cells.link(range(FOLDS)).copy())
     complete, *partial = found.by_strength(problem, 1)
     x, y, g = found.rows.x, found.rows.y, found.rows.group
     z = (x - x.mean(axis=0)) / x.std(axis=0)

@@ -27,7 +27,7 @@ def test_a_host_measures_duckdb_and_spilled_rows() -> None:
     assert {frozenset(by) for by in found.values()} == {frozenset(reading.KINDS) - {"blocks"}}
     known = reading.parse(found)
     assert known.query["parquet"] == found["query"]["parquet"] > 1e-5
-    assert known.query["blocks"] == reading.shipped().query["blocks"]
+    assert known.query["blocks"] == reading.shipped_reading().query["blocks"]
 
 
 def test_with_a_server_it_measures_tables_there(url: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 import tuskml
 from tuskml.learners.linear.streamed import skipping
 from tuskml.learners.linear.streamed import training as streaming
-from tuskml.learners.linear.streamed.spilled import Spilled
+from tuskml.learners.linear.streamed.spilled import SpilledRows
 from tuskml.learners.machine import constants, reading
 
 ROWS, D = 400_000, 8
@@ -100,13 +100,13 @@ def test_a_part_of_the_spill_file_is_enough(
     expected: tuple[str, str],
 ) -> None:
     read: list[int] = []
-    inner = Spilled.read
+    inner = SpilledRows.read
 
-    def counted(self: Spilled, pieces: Any, receiver: Any) -> None:
+    def counted(self: SpilledRows, pieces: Any, receiver: Any) -> None:
         read.append(sum(piece.n_rows for piece in pieces))
         inner(self, pieces, receiver)
 
-    monkeypatch.setattr(Spilled, "read", counted)
+    monkeypatch.setattr(SpilledRows, "read", counted)
     machine(monkeypatch, slow, SLOW, seek)
     model = train(con)
     options = model.options

@@ -15,7 +15,7 @@ import tuskml
 from tuskml import DataError, Model, train
 from tuskml.learners.linear.streamed import skipping
 from tuskml.learners.linear.streamed import training as streaming
-from tuskml.learners.row_groups import Layout, Piece, cut, lay_out
+from tuskml.learners.row_groups import Layout, Piece, cut_row_group, lay_out
 
 ROWS = 400_000
 GROUP = 4096
@@ -265,7 +265,7 @@ def test_every_piece_is_read_once_a_pass() -> None:
 
 
 def test_a_large_row_group_is_cut() -> None:
-    pieces = list(cut(3, 1001, 400))
+    pieces = list(cut_row_group(3, 1001, 400))
     assert [piece.first for piece in pieces] == [0, 333, 667]
     assert sum(piece.n_rows for piece in pieces) == 1001
 

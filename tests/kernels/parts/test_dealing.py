@@ -74,13 +74,13 @@ def test_folds_are_those_of_one_place(
         how = {"by_label": by_label}
         dealing = dealing_of(sharded, seed, folds, by_label)
     found = [[] for _ in range(folds)]
-    for rows, one in zip(told.blocks, dealing.told, strict=True):
+    for rows, one in zip(told.blocks, dealing.messages, strict=True):
         with dealt(rows_pass(rows, "linear"), one, account()) as cells:
             for fold in range(folds):
-                found[fold] += rows_in(cells.linked([fold])[0])
+                found[fold] += rows_in(cells.link([fold])[0])
     whole = block(x, y, **own(slice(None)))
     with deal(whole, folds, memory=account(), seed=seed, **how) as cells:
-        expected = [rows_in(cells.linked([fold])[0]) for fold in range(folds)]
+        expected = [rows_in(cells.link([fold])[0]) for fold in range(folds)]
     if hold:
         expected = expected[::-1]
     assert [sorted(one) for one in found] == expected

@@ -7,7 +7,13 @@ import pytest
 from rows import block, rows_pass
 
 from tuskml.kernels.nets.training import LOGISTIC, SOFTMAX, SQUARED, ByGroup, Rules, train_nets
-from tuskml.kernels.nets.visits import NetOnRows, initial_state, lost, stepped, weights_of
+from tuskml.kernels.nets.visits import (
+    NetOnRows,
+    compute_losses,
+    initial_state,
+    make_steps,
+    weights_of,
+)
 
 pytestmark = pytest.mark.native
 SIZES = (64, 192, 128)
@@ -42,7 +48,7 @@ def hopped(parts, rules, given, units):
         loss = before = 0
         for place, rows in enumerate(parts):
             where = {"epoch": epoch, "part": place, "rows_before": before, "steps": steps}
-            found = stepped(NetOnRows(rows, rules, given, units), state, **where)
+            found = make_steps(NetOnRows(rows, rules, given, units), state, **where)
             loss, steps, before = loss + found.loss, found.steps, before + SIZES[place]
         history.append(loss / before)
     return state, history
@@ -68,7 +74,7 @@ def test_the_bits_are_those_of_rows_in_one_place(loss, schedule, algorithm, weig
     state, history = hopped(parts, rules, given, units)
     assert weights_of(rules, units, state).tolist() == expected.weights.tolist()
     assert history == pytest.approx(expected.history[0].tolist(), rel=1e-12)
-    sums = [lost(NetOnRows(one, rules, given, units), state) for one in parts]
+    sums = [compute_losses(NetOnRows(one, rules, given, units), state) for one in parts]
     mean = sum(one.loss for one in sums) / sum(one.weight for one in sums)
     assert mean == pytest.approx(expected.about["loss"][0], rel=1e-6)
 
@@ -84,7 +90,7 @@ def test_all_of_the_state_is_needed(monkeypatch, lost_state) -> None:
         for place, rows in enumerate(parts):
             state[lost_state] = 0
             where = {"epoch": epoch, "part": place, "rows_before": before, "steps": steps}
-            steps = stepped(NetOnRows(rows, RULES, ByGroup(), PLAIN), state, **where).steps
+            steps = make_steps(NetOnRows(rows, RULES, ByGroup(), PLAIN), state, **where).steps
             before += SIZES[place]
     assert weights_of(RULES, PLAIN, state) != pytest.approx(expected.weights, rel=1e-3)
 
@@ -97,6 +103,8 @@ def test_each_part_and_epoch_has_an_order_of_its_own() -> None:
     for rules, epoch, part in [(RULES, 0, 0), (shuffling, 0, 0), (shuffling, 0, 1)]:
         state = initial_state(rules, PLAIN, None)
         where = {"epoch": epoch, "part": part, "rows_before": 0, "steps": 0}
-        stepped(NetOnRows(parts[1], replace(rules, dropout=0.0), ByGroup(), PLAIN), state, **where)
+        make_steps(
+            NetOnRows(parts[1], replace(rules, dropout=0.0), ByGroup(), PLAIN), state, **where
+        )
         states.add(state.tobytes())
     assert len(states) == 3

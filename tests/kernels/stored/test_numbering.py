@@ -36,11 +36,11 @@ def test_ranks_stand_for_the_ids_of_their_chunk(seed, n_rows, dimension, each, t
     before = entries_of(groups)
     passed = replace(rows_pass(groups), threads=threads)
     lengths = np.array([len(ids) for ids, _ in rows])
-    with Chunks.cut(passed, each) as chunks:
+    with Chunks.of_rows(passed, each) as chunks:
         assert [chunk.rows for chunk in chunks] == [
             min(each, n_rows - at) for at in range(0, n_rows, each)
         ]
-        found, at = [ids.copy() for ids in chunks.numbered()], 0
+        found, at = [ids.copy() for ids in chunks.number_ids()], 0
         ranks = entries_of(groups)
         for chunk, ids in zip(chunks, found, strict=True):
             n = int(lengths[chunk.row : chunk.row + chunk.rows].sum())

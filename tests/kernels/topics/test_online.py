@@ -9,7 +9,7 @@ from topic_blob import read
 
 from tuskml.errors import DataError, Interrupted
 from tuskml.kernels.library import OutOfTime, cancel, cancel_mark
-from tuskml.kernels.topics import Cut, Online, Prior, Sampler, Steps
+from tuskml.kernels.topics import Online, Prior, Sampler, SamplerOrder, Steps
 
 pytestmark = pytest.mark.native
 
@@ -18,7 +18,7 @@ PRIOR = Prior(5, 0.2, 0.05)
 
 def in_our_order(rows, dim):
     """The documents as a matrix of counts, in the order in which the kernels read them."""
-    with Sampler(rows, Prior(1, 0.1, 0.1), 0, 0, cut=Cut(1)) as sampler:
+    with Sampler(rows, Prior(1, 0.1, 0.1), 0, 0, cut=SamplerOrder(1)) as sampler:
         start, word, _ = sampler.tokens(0)
     row = np.repeat(np.arange(len(start) - 1), np.diff(start))
     ones = np.ones(len(word))

@@ -14,7 +14,7 @@ from topic_blob import read
 
 from tuskml.errors import DataError, Interrupted
 from tuskml.kernels.library import OutOfTime, cancel, cancel_mark
-from tuskml.kernels.topics import Cut, Prior, Sampler
+from tuskml.kernels.topics import Prior, Sampler, SamplerOrder
 
 pytestmark = pytest.mark.native
 
@@ -85,7 +85,7 @@ def test_counts_are_those_of_the_topics_and_the_likelihood_is_the_definition_s(
     tokens, _, _ = planted(60, seed=topics)
     prior = Prior(topics, 0.1, 0.05)
     rows = pass_over(documents(tokens, 210, kind, segment_rows=7), threads=2)
-    with Sampler(rows, prior, 1, 0, cut=Cut(parts)) as sampler:
+    with Sampler(rows, prior, 1, 0, cut=SamplerOrder(parts)) as sampler:
         sampler.sweep(rows, 3)
         docs, topic = state(sampler)
         model = read(sampler.blob(0))
@@ -104,13 +104,13 @@ def test_counts_are_those_of_the_topics_and_the_likelihood_is_the_definition_s(
 def test_planted_topics_are_recovered(parts):
     tokens, phi, _ = planted()
     rows = pass_over(documents(tokens, 200))
-    with Sampler(rows, Prior(5, 0.2, 0.05), 4, 0, cut=Cut(parts)) as sampler:
+    with Sampler(rows, Prior(5, 0.2, 0.05), 4, 0, cut=SamplerOrder(parts)) as sampler:
         assert recovered(read(sampler.blob(0)), phi) < 0.9
         sampler.sweep(rows, 100)
         assert recovered(read(sampler.blob(0)), phi) > 0.95
 
 
-FOUR = Cut(4)
+FOUR = SamplerOrder(4)
 
 
 def trained(groups, threads, seed=5, cut=FOUR, words=()):
@@ -135,9 +135,9 @@ def test_threads_and_the_order_of_rows_change_no_bit():
 def test_windows_are_drawn_one_after_the_other():
     """Each window takes all blocks, so threads change no bit, and the counts are right."""
     tokens, phi, _ = planted(200)
-    groups, cut = documents(tokens, 200), Cut(3, 2_000)
+    groups, cut = documents(tokens, 200), SamplerOrder(3, 2_000)
     once = trained(groups, 1, cut=cut)
-    assert trained(groups, 2, cut=cut) == once != trained(groups, 1, cut=Cut(3))
+    assert trained(groups, 2, cut=cut) == once != trained(groups, 1, cut=SamplerOrder(3))
     rows = pass_over(groups)
     with Sampler(rows, Prior(5, 0.2, 0.05), 4, 0, cut=cut) as sampler:
         sampler.sweep(rows, 100)
@@ -154,7 +154,7 @@ def test_more_words_than_sixteen_bits_name():
     n = 70_000
     tokens = [[*range(i, n, 7), *range(i, n, 70)] for i in range(7)]
     rows = pass_over(documents(tokens, n), 2)
-    with Sampler(rows, Prior(3, 0.1, 0.01), 1, 0, cut=Cut(1)) as sampler:
+    with Sampler(rows, Prior(3, 0.1, 0.01), 1, 0, cut=SamplerOrder(1)) as sampler:
         sampler.sweep(rows, 2)
         docs, topic = state(sampler)
         model = read(sampler.blob(0))
@@ -259,7 +259,7 @@ def test_too_many_tokens_are_refused():
 def test_small_and_empty_documents(tokens, topics, parts):
     """Also more topics than tokens, more parts than documents, and no token at all."""
     rows = pass_over(documents(tokens, 7), 2)
-    with Sampler(rows, Prior(topics, 0.1, 0.01), 1, 0, cut=Cut(parts)) as sampler:
+    with Sampler(rows, Prior(topics, 0.1, 0.01), 1, 0, cut=SamplerOrder(parts)) as sampler:
         sampler.sweep(rows, 2)
         model = read(sampler.blob(0))
         (found,) = sampler.likelihood(rows)
@@ -273,7 +273,7 @@ def test_a_cancel_and_a_deadline_end_a_sweep():
     tokens, _, _ = planted(300)
     groups = documents(tokens, 200)
     rows = pass_over(groups, 2, cancel_mark=cancel_mark())
-    with Sampler(rows, Prior(50, 0.1, 0.01), 1, 0, cut=Cut(4)) as sampler:
+    with Sampler(rows, Prior(50, 0.1, 0.01), 1, 0, cut=SamplerOrder(4)) as sampler:
         late = pass_over(groups, 2, deadline=1e-9)
         with pytest.raises(OutOfTime):
             sampler.sweep(late, 1)

@@ -102,7 +102,7 @@ class Model:
 
     def resume(self, seed: int) -> None:
         self.store.close()
-        assert self.frames.closed
+        assert self.frames.is_closed
         self.weights, self.stamps = dict(self.safe), {}
         self.store = ModelStore.resume(self.path)
         self.frames = self.open()

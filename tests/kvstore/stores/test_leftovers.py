@@ -176,9 +176,9 @@ def test_errors_inside_a_locked_store_are_not_the_locks(stores: StoreRoot) -> No
 
     stores.publish_weights("m", np.ones(3))
     folder = stores.path / "m"
-    with pytest.raises(FileNotFoundError), versions.locked(folder):
+    with pytest.raises(FileNotFoundError), versions.lock_versions(folder):
         (folder / "nothing").read_bytes()
-    with versions.locked(folder):
+    with versions.lock_versions(folder):
         write_record(folder / "again", {"kind": "x"})
 
 

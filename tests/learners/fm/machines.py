@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from rows import block
 
-from tuskml.kernels.fm import LOGISTIC, SQUARED, Rules, Trained, train_machines
+from tuskml.kernels.fm import LOGISTIC, SQUARED, MachineResult, Rules, train_machines
 from tuskml.kernels.passes import Pass
 
 Array = np.ndarray
@@ -40,7 +40,7 @@ def rows_of(x: Any, y: Array, threads: int = 1, kind: str = "", **more: Any) -> 
     return Pass(block(x, y, kind, segment_rows=97, **more), 0, np.ones(1), None, True, threads)
 
 
-def machine(x: Any, y: Array, held: Pass | None = None, **given: Any) -> Trained:
+def machine(x: Any, y: Array, held: Pass | None = None, **given: Any) -> MachineResult:
     """The machine of one group; of classes with `loss=LOGISTIC`."""
     about = {
         name: given.pop(name) for name in ("threads", "kind", "dim", "weight") if name in given

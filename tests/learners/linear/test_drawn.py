@@ -9,7 +9,7 @@ import pytest
 
 import tuskml
 from tuskml.databases.connection import rows_read
-from tuskml.kernels.epochs import Drawn, Epoch
+from tuskml.kernels.epochs import Epoch, EpochSample
 from tuskml.kernels.passes import Pass
 from tuskml.learners.linear.algorithms.parts import drawn
 from tuskml.learners.linear.planner.calibration import groups_of
@@ -68,7 +68,7 @@ def test_bernoulli_tosses_for_each_row(size: int) -> None:
     n, random = 1000, np.random.default_rng(1)
     sizes, counts = [], np.zeros(n)
     for _ in range(40 if size < 900 else 400):
-        rows, of = drawn.tossed(n, size, random)
+        rows, of = drawn.draw_bernoulli(n, size, random)
         assert len(rows) == of.sum()
         sizes.append(of)
         for sample in np.split(rows, np.cumsum(of)[:-1]):
@@ -114,7 +114,7 @@ def test_steps_are_those_of_the_rows_drawn(storage, sizes, segments) -> None:
     batches = sizes or [4, 4, 4]
     epoch = Epoch(
         4, 0, 0.0, 0.0, 0.0, np.full(1, 0.1), np.zeros((1, d)), np.ones((1, d)),
-        drawn=Drawn.of([rows], groups),
+        drawn=EpochSample.of([rows], groups),
     )  # fmt: skip
     v = np.zeros((1, d + 1))
     Pass(group, 0, None, None, False, 1).sgd(epoch, v, None, shared=False)

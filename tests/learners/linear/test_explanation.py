@@ -14,7 +14,7 @@ from tuskml.learners.explaining import text_of
 from tuskml.learners.factorization import explanation as factorization_explanation
 from tuskml.learners.linear.planner import planning
 from tuskml.learners.linear.planner.curves import fit
-from tuskml.learners.linear.planner.explanation import continued
+from tuskml.learners.linear.planner.explanation import continue_curve
 
 pytestmark = pytest.mark.native
 
@@ -191,7 +191,7 @@ def test_what_was_tried_is_in_the_explanation(con, rows, monkeypatch):
 )
 def test_a_fitted_curve_passes_by_its_errors(errors, epsilon):
     curve = fit(errors)
-    points = continued(curve, epsilon)
+    points = continue_curve(curve, epsilon)
     assert points[-1][1] <= 1.01 * epsilon
     assert points[-1][0] == pytest.approx(curve.iterations(epsilon).point, rel=0.05, abs=1.5)
     if curve.shape == "superlinear":

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.svm import SVC
 
-from tuskml.learners.linear.gap import bound, dual_point
+from tuskml.learners.linear.gap import dual_point, lower_bound
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.registry import task_named
 
@@ -282,7 +282,7 @@ def test_bound_is_below_every_objective(n, d, penalty, seed, wide, class_weight,
     scale = np.exp(rng.normal(size=(1, d)))
     problem = Problem(rows, task_named("svm"), l1, l2, shift, scale)
     v = rng.normal(size=(1, d + 1)) * 10 ** rng.uniform(-3, 1)
-    found = bound(problem, dual_point(problem, v, corner), v)[0]
+    found = lower_bound(problem, dual_point(problem, v, corner), v)[0]
     for _ in range(60):
         other = rng.normal(size=(1, d + 1)) * 10 ** rng.uniform(-4, 1)
         assert found <= problem.objective(other)[0] + 1e-12
@@ -302,5 +302,5 @@ def test_bound_without_a_penalty_is_that_of_the_program(seed, class_weight):
     rows = rows_pass(block(x, y), "svm", class_weight)
     problem = Problem(rows, task_named("svm"), 0.0, 0.0, np.zeros((1, 2)), np.ones((1, 2)))
     v = np.full((1, 3), 20.0)
-    found = bound(problem, dual_point(problem, v / 200, 0.5), v)[0]
+    found = lower_bound(problem, dual_point(problem, v / 200, 0.5), v)[0]
     assert found <= by_program(x, y, class_weight=class_weight) + 1e-9

@@ -12,9 +12,9 @@ from sklearn.linear_model import ElasticNet, Lasso, LassoCV, lasso_path
 from sklearn.model_selection import LeaveOneOut
 
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.paths import LOGISTIC, POINT, SQUARED, Rules, Weights, fit, kept_paths
+from tuskml.kernels.paths import LOGISTIC, POINT, SQUARED, Rules, Weights, fit, write_paths
 from tuskml.learners.paths.options import Path, PathOptions
-from tuskml.learners.paths.outcome import chosen_penalty, status_of
+from tuskml.learners.paths.outcome import choose_penalty, status_of
 
 pytestmark = pytest.mark.native
 
@@ -131,12 +131,12 @@ def test_held_out_losses_are_those_of_leaving_one_out(kind):
     options = PathOptions.__new__(PathOptions)
     for name, value in {"path": Path(), "penalty": None}.items():
         object.__setattr__(options, name, value)
-    best = chosen_penalty(points[0], options)
+    best = choose_penalty(points[0], options)
     assert found.alphas_[best] == found.alpha_
     object.__setattr__(options, "path", Path(one_standard_error=True))
     mean = found.mse_path_.mean(axis=1)
     simplest = np.flatnonzero(mean <= mean[best] + errors[best])[0]
-    assert chosen_penalty(points[0], options) == simplest < best
+    assert choose_penalty(points[0], options) == simplest < best
 
 
 def test_standardised_features_have_the_penalty_of_scaled_ones():
@@ -258,7 +258,7 @@ def test_a_path_that_time_ended_in_the_folds_says_so(time, held, status):
     options = PathOptions.__new__(PathOptions)
     for name, value in given.items():
         object.__setattr__(options, name, value)
-    assert status_of(points, chosen_penalty(points, options), options) == status
+    assert status_of(points, choose_penalty(points, options), options) == status
 
 
 def test_kept_paths_are_json_with_all_digits():
@@ -274,7 +274,7 @@ def test_kept_paths_are_json_with_all_digits():
     ]
     found = [
         json.loads(text, parse_constant=pytest.fail)
-        for text in kept_paths(points, weights, np.array([1, 0]), 2)
+        for text in write_paths(points, weights, np.array([1, 0]), 2)
     ]
     steps = found[0]["path"]
     assert [len(path["path"]) for path in found] == [3, 1]

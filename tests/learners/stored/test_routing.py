@@ -17,7 +17,7 @@ from tuskml.kernels.segments import sparse_segments
 from tuskml.kernels.stored.training import Model, Training
 from tuskml.kvstore import routes as kvstore_routes
 from tuskml.kvstore.arrays import give_back
-from tuskml.kvstore.routes import Range, Routes, gathered_bytes
+from tuskml.kvstore.routes import Range, Routes, gather_size
 from tuskml.learners.stored.routing import PART_WEIGHTS, Routing, TooWide
 
 pytestmark = pytest.mark.native
@@ -233,9 +233,9 @@ def test_what_is_gathered_is_whole_pages_that_fit(memory):
     largest = memory // 8
     most = (memory - 4 * largest) // (4096 + 256)
     assert most == 1608 or memory != 14_000_000
-    assert [gathered_bytes(n, memory, largest) for n in (most, most + 1)] == [4096, 0]
+    assert [gather_size(n, memory, largest) for n in (most, most + 1)] == [4096, 0]
     for n in (1, most // 9, most // 3, most // 2, most):
-        size = gathered_bytes(n, memory, largest)
+        size = gather_size(n, memory, largest)
         assert size % 4096 == 0
         assert size > 0
         assert 4 * largest + n * (size + 256) <= memory
@@ -289,8 +289,8 @@ def test_neighbours_by_a_table_and_by_a_sort_are_those_in_a_circle(seed, n_chunk
     by_table, by_sort = np.empty((2, len(pairs)), np.uint32)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kvstore_routes, "LINKED_AT_ONCE", int(rng.integers(1, 99)))
-        of.linked(by_table)
-    of.sorted(by_sort, np.empty(len(pairs), np.uint64))
+        of.link_around(by_table)
+    of.sort_around(by_sort, np.empty(len(pairs), np.uint64))
     assert by_table.tolist() == by_sort.tolist() == expected
     takes = np.zeros((n_chunks, n_chunks), np.uint32)
     of.tally(by_table, takes)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from documents import documents, pass_over
 
-from tuskml.kernels.topics import Cut, Prior, Sampler
+from tuskml.kernels.topics import Prior, Sampler, SamplerOrder
 
 pytestmark = [pytest.mark.native, pytest.mark.nightly]
 
@@ -29,7 +29,7 @@ def test_the_likelihood_of_docstrings_is_tomotopy_s(monkeypatch):
         theirs.add_doc([str(number) for number in one])
     theirs.train(SWEEPS, workers=1)
     rows = pass_over(documents(tokens, words), threads=2)
-    with Sampler(rows, Prior(50, 0.1, 0.01), 1, 0, cut=Cut(4)) as sampler:
+    with Sampler(rows, Prior(50, 0.1, 0.01), 1, 0, cut=SamplerOrder(4)) as sampler:
         sampler.sweep(rows, SWEEPS)
         (found,) = sampler.likelihood(rows)
     assert found / len(word) == pytest.approx(theirs.ll_per_word, rel=0.005)

@@ -97,13 +97,13 @@ LEAST = {"min_child_rows": 20, "num_leaves": 2, "objective": SQUARED}
 def test_trees_that_diverge_are_left_out() -> None:
     x, y = drawn(1, 0.3, 600)
     forest = grown(x, y, objective=LOGISTIC, trees=20, learning_rate=2.5)
-    assert forest.diverged(0)
+    assert forest.has_diverged(0)
     assert forest.iterations == (
         np.argmin(forest.loss) + 1 if min(forest.loss) < forest.base_loss else 0
     )
-    assert not grown(x, y, objective=LOGISTIC, trees=20).diverged(0)
+    assert not grown(x, y, objective=LOGISTIC, trees=20).has_diverged(0)
     forest = grown(x, y, objective=SQUARED, trees=20, learning_rate=2.5)
-    assert (forest.iterations, forest.diverged(0)) == (0, True)
+    assert (forest.iterations, forest.has_diverged(0)) == (0, True)
     model, _ = by_tuskml(tuskml.connect(), (x, y), x[:5], learning_rate=50.0)
     assert (model["status"], model["converged"]) == ("diverged", False)
     assert model["loss"] == pytest.approx(log_loss(y, np.full(len(y), y.mean())))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from research.kingpin.approaches import APPROACHES, passes_of, simulated
 from research.kingpin.events import Failures, Gate, Run, Simulation, Task
-from tuskml.schedule.placement import evenly, filled, least_makespan
-from tuskml.schedule.simulation import Costs, Workload, batched, estimates, gap, tp
+from tuskml.schedule.placement import evenly, least_makespan, rows_by_worker
+from tuskml.schedule.simulation import Costs, Workload, estimates, gap, make_batches, tp
 
 FREE = Costs(1e-3, 0, 0, 0, 0, 0, 0, 0)
 """A row takes a millisecond, and all else nothing."""
@@ -151,7 +151,7 @@ def test_passes_over_parts_may_take_longer() -> None:
     )
     assert twice["TP"] == once["TP"]
     assert twice["DP"].compute == pytest.approx(2 * once["DP"].compute)
-    large = COSTS.trained(Workload(sizes), 2_000_000, 0, 1)
+    large = COSTS.training_seconds(Workload(sizes), 2_000_000, 0, 1)
     assert twice["GAP"].compute == pytest.approx(once["GAP"].compute + large)
     assert min(twice.values(), key=lambda one: one.seconds).approach == "TP"
 
@@ -191,7 +191,7 @@ def test_cutting_large_groups_never_computes_more(work: Workload, workers: int) 
 
 @given(WORK)
 def test_tasks_hold_each_group_once(work: Workload) -> None:
-    made: list[Any] = list(batched(work, COSTS, work.configurations))
+    made: list[Any] = list(make_batches(work, COSTS, work.configurations))
     assert sum(rows for rows, _ in made) == work.rows
     assert sum(groups for _, groups in made) == len(work.sizes)
 
@@ -200,7 +200,7 @@ def test_tasks_hold_each_group_once(work: Workload) -> None:
 def test_even_shards_fill_workers_up_to_the_mean(sizes: Any, workers: int) -> None:
     shards = evenly(sizes, workers)
     capacity = -(-int(sizes.sum()) // workers)
-    assert filled(shards, workers).max() <= capacity
+    assert rows_by_worker(shards, workers).max() <= capacity
     rows = np.zeros(len(sizes), np.int64)
     np.add.at(rows, shards["group"], shards["last"] - shards["first"])
     assert set(np.unique(sizes - rows)) <= {0, *sizes[sizes * 10 <= capacity].tolist()}

@@ -24,7 +24,7 @@ sys.path.append(str(Path(__file__).resolve().parents[3]))  # of a program
 from research.syndicate.recommend import Shape, Worker, operations, planted
 from tuskml.schedule.exchange.network import Channel, Network
 from tuskml.schedule.exchange.plan import Plan, options
-from tuskml.schedule.exchange.search import Search, rehearsed, spread
+from tuskml.schedule.exchange.search import Search, rehearse, spread
 from tuskml.schedule.exchange.sockets import Links
 from tuskml.schedule.exchange.workers import central, mesh, probing
 from tuskml.schedule.exchange.workers.ballot import Ballot
@@ -52,7 +52,7 @@ def random_plan(draw: random.Random, version: int) -> Plan:
     some = [DAG.operations[place] for place in DAG.exchanges]
     chosen = {one.name: draw.choice(options(NET, one.kind)) for one in some}
     leads = {one.name: draw.gauss(0.0, 1e-2) for one in some}
-    _, order = rehearsed(DAG, NET, chosen, leads)
+    _, order = rehearse(DAG, NET, chosen, leads)
     return Plan(chosen, order, version, spread(DAG, NET, chosen))
 
 
@@ -125,8 +125,10 @@ def program(role: str, config: Mapping[str, Any]) -> None:
     links = Links(rank, peers, [math.inf] * (LINKS + 1), config["timeout"])
     host, port = config["central"]
     until = time.monotonic() + 20
-    ballot = Ballot(EVERYONE, mesh.reached(rank, central.CONTROL, (host, port), TOKEN, until))
-    found = probing.probed(links, EVERYONE)
+    ballot = Ballot(
+        EVERYONE, mesh.connect_to_worker(rank, central.CONTROL, (host, port), TOKEN, until)
+    )
+    found = probing.probe_links(links, EVERYONE)
     ballot.report(links=[[each.inside, each.latency] for each in found])
 
     def say(session: Session, iteration: int) -> None:

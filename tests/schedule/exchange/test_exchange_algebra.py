@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from tuskml.schedule.exchange import algebra
-from tuskml.schedule.exchange.algebra import Expression, Motif, leaves, segmented, splined
+from tuskml.schedule.exchange.algebra import Expression, Motif, leaves, segment, spline
 from tuskml.schedule.exchange.cells import Cells, cells, destinations, in_memory
 
 TYPES = ["<f4", "<f8", "<f2", "<i4", "<i8", "<c16"]
@@ -43,14 +43,14 @@ def divided(draw: DrawFn, motif: Motif, per_host: int) -> Expression:
             st.sampled_from(
                 [
                     motif,
-                    algebra.scattered(motif),
+                    algebra.scatter(motif),
                     algebra.treed(motif, 2, per_host),
                     algebra.treed(motif, 4, per_host),
-                    algebra.hosted(motif, per_host),
+                    algebra.split_by_host(motif, per_host),
                 ]
             )
         )
-    for operator in draw(st.lists(st.sampled_from([segmented, splined]), max_size=3)):
+    for operator in draw(st.lists(st.sampled_from([segment, spline]), max_size=3)):
         expression = operator(expression, draw(st.integers(1, 3)))
     return expression
 
@@ -127,23 +127,23 @@ def test_splining_divides_the_transfers_and_repeats_none(count: int) -> None:
     pairs = [(i, to) for i in range(6) for to in destinations(motif, i)]
     parts = [
         (i, to)
-        for each in leaves(splined(motif, count))
+        for each in leaves(spline(motif, count))
         for i in range(6)
         for to in destinations(each, i)
     ]
     assert sorted(parts) == sorted(pairs)
-    assert len(list(leaves(splined(motif, count)))) == count
+    assert len(list(leaves(spline(motif, count)))) == count
 
 
 def test_another_order_of_additions_would_be_seen() -> None:
     random = np.random.default_rng(5)
     payloads = [random.standard_normal(100).astype("<f4") for _ in range(8)]
     motif = whole("all_reduce", 8)
-    one = run(motif, algebra.scattered(motif), 1, payloads)[0]
+    one = run(motif, algebra.scatter(motif), 1, payloads)[0]
     assert not same(one, np.asarray(sum(payloads[1:], payloads[0])))
 
 
-@pytest.mark.parametrize("operator", [segmented, splined])
+@pytest.mark.parametrize("operator", [segment, spline])
 def test_no_parts_are_an_error(operator: Any) -> None:
     with pytest.raises(ValueError, match="is 0, expected at least 1"):
         operator(whole("all_to_all", 2), 0)

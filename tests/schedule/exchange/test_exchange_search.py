@@ -13,7 +13,7 @@ from tuskml.schedule.exchange.events import Rules, Streams
 from tuskml.schedule.exchange.network import Channel, Network
 from tuskml.schedule.exchange.ordering import cyclic, legal, opt_sched, plain, sequence
 from tuskml.schedule.exchange.plan import Option, Plan, options, read, strands
-from tuskml.schedule.exchange.search import Search, optimized, rehearsed
+from tuskml.schedule.exchange.search import Search, optimize, rehearse
 
 NET = Network(2, 2, (Channel(100.0, 10.0, 0.0), Channel(100.0, 10.0, 0.0)))
 
@@ -102,19 +102,18 @@ def test_the_search_finds_the_best_of_all_options() -> None:
     few = [each for each in options(NET, "all_to_all") if each.segments in (1, 4)]
     every = [few] * 2
     costs = [
-        rehearsed(dag, NET, dict(zip(("a", "b"), some, strict=True)))[0]
-        for some in product(*every)
+        rehearse(dag, NET, dict(zip(("a", "b"), some, strict=True)))[0] for some in product(*every)
     ]
-    found = optimized(dag, NET, Search(budget=60.0, proposals=150, seed=3))
+    found = optimize(dag, NET, Search(budget=60.0, proposals=150, seed=3))
     assert found.cost <= min(costs) * 1.001
     one = dict.fromkeys(("a", "b"), Option("splined1"))
-    assert found.cost < rehearsed(dag, NET, one)[0], "one channel alone is slower here"
+    assert found.cost < rehearse(dag, NET, one)[0], "one channel alone is slower here"
 
 
 def test_a_search_with_a_seed_can_be_repeated() -> None:
     dag = dlrm.operations(dlrm.MODELS[1])
     search = Search(budget=60.0, proposals=30, seed=1)
-    one, again = (optimized(dag, dlrm.cluster(), search).plan for _ in range(2))
+    one, again = (optimize(dag, dlrm.cluster(), search).plan for _ in range(2))
     assert one == again
     assert read(one.text()) == one
     assert legal(dag, one.order)
@@ -128,7 +127,7 @@ def test_texts_that_are_no_plans_are_refused(text: str) -> None:
 
 def test_a_plan_is_faster_than_the_same_exchanges_in_plain_order() -> None:
     judge = baselines.Judge(dlrm.operations(dlrm.MODELS[0]), dlrm.cluster(4, 8), iterations=6)
-    found = optimized(judge.dag, judge.net, Search(budget=60.0, proposals=40))
+    found = optimize(judge.dag, judge.net, Search(budget=60.0, proposals=40))
     first_come = baselines.fifo(judge)
     # Without the search and without the order the figure is that of first come, first served.
     assert judge.planned(found.plan) < 0.9 * first_come.seconds

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tuskml.schedule.exchange import algebra
-from tuskml.schedule.exchange.algebra import Expression, Motif, segmented, splined
+from tuskml.schedule.exchange.algebra import Expression, Motif, segment, spline
 from tuskml.schedule.exchange.cells import Message, cells, in_memory
 from tuskml.schedule.exchange.enforcer import Enforcer, Step
-from tuskml.schedule.exchange.sockets import Halted, Links
+from tuskml.schedule.exchange.sockets import EpochHalted, Links
 
 WORKERS, LINKS = 4, 2
 
@@ -43,11 +43,11 @@ def everywhere(links: list[Links], work: Callable[[Links], Any]) -> list[Any]:
 
 def compositions(motif: Motif) -> list[Expression]:
     if motif.kind != "all_reduce":
-        return [motif, splined(segmented(motif, 3), 2)]
+        return [motif, spline(segment(motif, 3), 2)]
     return [
-        algebra.scattered(motif),
-        segmented(algebra.hosted(motif, 2), 3),
-        segmented(algebra.treed(motif, 2, 2), 2),
+        algebra.scatter(motif),
+        segment(algebra.split_by_host(motif, 2), 3),
+        segment(algebra.treed(motif, 2, 2), 2),
     ]
 
 
@@ -96,7 +96,7 @@ def test_an_operation_that_is_never_submitted_ends_by_a_timeout() -> None:
     enforcer = Enforcer(made[0], LINKS)
     enforcer.extend([Step("a", 0, 0, 1, motif, 0)])
     with pytest.raises(TimeoutError, match="a of iteration 0 was not submitted"):
-        enforcer.completed("a", 0, 20.0)
+        enforcer.wait_for_completion("a", 0, 20.0)
     enforcer.stop()
     for each in made:
         each.close()
@@ -108,8 +108,8 @@ def test_a_worker_that_gives_up_ends_the_waits_of_all(links: list[Links]) -> Non
     found = waiting.submit(links[1].take, 3, "never", 0, 4)
     links[2].send(1, 0, "next", Message(np.zeros(2), (2,)), 5)
     links[2].give_up(4)
-    with pytest.raises(Halted, match="epoch 4"):
+    with pytest.raises(EpochHalted, match="epoch 4"):
         found.result(20.0)
     assert links[1].take(2, "next", 0, 5).shape == (2,)
-    with pytest.raises(Halted):
+    with pytest.raises(EpochHalted):
         links[3].take(2, "never", 0, 3)

@@ -25,11 +25,11 @@ from exchange_training import (
 
 from tuskml.schedule.exchange.ordering import legal
 from tuskml.schedule.exchange.plan import Plan, read
-from tuskml.schedule.exchange.search import Search, optimized
+from tuskml.schedule.exchange.search import Search, optimize
 from tuskml.schedule.exchange.workers import mesh
 from tuskml.schedule.exchange.workers.ballot import Ballot, lines, say
 from tuskml.schedule.exchange.workers.central import Central
-from tuskml.schedule.exchange.workers.session import Gone, Session
+from tuskml.schedule.exchange.workers.session import Session, WorkerLost
 from tuskml.schedule.exchange.workers.windows import plain_plan
 
 ITERATIONS = 14
@@ -131,7 +131,7 @@ def test_a_worker_that_is_gone_ends_all_by_an_error() -> None:
     found = together(ITERATIONS, gone)
     assert isinstance(found[3], Fault)
     # The first that notices leaves too, and may be the one that another misses.
-    assert all(isinstance(each, Gone) and "is gone" in str(each) for each in found[:3])
+    assert all(isinstance(each, WorkerLost) and "is gone" in str(each) for each in found[:3])
 
 
 def controlled() -> tuple[list[socket.socket], Callable[[int], Ballot]]:
@@ -145,7 +145,7 @@ def test_a_plan_is_followed_once_all_can_and_left_when_the_optimizer_is_gone(
 ) -> None:
     connections, ballot = controlled()
     optimizer = Central(DAG, connections, 2)
-    plan = optimized(DAG, NET, Search(0.2)).plan
+    plan = optimize(DAG, NET, Search(0.2)).plan
 
     def steered(session: Session, iteration: int) -> None:
         if session.links.rank:
@@ -170,7 +170,7 @@ def test_a_plan_is_followed_once_all_can_and_left_when_the_optimizer_is_gone(
 def test_a_plan_that_one_worker_refuses_is_followed_by_none(plain: list[Trained]) -> None:
     connections, ballot = controlled()
     optimizer = Central(DAG, connections, 2)
-    plan = optimized(DAG, NET, Search(0.2)).plan
+    plan = optimize(DAG, NET, Search(0.2)).plan
     votes = []
 
     def steered(session: Session, iteration: int) -> None:

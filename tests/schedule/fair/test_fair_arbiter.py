@@ -7,7 +7,7 @@ import pytest
 
 from tuskml.schedule.fair.agent import Table, subsets, table_of
 from tuskml.schedule.fair.arbiter import Arbiter, Reply, Rules
-from tuskml.schedule.fair.leases import largest, left_over
+from tuskml.schedule.fair.leases import distribute_free_workers, largest
 from tuskml.schedule.fair.profile import Profile
 from tuskml.schedule.fair.valuation import App, Phase, Slowdowns
 
@@ -236,11 +236,14 @@ def test_nodes_that_vanish_are_not_given_again() -> None:
 def test_left_over_workers_stay_where_they_were() -> None:
     before = {"x": {"a": 1}, "y": {"b": 2}, "z": {}}
     wanted = {"z": 3, "x": 1, "y": 2}
-    found = left_over({"a": 1, "b": 2}, wanted, before)
+    found = distribute_free_workers({"a": 1, "b": 2}, wanted, before)
     assert found == {"x": {"a": 1}, "y": {"b": 2}, "z": {}}
-    assert left_over({"a": 1}, {"z": 1, "y": 1}, before) == {"z": {"a": 1}, "y": {}}
-    assert left_over({"a": 1}, {"y": 1, "z": 1}, before) == {"z": {}, "y": {"a": 1}}
-    assert left_over({"c": 1, "d": 1}, {"z": 2, "y": 2}, before) == {"z": {"c": 1}, "y": {"d": 1}}
+    assert distribute_free_workers({"a": 1}, {"z": 1, "y": 1}, before) == {"z": {"a": 1}, "y": {}}
+    assert distribute_free_workers({"a": 1}, {"y": 1, "z": 1}, before) == {"z": {}, "y": {"a": 1}}
+    assert distribute_free_workers({"c": 1, "d": 1}, {"z": 2, "y": 2}, before) == {
+        "z": {"c": 1},
+        "y": {"d": 1},
+    }
     assert largest({"a": 1, "b": 3}, 3) == {"b": 3}
 
 

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from research.themis.pieces import SIZES, capacity, fits, packed, split, use
-from tuskml.schedule.fair.auction import Bid, kept_workers, partial_allocation, worst_off
+from tuskml.schedule.fair.auction import Bid, draw_kept_workers, partial_allocation, worst_off
 from tuskml.schedule.fair.solving import Bundles, exactly, greedily, program, total_gain
 from tuskml.schedule.fair.valuation import Phase, Slowdowns, halving, ideal_seconds, rho
 
@@ -230,10 +230,10 @@ def test_the_worst_off_bid() -> None:
 
 def test_the_kept_fraction_holds_in_expectation() -> None:
     draw = np.random.default_rng(3)
-    found = [kept_workers(5, 0.37, draw) for _ in range(4000)]
+    found = [draw_kept_workers(5, 0.37, draw) for _ in range(4000)]
     assert set(found) == {1, 2}
     assert np.mean(found) == pytest.approx(5 * 0.37, abs=0.03)
-    assert kept_workers(8, 1.0, draw) == 8
+    assert draw_kept_workers(8, 1.0, draw) == 8
 
 
 @pytest.mark.parametrize("wrong", [math.inf, math.nan, 0.0, -1.0])

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import gammaln
 
 import tuskml
-from tuskml.kernels.topics import Cut, Prior, Sampler
+from tuskml.kernels.topics import Prior, Sampler, SamplerOrder
 from tuskml.learners.topics.scheduled import Counts, WordRotation
 from tuskml.schedule import Static
 
@@ -66,7 +66,7 @@ def test_the_likelihood_is_that_of_the_kernel():
     began = likelihood_of_words(model.words)
     found = tuskml.run_program(program, model, data, Static(30), executor="threads")
     rows = pass_over(documents(DOCS, WORDS))
-    with Sampler(rows, PRIOR, 3, 0, cut=Cut(2)) as sampler:
+    with Sampler(rows, PRIOR, 3, 0, cut=SamplerOrder(2)) as sampler:
         sampler.sweep(rows, 30)
         start, word, topic = sampler.tokens(0)
     kernel = np.zeros((PRIOR.topics, WORDS), np.int64)

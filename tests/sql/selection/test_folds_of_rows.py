@@ -188,7 +188,7 @@ def test_a_stored_training_holds_out_the_same_rows(
 ) -> None:
     """With `validation`, whether its weights lie in the store or in memory."""
     held: list[tuple[int, float]] = []
-    shuffled = Pass.shuffled
+    shuffled = Pass.shuffle
 
     def noted(rows: Pass, *given: Any) -> Any:
         kept, out = shuffled(rows, *given)
@@ -196,7 +196,7 @@ def test_a_stored_training_holds_out_the_same_rows(
         held.append((int(labels["n_rows"][0]), round(float(labels["mean"][0]), 9)))
         return kept, out
 
-    monkeypatch.setattr(Pass, "shuffled", noted)
+    monkeypatch.setattr(Pass, "shuffle", noted)
     with tuskml.connect(store_root=tmp_path) as con:
         con.execute(ROWS)
         given: list[dict[str, Any]] = [{"algorithm": "sgd"}, {"store": "kept"}]

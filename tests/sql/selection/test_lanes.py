@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tuskml
 from tuskml.groups.selection import lanes, searching
-from tuskml.groups.selection.folds import Prepared
+from tuskml.groups.selection.folds import Preparation
 from tuskml.kvstore import access
 
 L2 = [1.0, 0.1, 0.01, 0.001]
@@ -33,14 +33,14 @@ def rows(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 def threads(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The names of the threads that trained a candidate."""
     found: set[str] = set()
-    trained = Prepared.trained
+    trained = Preparation.trained
 
-    def noted(self: Prepared, *given: Any, **more: Any) -> Any:
+    def noted(self: Preparation, *given: Any, **more: Any) -> Any:
         if not more.get("winner"):
             found.add(threading.current_thread().name)
         return trained(self, *given, **more)
 
-    monkeypatch.setattr(Prepared, "trained", noted)
+    monkeypatch.setattr(Preparation, "train", noted)
     return found
 
 

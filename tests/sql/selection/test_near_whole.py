@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tuskml.groups.selection import nearness
-from tuskml.groups.selection.folds import Prepared
+from tuskml.groups.selection.folds import Preparation
 from tuskml.kernels.passes import GROUP, Pass
 from tuskml.learners.linear import training
 from tuskml.learners.linear.algorithms.parts import kept_curvature
@@ -112,11 +112,11 @@ def test_a_trial_that_does_not_converge_from_there_is_repeated(
     rows: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it was left at may know of the rows that it is judged by."""
-    expected, trained = alone(monkeypatch, rows), Prepared.trained
+    expected, trained = alone(monkeypatch, rows), Preparation.trained
     spoilt: list[int] = []
 
     def spoiling(
-        self: Prepared, number: int, groups: Any, places: Any, *more: Any, **how: Any
+        self: Preparation, number: int, groups: Any, places: Any, *more: Any, **how: Any
     ) -> Any:
         models = trained(self, number, groups, places, *more, **how)
         if not (more and isinstance(more[0], NearWhole)):
@@ -128,7 +128,7 @@ def test_a_trial_that_does_not_converge_from_there_is_repeated(
         intercept[lost[more[0].close[places[models.group[lost]]]]] = 9.0
         return replace(models, intercept=intercept)
 
-    monkeypatch.setattr(Prepared, "trained", spoiling)
+    monkeypatch.setattr(Preparation, "train", spoiling)
     assert metrics(rows) == pytest.approx(expected, abs=1e-7)
     assert sum(spoilt) > 10
 
@@ -155,13 +155,13 @@ def test_several_classes_are_trained_on_all_rows_but_once(
 ) -> None:
     """Nothing is learnt there for their folds."""
     sets: list[Any] = []
-    trained = Prepared.trained
+    trained = Preparation.trained
 
-    def noted(self: Prepared, *given: Any, **how: Any) -> Any:
+    def noted(self: Preparation, *given: Any, **how: Any) -> Any:
         sets.append(given[3:])
         return trained(self, *given, **how)
 
-    monkeypatch.setattr(Prepared, "trained", noted)
+    monkeypatch.setattr(Preparation, "train", noted)
     metrics(rows, label="z % 3", class_weight=None)
     wholes = [given for given in sets if given and len(given) == 1]
     assert len(wholes) == 1
@@ -292,7 +292,7 @@ def test_the_first_step_of_a_fold_reads_no_row(
     here = sum(read)
     read.clear()
     with monkeypatch.context() as patch:
-        patch.setattr(training, "stepped", lambda problem, v, near: (problem, v))
+        patch.setattr(training, "take_newton_step", lambda problem, v, near: (problem, v))
         assert metrics(rows) == pytest.approx(found, abs=1e-7)
     trials = len(GRID["l2"]) * len(GRID["class_weight"]) * GRID["folds"]
     each = sum(SIZES[:2]) * (GRID["folds"] - 1) / GRID["folds"]  # rows of a trial of large groups

@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV, PredefinedSplit
 
 from tuskml.kernels.rows.cells import deal
 from tuskml.kernels.segments import chunks
-from tuskml.learners.held_out import held_out_counts
+from tuskml.learners.held_out import count_held_out
 
 L2 = [1.0, 0.1, 0.01, 0.001]
 GROUPS, ROWS = 24, 90
@@ -114,7 +114,7 @@ def folds_of(
 
 def held_out(x: np.ndarray, y: np.ndarray, share: float) -> np.ndarray:
     """Which rows `validation` holds out."""
-    return dealt_to(x, y, 2, held=held_out_counts(np.array([len(y)]), share)) == 1
+    return dealt_to(x, y, 2, held=count_held_out(np.array([len(y)]), share)) == 1
 
 
 def dealt_to(x: np.ndarray, y: np.ndarray, folds: int, **how: Any) -> np.ndarray:
@@ -123,7 +123,7 @@ def dealt_to(x: np.ndarray, y: np.ndarray, folds: int, **how: Any) -> np.ndarray
     out = np.full(len(y), -1)
     with deal(block(x, y), folds, memory=account(), **how) as cells:
         for fold in range(folds):
-            for _, rows, _ in chunks(cells.linked([fold])[0]):
+            for _, rows, _ in chunks(cells.link([fold])[0]):
                 for row in rows:
                     out[place[np.ascontiguousarray(row).tobytes()]] = fold
     assert (out >= 0).all()

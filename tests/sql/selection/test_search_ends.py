@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from tuskml.groups.selection.folds import Prepared
+from tuskml.groups.selection.folds import Preparation
 from tuskml.groups.selection.searching import Running
 
 ROWS = "CREATE TABLE t AS SELECT i % 4 AS g, 1.0 * (i % 17) AS a, 1.0 * (i * 7 % 23) AS b, (i * 31 % 17) > i % 9 AS y FROM {series} AS r(i)"
@@ -102,7 +102,7 @@ def test_a_search_is_cancelled_between_and_within_its_trials(
     options = {"l2": {"log_uniform": [1e-9, 1.0]}, "search": {"trials": 500}, "folds": 10}
     sql = f"SELECT train_model('logistic', y, [{listed}], '{json.dumps(options)}') FROM wide"
     calls: list[float] = []
-    usual, fifth = Prepared.trained, threading.Event()
+    usual, fifth = Preparation.trained, threading.Event()
 
     def trained(*given: Any, **more: Any) -> Any:
         calls.append(time.monotonic())
@@ -110,7 +110,7 @@ def test_a_search_is_cancelled_between_and_within_its_trials(
             fifth.set()
         return usual(*given, **more)
 
-    monkeypatch.setattr(Prepared, "trained", trained)
+    monkeypatch.setattr(Preparation, "train", trained)
     ended: list[tuple[float, str]] = []
 
     def run() -> None:

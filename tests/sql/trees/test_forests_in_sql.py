@@ -219,9 +219,9 @@ def test_explanations_time_trees_of_a_forest(
 ) -> None:
     """Trials grow what a training grows: deep trees on features that are drawn for each split."""
     seen = []
-    kept = explanation.boosted
+    kept = explanation.boost
     monkeypatch.setattr(
-        explanation, "boosted", lambda rows, rules, *more: seen.append(rules) or kept(rows, rules, *more)
+        explanation, "boost", lambda rows, rules, *more: seen.append(rules) or kept(rows, rules, *more)
     )  # fmt: skip
     con.execute(ROWS.format(temp=""))
     options = json.dumps(GINI | {"format": "json"})

@@ -396,9 +396,9 @@ def test_large_groups_are_timed_by_a_sample(
 ) -> None:
     monkeypatch.setattr(explanation, "SAMPLE", 900)
     seen = []
-    kept = explanation.boosted
+    kept = explanation.boost
     monkeypatch.setattr(
-        explanation, "boosted", lambda rows, *args: seen.append(rows) or kept(rows, *args)
+        explanation, "boost", lambda rows, *args: seen.append(rows) or kept(rows, *args)
     )
     con.execute(ROWS.format(temp=""))
     con.execute("SELECT explain_training('gbdt', y, [a, b, c]) FROM t").fetchall()

@@ -198,7 +198,7 @@ class Algorithm(ABC):
         """Returns whether it smooths the corner of a task's loss."""
         return self.smooths_corners
 
-    def smoothed_on_gpu(self, task: LinearTask) -> bool:
+    def smooths_on_gpu(self, task: LinearTask) -> bool:
         """Returns whether the corner of a task is smoothed on a GPU alone."""
         return False
 

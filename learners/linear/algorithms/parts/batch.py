@@ -64,7 +64,7 @@ def cost_of_passes(
     return Cost(
         costs.common() + (len(plan.smoothing) + first / plan.sample_stride) * gradient,
         searched * gradient + weights + look / SELDOM,
-        costs.inference(fresh=0.0) + costs.sharpened(plan.smoothing) + LAST_LOOKS * look,
+        costs.inference(fresh=0.0) + costs.sharpening_seconds(plan.smoothing) + LAST_LOOKS * look,
         searched * gradient / plan.sample_stride + weights,
         memory,
         parts=parts,
@@ -168,7 +168,7 @@ def shrunk(rise: Floats, promised: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Kept:
+class FirstPass:
     """The result of a pass at the start, on every stride-th chunk of the rows; seconds: its
     duration.
     """
@@ -177,17 +177,17 @@ class Kept:
     stride: int
     seconds: float
 
-    def taken_over(self, operators: Operators, problem: Problem) -> Operators:
+    def reuse(self, operators: Operators, problem: Problem) -> Operators:
         """The operators of a training's first stage, which reuse the result."""
         compute = operators.compute
         if problem.rows.stride != self.stride or not isinstance(compute, Evaluate):
             return operators
         found = self.found if compute.curvature else replace(self.found, hessian=None)
-        return replace(operators, stage=Begun(operators.stage, found))
+        return replace(operators, stage=FirstPassStage(operators.stage, found))
 
 
 @dataclass(frozen=True)
-class Begun:
+class FirstPassStage:
     """Stage: the same start, with the result of the first pass known."""
 
     inner: Stage
@@ -204,12 +204,12 @@ class Beginning:
     """The start of a training: weights v (G, p) and results known there."""
 
     v: Floats
-    kept: Kept | None = None
+    kept: FirstPass | None = None
 
 
-def first_pass(problem: Problem, start: Floats, stride: int) -> Kept:
+def first_pass(problem: Problem, start: Floats, stride: int) -> FirstPass:
     """The pass for the curvature at the start (G, p)."""
     began = time.perf_counter()
     with np.errstate(all="ignore"):
         found = problem.on(replace(problem.rows, stride=stride)).evaluate(start, curvature=True)
-    return Kept(found, stride, time.perf_counter() - began)
+    return FirstPass(found, stride, time.perf_counter() - began)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.epochs import Drawn
+from tuskml.kernels.epochs import EpochSample
 from tuskml.kernels.segments import dense_row_bytes
 from tuskml.learners.linear.problem import Problem
 
@@ -26,18 +26,18 @@ Counts = NDArray[np.int64]
 Sizes = NDArray[np.int32]
 
 
-def bernoulli(problem: Problem, size: int, random: "np.random.Generator") -> Drawn:
+def bernoulli(problem: Problem, size: int, random: "np.random.Generator") -> EpochSample:
     """Draws each row of a group independently, with a probability for which `size` are expected.
 
     Rows of a sample come in their order, each at most once. Their number is binomial, so it is
     drawn first and then the rows: the same distribution as a coin for each row. An empty sample is
     drawn again, as a step needs a row.
     """
-    found = [tossed(int(n), size, random) for n in problem.rows.groups["n_rows"]]
-    return Drawn.of([rows for rows, _ in found], [sizes for _, sizes in found])
+    found = [draw_bernoulli(int(n), size, random) for n in problem.rows.groups["n_rows"]]
+    return EpochSample.of([rows for rows, _ in found], [sizes for _, sizes in found])
 
 
-def tossed(n: int, size: int, random: "np.random.Generator") -> tuple[Counts, Sizes]:
+def draw_bernoulli(n: int, size: int, random: "np.random.Generator") -> tuple[Counts, Sizes]:
     """Row numbers of the Bernoulli samples of an epoch over n rows, and the samples' sizes."""
     share = min(1.0, size / n)
     sizes = random.binomial(n, share, max(1, -(-n // size)))
@@ -56,13 +56,15 @@ def tossed(n: int, size: int, random: "np.random.Generator") -> tuple[Counts, Si
         rows[1:][again] = random.integers(n, size=int(again.sum()))
 
 
-def random_partition(problem: Problem, size: int, random: "np.random.Generator") -> Drawn:
+def random_partition(problem: Problem, size: int, random: "np.random.Generator") -> EpochSample:
     """Draws a partition at random for each row, and then any of its rows.
 
     Partitions are even pieces of a group's rows, of about PARTITION_BYTES. Rows may repeat.
     """
     each = partition_rows(problem)
-    return Drawn.of([in_partitions(int(n), each, random) for n in problem.rows.groups["n_rows"]])
+    return EpochSample.of(
+        [in_partitions(int(n), each, random) for n in problem.rows.groups["n_rows"]]
+    )
 
 
 def in_partitions(n: int, each: int, random: "np.random.Generator") -> Counts:
@@ -80,7 +82,7 @@ def partition_rows(problem: Problem) -> int:
     return max(1, PARTITION_BYTES // dense_row_bytes(problem.d, int(groups["kind"][0])))
 
 
-DRAWN: dict[str, Callable[[Problem, int, "np.random.Generator"], Drawn]] = {
+DRAWN: dict[str, Callable[[Problem, int, "np.random.Generator"], EpochSample]] = {
     "random-partition": random_partition,
     "bernoulli": bernoulli,
 }

@@ -70,7 +70,7 @@ def first_step(problem: Problem, plan: Plan, start: Floats) -> Floats:
         v = start.copy()
         for done in range(epochs):
             epoch = epoch_of(sample, plan, step, float(done))
-            loss = sample.stepped.sgd(epoch, v, None, shared=False)
+            loss = sample.step_rows.sgd(epoch, v, None, shared=False)
         won = racing & np.isfinite(v).all(axis=1) & (loss < best)
         best[won], chosen[won] = loss[won], step[won]
         return won
@@ -141,7 +141,7 @@ class RunEpoch:
         if self.sampler is not None:
             drawn = self.sampler(part, self.plan.batch_size, self.random)
             epoch = replace(epoch, drawn=drawn)
-        loss = part.stepped.sgd(epoch, current, None if mean is current else mean, self.shared)
+        loss = part.step_rows.sgd(epoch, current, None if mean is current else mean, self.shared)
         bad = ~np.isfinite(current.sum(axis=1) + loss)
         if self.shared:
             if self.loss is None:
@@ -228,7 +228,7 @@ class EpochAlgorithm(Algorithm):
     def cost(
         self, costs: Costs, plan: Plan, iterations: float = TYPICAL, on_sample: float = 0.0
     ) -> Cost:
-        gradient, measured = costs.rows_pass("gradient"), self.measured(costs, plan)
+        gradient, measured = costs.rows_pass("gradient"), self.measuring_seconds(costs, plan)
         epoch = costs.rows_pass(
             self.name if plan.lock_free else self.one_thread, alone=not plan.lock_free
         )
@@ -241,12 +241,12 @@ class EpochAlgorithm(Algorithm):
             self.memory(costs),
         )
 
-    def measured(self, costs: Costs, plan: Plan) -> float:
+    def measuring_seconds(self, costs: Costs, plan: Plan) -> float:
         """Seconds an iteration of measuring how far it is: none where no tolerance asks."""
         return costs.rows_pass("gradient") if plan.epsilon > 0 else 0.0
 
     @property
-    def tried(self) -> str:
+    def trial_epoch(self) -> str:
         """The epoch by which steps are tried."""
         return self.one_thread
 
@@ -258,14 +258,14 @@ class EpochAlgorithm(Algorithm):
         wanted = max(TRIAL_ROWS * (4 if seen.sparse else 1), 64 * plan.batch_size)
         most = max(seen.most_rows, 1)
         stride, epochs = max(1, most // wanted), min(TRIAL_EPOCHS, max(1, wanted // most))
-        each = costs.rows_pass(self.tried, alone=True) / stride + 0.5 * costs.on_weights()
+        each = costs.rows_pass(self.trial_epoch, alone=True) / stride + 0.5 * costs.on_weights()
         return TRIALS["sparse" if seen.sparse else "dense"] * epochs * each
 
     def usual(self, question: Question, k: float) -> Interval:
         """Epochs for a fixed number of steps, whatever the rows; at least one."""
         point = STEPS * STEPS_A_DECADE ** (k - 2) / question.rows_of_one
         found = Interval.around(max(1.0, 0.15 * point), max(1.0, point), max(3.0, 10 * point))
-        return found.scaled(self.of_sgd)
+        return found.scale(self.of_sgd)
 
     def one_epoch(self, problem: Problem, plan: Plan, v: Floats) -> Callable[[], object]:
         epoch = epoch_of(problem, plan, np.full(1, TINY_STEP), 0.0)

@@ -25,7 +25,7 @@ from tuskml.learners.linear.gap import (
     felt,
     keep_bound,
     move_bound,
-    summed_up,
+    sum_duals,
 )
 from tuskml.learners.linear.operators import Operators, State, on_all_rows
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, Cost, Costs
@@ -86,14 +86,14 @@ def interior_state(state: State) -> InteriorState:
 
 def unit_of(problem: Problem) -> Floats:
     """The unit of margins and losses, (G,)."""
-    if problem.weight_unit is None or problem.task.hinged:
+    if problem.weight_unit is None or problem.task.is_hinge:
         return np.ones(problem.n_groups)
     return problem.weight_unit
 
 
 def tilt_of(problem: Problem) -> Floats:
     """The slope of a quantile's loss below its corner, (G,); 0 at the hinge."""
-    if problem.task.hinged:
+    if problem.task.is_hinge:
         return np.zeros(problem.n_groups)
     assert problem.rows.parameter is not None
     return np.asarray(1.0 - problem.rows.parameter[:, 0])
@@ -137,8 +137,8 @@ class InteriorGap:
             some = part.of(near)
             theirs = inside.of(near)
             sums = [theirs.gradient(some.rows, mode) for mode in (DUAL_LOW, DUAL_HIGH)]
-            if some.task.hinged:
-                keep_bound(some, state, active[near], summed_up(some, sums))
+            if some.task.is_hinge:
+                keep_bound(some, state, active[near], sum_duals(some, sums))
             else:
                 found = bound_of_pinball(some, theirs, v[near], sums)
                 state.below[active[near]] = np.maximum(state.below[active[near]], found)

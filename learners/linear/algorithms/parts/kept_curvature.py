@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.newton import Arrived, Coordinates, Rules, descend
+from tuskml.kernels.newton import ChordResult, Coordinates, Rules, descend
 from tuskml.kernels.passes import Floats, Pass, Triangles, counts_all, solve
 from tuskml.learners.linear.algorithms.parts.batch import Evaluate
 from tuskml.learners.linear.operators import State, Tolerance
@@ -215,11 +215,11 @@ def leave(problem: Problem, state: State, near: Near | None) -> None:
     places = part.rows.groups["place"].astype(np.intp)
     systems = None
     if isinstance(state.hessian, np.ndarray) and near.keeps() and lends(problem):
-        systems = left_systems(part, v, state.hessian[ended], near)
-    near.left(places, part.to_caller(v), systems)
+        systems = keep_systems(part, v, state.hessian[ended], near)
+    near.keep(places, part.to_caller(v), systems)
 
 
-def left_systems(part: Problem, v: Floats, hessian: Floats, near: Near) -> Floats:
+def keep_systems(part: Problem, v: Floats, hessian: Floats, near: Near) -> Floats:
     """The curvatures of groups at v without a penalty; also stores those of all rows but each
     part.
     """
@@ -242,20 +242,20 @@ def leave_parts(part: Problem, v: Floats, near: Near) -> Floats:
     apart = replace(
         rows,
         groups=np.ascontiguousarray(near.parts.rows[near.parts.of(places)]),
-        positive=repeated(rows.positive, number),
-        class_weight=repeated(rows.class_weight, number),
-        parameter=repeated(rows.parameter, number),
+        positive=repeat_by_part(rows.positive, number),
+        class_weight=repeat_by_part(rows.class_weight, number),
+        parameter=repeat_by_part(rows.parameter, number),
         common=False,
     )
-    weights, shift = repeated(part.to_caller(v), number), repeated(part.shift, number)
-    scale = repeated(part.scale, number)
+    weights, shift = repeat_by_part(part.to_caller(v), number), repeat_by_part(part.shift, number)
+    scale = repeat_by_part(part.scale, number)
     sums, packed = apart.curvature_apart(weights, shift, scale, False)
     each = np.asarray(packed).reshape(len(v), number, -1)
     weight = sums[:, 1].reshape(len(v), number, 1)
     slopes = sums[:, 2 : part.d + 3].reshape(len(v), number, -1)
     whole = weight.sum(axis=1)
-    near.left_slopes(places, slopes.sum(axis=1) / whole)
-    near.left_parts(places, without(each, weight), without(slopes, weight))
+    near.keep_slopes(places, slopes.sum(axis=1) / whole)
+    near.keep_parts(places, without(each, weight), without(slopes, weight))
     return np.asarray(each.sum(axis=1) / whole)
 
 
@@ -269,7 +269,7 @@ def without(each: Floats, weight: Floats) -> Floats:
     return np.asarray(means.reshape(-1, each.shape[2]))
 
 
-def stepped(problem: Problem, v: Floats, near: Near | None) -> tuple[Problem, Floats]:
+def take_newton_step(problem: Problem, v: Floats, near: Near | None) -> tuple[Problem, Floats]:
     """The weights (G, p) after a Newton step that reads no rows, and the problem with the distance
     of v from an optimum.
 
@@ -300,7 +300,7 @@ def stepped(problem: Problem, v: Floats, near: Near | None) -> tuple[Problem, Fl
     return replace(problem, before=Before(v, gradients, violated)), there
 
 
-def repeated(values: Any, times: int) -> Any:
+def repeat_by_part(values: Any, times: int) -> Any:
     """Values of each group, once for each of its parts."""
     return None if values is None else np.ascontiguousarray(values.repeat(times, axis=0))
 
@@ -360,7 +360,7 @@ class Chord:
         given = goal.epsilon, goal.enough, steep.far, steep.slow, steep.pivot
         return Rules(*given, MOST_PASSES)
 
-    def _note(self, state: State, arrived: Arrived) -> None:
+    def _note(self, state: State, arrived: ChordResult) -> None:
         """Notes iterations, previous objectives, and the state from which the loop continues."""
         state.iterations += arrived.steps
         looks = (~np.isnan(arrived.history)).sum(axis=0)

@@ -19,7 +19,7 @@ from tuskml.schedule.fair.arbiter import Claim
 from tuskml.schedule.fair.auction import (
     STAY,
     Bid,
-    kept_workers,
+    draw_kept_workers,
     partial_allocation,
     worst_off,
 )
@@ -66,7 +66,7 @@ class Themis:
         for app, bid, award in zip(bidders, bids, awards, strict=True):
             if award.bundle >= 0 and bid.size is not None:
                 workers = int(bid.size[award.bundle])
-                shares[app] = kept_workers(workers, award.kept, self.coin(view, app))
+                shares[app] = draw_kept_workers(workers, award.kept, self.coin(view, app))
         left = view.free - sum(shares.values())
         if left:
             won = set(bidders)

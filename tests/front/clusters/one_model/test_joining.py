@@ -61,12 +61,12 @@ def test_a_cluster_that_was_started_here_ends_behind(
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     ray = Started()
-    monkeypatch.setattr(ray_session, "imported", lambda: ray)
-    with ray_session.connected(None):
+    monkeypatch.setattr(ray_session, "import_ray", lambda: ray)
+    with ray_session.connect(None):
         assert ray.is_initialized()
     assert (ray.is_initialized(), ray.ends) == (False, 0)
     threading.Timer(0.05, ray.may_end.set).start()
-    with ray_session.connected(None):
+    with ray_session.connect(None):
         assert ray.ends == 1
     for thread in ray_session._ending:
         thread.join()

@@ -369,5 +369,5 @@ def test_strangers_and_leavers(monkeypatch: pytest.MonkeyPatch) -> None:
             mesh.leave(1, [at], "a guess")
             mesh.leave(3, [at], "a secret")
             with pytest.raises(ConnectionError, match="worker 3 is gone"):
-                mesh.accepted(server, 0, "a secret", until)
+                mesh.accept_worker(server, 0, "a secret", until)
             assert stranger.recv(1) == b""

@@ -313,14 +313,14 @@ def test_without_room_for_all_parts_they_are_read_again(giants: Any) -> None:
 
 def test_labels_and_moments_of_parts_are_those_of_all() -> None:
     """Against NumPy; a feature that varies between parts alone is not constant."""
-    from tuskml.kernels.parts.merging import merged_moments
+    from tuskml.kernels.parts.merging import merge_moments
 
     rng = np.random.default_rng(7)
     parts = [rng.normal(size=(n, 3)) * [1, 5, 0] + [0, 1e3, n] for n in (4, 100, 33)]
     for part in parts:
         part[:, 2] = len(part) if part is parts[0] else 9.0
     weight = np.array([float(len(part)) for part in parts])
-    mean, deviation = merged_moments(
+    mean, deviation = merge_moments(
         weight,
         np.stack([part.mean(axis=0)[None] for part in parts]),
         np.stack([part.std(axis=0)[None] for part in parts]),
@@ -329,4 +329,4 @@ def test_labels_and_moments_of_parts_are_those_of_all() -> None:
     assert mean[0] == pytest.approx(every.mean(axis=0), rel=1e-12)
     assert deviation[0] == pytest.approx(every.std(axis=0), rel=1e-9)
     same = np.full((3, 1, 1), 0.1)
-    assert merged_moments(weight, same, 0 * same)[1] == 0
+    assert merge_moments(weight, same, 0 * same)[1] == 0

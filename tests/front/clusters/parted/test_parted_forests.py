@@ -210,7 +210,7 @@ def test_parts_that_forget_between_steps_draw_the_same_rows(
 ) -> None:
     given = GIVEN | {"source": source, "label": "k", "objective": "gini", "trees": 2}
     parted_trees.assert_parts_may_forget_before(
-        monkeypatch, bagging.Bagged, when, lambda: by_parts(con, **given)
+        monkeypatch, bagging.BaggingRequests, when, lambda: by_parts(con, **given)
     )
 
 

@@ -177,14 +177,14 @@ def test_an_error_of_one_configuration_ends_the_group_alone(
     con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others do not wait for ever for the one that failed."""
-    trained = parted.trained_by_parts
+    trained = parted.train_by_parts
 
     def fails(parts: Any, request: Any) -> Any:
         if request.options.l2 == 0.1 and parts.n_rows < 15_000:
             raise ValueError("no luck")
         return trained(parts, request)
 
-    monkeypatch.setattr(parted, "trained_by_parts", fails)
+    monkeypatch.setattr(parted, "train_by_parts", fails)
     with pytest.raises(tuskml.ClusterError, match="no luck") as failed:
         by_parts(con, "logistic", source=source, l2=[0.001, 0.1, 1.0], folds=2)
     assert len(failed.value.models) > 0

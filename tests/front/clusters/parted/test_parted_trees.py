@@ -228,7 +228,7 @@ def test_parts_that_forget_between_iterations_draw_anew(
     """The rows that an iteration drew by their gradients are not those of the next one."""
     given = GIVEN | {"source": source, "goss": True, "learning_rate": 0.5, "trees": 4} | more
     parted_trees.assert_parts_may_forget_before(
-        monkeypatch, boosting.Parted, "loss", lambda: by_parts(con, **given)
+        monkeypatch, boosting.BoostingRequests, "loss", lambda: by_parts(con, **given)
     )
 
 

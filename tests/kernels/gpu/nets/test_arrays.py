@@ -16,7 +16,7 @@ from tuskml.errors import Interrupted
 from tuskml.kernels.gpu import availability
 from tuskml.kernels.gpu.nets import fused
 from tuskml.kernels.gpu.nets.orders import Orders, epoch_order
-from tuskml.kernels.gpu.nets.training import trained_on_device
+from tuskml.kernels.gpu.nets.training import train_on_device
 from tuskml.kernels.nets.training import LOGISTIC, SOFTMAX, SQUARED, WORSE, ByGroup, train_nets
 from tuskml.kernels.passes import GROUP, Pass
 
@@ -61,7 +61,7 @@ def groups_of(loss: int, sizes: tuple[int, ...], dtype: Any = np.float32) -> Pas
 def both(device: Any, rows: Pass, given: ByGroup | None = None, **more: Any) -> tuple[Any, Any]:
     """What the CPU's kernels and the device make of the same rows."""
     given, asked = given or ByGroup(), rules(**more)
-    return train_nets(rows, asked, 0, given), trained_on_device(device, rows, asked, given)
+    return train_nets(rows, asked, 0, given), train_on_device(device, rows, asked, given)
 
 
 def close(ours: Any, device: Any, rel: float = 2e-4) -> None:

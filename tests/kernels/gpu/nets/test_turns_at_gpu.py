@@ -39,7 +39,7 @@ class Inside:
 def inside(standing_in, monkeypatch):
     """What the stand-in was asked for by linear trainings, and by nets."""
     found = Inside()
-    launch, train = type(standing_in).launch, nets.trained_on_device
+    launch, train = type(standing_in).launch, nets.train_on_device
 
     def launched(self, *given):
         found.note()
@@ -52,7 +52,7 @@ def inside(standing_in, monkeypatch):
         return made
 
     monkeypatch.setattr(type(standing_in), "launch", launched)
-    monkeypatch.setattr(nets, "trained_on_device", trained)
+    monkeypatch.setattr(nets, "train_on_device", trained)
     return found
 
 

@@ -104,7 +104,7 @@ class StandIn:
         self.launches, self.uploads_waiting_seen = [], 0
         self._kernels = {}
 
-    def entered(self):
+    def enter(self):
         return contextlib.nullcontext()
 
     def free_bytes(self):
@@ -118,7 +118,7 @@ class StandIn:
         assert isinstance(array, DeviceArray)
         return np.array(array.view(np.ndarray))
 
-    def pinned(self, size):
+    def allocate_pinned(self, size):
         return np.full(size, 255, np.uint8)
 
     def launch(self, source, grid, arguments):
@@ -150,10 +150,10 @@ class StandIn:
             target.reshape(-1).view(np.uint8)[:] = source.reshape(-1).view(np.uint8)
             self.arrived += 1
 
-    def uploaded(self):
+    def mark_uploads(self):
         return Mark(self, self.arrived + len(self.queue))
 
-    def launched(self):
+    def mark_launches(self):
         return Mark(self, 0)
 
     def launch_after(self, mark):

@@ -23,8 +23,8 @@ from tuskml.kernels.nets.training import ByGroup
 from tuskml.learners import events, registry
 from tuskml.learners.learner import Request
 from tuskml.learners.linear.gpu import patience
-from tuskml.learners.models import joined
-from tuskml.learners.nets.training import trained_somewhere
+from tuskml.learners.models import join_models
+from tuskml.learners.nets.training import train_somewhere
 from tuskml.schedule import devices as turns
 from tuskml.schedule import shares
 from tuskml.schedule.devices import gpu_in_turn
@@ -42,7 +42,7 @@ def trained(groups, task, **options):
     chosen = registry.task_named(task)
     request = Request(chosen, registry.options_of(chosen, json.dumps(options)))
     learner = registry.learner_of(chosen)
-    return joined(list(learner.train(groups, request, 0)))
+    return join_models(list(learner.train(groups, request, 0)))
 
 
 def coefs(models):
@@ -187,7 +187,7 @@ def gpu_of_another_training(table, monkeypatch):
 def test_a_busy_gpu_is_waited_for_as_long_as_it_spares(on, device, monkeypatch, tmp_path):
     monkeypatch.setattr(placement, "NEVER_BELOW", 0)
     monkeypatch.setattr(placement, "least_bytes", lambda: 0)
-    monkeypatch.setattr(placement, "spared", lambda groups: 0.01)
+    monkeypatch.setattr(placement, "saved_seconds", lambda groups: 0.01)
     groups = block(X, NUMBERS, "dense float32")
     with gpu_of_another_training(tmp_path / "table", monkeypatch), shares.training(b"linear", 1):
         models = trained(groups, "linear", device="auto")
@@ -200,7 +200,7 @@ def test_a_training_follows_its_turn(on, device, monkeypatch, tmp_path, comes_ba
     """To the CPU, and back if the GPU is free, from the weights that it has reached."""
     monkeypatch.setattr(placement, "NEVER_BELOW", 0)
     monkeypatch.setattr(placement, "least_bytes", lambda: 0)
-    monkeypatch.setattr(placement, "spared", lambda groups: 0.01)
+    monkeypatch.setattr(placement, "saved_seconds", lambda groups: 0.01)
     monkeypatch.setattr(placement, "least_left", lambda groups: 0.0)
     monkeypatch.setattr(turns, "TURN", 0.0)
     monkeypatch.setattr(events, "FIRST", 0.0)
@@ -243,7 +243,7 @@ def test_a_training_follows_its_turn(on, device, monkeypatch, tmp_path, comes_ba
 
 
 def test_who_asks_for_the_gpu_waits_for_it(on, device, monkeypatch, tmp_path):
-    monkeypatch.setattr(placement, "spared", lambda groups: 0.0)
+    monkeypatch.setattr(placement, "saved_seconds", lambda groups: 0.0)
     with gpu_of_another_training(tmp_path / "table", monkeypatch) as go:
         timer = threading.Timer(0.2, go.set)
         timer.start()
@@ -257,7 +257,7 @@ def test_who_asks_for_the_gpu_waits_for_it(on, device, monkeypatch, tmp_path):
     [({}, 0.5), ({"device": "gpu"}, None), ({"deterministic": True}, None)],
 )
 def test_bits_and_wishes_do_not_depend_on_others(monkeypatch, options, waits):
-    monkeypatch.setattr(placement, "spared", lambda groups: 0.5)
+    monkeypatch.setattr(placement, "saved_seconds", lambda groups: 0.5)
     task = registry.task_named("linear")
     request = Request(task, registry.options_of(task, json.dumps(options)))
     assert patience(block(X, NUMBERS, "dense float32"), request) == waits
@@ -274,12 +274,12 @@ def test_nets_too(on, device, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(type(device), "to_device", fails)
-        found = trained_somewhere(rows, rules(epochs=2), 0, ByGroup(), options)
+        found = train_somewhere(rows, rules(epochs=2), 0, ByGroup(), options)
         options.device = "gpu"
         with pytest.raises(cuda.GpuError):
-            trained_somewhere(rows, rules(epochs=2), 0, ByGroup(), options)
+            train_somewhere(rows, rules(epochs=2), 0, ByGroup(), options)
     options.device = "cpu"
-    alone = trained_somewhere(rows, rules(epochs=2), 0, ByGroup(), options)
+    alone = train_somewhere(rows, rules(epochs=2), 0, ByGroup(), options)
     assert np.array_equal(found.weights, alone.weights)
 
 
@@ -306,7 +306,7 @@ def test_a_gpu_that_answers_no_more_is_left_alone(on, device, monkeypatch):
         raise CUDARuntimeError("an illegal memory access")
 
     with launches(device, monkeypatch, fault), monkeypatch.context() as patch:
-        patch.setattr(type(device), "launched", fault)
+        patch.setattr(type(device), "mark_launches", fault)
         with pytest.raises(cuda.GpuError):
             trained(block(X, NUMBERS, "dense float32"), "linear", **on)
     assert AVAILABILITY() == "the GPU failed earlier in this process (an illegal memory access)"

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 import tuskml
 from tuskml.errors import OperatorError
-from tuskml.kernels.open_rows import Open, chosen_rows
+from tuskml.kernels.open_rows import Open, check_row_choice
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.tasks import LINEAR, OWN
 
@@ -277,7 +277,7 @@ def test_chosen_rows_with_weights(kind, task):
 )
 def test_rows_that_cannot_be_chosen(rows, weights, sentence):
     with pytest.raises(OperatorError, match=sentence):
-        chosen_rows(rows, weights, np.array([5]))
+        check_row_choice(rows, weights, np.array([5]))
 
 
 def test_a_training_is_repeatable(con):

@@ -27,13 +27,13 @@ def test_a_task_trains_on_thousands_of_features(new_con, task, tmp_path):
 
 def test_a_pass_is_timed_where_its_plan_may_be_chosen(new_con, monkeypatch):
     timed = []
-    plain = trials.timed_pass
+    plain = trials.time_pass
 
     def noted(problem, start, question, curvature):
         timed.append((problem.d, curvature))
         return plain(problem, start, question, curvature)
 
-    monkeypatch.setattr(trials, "timed_pass", noted)
+    monkeypatch.setattr(trials, "time_pass", noted)
     for width, rows in ((100, 3000), (5000, 60)):
         new_con.execute(
             f"SELECT train_model('poisson', i % 7, {DENSE.format(width=width)}) "

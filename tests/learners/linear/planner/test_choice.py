@@ -9,18 +9,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tuskml.learners.explaining import shown_seconds
+from tuskml.learners.explaining import format_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner.candidates import PlanCosts, candidate, choose
 from tuskml.learners.linear.planner.choice import (
     BATCH,
     FAR,
-    Speculated,
+    SampleRun,
     assess,
-    believed,
+    believable_iterations,
     dependable,
-    rounded,
+    round_question,
     select,
 )
 from tuskml.learners.linear.planner.curves import Interval, Question, Statistics, fit
@@ -28,7 +28,7 @@ from tuskml.learners.linear.planner.planning import trivial
 from tuskml.learners.linear.result import plan_line
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.machine import reading
-from tuskml.learners.machine.constants import shipped
+from tuskml.learners.machine.constants import shipped_constants
 from tuskml.learners.machine.reading import scan_seconds
 
 RECORDED = json.loads(Path(__file__).with_name("recorded.json").read_text())
@@ -49,9 +49,9 @@ def question(task="logistic", rows=100_000, features=50, each=0, threads=2, grou
 
 def chosen(asked, errors=None, share=0.1):
     """The optimizer's choice; errors: of families that were tried."""
-    known = {name: Speculated(fit(seen), share) for name, seen in (errors or {}).items()}
+    known = {name: SampleRun(fit(seen), share) for name, seen in (errors or {}).items()}
     own = choose(asked.task, asked.options, asked.seen)
-    return select(asked, assess(asked, shipped(), known), own)
+    return select(asked, assess(asked, shipped_constants(), known), own)
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: case["what"])
@@ -69,7 +69,7 @@ def test_recorded_statistics(case):
 
 
 def refusals(asked):
-    found = assess(asked, shipped())
+    found = assess(asked, shipped_constants())
     assert [one.plan.algorithm for one in found] == list(ALGORITHMS)
     return {one.plan.algorithm: one.refusal for one in found}
 
@@ -101,7 +101,7 @@ def test_conjugate_gradients_need_a_curvature():
 def test_a_longer_row_or_a_smaller_penalty_asks_more_of_the_dual():
     def expected(length, l2):
         asked = replace(question("svm", rows=10_000, l2=l2), length=length)
-        found = assess(asked, shipped(), only=["dcd"])
+        found = assess(asked, shipped_constants(), only=["dcd"])
         return found[0].iterations.point
 
     assert expected(50.0, 1e-3) < expected(500.0, 1e-3) < expected(500.0, 1e-4)
@@ -193,7 +193,9 @@ def test_more_rows_cost_no_less(task, rows, features, each, more):
     many = question(task, int(rows * more) + 1, features, min(each, features))
     for name in ALGORITHMS:
         small, large = (
-            PlanCosts(asked, shipped()).of(replace(candidate(few, name), sample_stride=1))
+            PlanCosts(asked, shipped_constants()).of(
+                replace(candidate(few, name), sample_stride=1)
+            )
             for asked in (few, many)
         )
         assert small.iteration <= large.iteration
@@ -204,12 +206,12 @@ def test_more_rows_cost_no_less(task, rows, features, each, more):
 
 @given(rows=st.integers(10, 10**7), features=st.integers(1, 2000), iterations=st.floats(0, 1e5))
 def test_more_iterations_and_tighter_tolerances_cost_more(rows, features, iterations):
-    cost = PlanCosts(question(rows=rows, features=features), shipped()).of(
+    cost = PlanCosts(question(rows=rows, features=features), shipped_constants()).of(
         candidate(question(rows=rows, features=features), "lbfgs")
     )
     assert cost.total(iterations + 1) > cost.total(iterations)
     loose, tight = (
-        {one.plan.algorithm: one for one in assess(question(epsilon=e), shipped())}
+        {one.plan.algorithm: one for one in assess(question(epsilon=e), shipped_constants())}
         for e in (1e-2, 1e-6)
     )
     for name in ALGORITHMS:
@@ -217,7 +219,7 @@ def test_more_iterations_and_tighter_tolerances_cost_more(rows, features, iterat
 
 
 def test_more_threads_never_cost_more():
-    one, two = (PlanCosts(question(threads=n), shipped()) for n in (1, 2))
+    one, two = (PlanCosts(question(threads=n), shipped_constants()) for n in (1, 2))
     for name in ALGORITHMS:
         plan = candidate(question(), name)
         assert two.of(plan).iteration <= one.of(plan).iteration
@@ -228,7 +230,7 @@ def test_deterministic_choices_ask_the_same_whoever_asks(rows, company, threads)
     """Neither the rows of a size, nor neighbours, nor the number of threads matter."""
     asked = question(rows=rows * company, groups=company, threads=threads, deterministic=True)
     alone = question(rows=4096, deterministic=True)
-    assert rounded(asked) == rounded(alone)
+    assert round_question(asked) == round_question(alone)
 
 
 def test_small_groups_are_trivial_alone_as_together():
@@ -247,12 +249,12 @@ def test_small_groups_are_trivial_alone_as_together():
 def test_what_is_chosen_is_expected_to_take_least(task, rows, features, epsilon):
     """Of those whose iterations are known well enough without a trial."""
     asked = question(task, rows, features, epsilon=epsilon)
-    found = {one.plan.algorithm: one for one in assess(asked, shipped())}
+    found = {one.plan.algorithm: one for one in assess(asked, shipped_constants())}
     best = found[chosen(asked).plan.algorithm]
     assert best.refusal is None
     known = [found[name] for name in BATCH if dependable(found[name])]
     for one in known:
-        assert one.refusal is not None or best.expected <= one.expected
+        assert one.refusal is not None or best.expected_seconds <= one.expected_seconds
 
 
 @pytest.mark.parametrize(
@@ -267,7 +269,7 @@ def test_what_is_chosen_is_expected_to_take_least(task, rows, features, epsilon)
     ],
 )
 def test_seconds_are_shown_by_two_digits(seconds, text):
-    assert shown_seconds(seconds) == text
+    assert format_seconds(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -275,7 +277,9 @@ def test_seconds_are_shown_by_two_digits(seconds, text):
 )
 def test_iterations_of_lbfgs_at_the_hinge_on_dense_rows(rows, features, taken):
     """Within 3 times, on adult's numbers, and on two sets that the powers were checked on too."""
-    found = assess(question("svm", rows=rows, features=features), shipped(), only=["lbfgs"])
+    found = assess(
+        question("svm", rows=rows, features=features), shipped_constants(), only=["lbfgs"]
+    )
     assert taken / 3 < found[0].iterations.point < 3 * taken
 
 
@@ -283,7 +287,7 @@ def test_iterations_of_lbfgs_at_the_hinge_on_dense_rows(rows, features, taken):
 def test_iterations_of_the_dual_on_noisy_labels(l2, taken):
     """20,000 made rows of 1,500 ids with value 1, in the mean 24 in a row."""
     asked = replace(question("svm", rows=20_000, features=1500, each=24, l2=l2), length=24.0)
-    found = assess(asked, shipped(), only=["dcd"])
+    found = assess(asked, shipped_constants(), only=["dcd"])
     assert taken / 3 < found[0].iterations.point < 3 * taken
 
 
@@ -295,12 +299,14 @@ def test_rows_on_disk_cost_their_reading_in_each_pass():
     there = question(rows=4_000_000, features=100)
     away = replace(there, seen=replace(there.seen, on_disk=1e10))
     scan = scan_seconds(1e10)
-    for near, far in zip(assess(there, shipped()), assess(away, shipped()), strict=True):
+    for near, far in zip(
+        assess(there, shipped_constants()), assess(away, shipped_constants()), strict=True
+    ):
         more = far.cost.iteration - near.cost.iteration
         least = 0.99 if near.plan.algorithm in SCANS else 0.6  # dual steps leave rows out
         assert more >= least * scan, near.plan.algorithm
     ordered = replace(away, options=parse('{"deterministic": true}'))
-    assert rounded(ordered).seen.on_disk == 0
+    assert round_question(ordered).seen.on_disk == 0
 
 
 def test_spilled_rows_are_costed_as_such(con, tmp_path, monkeypatch):
@@ -329,7 +335,7 @@ def test_a_trial_whose_errors_hardly_fell_does_not_outweigh_what_is_usual():
     curve, usual = fit(errors), Interval(30.0, 50.0, 250.0)
     assert curve is not None
     assert curve.iterations(1e-6).point > 1e4
-    found = believed(curve, 1e-6, usual)
+    found = believable_iterations(curve, 1e-6, usual)
     assert found.point <= (FAR**2 * len(errors) * usual.point) ** 0.5
     assert found.low <= usual.low
     assert found.high == curve.iterations(1e-6).high
@@ -338,4 +344,6 @@ def test_a_trial_whose_errors_hardly_fell_does_not_outweigh_what_is_usual():
 def test_a_trial_that_came_near_the_tolerance_is_believed_alone():
     curve = fit([0.5**k for k in range(12)])
     assert curve is not None
-    assert believed(curve, 1e-6, Interval(500.0, 1000.0, 2000.0)) == curve.iterations(1e-6)
+    assert believable_iterations(curve, 1e-6, Interval(500.0, 1000.0, 2000.0)) == curve.iterations(
+        1e-6
+    )

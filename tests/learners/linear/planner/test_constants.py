@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from tuskml.learners.linear.planner.calibration import EPOCHS, PASSES
 from tuskml.learners.machine import constants
-from tuskml.learners.machine.constants import STORAGE, interpolated, of_host, parse, save, shipped
+from tuskml.learners.machine.constants import (
+    STORAGE,
+    interpolate_table,
+    of_host,
+    parse,
+    save,
+    shipped_constants,
+)
 
 
 @pytest.fixture
@@ -29,7 +36,7 @@ def measured():
 
 def test_shipped_constants_are_whole():
     """A nanosecond an entry, more or less; two threads do the work of one to two."""
-    known = shipped()
+    known = shipped_constants()
     assert set(known.passes) == set(PASSES)
     assert set(known.penalised) == set(EPOCHS)
     for kind in PASSES:
@@ -45,7 +52,7 @@ def test_shipped_constants_are_whole():
 
 def test_a_host_without_calibration_uses_the_shipped_one(host):
     assert not host.exists()
-    assert of_host() is shipped()
+    assert of_host() is shipped_constants()
 
 
 def test_a_calibration_is_read_back(host, measured):
@@ -54,7 +61,7 @@ def test_a_calibration_is_read_back(host, measured):
     assert of_host().source == str(host)
     assert of_host().step("newton", 10) == pytest.approx(0.5)
     assert [path.name for path in host.parent.iterdir()] == [host.name]
-    assert shipped().step("newton", 10) < 0.1
+    assert shipped_constants().step("newton", 10) < 0.1
 
 
 @pytest.mark.parametrize(
@@ -73,7 +80,7 @@ def test_a_broken_file_is_ignored_with_a_warning(host, text, why):
     host.parent.mkdir(parents=True)
     host.write_text(text)
     with pytest.warns(RuntimeWarning, match=rf"{host.name} is ignored: .*{why}"):
-        assert of_host() is shipped()
+        assert of_host() is shipped_constants()
 
 
 @pytest.mark.parametrize(
@@ -121,7 +128,7 @@ def test_an_unreadable_file_is_no_file(host):
     host.mkdir(parents=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert of_host() is shipped()
+        assert of_host() is shipped_constants()
 
 
 @given(
@@ -133,13 +140,13 @@ def test_an_unreadable_file_is_no_file(host):
 def test_powers_are_interpolated_exactly(places, level, power, x):
     """Within the table and beyond."""
     table = tuple((float(place), level * place**power) for place in sorted(places))
-    assert interpolated(table, x) == pytest.approx(level * x**power, rel=1e-6)
+    assert interpolate_table(table, x) == pytest.approx(level * x**power, rel=1e-6)
 
 
 @given(entries=st.floats(1, 1e12), threads=st.integers(2, 64))
 def test_sizes_beyond_those_measured_are_as_the_last(entries, threads):
     """And each further thread adds what the second one did."""
-    known = shipped()
+    known = shipped_constants()
     sizes = known.sizes["gradient"]["dense"]
     within = min(max(entries, sizes[0][0]), sizes[-1][0])
     two = known.speedup("gradient", "dense float32", entries, 2)
@@ -151,11 +158,11 @@ def test_sizes_beyond_those_measured_are_as_the_last(entries, threads):
 def test_what_was_measured_is_hit_and_only_beyond_it_are_slopes_bounded():
     steep = ((10.0, 1.0), (100.0, 1e-3), (1000.0, 1e2))
     for place, value in steep:
-        assert interpolated(steep, place) == pytest.approx(value)
-    assert interpolated(steep, 99.999) == pytest.approx(1e-3, rel=1e-3)
-    assert interpolated(steep, 1.0) == pytest.approx(10.0)
-    assert interpolated(steep, 10_000.0) == pytest.approx(1e5)
+        assert interpolate_table(steep, place) == pytest.approx(value)
+    assert interpolate_table(steep, 99.999) == pytest.approx(1e-3, rel=1e-3)
+    assert interpolate_table(steep, 1.0) == pytest.approx(10.0)
+    assert interpolate_table(steep, 10_000.0) == pytest.approx(1e5)
 
 
 def test_a_table_of_one_size_holds_for_all():
-    assert interpolated(((8.0, 2.0),), 1000.0) == 2.0
+    assert interpolate_table(((8.0, 2.0),), 1000.0) == 2.0

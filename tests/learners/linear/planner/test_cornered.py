@@ -70,7 +70,7 @@ def test_on_all_rows_it_makes_the_iterations_of_the_training(algorithm, d, epsil
     _kept, groups, request, _, problem, begin, question = asked(
         *made(1000, d, seed=d), epsilon=epsilon, l2=l2
     )
-    found = trials.tried_at_corner(problem, begin, question, 60.0)
+    found = trials.try_methods(problem, begin, question, 60.0)
     seen = found.corner[METHODS[algorithm]]
     models = trained(groups, request, algorithm)
     assert models.converged[0]
@@ -89,7 +89,7 @@ def test_its_end_is_an_optimum() -> None:
     least = np.maximum(0, 1 - sign * (z @ weights)).mean() + l2 / 2 * weights @ weights
     for method in METHODS.values():
         v = np.zeros(6)
-        iterations, ended = given.tried(method, v, 60.0)
+        iterations, ended = given.try_from(method, v, 60.0)
         at = given.weights(method, v, 60.0)[:5]
         assert ended
         assert iterations > 3
@@ -99,7 +99,7 @@ def test_its_end_is_an_optimum() -> None:
 
 def test_a_sample_tells_the_iterations_of_all_rows() -> None:
     *_kept, request, _, problem, begin, question = asked(*made(40_000, 12), epsilon=0.01)
-    found = trials.tried_at_corner(problem, begin, question, 60.0)
+    found = trials.try_methods(problem, begin, question, 60.0)
     groups = problem.rows.groups
     for algorithm, method in METHODS.items():
         actual = int(trained(groups, request, algorithm).iterations[0])
@@ -111,27 +111,30 @@ def test_bgd_is_chosen_at_the_hinge_after_a_trial_alone(monkeypatch) -> None:
     *_kept, plan, problem, begin, question = asked(*made(60_000, 12, 1e4, 3), epsilon=1e-3)
     seen = planning.with_rows_seen(problem, question)
     seen = planning.sampling.sketched(problem, begin, seen, 60.0)
-    every = assess(seen, constants.shipped())
+    every = assess(seen, constants.shipped_constants())
     cheap = tuple(
-        replace(one, iterations=one.iterations.scaled(0.2)) if one.plan.algorithm == "bgd" else one
+        replace(one, iterations=one.iterations.scale(0.2)) if one.plan.algorithm == "bgd" else one
         for one in every
     )
     assert choice.select(seen, cheap, plan).plan.algorithm != "bgd"
     with monkeypatch.context() as patched:
         patched.setattr(choice, "WILD", np.inf)
         assert choice.select(seen, cheap, plan).plan.algorithm == "bgd"
-    found = trials.tried_at_corner(problem, begin, seen, 60.0)
-    assert choice.dependable(choice.assess(found, constants.shipped(), only=["bgd"])[0])
+    found = trials.try_methods(problem, begin, seen, 60.0)
+    assert choice.dependable(choice.assess(found, constants.shipped_constants(), only=["bgd"])[0])
 
 
 def test_it_ends_when_its_time_is_over() -> None:
     *_, problem, begin, question = asked(*made(3000, 60, 1000.0), epsilon=1e-6)
     least = trials.FEWEST * trials.iteration_seconds(question)
-    assert trials.tried_at_corner(problem, begin, question, 0.5 * least) is question
-    found = trials.tried_at_corner(problem, begin, question, 2 * least)
-    assert len(trials.unfinished(found)) == len(METHODS)
+    assert trials.try_methods(problem, begin, question, 0.5 * least) is question
+    found = trials.try_methods(problem, begin, question, 2 * least)
+    assert len(trials.open_methods(found)) == len(METHODS)
     plain, told = (
-        {one.plan.algorithm: one.iterations for one in assess(given, constants.shipped())}
+        {
+            one.plan.algorithm: one.iterations
+            for one in assess(given, constants.shipped_constants())
+        }
         for given in (question, found)
     )
     for algorithm, method in METHODS.items():
@@ -143,19 +146,19 @@ def test_it_ends_when_its_time_is_over() -> None:
 def test_a_tolerance_that_time_does_not_suffice_for_is_extrapolated(monkeypatch) -> None:
     *_, problem, begin, question = asked(*made(4000, 10), epsilon=1e-3)
     loose = replace(question, options=replace(question.options, epsilon=trials.LOOSE))
-    first = trials.tried_at_corner(problem, begin, loose, 60.0).corner
+    first = trials.try_methods(problem, begin, loose, 60.0).corner
     run = Corner.tried
 
     def until_it_is_loose(given, method, v, seconds):
         return run(given, method, v, seconds if given.epsilon == trials.LOOSE else 0.0)
 
-    monkeypatch.setattr(Corner, "tried", until_it_is_loose)
-    found = trials.tried_at_corner(problem, begin, question, 60.0)
+    monkeypatch.setattr(Corner, "try_from", until_it_is_loose)
+    found = trials.try_methods(problem, begin, question, 60.0)
     for method, seen in found.corner.items():
         expected = trials.GROWTH[method] * first[method].iterations
         assert (seen.ended, seen.whole) == (True, False)
         assert seen.iterations == pytest.approx(expected)
-    assert len(trials.unfinished(found)) == len(METHODS)
+    assert len(trials.open_methods(found)) == len(METHODS)
 
 
 @pytest.mark.parametrize(
@@ -164,12 +167,12 @@ def test_a_tolerance_that_time_does_not_suffice_for_is_extrapolated(monkeypatch)
 )
 def test_what_it_is_not_for(options) -> None:
     *_, problem, begin, question = asked(*made(500, 4), **options)
-    assert trials.tried_at_corner(problem, begin, question, 60.0) is question
+    assert trials.try_methods(problem, begin, question, 60.0) is question
 
 
 def test_smooth_losses_have_none() -> None:
     *_, problem, begin, question = asked(*made(500, 4), task="logistic")
-    assert trials.tried_at_corner(problem, begin, question, 60.0) is question
+    assert trials.try_methods(problem, begin, question, 60.0) is question
 
 
 def test_the_planner_tries_where_that_is_a_small_share(monkeypatch) -> None:

@@ -24,7 +24,7 @@ from tuskml.learners.linear.planner.choice import (
 from tuskml.learners.linear.planner.cost import Cost
 from tuskml.learners.linear.planner.curves import Question, Statistics
 from tuskml.learners.linear.tasks import LINEAR
-from tuskml.learners.machine.constants import shipped
+from tuskml.learners.machine.constants import shipped_constants
 from tuskml.learners.machine.reading import scan_seconds
 
 SAMPLERS = (SHUFFLED, *DRAWN)
@@ -38,7 +38,7 @@ def question(rows=100_000, features=50, each=0, **options):
 
 
 def refusals(asked, gpu="no driver"):
-    found = assess_elsewhere(asked, shipped(), gpu)
+    found = assess_elsewhere(asked, shipped_constants(), gpu)
     assert all(one.refusal for one in found)
     return {one.plan.algorithm: one.refusal for one in found}
 

@@ -14,7 +14,7 @@ from tuskml.learners.linear.planner.candidates import choose
 from tuskml.learners.linear.planner.choice import Candidate
 from tuskml.learners.linear.planner.cost import Cost, Costs, Parts
 from tuskml.learners.linear.planner.curves import Interval, Question, Statistics
-from tuskml.learners.linear.planner.trials import AT_LEAST, Tried
+from tuskml.learners.linear.planner.trials import AT_LEAST, TrialResult
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.machine import constants
 
@@ -105,10 +105,10 @@ def test_passes_on_a_few_groups_count_for_all():
     plan = choose(task, options, Statistics(512, 100, True), "newton_cg")
     one = Candidate(plan, cost, Interval(2, 4, 8), 0.0, False, None)
     passes = Meter(gradients=12.0, products=30.0)
-    made = Tried(6, passes, True).of(one)
+    made = TrialResult(6, passes, True).of(one)
     assert made.seconds.point == pytest.approx(0.75 + 6 * 0.1 + 12 * 0.02 + 30 * 0.01)
     assert made.iterations.point == 6
-    ended = Tried(6, passes, False).of(one)
+    ended = TrialResult(6, passes, False).of(one)
     assert ended.iterations.point == 6 * AT_LEAST
 
 
@@ -131,7 +131,7 @@ def test_more_threads_ask_for_more_groups(groups, threads, tried):
 
 def test_a_group_is_one_thread_s_work_in_stochastic_epochs():
     """Two groups of equal size take half the time of one, and others as long as the larger one."""
-    task, options, known = LINEAR["logistic"], parse("{}"), constants.shipped()
+    task, options, known = LINEAR["logistic"], parse("{}"), constants.shipped_constants()
 
     def epoch(groups, most_rows):
         seen = Statistics(most_rows, 20, False, 1 << 20, 20 << 20, groups)

@@ -74,7 +74,7 @@ def test_the_look_is_made_and_tells_of_all_rows():
     assert chosen.kept is not None
     assert chosen.kept.stride == chosen.plan.sample_stride == 1
     assert chosen.asked.sketch.ratio == 0.0
-    told = {one.plan.algorithm: one.counted.point for one in chosen.candidates}
+    told = {one.plan.algorithm: one.counted_iterations.point for one in chosen.candidates}
     for name in ("lbfgs", "bgd"):
         options = parse(json.dumps({"algorithm": name, "epsilon": 1e-4}))
         models = next(iter(training.train(groups, Request(LINEAR["logistic"], options), 0)))
@@ -93,7 +93,7 @@ def test_other_plans_take_over_the_gradient():
     for name, curved in (("newton", True), ("lbfgs", False), ("bgd", False)):
         request = Request(LINEAR["linear"], parse(json.dumps({"algorithm": name})))
         plan, _ = planning.first_plan(groups, request)
-        operators = chosen.kept.taken_over(operators_of(problem, plan, first, None), problem)
+        operators = chosen.kept.reuse(operators_of(problem, plan, first, None), problem)
         state = operators.stage(problem)
         found = operators.compute(problem, state)
         assert np.array_equal(found.gradient, chosen.kept.found.gradient)
@@ -101,7 +101,7 @@ def test_other_plans_take_over_the_gradient():
     stochastic = Request(LINEAR["linear"], parse('{"algorithm": "svrg"}'))
     plan, _ = planning.first_plan(groups, stochastic)
     operators = operators_of(problem, plan, first, None)
-    assert chosen.kept.taken_over(operators, problem) is operators
+    assert chosen.kept.reuse(operators, problem) is operators
     del kept
 
 

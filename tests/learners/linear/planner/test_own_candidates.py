@@ -16,7 +16,7 @@ from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner import planning, trials
-from tuskml.learners.linear.planner.curves import Measured
+from tuskml.learners.linear.planner.curves import CustomSeconds
 from tuskml.learners.linear.planner.planning import first_plan
 from tuskml.learners.linear.request import Request
 from tuskml.learners.registry import task_named
@@ -93,7 +93,9 @@ def test_costs_grow_with_the_rows(con, counts, monkeypatch):
     rows = Pass(groups, 0, None, None, True, 1)
     labels = rows.labels()
     problem = describe(rows, labels, plan, request)
-    found = trials.measured(problem, start(problem, labels, request.options), question).measured
+    found = trials.time_custom_code(
+        problem, start(problem, labels, request.options), question
+    ).measured
     assert found["pass gradient"].iteration == pytest.approx(4000)
     assert found["mine"].iteration == pytest.approx(4000)
     assert found["mine"].setup == pytest.approx(4000 + 2)  # the first look, before any iteration
@@ -113,10 +115,15 @@ def test_auto_takes_it_where_it_is_best(con, counts, monkeypatch):
     def known(setting):
         return lambda problem: State.at(problem.from_caller(optimum[None]))
 
-    fixed = {"pass gradient": Measured(0.0, 1.0, None), "pass curvature": Measured(0.0, 3.0, None)}
-    fixed |= {name: Measured(0.1, 1.0, None) for name in ("known", "mgd")}
+    fixed = {
+        "pass gradient": CustomSeconds(0.0, 1.0, None),
+        "pass curvature": CustomSeconds(0.0, 3.0, None),
+    }
+    fixed |= {name: CustomSeconds(0.1, 1.0, None) for name in ("known", "mgd")}
     monkeypatch.setattr(
-        planning, "measured", lambda problem, start, question: replace(question, measured=fixed)
+        planning,
+        "time_custom_code",
+        lambda problem, start, question: replace(question, measured=fixed),
     )
     monkeypatch.setattr(planning, "trivial", lambda question: False)
     monkeypatch.setattr(planning, "budget", lambda seconds: 60.0)

@@ -25,7 +25,7 @@ from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.machine import constants
-from tuskml.learners.machine.constants import shipped
+from tuskml.learners.machine.constants import shipped_constants
 
 pytestmark = pytest.mark.native
 
@@ -240,7 +240,9 @@ def test_speculation_sees_what_training_sees():
     request = Request(LINEAR["logistic"], parse('{"epsilon": 1e-6}'))
     _, question = first_plan(groups, request)
     candidates = [
-        one for one in assess(question, shipped()) if one.plan.algorithm in ("newton", "lbfgs")
+        one
+        for one in assess(question, shipped_constants())
+        if one.plan.algorithm in ("newton", "lbfgs")
     ]
     known = trials.speculate(rows, np.zeros((1, 21)), candidates, 60.0)
     assert set(known) == {"newton", "lbfgs"}
@@ -249,15 +251,17 @@ def test_speculation_sees_what_training_sees():
         assert errors[0] > 0.01
         assert errors[-1] <= 1e-6
     for name, seen in known.items():
-        found = {one.plan.algorithm: one for one in assess(question, shipped(), known)}[name]
+        found = {one.plan.algorithm: one for one in assess(question, shipped_constants(), known)}[
+            name
+        ]
         assert found.seen
-        assert found.counted.point == len(seen.curve.errors) - 1
+        assert found.counted_iterations.point == len(seen.curve.errors) - 1
 
 
 def test_speculation_without_time_tries_nothing():
     groups, rows = problem(n=3000, d=20)
     _, question = first_plan(groups, Request(LINEAR["logistic"], parse("{}")))
-    candidates = assess(question, shipped())
+    candidates = assess(question, shipped_constants())
     assert trials.speculate(rows, np.zeros((1, 21)), candidates, 0.0) == {}
 
 
@@ -266,7 +270,9 @@ def test_speculation_ends_when_its_time_does():
     groups, rows = problem(n=3000, d=20)
     request = Request(LINEAR["logistic"], parse('{"epsilon": 1e-9}'))
     _, question = first_plan(groups, request)
-    plan = next(one.plan for one in assess(question, shipped()) if one.plan.algorithm == "bgd")
+    plan = next(
+        one.plan for one in assess(question, shipped_constants()) if one.plan.algorithm == "bgd"
+    )
     errors = trials.trial(rows, np.zeros((1, 21)), plan, 1, time.monotonic() - 1)
     assert len(errors) == 1
 
@@ -275,7 +281,7 @@ def test_a_trial_of_the_hinge_that_cannot_end_in_time_is_not_begun(monkeypatch):
     """Its end is all that tells: what would not be reached costs time and says nothing."""
     groups, rows = problem("svm", n=20_000, d=20)
     _, question = first_plan(groups, Request(LINEAR["svm"], parse("{}")))
-    one = next(c for c in assess(question, shipped()) if c.plan.algorithm == "lbfgs")
+    one = next(c for c in assess(question, shipped_constants()) if c.plan.algorithm == "lbfgs")
     begun = []
     monkeypatch.setattr(trials, "to_the_gap", lambda *args: begun.append(args))
     least = one.iterations.low * one.cost.iteration
@@ -287,10 +293,10 @@ def test_a_trial_of_the_hinge_that_cannot_end_in_time_is_not_begun(monkeypatch):
 def test_only_what_may_matter_is_tried():
     groups, _ = problem(n=50_000, d=100)
     _, question = first_plan(groups, Request(LINEAR["linear"], parse("{}")))
-    tried = worth_trying(assess(question, shipped()))
+    tried = worth_trying(assess(question, shipped_constants()))
     assert "newton" not in [one.plan.algorithm for one in tried]  # one iteration, for sure
     assert "bgd" not in [one.plan.algorithm for one in tried]  # never less than lbfgs
-    ordered = by_total(assess(question, shipped()))
+    ordered = by_total(assess(question, shipped_constants()))
     assert ordered[0].refusal is None
 
 
@@ -324,7 +330,7 @@ def test_a_calibration_measures_what_constants_need(monkeypatch):
 @pytest.mark.parametrize("storage", constants.STORAGE)
 def test_made_rows_are_rows(storage):
     """The layout is the packers': kernels see as many rows, of both classes."""
-    with calibration.made(storage, 500, 40) as groups:
+    with calibration.make_group(storage, 500, 40) as groups:
         rows = calibration.problem_of(groups, 1, "logistic").rows
         sums = rows.gradient(np.zeros((1, 41)))
         assert sums[0, 1] == 500

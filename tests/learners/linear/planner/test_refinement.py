@@ -106,7 +106,7 @@ def test_reports_of_this_host_change_costs_of_their_kind_alone(host):
     for _ in range(LEAST_REPORTS):
         report(path, key, 1.5)
     assert [file.name for file in sorted(host.parent.iterdir())] == [host.name, path.name]
-    known, plain = constants.of_host(), constants.shipped()
+    known, plain = constants.of_host(), constants.shipped_constants()
     assert known.factors == {key: 1.5}
     for asked, by in ((question(), 1.5), (question(rows=10_000), 1.0)):
         refined, bare = (PlanCosts(asked, c).of(candidate(asked, "lbfgs")) for c in (known, plain))
@@ -122,7 +122,7 @@ def test_hosts_that_do_not_refine_do_not_look(host):
         report(constants.reports_file(host), key, 1.5)
     constants.save(json.loads(constants.SHIPPED.read_text()), host)
     assert constants.of_host().factors == {}
-    assert constants.shipped().factors == {}
+    assert constants.shipped_constants().factors == {}
 
 
 def test_a_process_reads_reports_once(host):

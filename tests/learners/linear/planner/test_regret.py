@@ -134,7 +134,7 @@ def test_gaps_are_what_tells_at_the_hinge():
     state = State.at(np.zeros((1, 3)))
     state.gaps_seen = [(0, 1.0), (20, 0.1), (40, 0.01)]
     guard.note(state)
-    assert guard.told() == pytest.approx(20 * np.log10(0.01 / (EPSILON / 2)))
+    assert guard.remaining_iterations() == pytest.approx(20 * np.log10(0.01 / (EPSILON / 2)))
 
 
 @pytest.mark.parametrize(("spent", "given_up"), [(100, False), (190, False), (250, True)])
@@ -147,7 +147,7 @@ def test_gaps_are_believed_less_after_the_next_plans_time(spent, given_up):
     rate = (EPSILON / 2) ** (1 / (spent + left))
     state.gaps_seen = [(k, rate**k) for k in (0, spent // 2, spent)]
     guard.note(state)
-    assert guard.told() == pytest.approx(left)
+    assert guard.remaining_iterations() == pytest.approx(left)
     guard.look(state)
     assert guard.given_up is given_up
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rows import block, rows_pass
 
-from tuskml.learners.linear.planner.sampling import penalised, spread_of
+from tuskml.learners.linear.planner.sampling import penalised_spread, spread_of
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.tasks import LINEAR
 
@@ -81,5 +81,5 @@ def test_a_penalty_makes_features_of_very_different_units_ill_conditioned(task):
     assert expected > 5 * true_spread(x)
     spread = spread_of(made)
     assert spread == pytest.approx(true_spread(x), rel=0.35)
-    assert penalised(made, spread) == pytest.approx(expected, rel=0.05)
-    assert penalised(replace(made, l2=0.0), spread) == pytest.approx(spread)
+    assert penalised_spread(made, spread) == pytest.approx(expected, rel=0.05)
+    assert penalised_spread(replace(made, l2=0.0), spread) == pytest.approx(spread)

@@ -48,7 +48,7 @@ def question_of(groups, request, seconds=1.0):
     labels = given.labels()
     problem = describe(given, labels, plan, request)
     begin = start(problem, labels, request.options)
-    return question, sampling.sketched(problem, begin, question, seconds)
+    return question, sampling.add_sketch(problem, begin, question, seconds)
 
 
 def taken(groups, request, algorithm):

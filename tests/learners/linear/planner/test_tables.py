@@ -19,7 +19,7 @@ from tuskml.learners.linear.planner.choice import assess, select
 from tuskml.learners.linear.planner.curves import decades
 from tuskml.learners.linear.planner.guard import Before, next_best
 from tuskml.learners.linear.tasks import LINEAR
-from tuskml.learners.machine.constants import shipped
+from tuskml.learners.machine.constants import shipped_constants
 
 FEATURES, EACH = 700, 12
 
@@ -88,7 +88,7 @@ def test_on_sparse_rows_conjugate_gradients_may_go_on():
     for sparse in (True, False):
         segment, groups = words() if sparse else tones()
         plan, question = planning.first_plan(groups, asking("logistic", epsilon=1e-6, l2=1e-5))
-        candidates = assess(question, shipped())
+        candidates = assess(question, shipped_constants())
         chosen = select(question, candidates, plan)
         mine = next(one for one in candidates if one.plan.algorithm == "lbfgs")
         other = next_best(chosen, mine, Before(), question.seen.sparse)
@@ -107,7 +107,7 @@ def test_nearly_collinear_features_are_not_left_to_gradients_at_the_hinge(epsilo
     problem = describe(rows, rows.labels(), plan, request)
     begin = start(problem, rows.labels(), request.options)
     chosen = planning.decide(problem, begin, plan, question)
-    told = {one.plan.algorithm: one.counted.point for one in chosen.candidates}
+    told = {one.plan.algorithm: one.counted_iterations.point for one in chosen.candidates}
     assert chosen.plan.algorithm != "bgd"
     most = 2 * int(told["bgd"]) + 2  # where it ends if it has not converged before
     models = trained(groups, "svm", epsilon=epsilon, algorithm="bgd", max_iter=most)
@@ -136,7 +136,7 @@ def test_the_guard_tells_sparse_rows_from_dense_ones(monkeypatch):
     monkeypatch.setattr(guard, "next_best", lambda *given: seen.append(given[3]))
     for segment, groups in (words(), tones()):
         plan, question = planning.first_plan(groups, asking("logistic", epsilon=1e-6, l2=1e-5))
-        chosen = select(question, assess(question, shipped()), plan)
+        chosen = select(question, assess(question, shipped_constants()), plan)
         rows = Pass(groups, question.task.loss, None, None, True, 1)
         problem = describe(rows, rows.labels(), plan, asking("logistic", l2=1e-5))
         assert guard.guard_for(problem, chosen, question, Before()) is None

@@ -21,7 +21,7 @@ WEIGHTS = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
 
 def moving(monkeypatch: pytest.MonkeyPatch, fit, **options):
-    monkeypatch.setattr(placement, "spared", lambda groups: 0.5)
+    monkeypatch.setattr(placement, "saved_seconds", lambda groups: 0.5)
     monkeypatch.setattr(placement, "least_left", lambda groups: 1.0)
     task = registry.task_named("logistic")
     request = Request(task, registry.options_of(task, json.dumps(options)))

@@ -14,7 +14,7 @@ import pytest
 from tuskml.learners.linear.algorithms.newton import NewtonStep
 from tuskml.learners.linear.planner import planning, replanning
 from tuskml.learners.linear.planner.cost import Costs
-from tuskml.learners.linear.planner.curves import Measured, Question, Statistics
+from tuskml.learners.linear.planner.curves import CustomSeconds, Question, Statistics
 from tuskml.learners.machine import constants, reading
 from tuskml.schedule import replay, shares
 
@@ -154,7 +154,7 @@ def test_deterministic_trainings_are_the_same_bits_in_any_memory(rows, monkeypat
 def test_both_changes_are_named():
     before = replanning.Resources(2, 2**30, 0.0)
     after = replanning.Resources(1, 2**30, 4e9)
-    assert before.changed_to(after) == "share 2 -> 1 and rows memory -> disk"
+    assert before.describe_change(after) == "share 2 -> 1 and rows memory -> disk"
 
 
 def test_no_plan_takes_over_that_needs_much_of_the_memory_that_is_left(rows, monkeypatch):
@@ -177,6 +177,6 @@ def test_the_system_is_not_asked_for_its_memory_at_each_iteration(monkeypatch):
 def test_passes_that_were_timed_on_a_few_rows_read_the_disk_too():
     """The few rows were in memory."""
     seen = Statistics(1 << 20, 10, False, 1 << 20, 10 << 20, on_disk=float(1 << 30))
-    timed = {"pass gradient": Measured(0.0, 0.5, None)}
-    costs = Costs(Question(None, None, seen, 2, measured=timed), constants.shipped())
+    timed = {"pass gradient": CustomSeconds(0.0, 0.5, None)}
+    costs = Costs(Question(None, None, seen, 2, measured=timed), constants.shipped_constants())
     assert costs.rows_pass("gradient") == 0.5 + reading.scan_seconds(1 << 30)

@@ -75,7 +75,7 @@ def test_blocks_of_one_size_are_fewer(con, monkeypatch) -> None:
 
 
 def test_where_there_is_none_it_says_so_and_goes_by_id(con, monkeypatch) -> None:
-    monkeypatch.setattr("tuskml.learners.stored.layout.Related", None)
+    monkeypatch.setattr("tuskml.learners.stored.layout.FeatureSketches", None)
     model, _ = train(con, "loose", layout="auto")
     assert "by id, as no affinity was found" in model["plan"]
 

@@ -41,7 +41,7 @@ def test_a_slow_first_epoch_alone_says_nothing():
     pace = Pace(2, 99)
     for seconds in (0.1, 0.011, 0.007):
         pace.took(seconds)
-    assert (pace.threads, pace.told) == (1, ", by 1 of 2 threads, which is faster")
+    assert (pace.threads, pace.description) == (1, ", by 1 of 2 threads, which is faster")
 
 
 @pytest.mark.parametrize("slower", [1, 2])

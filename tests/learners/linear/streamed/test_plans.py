@@ -33,8 +33,8 @@ ELEVEN = {
 def source(storage, d=28, reads=None, threads=1, task="logistic", **options):
     options = {"epsilon": 0.01} | options
     request = Request(LINEAR[task], parse(json.dumps(options)))
-    known = constants.shipped()
-    return Source(storage, request, d, threads, reads or reading.shipped(), known)
+    known = constants.shipped_constants()
+    return Source(storage, request, d, threads, reads or reading.shipped_reading(), known)
 
 
 def parquet(groups=200, rows=122_880, row_bytes=112):
@@ -78,7 +78,7 @@ def test_a_lazy_plan_of_the_hinge_pays_for_its_proof() -> None:
     hinge, smooth = (by_name(plans(parquet(), task=task)) for task in ("svm", "logistic"))
     name = "mgd lazy shuffled-partition"
     assert hinge[name].refusal is None
-    costs = PlanCosts(source(parquet(), task="svm").question, constants.shipped())
+    costs = PlanCosts(source(parquet(), task="svm").question, constants.shipped_constants())
     held = 40_000 * costs.rows_pass("gradient", alone=True) / (200 * 122_880)
     assert hinge[name].seconds > smooth[name].seconds + 20 * held
 
@@ -108,13 +108,13 @@ SLOW_TO_ASK = reading.Reading(query=dict.fromkeys(reading.KINDS, 100.0))
 
 def steps_cost(monkeypatch, algorithm: str) -> None:
     """As if an epoch of this algorithm took a hundred times as long."""
-    known = constants.shipped()
+    known = constants.shipped_constants()
     slow = {
         storage: tuple((x, 100 * y) for x, y in table)
         for storage, table in known.passes[algorithm].items()
     }
     found = replace(known, passes={**known.passes, algorithm: slow})
-    monkeypatch.setattr(constants, "shipped", lambda: found)
+    monkeypatch.setattr(constants, "shipped_constants", lambda: found)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_slower_disk_never_makes_a_plan_cheaper(rows: int, page: float, more: 
 def test_a_deterministic_plan_does_not_depend_on_the_host(monkeypatch) -> None:
     monkeypatch.setattr(reading, "of_host", lambda: SLOW)
     request = Request(LINEAR["logistic"], parse('{"epsilon": 0.01, "deterministic": true}'))
-    assert Source.of(parquet(), request, 3).reads == reading.shipped()
+    assert Source.of(parquet(), request, 3).reads == reading.shipped_reading()
     request = replace(request, options=parse('{"epsilon": 0.01}'))
     assert Source.of(parquet(), request, 3).reads == SLOW
 
@@ -168,7 +168,7 @@ def test_figures_of_reading_are_checked() -> None:
     value |= {name: dict.fromkeys(reading.KINDS, 2) for name in reading.TABLES}
     assert reading.parse(value).pack["blocks"] == 2
     lacking = reading.parse(value | {"pack": {"table": 2}})
-    assert lacking.pack == dict(reading.shipped().pack) | {"table": 2}
+    assert lacking.pack == dict(reading.shipped_reading().pack) | {"table": 2}
     for wrong in (
         value | {"seek": -1},
         value | {"pack": {"table": 0}},

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuskml.learners.nets.exchange.rows import Division, pieces_of
-from tuskml.learners.nets.exchange.vectors import asked_by
+from tuskml.learners.nets.exchange.vectors import request_vectors
 
 SIZES = st.integers(1, 3000), st.integers(1, 300)
 
@@ -53,7 +53,7 @@ def test_rows_read_the_vectors_of_their_levels(seed: int, workers: int) -> None:
     piece = np.sort(draw.integers(0, pieces, n))
     whole = [draw.standard_normal((count, size)).astype(np.float32) for _, count, size in tables]
     every = [vector for table in whole for vector in table]
-    asked, own = asked_by(levels.astype(np.float32), piece, tables, workers)
+    asked, own = request_vectors(levels.astype(np.float32), piece, tables, workers)
     flat = np.full(asked.floats, np.nan, np.float32)
     came = [
         np.concatenate([np.empty(0, np.float32), *(every[rank::workers][i] for i in ids)])
@@ -72,5 +72,5 @@ def test_rows_read_the_vectors_of_their_levels(seed: int, workers: int) -> None:
             seen.add((t, int(own[i, t]), int(piece[i]), int(levels[i, t])))
     # of each piece and level one
     assert len({(t, place) for t, place, _, _ in seen}) == len(seen) == sum(asked.levels)
-    back = asked.taken(flat)
+    back = asked.take_gradients(flat)
     assert [one.tolist() for one in back] == [one.tolist() for one in came]
