@@ -1,7 +1,7 @@
 """Memory accounting of a training: the limits of its account, and arrays charged to it.
 
 Large arrays are charged one by one (`Charges`), and all other arrays of NumPy while a training
-runs (`counted`).
+runs (`charge_memory`).
 """
 
 import ctypes

@@ -138,7 +138,7 @@ class Pass:
     OutOfTime; parameter: shape (G, 2), the loss's parameter and a factor of smoothing, None: 0 and
     1; by_scores: `curvature` sums squared derivatives of the losses; meter: counts passes, if
     given; common: whether neighbouring groups have rows in common, which `gradient` reads once;
-    origin: shape (G, d + 1), subtracted from features and labels, None: nothing (`moved`).
+    origin: shape (G, d + 1), subtracted from features and labels, None: nothing (`move`).
     """
 
     groups: NDArray[np.void]

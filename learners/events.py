@@ -97,7 +97,7 @@ R = TypeVar("R")
 
 
 class Clock(threading.local):
-    """The phases of this thread's training; `seconds` is None outside `measured`."""
+    """The phases of this thread's training; `seconds` is None outside `measure_phases`."""
 
     seconds: dict[str, float] | None = None
     intervals: list[tuple[str, float, float]] | None = None

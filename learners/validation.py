@@ -48,7 +48,10 @@ def shuffle_rows(rows: Pass, request: Request[Any, Any], memory: int) -> tuple[R
 def apart(
     rows: Pass, request: Request[Any, Any], memory: int
 ) -> Iterator[tuple[Pass, Pass | None]]:
-    """The passes over the parts of `shuffle_rows`, until the context ends; None: none is held out."""
+    """The passes over the parts of `shuffle_rows`, until the context ends.
+
+    None: none is held out.
+    """
     made, out = shuffle_rows(rows, request, memory)
     with made as kept, out as held:
         yield (

@@ -151,7 +151,7 @@ class FeatureSketches:
         self._rows += len(rows)
 
     def counts(self) -> NDArray[np.uint32]:
-        """Number of entries of each feature, shape (n,); not available after `clustered`."""
+        """Number of entries of each feature, shape (n,); not available after `cluster`."""
         return np.array(self._items["rows"])
 
     @contextmanager

@@ -176,7 +176,7 @@ class Scoring:
     keys: tuple[tuple[str, str], ...]
 
     def function(self, name: str, offset: str | None = None) -> str:
-        """A prediction, in the scope of `matched`; offset: SQL of what is added to margins."""
+        """A prediction, in the scope of `join_query`; offset: SQL of what is added to margins."""
         return self.call(name, "models.tusk_model, rows.tusk_x", offset)
 
     def call(self, name: str, arguments: str, offset: str | None) -> str:

@@ -208,7 +208,8 @@ class Scope:
         if len(found) != len(sql):
             shown = [text for text in map(bare, sql) if "*" in text] or [bare(sql[0])]
             raise DataError(
-                f"{what} has {shown[0]!r}, which is several columns: name them, of {self.list_names()}"
+                f"{what} has {shown[0]!r}, which is several columns: name them, of "
+                f"{self.list_names()}"
             )
         return [kind for _, kind in found]
 

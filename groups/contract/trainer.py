@@ -522,7 +522,7 @@ PAIR_BYTES = 320
 @contextmanager
 def options_of(task: Task, text: bytes, memory: int) -> Iterator[Options]:
     """Parses the options; their memory is charged to the account of the training
-    (`charged.counted`) meanwhile.
+    (`charged.charge_memory`) meanwhile.
 
     memory: address of that account. Raises MemoryError if it has no room for them; raises
     OptionError for invalid ones.

@@ -270,7 +270,7 @@ class Sets:
         return self._all_sets[0] if self.stays else self._training_rows()
 
     def whole(self) -> Groups:
-        """All rows that any set has, (G,). They are linked like those of `kept` and `parts`."""
+        """All rows that any set has, (G,), linked like those of `training_rows` and `parts`."""
         return self._all_sets[1] if self.stays else self._whole()
 
     def parts(self) -> Groups | None:

@@ -164,7 +164,7 @@ def residuals(
     database: ctypes.CDLL, models: Models, held: NDArray[np.void], threads: int
 ) -> list[Floats]:
     """The absolute residual and the weight, (rows, 2), of the rows of each model's group that it
-    predicts; arguments as of `judged`. Raises DataError if a label or memory forbids it.
+    predicts; arguments as of `judge`. Raises DataError if a label or memory forbids it.
     """
     return _by_row("conformal", database, models, held, threads)
 

@@ -38,7 +38,7 @@ class Dealing:
 
     labels: (L,) rising, one if rows are dealt regardless of labels; until: (L, folds - 1), the
     last key of each fold but the last one; earlier: for each part its rows that earlier parts also
-    have, as from `counted`, and the number of rows of the same hash.
+    have, as from `count_hashes`, and the number of rows of the same hash.
     """
 
     seed: int

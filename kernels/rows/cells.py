@@ -95,7 +95,7 @@ class Cells:
     ) -> NDArray[np.void] | None:
         """The groups with the rows of each of several sets of folds, (G, S), all at a time.
 
-        Like `linked` they are valid until the next call, and neighbours have rows in common. None
+        Like `link` they are valid until the next call, and neighbours have rows in common. None
         unless the folds of each set are consecutive, cyclically.
         """
         first = [first_of_run(one, self.folds) for one in sets]

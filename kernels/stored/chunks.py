@@ -149,7 +149,7 @@ class Chunks:
 
     @classmethod
     def of_rows(cls, rows: Pass, rows_per_chunk: int) -> "Chunks":
-        """Cuts the rows and leaves their ids, for `numbered`, `replace` and `put`."""
+        """Cuts the rows and leaves their ids, for `number_ids`, `replace` and `put`."""
         threads, mark = rows.threads, rows.cancel_mark
         return cls(rows, structures.CutStructure(rows_per_chunk, 1 << 60, 0, 4, -1, threads, mark))
 

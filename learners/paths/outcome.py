@@ -33,7 +33,10 @@ def models_of(
     request: Request[PathTask, PathOptions],
     ids: NDArray[np.int64] | None = None,
 ) -> Models:
-    """Makes the models of groups from their labels (LABELS) and paths. ids: as in `write_paths`."""
+    """Makes the models of groups from their labels (LABELS) and paths.
+
+    ids: as in `write_paths`.
+    """
     options, points, weights = request.options, fitted.points, fitted.weights
     everyone = np.arange(len(points))
     taken = np.array([choose_penalty(one, options) for one in points])

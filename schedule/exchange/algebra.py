@@ -130,8 +130,8 @@ def segment(expression: Expression, count: int) -> Expression:
 def spline(expression: Expression, count: int) -> Expression:
     """Divides each motif into `count` motifs with fewer partners.
 
-    Motifs that add stay whole, as a sum needs all its terms: `scatter`, `treed` and `split_by_host`
-    divide their patterns.
+    Motifs that add stay whole, as a sum needs all its terms: `scatter`, `treed` and
+    `split_by_host` divide their patterns.
     """
     _check_count(count, "the number of splines")
 
@@ -156,7 +156,7 @@ def treed(motif: Motif, arity: int = 2, per_host: int = 1) -> Expression:
     broadcasts.
 
     arity: workers per block, a power of two. The first blocks are the hosts if these have another
-    number of workers, so additions happen in the order of `added`.
+    number of workers, so additions happen in the order of `add_arrays`.
     """
     if arity < 2 or arity & (arity - 1):
         raise ValueError(f"the arity is {arity}, expected a power of two")

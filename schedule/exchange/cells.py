@@ -1,7 +1,8 @@
 """Memory of motifs: what a worker sends, and what it does with the parts that it receives.
 
 The same functions serve workers in memory and workers on sockets. The bits of a sum do not depend
-on the plan: `add_arrays` has one order of additions, and each composition of an all-reduce follows it.
+on the plan: `add_arrays` has one order of additions, and each composition of an all-reduce follows
+it.
 """
 
 from __future__ import annotations

@@ -139,8 +139,8 @@ class Links:
     ) -> Message:
         """Waits for a peer's message under a key.
 
-        Raises TimeoutError if it does not arrive, ConnectionError if the link is broken, EpochHalted if
-        the epoch has been given up.
+        Raises TimeoutError if it does not arrive, ConnectionError if the link is broken,
+        EpochHalted if the epoch has been given up.
         """
         wait = self.timeout if patience is None else patience
         until = time.monotonic() + wait

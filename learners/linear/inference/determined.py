@@ -298,7 +298,7 @@ def curvature_on_span(spanned: Span, hessian: Floats, intercept: bool) -> SpanCu
 
 
 def root(spanned: Span, hessian: Floats, intercept: bool) -> Floats:
-    """A root (G, p, p) of the inverse that `curvature_on_span` has, root root', its rows by (u, b)."""
+    """A root (G, p, p) of the inverse of `curvature_on_span`, root root', its rows by (u, b)."""
     on, h = _on_span(spanned, hessian, intercept)
     size, direction = np.linalg.eigh(h)
     there = size > NOTHING * size[:, -1:]

@@ -274,7 +274,8 @@ def too_few(candidates: tuple[Candidate, ...], own: Plan) -> str:
         best = min(others, key=lambda one: one.expected_seconds)
         told += (
             f": the best plan without it, {best.plan.algorithm}, is estimated at "
-            f"{best.counted_iterations.point:,.0f} iterations and {format_seconds(best.seconds.point)}"
+            f"{best.counted_iterations.point:,.0f} iterations and "
+            f"{format_seconds(best.seconds.point)}"
         )
     return f"{told}; raise max_iter or epsilon"
 

@@ -101,7 +101,7 @@ def worker_killed(victim: int, watched: int, iteration: int) -> None:
         for rank in set(range(COUNT)) - {victim}:
             _, fault = some.end(rank)
             # The first that notices leaves too, and may be the one that another misses.
-            assert "Gone: the" in fault, fault
+            assert "WorkerLost: the" in fault, fault
 
 
 def test_the_optimizer_is_killed(plain: list[str]) -> None:
