@@ -291,7 +291,7 @@ class ModelStore:
         pushes: workers deliver what they read to those that expect it.
         """
         with self._using() as database:
-            if self._frames is not None and not self._frames.closed:
+            if self._frames is not None and not self._frames.is_closed:
                 raise StoreError(f"the store {self.path} has open frames: close them first")
             sharing = native.Sharing(workers, pushes, all_bytes)
             arguments = memory, sharing, keep_stamps
@@ -402,7 +402,7 @@ class ModelStore:
         self._check_process()
         with self._gate.share():
             database = self._open_database()
-            if self._frames is not None and not self._frames.closed:
+            if self._frames is not None and not self._frames.is_closed:
                 if writes:
                     raise StoreError(
                         f"the store {self.path} has open frames, whose weights would overwrite "

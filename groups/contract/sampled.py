@@ -39,7 +39,7 @@ Ask = Callable[[str], list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
-class SampledRequest:
+class Asked:
     """The request of a call of `train`: a table, and SQL expressions over its columns."""
 
     table: str
@@ -55,7 +55,7 @@ class Blocks:
 
     ask: Ask
     schema: str
-    asked: SampledRequest
+    asked: Asked
     blocks: int
     storage: Storage
 
@@ -85,7 +85,7 @@ class Blocks:
         )
 
 
-def blocks_of(ask: Ask, schema: str, asked: SampledRequest) -> Blocks | None:
+def blocks_of(ask: Ask, schema: str, asked: Asked) -> Blocks | None:
     """The block ranges of an ordinary table; None for a view and the like, and for few rows."""
     name = text(asked.table)
     found = ask(TABLE.format(name))
@@ -112,7 +112,7 @@ def text(value: str) -> str:
     return "E'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def width(ask: Ask, asked: SampledRequest) -> int | None:
+def width(ask: Ask, asked: Asked) -> int | None:
     """The number of features in an array of numbers; None for other features, or other labels."""
     kinds = ask(KINDS.format(asked.label, asked.features, asked.table))
     if not kinds or kinds[0]["y"] not in LABELS or kinds[0]["x"] not in ARRAYS:
@@ -121,7 +121,7 @@ def width(ask: Ask, asked: SampledRequest) -> int | None:
     return None if n is None else int(n)
 
 
-def train_on_part(ask: Ask, schema: str, asked: SampledRequest) -> Models | str | None:
+def train_on_part(ask: Ask, schema: str, asked: Asked) -> Models | str | None:
     """A model trained on a part of the table; None to read all rows. If these are to explain
     the comparison, the handle of the comparison.
     """
@@ -154,7 +154,7 @@ def trainer(version: str) -> Callable[..., tuple[str | None, bool]]:
     """
     backend.trainer(version)  # lets kernels see when the statement is cancelled
 
-    def call(plpy: Any, schema: str, asked: SampledRequest) -> tuple[str | None, bool]:
+    def call(plpy: Any, schema: str, asked: Asked) -> tuple[str | None, bool]:
         def ask(query: str) -> list[dict[str, Any]]:
             return [dict(row) for row in plpy.cursor(query)]
 

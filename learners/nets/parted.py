@@ -47,7 +47,7 @@ def train_by_parts(parts: Parts, request: Request[Task, NetOptions]) -> Models |
         classifies=classifies(options),
     )
     if held := int(count_held_out(groups["n_rows"], options.validation)[0]):
-        parts.deal(holding_of(rows, options.seed, held).told)
+        parts.deal(holding_of(rows, options.seed, held).messages)
     else:
         options = replace(options, validation=0.0)
     labels = rows.labels()

@@ -33,7 +33,7 @@ def rows(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 def threads(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The names of the threads that trained a candidate."""
     found: set[str] = set()
-    trained = Preparation.trained
+    trained = Preparation.train
 
     def noted(self: Preparation, *given: Any, **more: Any) -> Any:
         if not more.get("winner"):

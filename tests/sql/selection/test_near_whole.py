@@ -112,7 +112,7 @@ def test_a_trial_that_does_not_converge_from_there_is_repeated(
     rows: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it was left at may know of the rows that it is judged by."""
-    expected, trained = alone(monkeypatch, rows), Preparation.trained
+    expected, trained = alone(monkeypatch, rows), Preparation.train
     spoilt: list[int] = []
 
     def spoiling(
@@ -155,7 +155,7 @@ def test_several_classes_are_trained_on_all_rows_but_once(
 ) -> None:
     """Nothing is learnt there for their folds."""
     sets: list[Any] = []
-    trained = Preparation.trained
+    trained = Preparation.train
 
     def noted(self: Preparation, *given: Any, **how: Any) -> Any:
         sets.append(given[3:])

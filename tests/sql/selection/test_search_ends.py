@@ -102,7 +102,7 @@ def test_a_search_is_cancelled_between_and_within_its_trials(
     options = {"l2": {"log_uniform": [1e-9, 1.0]}, "search": {"trials": 500}, "folds": 10}
     sql = f"SELECT train_model('logistic', y, [{listed}], '{json.dumps(options)}') FROM wide"
     calls: list[float] = []
-    usual, fifth = Preparation.trained, threading.Event()
+    usual, fifth = Preparation.train, threading.Event()
 
     def trained(*given: Any, **more: Any) -> Any:
         calls.append(time.monotonic())

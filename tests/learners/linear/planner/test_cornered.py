@@ -110,7 +110,7 @@ def test_bgd_is_chosen_at_the_hinge_after_a_trial_alone(monkeypatch) -> None:
     """Nothing else tells its iterations: it took 520 for 42 expected, on nearly collinear rows."""
     *_kept, plan, problem, begin, question = asked(*made(60_000, 12, 1e4, 3), epsilon=1e-3)
     seen = planning.with_rows_seen(problem, question)
-    seen = planning.sampling.sketched(problem, begin, seen, 60.0)
+    seen = planning.sampling.add_sketch(problem, begin, seen, 60.0)
     every = assess(seen, constants.shipped_constants())
     cheap = tuple(
         replace(one, iterations=one.iterations.scale(0.2)) if one.plan.algorithm == "bgd" else one
@@ -147,7 +147,7 @@ def test_a_tolerance_that_time_does_not_suffice_for_is_extrapolated(monkeypatch)
     *_, problem, begin, question = asked(*made(4000, 10), epsilon=1e-3)
     loose = replace(question, options=replace(question.options, epsilon=trials.LOOSE))
     first = trials.try_methods(problem, begin, loose, 60.0).corner
-    run = Corner.tried
+    run = Corner.try_from
 
     def until_it_is_loose(given, method, v, seconds):
         return run(given, method, v, seconds if given.epsilon == trials.LOOSE else 0.0)
