@@ -48,11 +48,12 @@ def test_curves_of_each_group(file: str, tmp_path: Path, models: str, groups: in
     assert f"<td>{shown['auc']:.5g}</td>" in section[0]
 
 
-def test_numbers_have_metrics_only(file: str, tmp_path: Path) -> None:
+def test_numbers_have_metrics_and_deciles(file: str, tmp_path: Path) -> None:
     page = made(file, tmp_path, "--models", "numbers", "--rows", "trips", "--label", "late::INT")
     section = re.search(r'<section id="predictions".*?</section>', page, re.DOTALL)
     assert section is not None
-    assert "<figure>" not in section[0]
+    assert section[0].count("<figure>") == 1
+    assert "Calibration by deciles" in section[0]
     assert ">rmse<" in section[0]
 
 
