@@ -1,7 +1,7 @@
 """Topics of documents, by Gibbs sampling or online (`native/topics/api.h`, `online/api.h`)."""
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -89,21 +89,8 @@ class Sampler:
     ) -> None:
         numbers = prior.topics, cut.parts, prior.alpha, prior.beta, seed & (2**64 - 1)
         spec = Spec(*numbers, cut.spends, cut.window)
-        self.about = np.zeros(rows.n_groups, ABOUT)
         self._words = list(words)
-        table = addresses(words)
-        self._handle = ctypes.c_void_p()
-        code = library().tk_topics_new(
-            rows.struct,
-            spec,
-            pointer(table) if len(table) else None,
-            memory or None,
-            pointer(self.about),
-            ctypes.addressof(self._handle),
-        )
-        if code == REFUSED:
-            raise RowsError(refusal(self.about))
-        check_code(code)
+        self.about, self._handle = create(library().tk_topics_new, rows, spec, words, memory)
 
     def sweep(self, rows: Pass, sweeps: int) -> None:
         """Draws the topic of each token `sweeps` times. Raises OutOfTime at the deadline of the
@@ -169,6 +156,31 @@ def addresses(words: Sequence[Words | None]) -> NDArray[np.void]:
     return out
 
 
+def create(
+    constructor: Callable[..., int],
+    rows: Pass,
+    spec: ctypes.Structure,
+    words: Sequence[Words | None],
+    memory: int,
+) -> tuple[NDArray[np.void], ctypes.c_void_p]:
+    """Creates models of topics; returns ABOUT of each group and the handle. Raises RowsError for
+    counts that are none of words.
+    """
+    about, table, handle = np.zeros(rows.n_groups, ABOUT), addresses(words), ctypes.c_void_p()
+    code = constructor(
+        rows.struct,
+        spec,
+        pointer(table) if len(table) else None,
+        memory or None,
+        pointer(about),
+        ctypes.addressof(handle),
+    )
+    if code == REFUSED:
+        raise RowsError(refusal(about))
+    check_code(code)
+    return about, handle
+
+
 def refusal(about: NDArray[np.void]) -> str:
     """A sentence on the first group whose counts are not counts of words."""
     one = about[np.flatnonzero(about["fault"])[0]]
@@ -223,22 +235,9 @@ class Online:
         numbers = prior.alpha, prior.beta, steps.offset, steps.decay, steps.tolerance
         drawn = seed & (2**64 - 1)
         spec = OnlineSpec(prior.topics, steps.batch, *numbers, steps.most, drawn, spends)
-        self.about = np.zeros(rows.n_groups, ABOUT)
         self._topics = prior.topics
         self._words = list(words)
-        table = addresses(words)
-        self._handle = ctypes.c_void_p()
-        code = library().tk_online_new(
-            rows.struct,
-            spec,
-            pointer(table) if len(table) else None,
-            memory or None,
-            pointer(self.about),
-            ctypes.addressof(self._handle),
-        )
-        if code == REFUSED:
-            raise RowsError(refusal(self.about))
-        check_code(code)
+        self.about, self._handle = create(library().tk_online_new, rows, spec, words, memory)
 
     def pass_over(self, rows: Pass, passes: int = 1) -> None:
         """Reads all documents `passes` times, batch by batch. Raises OutOfTime at the deadline of
