@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.databases.database import Database
+from tuskml.databases.database import Database, Row
 from tuskml.model.answers import Answers
 
 CURVES: Mapping[str, tuple[str, ...]] = {
@@ -75,12 +75,21 @@ def fetch_curve(
         f"FROM ({relation}) AS scored{grouped}"
     )
     shown = ", ".join(f'(tusk_row)."{column}"' for column in columns)
-    found: dict[tuple[Any, ...], Points] = {}
-    for row in database.fetch(f"SELECT {beside}{shown} FROM ({curves}) AS curves"):
-        key, values = tuple(row[: len(keys)]), row[len(keys) :]
-        found.setdefault(key, []).append(dict(zip(columns, values, strict=True)))
+    rows = database.fetch(f"SELECT {beside}{shown} FROM ({curves}) AS curves")
+    found = points_by_key(rows, len(keys), columns)
     for points in found.values():
         points.sort(key=lambda point: point[columns[0]], reverse=name in RANKED)
+    return found
+
+
+def points_by_key(
+    rows: Sequence[Row], n_keys: int, columns: Sequence[str]
+) -> dict[tuple[Any, ...], Points]:
+    """Rows as points by their first values, the keys, in the order of the rows."""
+    found: dict[tuple[Any, ...], Points] = {}
+    for row in rows:
+        point = dict(zip(columns, row[n_keys:], strict=True))
+        found.setdefault(tuple(row[:n_keys]), []).append(point)
     return found
 
 
@@ -110,8 +119,4 @@ def fetch_deciles(
         f"SELECT {beside}decile, {means}, count(*) FROM ({cut}) AS cut "
         f"GROUP BY {grouped} ORDER BY {grouped}"
     )
-    found: dict[tuple[Any, ...], Points] = {}
-    for row in database.fetch(query):
-        key, values = tuple(row[: len(keys)]), row[len(keys) :]
-        found.setdefault(key, []).append(dict(zip(DECILES, values, strict=True)))
-    return found
+    return points_by_key(database.fetch(query), len(keys), DECILES)

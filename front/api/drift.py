@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tuskml.databases.database import kind_of
 from tuskml.databases.sources import Scope
@@ -41,11 +42,21 @@ def drifts(new: Scope, reference: Scope, texts: Sequence[str]) -> list[Drift]:
         f"SELECT {old} AS tusk_new, {columns(scope, pairs)} FROM {scope.source.sql}"
         for scope, old in ((reference, "false"), (new, "true"))
     )
-    found = [
-        Drift(text, *compare_column(new, f"tusk_x{k}", kind in NUMBERS, both))
-        for k, (text, kind) in enumerate(pairs)
-    ]
+    measures = [name for k, (_, kind) in enumerate(pairs) for name in measures_of(new, k, kind)]
+    (row,) = new.database.fetch(f"SELECT {', '.join(measures)} FROM ({both}) AS both_rows")
+    values = iter(row)
+    found = []
+    for k, (text, kind) in enumerate(pairs):
+        missing = share(next(values)), share(next(values))
+        is_number = kind in NUMBERS
+        psi, ks = (next(values), next(values)) if is_number else (index_in(new, k, both), None)
+        found.append(Drift(text, psi, ks, missing))
     return sorted(found, key=lambda one: -(one.psi or 0.0))
+
+
+def share(found: Any) -> float | None:
+    """A mean as a number; of no rows it is None."""
+    return None if found is None else float(found)
 
 
 def columns(scope: Scope, pairs: Sequence[tuple[str, str]]) -> str:
@@ -59,26 +70,23 @@ def columns(scope: Scope, pairs: Sequence[tuple[str, str]]) -> str:
     return ", ".join(shown)
 
 
-def compare_column(
-    scope: Scope, column: str, is_number: bool, both: str
-) -> tuple[float | None, float | None, tuple[float | None, float | None]]:
-    """The index, the distance and the shares of NULL of one column."""
-    database = scope.database
-    missing = ", ".join(
-        f"avg(CASE WHEN {column} IS NULL THEN 1.0 ELSE 0.0 END) FILTER (WHERE tusk_new = {new})"
+def measures_of(scope: Scope, k: int, kind: str) -> list[str]:
+    """SQL of the shares of NULL of column k in both sources, and of numbers its two distances."""
+    missing = [
+        f"avg(CASE WHEN tusk_x{k} IS NULL THEN 1.0 ELSE 0.0 END) FILTER (WHERE tusk_new = {new})"
         for new in ("false", "true")
-    )
-    measures = [f"{database.function(name)}(tusk_new, {column})" for name in ("psi", "ks")]
-    shown = ", ".join([missing, *(measures if is_number else ())])
-    ((before, after, *found),) = database.fetch(f"SELECT {shown} FROM ({both}) AS both_rows")
-    shares = tuple(None if one is None else float(one) for one in (before, after))
-    if is_number:
-        return found[0], found[1], (shares[0], shares[1])
-    counts = database.fetch(
+    ]
+    names = ("psi", "ks") if kind in NUMBERS else ()
+    return [*missing, *(f"{scope.database.function(name)}(tusk_new, tusk_x{k})" for name in names)]
+
+
+def index_in(scope: Scope, k: int, both: str) -> float | None:
+    """The index of column k, of text or dates."""
+    counts = scope.database.fetch(
         f"SELECT count(*) FILTER (WHERE NOT tusk_new), count(*) FILTER (WHERE tusk_new) "
-        f"FROM ({both}) AS both_rows WHERE {column} IS NOT NULL GROUP BY {column}"
+        f"FROM ({both}) AS both_rows WHERE tusk_x{k} IS NOT NULL GROUP BY tusk_x{k}"
     )
-    return index_of([(int(a), int(b)) for a, b in counts]), None, (shares[0], shares[1])
+    return index_of([(int(a), int(b)) for a, b in counts])
 
 
 def index_of(counts: Sequence[tuple[int, int]]) -> float | None:

@@ -191,7 +191,7 @@ def run_macros(connection: duckdb.DuckDBPyConnection) -> None:
     them by `load(cursor)`. In memory every cursor sees them. The mark that they exist is made
     last: the next call completes an interrupted one.
     """
-    text = sql_text("macros.sql") + list_macros(connection)
+    text = sql_text("macros.sql") + documented_macros(connection)
     connection.execute(text)
     if holds(connection, IN_MEMORY) and not holds(connection, MADE_BY_LOAD):
         connection.execute(for_all_cursors(text))
@@ -200,7 +200,7 @@ def run_macros(connection: duckdb.DuckDBPyConnection) -> None:
     keep_mark(connection)
 
 
-def list_macros(connection: duckdb.DuckDBPyConnection) -> str:
+def documented_macros(connection: duckdb.DuckDBPyConnection) -> str:
     """The macros by their names without a prefix, but for names that the database's own have."""
     clashes = connection.execute(sql_text("taken.sql")).fetchall()
     text = sql_text("names.sql")

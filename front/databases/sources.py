@@ -318,13 +318,13 @@ class Scope:
         if requirements.row or {"category", "date"} & set(found):
             names = [column_named(text, self.columns) or text for text in texts]
             return self.database.row(
-                self.mark_row(dict(zip(names, sql, strict=True)), requirements)
+                self.with_marks(dict(zip(names, sql, strict=True)), requirements)
             ), 0
         pairs = zip(sql, kinds, strict=True)
         items = [self.database.as_double(text, kind) for text, kind in pairs]
         return self.database.array(items), len(items)
 
-    def mark_row(self, row: dict[str, str], requirements: ByName) -> dict[str, str]:
+    def with_marks(self, row: dict[str, str], requirements: ByName) -> dict[str, str]:
         """A row's expressions by name, with the columns of its cluster and its fold."""
         found = dict(row)
         for option, name in requirements.marks.items():

@@ -83,7 +83,7 @@ def is_possible() -> bool:
 
 
 @cache
-def extension_folder() -> tuple[str, str]:
+def version_and_platform() -> tuple[str, str]:
     """The version and the platform in whose folder this DuckDB looks for extensions."""
     if re.fullmatch(r"[\d.]+", duckdb.__version__):
         return f"v{duckdb.__version__}", own_platform()
@@ -113,7 +113,7 @@ def of_user() -> Repository:
 def is_ready(repository: Repository) -> bool:
     """Returns whether this DuckDB loads the package's file from it."""
     try:
-        file = repository.extension_file(*extension_folder())
+        file = repository.extension_file(*version_and_platform())
         pinned = json.loads(repository.key_file.read_text())["public_keys"]
         return file.samefile(extension_path()) and pinned == [compact(public_key())]
     except (OSError, ValueError, KeyError, TypeError):
@@ -148,7 +148,7 @@ def of_package() -> Repository:
     removes when it ends.
     """
     path = extension_path()
-    pair = (str(path), "\n".join([public_key(), *extension_folder()]))
+    pair = (str(path), "\n".join([public_key(), *version_and_platform()]))
     package, version = (hashlib.sha256(text.encode()).hexdigest()[:12] for text in pair)
     try:
         caches = cache_folder() / "trust"
@@ -213,7 +213,7 @@ def make(repository: Repository, versions: tuple[str, ...] = ()) -> None:
 
     versions: of DuckDB that load it too, such as `v2.1.0`, besides this one.
     """
-    own, platform = extension_folder()
+    own, platform = version_and_platform()
     for version in (own, *versions):
         link(repository.prefix / version / platform / FILE)
     config: dict[str, Any] = {

@@ -1,7 +1,9 @@
 """The summary of a model: text for terminals, HTML for notebooks."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 
 from tuskml.learners.registry import TASKS
@@ -204,17 +206,18 @@ def test_of(model: Fields) -> str | None:
     return "z" if task is None else task.test
 
 
-def terms(model: Fields) -> list[Term]:
-    """Intercept and coefficients with standard errors, statistics and p-values."""
+def terms(model: Fields, places: Sequence[int] | None = None) -> list[Term]:
+    """Intercept and coefficients with standard errors, statistics and p-values; places: of those
+    to return, 0 being the intercept, where there is one.
+    """
     estimates = [*([] if model.several else [model.intercept]), *model.weights()]
     names = [*([] if model.several else ["intercept"]), *model.term_names]
     errors = model.std_err or []
+    chosen = range(len(estimates)) if places is None else places
     if len(errors) != len(estimates):
-        return [Term(name, value) for name, value in zip(names, estimates, strict=True)]
-    freedom = freedom_of(model)
-    rows = zip(names, estimates, errors, strict=True)
-    ratios = has_ratios(model)
-    return [test_term(name, estimate, error, freedom, ratios) for name, estimate, error in rows]
+        return [Term(names[k], estimates[k]) for k in chosen]
+    freedom, ratios = freedom_of(model), has_ratios(model)
+    return [test_term(names[k], estimates[k], errors[k], freedom, ratios) for k in chosen]
 
 
 def freedom_of(model: Fields) -> float:
@@ -231,14 +234,22 @@ def test_term(
     """One term; freedom: of Student's t, infinite for the normal distribution."""
     if not error or estimate is None:
         return Term(name, estimate, error)
-    from scipy.special import stdtr, stdtrit  # slow to import, seldom needed
+    from scipy.special import stdtr  # slow to import, seldom needed
 
     statistic = estimate / error
     tail = 2 * float(stdtr(freedom, -abs(statistic)))
-    reach = float(stdtrit(freedom, 0.975)) * error
+    reach = reach_of_interval(freedom) * error
     p, lower, upper = map(none_if_nan, (tail, estimate - reach, estimate + reach))
     ratio = exponential(estimate) if ratios else None
     return Term(name, estimate, error, statistic, p, lower, upper, ratio)
+
+
+@cache
+def reach_of_interval(freedom: float) -> float:
+    """The standard errors from an estimate to an end of its 95% interval."""
+    from scipy.special import stdtrit  # slow to import, seldom needed
+
+    return float(stdtrit(freedom, 0.975))
 
 
 def none_if_nan(x: float) -> float | None:

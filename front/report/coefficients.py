@@ -1,16 +1,17 @@
 """The report's section on coefficients: of one model its terms, of many models their spread."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from tuskml.model.summary import Term, small, terms
+from tuskml.model.summary import Term, freedom_of, reach_of_interval, small, terms
 from tuskml.report import charts
 from tuskml.report.charts import Span
 from tuskml.report.groups import Group
-from tuskml.report.pieces import figure, largest, note, number, section, table
+from tuskml.report.pieces import FEATURES, figure, largest, note, number, section, table
 
 WIDEST = 10_000
 """Features of which the spread over many models is looked at: the first ones."""
@@ -50,18 +51,18 @@ def coefficients(groups: Sequence[Group], names: Sequence[str]) -> str:
     return section("coefficients", "Coefficients", drawing, below)
 
 
-def largest_terms(group: Group, names: Sequence[str], most: int | None = None) -> list[Term]:
+def largest_terms(group: Group, names: Sequence[str], most: int = FEATURES) -> list[Term]:
     """A model's largest coefficients with their tests, by the features' names."""
     assert group.model is not None  # it has weights
-    found, own = terms(group.model)[1:], group.terms(names)
-    chosen = largest(group.weights) if most is None else largest(group.weights, most)
-    return [replace(found[k], name=own[k]) for k in chosen]
+    chosen, own = largest(group.weights, most), group.terms(names)
+    found = terms(group.model, [k + 1 for k in chosen])
+    return [replace(term, name=own[k]) for k, term in zip(chosen, found, strict=True)]
 
 
 def with_intercept(group: Group, names: Sequence[str]) -> list[Term]:
     """A model's intercept, if it has one, and its largest coefficients."""
     assert group.model is not None
-    first = terms(group.model)[:1] if group.model.options.get("fit_intercept", True) else []
+    first = terms(group.model, [0]) if group.model.options.get("fit_intercept", True) else []
     return [*first, *largest_terms(group, names)]
 
 
@@ -120,13 +121,19 @@ def of_many(some: Sequence[Group], names: Sequence[str]) -> list[Span]:
 def spread_table(some: Sequence[Group], names: Sequence[str], spans: Sequence[Span]) -> str:
     """The drawn terms, and in how many models the interval of each is on one side of 0."""
     there, tested, apart = Counter[str](), Counter[str](), Counter[str]()
+    drawn = {one.name for one in spans}
     for group in some:
         assert group.model is not None
-        for name, term in zip(group.terms(names), terms(group.model)[1:], strict=True):
+        weights, errors = group.weights, (group.model.std_err or [])[1:]
+        known = len(errors) == len(weights)
+        reach = reach_of_interval(freedom_of(group.model)) if known else math.nan
+        for k, name in enumerate(group.terms(names)):
+            if name not in drawn:
+                continue
             there[name] += 1
-            if term.lower is not None and term.upper is not None:
-                tested[name] += 1
-                apart[name] += term.lower > 0 or term.upper < 0
+            half = reach * ((errors[k] if known else None) or math.nan)
+            tested[name] += not math.isnan(half)
+            apart[name] += bool(abs(weights[k]) > half)
     rows = [
         [
             one.name,

@@ -155,6 +155,9 @@ static inline column column_of(duckdb_vector v) {
 static inline column chunk_column(duckdb_data_chunk chunk, idx_t i) {
     return column_of(duckdb_data_chunk_get_vector(chunk, i));
 }
+/* A text with a zero behind it, to be freed; NULL without memory. */
+char *copy_text(duckdb_string_t *text);
+
 static inline bool is_valid(const column *c, idx_t row) {
     return !c->validity || (c->validity[row >> 6] >> (row & 63) & 1);
 }

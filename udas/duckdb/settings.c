@@ -2,7 +2,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "database.h"
@@ -64,12 +63,9 @@ static bool refuse(duckdb_function_info info, const char *sentence) {
 static bool set_limit(duckdb_function_info info, int64_t budget, duckdb_string_t *directory) {
     if (budget < 0)
         return refuse(info, "tuskml_set_memory: budget is negative, expected a number of bytes");
-    size_t length = duckdb_string_t_length(*directory);
-    char *path = malloc(length + 1);
+    char *path = copy_text(directory);
     if (!path)
         return refuse(info, "tuskml_set_memory: out of memory");
-    memcpy(path, duckdb_string_t_data(directory), length);
-    path[length] = 0;
     char why[FILES_SENTENCE], sentence[FILES_SENTENCE + 32];
     bool allowed = files_allowed(duckdb_scalar_function_get_extra_info(info), path, true, why);
     if (allowed)

@@ -14,6 +14,16 @@ const feature_type FEATURE_TYPES[N_FEATURE_TYPES] = {
     {.sparse = true, .f64 = true, .wide = true},
 };
 
+char *copy_text(duckdb_string_t *text) {
+    size_t length = duckdb_string_t_length(*text);
+    char *copy = malloc(length + 1);
+    if (!copy)
+        return NULL;
+    memcpy(copy, duckdb_string_t_data(text), length);
+    copy[length] = 0;
+    return copy;
+}
+
 duckdb_logical_type make_list_type(duckdb_type child) {
     duckdb_logical_type item = duckdb_create_logical_type(child);
     duckdb_logical_type list = duckdb_create_list_type(item);

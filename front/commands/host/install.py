@@ -85,7 +85,7 @@ def install(versions: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
 
 def changes(user: trust.Repository, versions: tuple[str, ...]) -> Iterator[str]:
     """Describes the changes of `install`, one per line."""
-    own, platform = trust.extension_folder()
+    own, platform = trust.version_and_platform()
     yield f"{user.key_file}: DuckDB trusts what the key {trust.fingerprint()} signed"
     for version in (own, *versions):
         yield f"{user.extension_file(version, platform)}: a link to {extension_path()}"

@@ -82,7 +82,7 @@ def test_a_plain_connection_trains_after_install(
 def test_a_damaged_file_is_refused(home: Path) -> None:
     user = trust.of_user()
     trust.make(user)
-    file = user.extension_file(*trust.extension_folder())
+    file = user.extension_file(*trust.version_and_platform())
     damaged = bytearray(extension_path().read_bytes())
     damaged[len(damaged) // 2] ^= 1
     file.unlink()
@@ -120,7 +120,7 @@ def test_another_installation_is_named(home: Path, monkeypatch: pytest.MonkeyPat
 
 def test_versions_of_clients(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["install", "--for", "2.9.1"]) == 0
-    _, platform = trust.extension_folder()
+    _, platform = trust.version_and_platform()
     other = trust.of_user().extension_file("v2.9.1", platform)
     assert other.samefile(extension_path())
     assert trust.information(other).is_file()

@@ -25,14 +25,7 @@ static int64_t bytes_of(const char *text) {
 
 static char *text_of(duckdb_data_chunk chunk, idx_t place) {
     column c = chunk_column(chunk, place);
-    duckdb_string_t *s = (duckdb_string_t *)c.data;
-    size_t n = duckdb_string_t_length(*s);
-    char *text = malloc(n + 1);
-    if (!text)
-        return NULL;
-    memcpy(text, duckdb_string_t_data(s), n);
-    text[n] = 0;
-    return text;
+    return copy_text((duckdb_string_t *)c.data);
 }
 
 static bool take_settings(duckdb_data_chunk chunk, database *d) {

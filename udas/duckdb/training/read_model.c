@@ -43,15 +43,6 @@ static void texts_free(texts *t) {
     free(t->flaws);
 }
 
-static char *copy_of(const char *data, size_t length) {
-    char *copy = malloc(length + 1);
-    if (!copy)
-        return NULL;
-    memcpy(copy, data, length);
-    copy[length] = 0;
-    return copy;
-}
-
 /* Adds a row; returns why that is impossible, or NULL. */
 static const char *add_row(texts *t, const column *given, idx_t row) {
     duckdb_string_t *s = (duckdb_string_t *)given->data + row;
@@ -61,7 +52,7 @@ static const char *add_row(texts *t, const column *given, idx_t row) {
     if (memchr(data, 0, length))
         return "the text has a character of code 0, expected none";
     if (!last || strlen(last) != length || memcmp(last, data, length) != 0) {
-        char *copy = copy_of(data, length);
+        char *copy = copy_text(s);
         if (!copy)
             return "out of memory";
         t->specs[t->n_specs++] = (tusk_spec){NAME, copy};

@@ -5,7 +5,6 @@
  * plans the macro's statement. */
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../database.h"
 
@@ -31,23 +30,12 @@ TUSK_EXPORT void tusk_rounds_text(place *where, const char *text) {
     duckdb_vector_assign_string_element(where->result, where->row, text);
 }
 
-static char *copied(const column *from, idx_t row) {
-    duckdb_string_t *given = (duckdb_string_t *)from->data + row;
-    size_t length = duckdb_string_t_length(*given);
-    char *text = malloc(length + 1);
-    if (!text)
-        return NULL;
-    memcpy(text, duckdb_string_t_data(given), length);
-    text[length] = 0;
-    return text;
-}
-
 static void write_row(database *d, rounds_writer write, const column *given, place where) {
     char *texts[TEXTS] = {0};
     bool known = true;
     for (int i = 0; i < TEXTS; i++)
         known = known && is_valid(given + i, where.row) &&
-                (texts[i] = copied(given + i, where.row)) != NULL;
+                (texts[i] = copy_text((duckdb_string_t *)given[i].data + where.row)) != NULL;
     if (known)
         write(&where, (int64_t)(intptr_t)d, texts);
     for (int i = 0; i < TEXTS; i++)
