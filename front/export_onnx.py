@@ -1,7 +1,8 @@
-"""Models as ONNX graphs in double precision; `pip install 'tuskml[onnx]'` brings onnx.
+"""Models as ONNX graphs; `pip install 'tuskml[onnx]'` brings onnx.
 
-Input `features`: (n, n_features) doubles; of `matrix_factorization` (n, 2) int64, [user, item]; of
-rows with names an input per column (onnx_rows/columns.py).
+Numbers are doubles, or floats on request. Input `features`: (n, n_features) numbers; of
+`matrix_factorization` (n, 2) int64, [user, item]; of rows with names an input per column
+(formats/onnx/columns.py).
 Outputs, of shape (n,): `prediction`; where that is not the margin itself `decision`; and of
 classifiers with a logistic response `probability`. Models of more than two classes have
 `prediction` and `probability`, the latter of shape (n, n_classes). They are the values of SQL's
@@ -16,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, TuskError
-from tuskml.formats.onnx.columns import add_prepared_margins, derives, graph_inputs
+from tuskml.errors import DataError, OptionError, TuskError, one_of
+from tuskml.formats.onnx.columns import add_prepared_margins, columns_of, derives, graph_inputs
 from tuskml.formats.onnx.features import add_prepared_features
 from tuskml.formats.onnx.graph import ML, Graph
 from tuskml.formats.onnx.machines import machine
+from tuskml.formats.onnx.pipelines import is_pipeline, with_steps
+from tuskml.formats.onnx.single import to_single
 from tuskml.formats.onnx.trees import ensemble
 from tuskml.learners.fm.learner import TASKS as MACHINES
 from tuskml.learners.nets.layers import layers_in, tables_in
@@ -34,9 +37,11 @@ from tuskml.version import VERSION
 
 if TYPE_CHECKING:
     import onnx
+    from sklearn.pipeline import Pipeline
 
 
 Floats = NDArray[np.float64]
+PRECISIONS = ("float64", "float32")
 OPSET, IR_VERSION = 17, 8
 """The versions of ONNX 1.12, 2022, which current runtimes read."""
 RESPONSES = {"exp": "Exp", "logistic": "Sigmoid"}
@@ -48,18 +53,46 @@ def has_shares(model: Model) -> bool:
     return model.options.get("objective") == "gini"
 
 
-def to_onnx(model: Model | Estimator) -> "onnx.ModelProto":
+def to_onnx(
+    model: "Model | Estimator | Pipeline", *, precision: str = "float64", rows: Any = None
+) -> "onnx.ModelProto":
     """The ONNX graph of a model; features, label and task are in its `metadata_props`.
 
-    model: also a fitted estimator of one model. Classes that are texts are predicted by their
-    names, "" in a row without a prediction. Raises TuskError if onnx is not installed, DataError
-    if the coefficients are in a store.
+    model: also a fitted estimator of one model, or a scikit-learn Pipeline that ends with one,
+    whose other steps skl2onnx converts. precision: of numbers, inputs and outputs, `float64` or
+    `float32`. rows: for a Pipeline a frame of pandas whose columns are the inputs, each of shape
+    (n, 1). Classes that are texts are predicted by their names, "" in a row without a prediction.
+    Raises TuskError if onnx is not installed, DataError if the coefficients are in a store.
     """
-    model = model_in(model)
     try:
-        from onnx import TensorProto, checker, helper
+        from onnx import checker, helper
     except ImportError as error:
         raise TuskError("an export to ONNX needs onnx: pip install 'tuskml[onnx]'") from error
+    if precision not in PRECISIONS:
+        raise OptionError(f"precision is {precision!r}, expected {one_of(PRECISIONS)}")
+    if rows is not None and not is_pipeline(model):
+        raise DataError("rows are for a Pipeline whose last step is an estimator of tuskml")
+    trained = model_in(model[-1] if is_pipeline(model) else model)
+    proto = graph_of(trained)
+    if precision == "float32":
+        if any("part" in column for column in columns_of(trained)):
+            raise DataError(
+                "the model reads parts of times, which floats cannot tell apart: expected "
+                "precision 'float64'"
+            )
+        to_single(proto)
+    about = {prop.key: prop.value for prop in proto.metadata_props}
+    if is_pipeline(model) and len(model) > 1:
+        proto = with_steps(model, rows, proto)
+        helper.set_model_props(proto, about)
+    checker.check_model(proto)
+    return proto
+
+
+def graph_of(model: Model) -> "onnx.ModelProto":
+    """The graph of a model in double precision."""
+    from onnx import TensorProto, helper
+
     if "link" in model.options and weighs_features(model.task):
         raise DataError(
             f"models with link '{model.options['link']}' have no ONNX graph: expected the usual "
@@ -102,7 +135,6 @@ def to_onnx(model: Model | Estimator) -> "onnx.ModelProto":
     if not factorizes:
         about["features"] = json.dumps(model.feature_names)
     helper.set_model_props(proto, about)
-    checker.check_model(proto)
     return proto
 
 
@@ -119,9 +151,15 @@ def inputs(model: Model) -> list[Any]:
     return [info("features", kind, ["n", 2 if factorizes else model.n_features])]
 
 
-def save_onnx(model: Model | Estimator, path: str | PathLike[str]) -> None:
-    """Writes the graph of a model to a file."""
-    graph = to_onnx(model)
+def save_onnx(
+    model: "Model | Estimator | Pipeline",
+    path: str | PathLike[str],
+    *,
+    precision: str = "float64",
+    rows: Any = None,
+) -> None:
+    """Writes the graph of a model to a file; precision, rows: as for `to_onnx`."""
+    graph = to_onnx(model, precision=precision, rows=rows)
     import onnx
 
     onnx.save(graph, path)

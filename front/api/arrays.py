@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tuskml.api.training import train
 from tuskml.databases.connection import connect
 from tuskml.errors import DataError
+from tuskml.learners.clusters.outcome import widen_centres
 from tuskml.model.model import Model
 from tuskml.model.scoring import as_text, as_times
 from tuskml.schedule.pool import hold_in_forks
@@ -39,7 +40,7 @@ def cursor() -> duckdb.DuckDBPyConnection:
 def train_arrays(
     task: str,
     X: Any,
-    y: NDArray[Any],
+    y: NDArray[Any] | None,
     options: Mapping[str, Any],
     features: Sequence[str] = (),
     weight: NDArray[Any] | None = None,
@@ -48,29 +49,33 @@ def train_arrays(
 
     X: finite float32 or float64 of shape (n, d), C-contiguous, where NaN is a missing value
     (NULL), or a SciPy CSR matrix of finite numbers, whose columns are feature ids. y: numbers or
-    booleans of shape (n,). features: their names. weight: of the rows, shape (n,).
+    booleans of shape (n,), None for a task without labels. features: their names. weight: of the
+    rows, shape (n,).
     """
     import pyarrow as pa
 
     sparse = hasattr(X, "tocsr")
-    columns = {"x": sparse_column(X) if sparse else dense_column(X), "y": pa.array(y)}
+    columns = {"x": sparse_column(X) if sparse else dense_column(X)}
     given = dict(options)
+    if y is not None:
+        columns["y"] = pa.array(y)
+        given["label"] = "y"
     if weight is not None:
         columns["w"] = pa.array(np.asarray(weight, np.float64))
         given["weight"] = "w"
     with cursor() as connection:
-        model: Model = train(
-            connection, task, source=pa.table(columns), label="y", features="x", **given
-        )
+        model: Model = train(connection, task, source=pa.table(columns), features="x", **given)
     if sparse and model.coef is not None:  # up to the largest id that was seen
         model = widen(model, X.shape[1])
     names = tuple(features) or tuple(f"x{place}" for place in range(1, X.shape[1] + 1))
-    return model.trained_on(names, "y")
+    return model.trained_on(names, given.get("label"))
 
 
 def widen(model: Model, n_features: int) -> Model:
     """The same model with a coefficient of 0 for features beyond the last one of its own."""
-    if model.several:
+    if model.task == "kmeans":
+        coef = widen_centres(np.array(model.weights()), n_features).tolist()
+    elif model.several:
         by_class = np.array(model.weights()).reshape(len(model.classes or ()), -1)
         more = np.zeros((len(by_class), n_features - model.width))
         coef = np.hstack([by_class, more]).ravel().tolist()

@@ -53,7 +53,7 @@ class _Linear(Estimator):
         self.options = options
 
 
-class _OneLoss(OneModelRegressor, Estimator):
+class OneLoss(OneModelRegressor, Estimator):
     """Fits one model of the task that `_task` names."""
 
     def _task(self) -> str:
@@ -71,7 +71,7 @@ class _OneLoss(OneModelRegressor, Estimator):
         return self
 
 
-class TuskRegressor(_OneLoss, _Linear):
+class TuskRegressor(OneLoss, _Linear):
     """Linear regression: mean of 1/2 (m - y)^2, plus l2/2 ‖w‖² and l1 ‖w‖₁.
 
     l1, l2, fit_intercept, algorithm, max_iter, epsilon: options of `train_model`; max_iter None:

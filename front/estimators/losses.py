@@ -6,13 +6,13 @@ They train with the same engine, options and objective as SQL's `train_model` of
 from typing import Any
 
 from tuskml.errors import OptionError, one_of
-from tuskml.estimators.linear import _Linear, _OneLoss
+from tuskml.estimators.linear import OneLoss, _Linear
 from tuskml.estimators.shared import refuse_unknown_names
 
 FAMILIES = ("poisson", "negative_binomial", "gamma", "tweedie", "inverse_gaussian")
 
 
-class TuskGLMRegressor(_OneLoss, _Linear):
+class TuskGLMRegressor(OneLoss, _Linear):
     """Generalized linear models with a log link: predictions are exp(margin).
 
     family: `poisson` or `negative_binomial` for counts, `gamma` or `inverse_gaussian` for amounts
@@ -68,7 +68,7 @@ class TuskGLMRegressor(_OneLoss, _Linear):
         return self.family
 
 
-class TuskQuantileRegressor(_OneLoss, _Linear):
+class TuskQuantileRegressor(OneLoss, _Linear):
     """Linear regression of a quantile: the share of labels that lie below the prediction.
 
     quantile: between 0 and 1. The other parameters, X and what is fitted are those of
@@ -112,7 +112,7 @@ class TuskQuantileRegressor(_OneLoss, _Linear):
         return "quantile"
 
 
-class TuskHuberRegressor(_OneLoss, _Linear):
+class TuskHuberRegressor(OneLoss, _Linear):
     """Linear regression that outliers hardly move.
 
     delta: the residual, in units of y, from which on the loss is linear; None: 1.345 times a
@@ -155,44 +155,3 @@ class TuskHuberRegressor(_OneLoss, _Linear):
 
     def _task(self) -> str:
         return "huber"
-
-
-class TuskLasso(_OneLoss):
-    """The lasso: mean of 1/2 (m - y)^2 plus penalty ‖w‖₁, exact to a duality gap.
-
-    penalty: option `lambda`; None: a path and folds choose it. fit_intercept, max_iter, tol:
-    options of `train_model`. random_state, options, X and what is fitted are those of
-    `TuskRegressor`.
-
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 5))
-    >>> TuskLasso(0.1).fit(X, 3 * X[:, 1]).coef_.nonzero()[0].tolist()
-    [1]
-    """
-
-    parameters = ("fit_intercept", "max_iter", "tol")
-
-    @refuse_unknown_names
-    def __init__(
-        self,
-        penalty: float | None = None,
-        *,
-        fit_intercept: bool = True,
-        max_iter: int | None = None,
-        tol: float = 1e-6,
-        random_state: Any = None,
-        options: dict[str, Any] | None = None,
-    ) -> None:
-        self.penalty = penalty
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.options = options
-
-    def _task(self) -> str:
-        return "lasso"
-
-    def _settings(self) -> dict[str, Any]:
-        given = {} if self.penalty is None else {"lambda": self.penalty}
-        return given | super()._settings()

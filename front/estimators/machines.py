@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tuskml.estimators.one_model import OneModelClassifier, OneModelRegressor, encode_classes
+from tuskml.estimators.one_model import OneModelClassifier, OneModelRegressor, encode_two_classes
 from tuskml.estimators.shared import Estimator, refuse_unknown_names
 
 
@@ -91,11 +91,6 @@ class TuskFMClassifier(OneModelClassifier, _Machine):
     def fit(self, X: Any, y: Any) -> Self:
         """Trains. X: (n_samples, n_features); y: classes of shape (n_samples,)."""
         X, y = self._check(X, y)
-        self.classes_, codes = encode_classes(y)
-        if len(self.classes_) > 2:
-            raise ValueError(
-                f"Only binary classification is supported: y has {len(self.classes_)} classes, "
-                "expected two"
-            )
+        self.classes_, codes = encode_two_classes(y)
         self._train("fm", X, [codes], [{"objective": "logistic"}])
         return self

@@ -27,6 +27,16 @@ def encode_classes(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
     return classes, codes
 
 
+def encode_two_classes(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The same for an estimator of two classes; ValueError where there are more."""
+    classes, codes = encode_classes(y)
+    if len(classes) > 2:
+        raise ValueError(
+            f"Only binary classification is supported: y has {len(classes)} classes, expected two"
+        )
+    return classes, codes
+
+
 def class_weight_of(given: Any, classes: NDArray[Any]) -> str | list[float] | None:
     """The option class_weight of an estimator's parameter: weights by the place of the class."""
     if given is None or (isinstance(given, str) and given == "balanced"):

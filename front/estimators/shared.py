@@ -34,6 +34,7 @@ UNFINISHED = {
     "level per row": "levels of a category hardly repeat: cast numbers, and leave ids out",
     "time limit": "the time was over",
     "not compared": "no candidate of the search could be judged by rows held out",
+    "fewer centres": "there are fewer distinct rows than clusters: ask for fewer",
     "diverged": "lower the learning rate",
     "out of range": "numbers are too large or too small for doubles: scale y or X",
 }
@@ -97,7 +98,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self,
         task: str,
         X: Any,
-        labels: list[NDArray[Any]],
+        labels: Sequence[NDArray[Any] | None],
         more: Sequence[Mapping[str, Any]] = (),
         weight: Any = None,
     ) -> None:

@@ -44,6 +44,16 @@ def centres_in(coef: Floats) -> tuple[Floats | None, Floats]:
     return coef[HEAD:first] if standardized else None, coef[first:].reshape(k, d + 1)
 
 
+def widen_centres(coef: Floats, n_features: int) -> Floats:
+    """Returns the same centres with the coordinate 0 for features beyond the last one."""
+    factors, centres = centres_in(coef)
+    more = n_features - (centres.shape[1] - 1)
+    parts = [head_of(n_features, len(centres), factors is not None)]
+    if factors is not None:
+        parts.append(np.pad(factors, (0, more)))
+    return np.concatenate([*parts, np.pad(centres, ((0, 0), (0, more))).ravel()])
+
+
 def models_of(
     groups: NDArray[np.void], found: ClusterResult, request: Request[Task, ClusterOptions]
 ) -> Models:

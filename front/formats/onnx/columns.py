@@ -24,10 +24,16 @@ def graph_inputs(model: Model) -> dict[str, str]:
     return source_kinds(model.preparation or "")
 
 
+def columns_of(model: Model) -> list[dict[str, Any]]:
+    """The columns that a model prepares, none if it reads numbers without names."""
+    return json.loads(model.preparation)["columns"] if model.preparation else []
+
+
 def derives(model: Model) -> bool:
     """Returns whether features are derived: parts of dates, interactions and words."""
-    columns = json.loads(model.preparation)["columns"] if model.preparation else []
-    return any(one["kind"] not in ("number", "category") or "part" in one for one in columns)
+    return any(
+        one["kind"] not in ("number", "category") or "part" in one for one in columns_of(model)
+    )
 
 
 def add_prepared_margins(graph: Graph, model: Model) -> None:

@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -166,7 +167,7 @@ def test_what_is_no_model_is_said(cancer: tuple[Any, Any], tmp_path: Path, con) 
     wrong = (
         (many, "TuskClassifier has 3 models, one per class, expected one model: each of estimator.models_"),
         (TuskClassifier(), "the TuskClassifier is not fitted"),
-        (make_pipeline(StandardScaler(), TuskRegressor()).fit(X, y), "model is of type Pipeline, expected a tuskml.Model or a fitted TuskClassifier or TuskRegressor"),
+        (make_pipeline(StandardScaler(), Ridge()).fit(X, y), "model is of type Pipeline, expected a tuskml.Model or a fitted TuskClassifier or TuskRegressor"),
         ({"coef": [1]}, "model is of type dict, expected"),
         ("late", "model is of type str, expected"),
     )  # fmt: skip

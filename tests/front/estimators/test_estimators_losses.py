@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import (
+    ElasticNet,
     GammaRegressor,
     Lasso,
+    LogisticRegression,
     PoissonRegressor,
     QuantileRegressor,
     TweedieRegressor,
@@ -16,19 +18,30 @@ from sklearn.linear_model import (
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tuskml import OptionError
-from tuskml.estimators.losses import (
+from tuskml.estimators import (
+    TuskElasticNet,
     TuskGLMRegressor,
     TuskHuberRegressor,
     TuskLasso,
     TuskQuantileRegressor,
+    TuskSparseClassifier,
 )
 
-DEFAULTS = [TuskGLMRegressor(), TuskQuantileRegressor(), TuskHuberRegressor(), TuskLasso()]
+DEFAULTS = [
+    TuskGLMRegressor(),
+    TuskQuantileRegressor(),
+    TuskHuberRegressor(),
+    TuskLasso(),
+    TuskElasticNet(),
+    TuskElasticNet(0.1, l1_ratio=0.9),
+    TuskSparseClassifier(),
+    TuskSparseClassifier(0.05, l1_ratio=0.5),
+]
 
 
 def known(estimator: Any) -> dict[str, str]:
     """Checks that fail: a path deals rows to folds, and a row of weight 2 lies in one of them."""
-    if not isinstance(estimator, TuskLasso):
+    if getattr(estimator, "penalty", 0.0) is not None:
         return {}
     checks = "check_sample_weight_equivalence_on_{}_data"
     return {checks.format(kind): "rows are dealt to folds" for kind in ("dense", "sparse")}
@@ -64,6 +77,7 @@ def rows() -> tuple[Any, Any]:
             TweedieRegressor(power=1.5, alpha=0.1, tol=1e-9),
         ),
         (TuskLasso(0.1), Lasso(0.1, tol=1e-12)),
+        (TuskElasticNet(0.1, l1_ratio=0.3), ElasticNet(0.1, l1_ratio=0.3, tol=1e-12)),
         (TuskQuantileRegressor(0.3, epsilon=1e-9), QuantileRegressor(quantile=0.3, alpha=0)),
     ],
 )
@@ -73,6 +87,24 @@ def test_coefficients_are_scikit_learn_s(rows: tuple[Any, Any], ours: Any, peer:
     peer.fit(X, y)
     np.testing.assert_allclose(ours.coef_, peer.coef_, atol=1e-3)
     np.testing.assert_allclose(ours.predict(X), peer.predict(X), rtol=0.01)
+
+
+@pytest.mark.parametrize("balanced", [None, "balanced"])
+def test_the_sparse_classifier_is_an_elastic_net(rows: tuple[Any, Any], balanced: Any) -> None:
+    X, y = rows[0], np.where(rows[1] > 3, "more", "less")
+    ours = TuskSparseClassifier(0.02, l1_ratio=0.7, tol=1e-10, class_weight=balanced).fit(X, y)
+    peer = LogisticRegression(
+        C=1 / (0.02 * len(X)),
+        l1_ratio=0.7,
+        solver="saga",
+        tol=1e-12,
+        max_iter=100_000,
+        class_weight=balanced,
+    ).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, peer.coef_, atol=1e-5)
+    np.testing.assert_allclose(ours.intercept_, peer.intercept_, atol=1e-5)
+    np.testing.assert_array_equal(ours.predict(X), peer.predict(X))
+    np.testing.assert_allclose(ours.decision_function(X), peer.decision_function(X), atol=1e-4)
 
 
 def test_a_family_that_there_is_not_is_refused(rows: tuple[Any, Any]) -> None:

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tuskml
-from tuskml.estimators.machines import TuskFMClassifier, TuskFMRegressor
+from tuskml.estimators import TuskFMClassifier, TuskFMRegressor
 from tuskml.export_onnx import to_onnx
 
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tuskml import OptionError
-from tuskml.estimators_nets import TuskNetClassifier, TuskNetRegressor
+from tuskml.estimators import TuskNetClassifier, TuskNetRegressor
 
 
 @pytest.mark.sample(24)

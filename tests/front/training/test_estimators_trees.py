@@ -18,12 +18,12 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tuskml import OptionError, connect, train
-from tuskml.estimators import model_of
-from tuskml.estimators_trees import (
+from tuskml.estimators import (
     TuskBoostedClassifier,
     TuskBoostedRegressor,
     TuskForestClassifier,
     TuskForestRegressor,
+    model_of,
 )
 
 CLASSIFIERS = [
