@@ -3,7 +3,9 @@ calls.
 
 Boosted trees: exact path-dependent Shapley values (S. Lundberg et al., From local explanations to
 global understanding with explainable AI for trees, Nature Machine Intelligence 2, 2020). Linear
-models: coefficient times value; factorization machines: that and half of each pair's term.
+models: coefficient times value; factorization machines: that and half of each pair's term. Nets:
+integrated gradients (M. Sundararajan, A. Taly and Q. Yan, Axiomatic Attribution for Deep Networks,
+ICML 2017) from the row whose features are 0.
 """
 
 from dataclasses import dataclass

@@ -273,7 +273,7 @@ def test_a_constant_model_is_its_base_value(db: Database) -> None:
 
 
 @pytest.mark.parametrize(("call", "x", "sentence"), [
-    ("train_model('mlp', a, {x}, '{\"max_iter\": 1}')", "{x}", "model is 'mlp', expected boosted trees, a factorization machine or a linear model"),
+    ("train_model('matrix_factorization', a, ARRAY[1, 2])", "{two}", "model is 'matrix_factorization', expected trees, a net, a factorization machine or a linear model"),
     ("train_model('gbdt', a, {x}, '{\"trees\": 2}')", "{two}", "the model has 3 features, row has 2"),
 ])  # fmt: skip
 def test_mistakes_have_a_sentence(db: Database, call: str, x: str, sentence: str) -> None:

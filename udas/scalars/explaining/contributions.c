@@ -1,6 +1,7 @@
 /* The contributions of features to a linear margin: w_j x_j, and the intercept is the base value.
  * To that of a factorization machine each pair of features adds half of its term to both. They are
- * Shapley values of the game in which a missing feature is 0. */
+ * Shapley values of the game in which a missing feature is 0. Trees are in shapley.c, nets in
+ * nets/gradients.c. */
 #include "contributions.h"
 
 #include <stdio.h>
@@ -15,6 +16,8 @@ static uint64_t features_of(const tusk_scorer *s) {
         return tusk_tree_features(s);
     if (s->task == TUSK_MACHINE)
         return tusk_machine_features(s);
+    if (s->task == TUSK_NET)
+        return tusk_net_features(s);
     return s->labels ? s->n_coef - 1 : s->n_coef;
 }
 
@@ -78,6 +81,8 @@ bool tusk_explain_row(const tusk_scorer *s, const tusk_sparse_row *sparse, const
         tusk_machine_contributions(s, values, told);
         return true;
     }
+    if (s->task == TUSK_NET && s->n_coef)
+        return tusk_net_contributions(s, values, told, sentence);
     for (uint64_t k = 0; k < margins; k++, told += width + 1) {
         const tusk_weight *w = s->coef + k * s->n_coef;
         if (s->labels && s->n_coef)

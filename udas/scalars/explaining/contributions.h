@@ -23,4 +23,9 @@ bool tusk_explain_row(const tusk_scorer *s, const tusk_sparse_row *sparse, const
 bool tusk_tree_contributions(const tusk_scorer *s, const double *x, uint64_t d, double *out,
                              char *sentence);
 
+/* The number of features of a net, and for a row of them (d,) the base value and the contributions
+ * (1 + d,) to each of its K margins. */
+uint64_t tusk_net_features(const tusk_scorer *s);
+bool tusk_net_contributions(const tusk_scorer *s, const double *x, double *out, char *sentence);
+
 #endif

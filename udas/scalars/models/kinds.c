@@ -129,6 +129,7 @@ const tusk_model_kind TUSK_KINDS[TUSK_TASKS] = {
             .either = true,
             .probabilities = true,
             .shares_weights = true,
+            .explains = true,
             .most_classes = 2,
             .smaller = "smaller layers, as option 'layers' sets, or fewer features",
             .check = check_net,

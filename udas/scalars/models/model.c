@@ -179,10 +179,11 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
         return refuse(sentence, "the classes of the model are texts that are no numbers; use "
                                 "predict_class(model, features)");
     if (answer == TUSK_EXPLAIN_PREDICTION && (!kind->explains || v->store.data)) {
-        snprintf(sentence, TUSK_SENTENCE,
-                 "model is '%.*s'%s, expected boosted trees, a factorization machine or a linear "
-                 "model whose coefficients lie in no store",
-                 length, name, v->store.data ? " in a store" : "");
+        snprintf(
+            sentence, TUSK_SENTENCE,
+            "model is '%.*s'%s, expected trees, a net, a factorization machine or a linear model "
+            "whose coefficients lie in no store",
+            length, name, v->store.data ? " in a store" : "");
         return false;
     }
     if (answer == TUSK_PREDICT_INTERVAL)

@@ -11,10 +11,8 @@
 #include "../../../kvstore/mapped/clones.h"
 #include "../exponential.h"
 #include "../models/margins.h"
-#include "tables.h"
+#include "net.h"
 
-enum { RELU, TANH, GELU, ACTIVATIONS };
-#define MOST_LAYERS 9
 #define ROWS 8     /* rows that go through a net together */
 #define UNITS 4    /* units that are summed together */
 #define NARROW 256 /* units of a layer up to which its values are on the stack */
@@ -27,16 +25,12 @@ static bool refuse(char *sentence) {
     return false;
 }
 
-static int activation_of(const tusk_weight *coef) {
-    return (int)coef[TUSK_NET_KIND] % TUSK_NET_EMBEDS;
-}
-
 bool tusk_check_net(const tusk_weight *coef, uint64_t n, uint64_t outputs, char *sentence) {
     tusk_net_tables tables;
     if (n < TUSK_NET_HEAD || !tusk_is_count(coef[TUSK_NET_FEATURES], 1, TUSK_NET_MOST) ||
-        !tusk_is_count(coef[TUSK_NET_LAYERS], 1, MOST_LAYERS) ||
-        !tusk_is_count(coef[TUSK_NET_KIND], 0, TUSK_NET_EMBEDS + ACTIVATIONS - 1) ||
-        activation_of(coef) >= ACTIVATIONS ||
+        !tusk_is_count(coef[TUSK_NET_LAYERS], 1, TUSK_NET_MOST_LAYERS) ||
+        !tusk_is_count(coef[TUSK_NET_KIND], 0, TUSK_NET_EMBEDS + TUSK_ACTIVATIONS - 1) ||
+        tusk_net_activation(coef) >= TUSK_ACTIVATIONS ||
         n - TUSK_NET_HEAD < (uint64_t)coef[TUSK_NET_LAYERS] ||
         !tusk_net_check_tables(coef, n, &tables))
         return refuse(sentence);
@@ -87,9 +81,9 @@ CLONES static void to_tanh(double *z, uint64_t n) {
 }
 
 static void activate(int activation, double *z, uint64_t n) {
-    if (activation == TANH)
+    if (activation == TUSK_TANH)
         to_tanh(z, n);
-    else if (activation == RELU)
+    else if (activation == TUSK_RELU)
         for (uint64_t i = 0; i < n; i++)
             z[i] = z[i] < 0 ? 0 : z[i];
     else
@@ -151,7 +145,7 @@ static double *forward(const tusk_scorer *s, const tusk_net_tables *t, struct va
         double *next = z == v->of[0] ? v->of[1] : v->of[0];
         layer_sums(w, z, in, out, next);
         if (l + 1 < layers)
-            activate(activation_of(coef), next, out * ROWS);
+            activate(tusk_net_activation(coef), next, out * ROWS);
         w += out * (in + 1);
         in = out;
         z = next;

@@ -44,24 +44,45 @@ tusk_net_tables tusk_net_tables_of(const tusk_weight *coef) {
     return t;
 }
 
-void tusk_net_put(const tusk_net_tables *t, uint64_t feature, double value, double *inputs,
-                  uint64_t apart) {
-    uint64_t before = 0, input = t->plain; /* features in tables so far; start of a vector */
+/* A feature's vector, NULL if it is outside of tables; *length: of the vector, *input: the first
+ * of its inputs. */
+static const tusk_weight *vector_of(const tusk_net_tables *t, uint64_t feature, uint64_t *length,
+                                    uint64_t *input) {
+    uint64_t before = 0; /* features in tables so far */
     const tusk_weight *vector = t->vectors, *one = t->about;
+    *input = t->plain;
     for (uint64_t i = 0; i < t->n; i++, one += OF_TABLE) {
-        uint64_t first = (uint64_t)one[FIRST], levels = (uint64_t)one[LEVELS],
-                 length = (uint64_t)one[LENGTH];
+        uint64_t first = (uint64_t)one[FIRST], levels = (uint64_t)one[LEVELS];
+        *length = (uint64_t)one[LENGTH];
         if (feature < first)
             break;
-        if (feature < first + levels) {
-            vector += (feature - first) * length;
-            for (uint64_t k = 0; value != 0 && k < length; k++)
-                inputs[(input + k) * apart] += value * vector[k];
-            return;
-        }
+        if (feature < first + levels)
+            return vector + (feature - first) * *length;
         before += levels;
-        input += length;
-        vector += levels * length;
+        *input += *length;
+        vector += levels * *length;
     }
-    inputs[(feature - before) * apart] += value;
+    *input = feature - before;
+    return NULL;
+}
+
+void tusk_net_put(const tusk_net_tables *t, uint64_t feature, double value, double *inputs,
+                  uint64_t apart) {
+    uint64_t input, length;
+    const tusk_weight *vector = vector_of(t, feature, &length, &input);
+    if (!vector)
+        inputs[input * apart] += value;
+    for (uint64_t k = 0; vector && value != 0 && k < length; k++)
+        inputs[(input + k) * apart] += value * vector[k];
+}
+
+double tusk_net_product(const tusk_net_tables *t, uint64_t feature, const double *inputs) {
+    uint64_t input, length;
+    const tusk_weight *vector = vector_of(t, feature, &length, &input);
+    if (!vector)
+        return inputs[input];
+    double sum = 0;
+    for (uint64_t k = 0; k < length; k++)
+        sum += vector[k] * inputs[input + k];
+    return sum;
 }

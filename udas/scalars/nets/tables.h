@@ -33,5 +33,8 @@ tusk_net_tables tusk_net_tables_of(const tusk_weight *coef);
 /* Adds a feature below t->features to the inputs of a row, which are `apart` numbers apart. */
 void tusk_net_put(const tusk_net_tables *t, uint64_t feature, double value, double *inputs,
                   uint64_t apart);
+/* The product of a feature's vector and numbers of the inputs; of a feature outside of tables the
+ * number of its input. */
+double tusk_net_product(const tusk_net_tables *t, uint64_t feature, const double *inputs);
 
 #endif
