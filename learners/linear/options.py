@@ -106,6 +106,24 @@ IN_MEMORY = (
 FITTED = (*IN_MEMORY, Acts(tasks=OF_LIKELIHOOD, where=TESTED))
 LEVERAGED = ("HC2", "HC3")
 """Covariances by the leverage of rows."""
+PLAIN = tuple(
+    Beside(name, value)
+    for name, value in (
+        ("l1", 0.0),
+        ("l2", 0.0),
+        ("algorithm", "auto"),
+        ("converge", "gradient"),
+        ("sampler", None),
+        ("speculate", None),
+        ("fit_intercept", True),
+        ("link", None),
+        ("fit", False),
+        ("intervals", None),
+        ("validation", 0.0),
+        ("warm_start", None),
+    )
+)
+"""Options with which the squared loss is least at one place, by normal equations."""
 ENDING = "a training may end before, or in one step"
 
 
@@ -146,6 +164,11 @@ def check_together(options: LinearOptions) -> None:
         raise OptionError(
             f"options 'cluster' and 'covariance' are both given, '{options.covariance}' the "
             "latter, expected one of them"
+        )
+    if options.absorb is not None and options.covariance in LEVERAGED:
+        raise OptionError(
+            f"covariance '{options.covariance}' is not available with option 'absorb', which "
+            "computes no leverages, expected 'HC0' or 'HC1'"
         )
     if options.weight_kind == SURVEY and options.covariance in LEVERAGED:
         raise OptionError(
@@ -278,6 +301,17 @@ OPTIONS = OptionTable(
                     frozenset((CATEGORY,)),
                     (Beside("l1", 0.0), Beside("l2", 0.0)),
                     where=IN_PARTS,
+                ),
+            ),
+        ),
+        replace(
+            SHARED["absorb"],
+            acts=(
+                Acts(
+                    frozenset((CATEGORY,)),
+                    (*PLAIN, Beside("device", "auto", "cpu")),
+                    tasks=("linear",),
+                    where=frozenset((ONE_PLACE,)),
                 ),
             ),
         ),
