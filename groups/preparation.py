@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OptionError, RowsError
+from tuskml.errors import DataError, OptionError, RowsError, nearest
 from tuskml.groups.execution.choosing import is_place
 from tuskml.groups.terms import widths_of, with_terms
 from tuskml.kernels import passes
@@ -81,6 +81,8 @@ OF_ROWS = (
     "' in the rows of a group, which option 'levels' does not have",
 )
 """Phrases of errors about a group's rows; others are about options."""
+COLUMN_NAMED = re.compile(r"option '\w+' names '(.*)', expected [^:]*: (.*)")
+"""The kernels' sentence about an option that names no column, with those that there are."""
 MARKS_OF = {
     CATEGORY: tuple(f'"kind":"{kind}"' for kind in ("category", "levels", "product")),
     DATE: ('"part":"',),
@@ -207,7 +209,10 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
         except DataError as error:
             if is_place(request.options.cluster) and "option 'cluster' names" in str(error):
                 raise DataError(f"{error}; {ON_WORKERS}") from error
-            raise
+            known = COLUMN_NAMED.fullmatch(str(error))
+            if known is None or not (meant := nearest(known[1], known[2].split(", "))):
+                raise
+            raise DataError(f"{error}{meant}") from error
         there = SPARSE if (prepared.groups["kind"] >= 2).any() else LIST
         features = kinds_of(prepared, there)
         asked = with_preparation(request, prepared, features)
@@ -259,6 +264,8 @@ def preparing(request: Request[Any, Any]) -> Preparing:
     options: Options = request.options
     names = classes_named(options)
     columns, texts = options.categories or (), options.text or ()
+    absorbed = options.absorb or ()
+    cluster = None if options.cluster in absorbed else options.cluster
     known = prepare.level_structures(levels_known(request))
     told = learner_of(request.task).encoding.references(options)
     references = [text for pair in told.items() for text in pair]
@@ -282,7 +289,9 @@ def preparing(request: Request[Any, Any]) -> Preparing:
         len(texts),
         kernel_names(products),
         len(products),
-        None if options.cluster is None else options.cluster.encode(),
+        kernel_names(absorbed),
+        len(absorbed),
+        None if cluster is None else cluster.encode(),
         int(learner_of(request.task).encoding.stays_dense(options)),
         learner_of(request.task).encoding.numbers_levels(options),
         None if mark is None else mark[0].encode(),
@@ -471,6 +480,7 @@ def refusal_of_rounded(remarks: Remarks, request: Request[Any, Any]) -> str | No
         return None
     learner, options, held = learner_of(request.task), request.options, request.held_out
     named = dict.fromkeys(options.categories or (), "categories")
+    named |= dict.fromkeys(options.absorb or (), "absorb")
     if options.cluster is not None:
         named[options.cluster] = "cluster"
     if held is not None and held.column is not None:

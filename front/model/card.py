@@ -79,5 +79,5 @@ def rank_coefficients(model: Fields) -> list[tuple[float, str]]:
         for k, (strength, name, estimate) in enumerate(
             zip(strengths.tolist(), model.term_names, estimates.tolist(), strict=True)
         )
-        if estimate != 0 and not (model.several and k % each == 0)
+        if estimate != 0 and not (model.several and k % each == 0) and k not in model.absorbed
     ]

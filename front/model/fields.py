@@ -112,6 +112,12 @@ class Fields:
             return tuple(f"{self.features[0]}[{place}]" for place in range(1, n + 1))
         return tuple(f"x{place}" for place in range(1, n + 1))
 
+    @property
+    def absorbed(self) -> range:
+        """The places in `coef` of the levels of absorbed categories, which summaries leave out."""
+        first, n = self.options.get("absorbed_features", (1, 0))
+        return range(first - 1, first - 1 + n)
+
     def weights(self) -> list[float]:
         """`coef`, empty if there is none. Raises DataError if it is in a store."""
         if self.coef is None and self.store is None:

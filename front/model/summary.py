@@ -178,6 +178,10 @@ def facts(model: Fields) -> list[tuple[str, str]]:
         found.append(("label", model.label))
     if model.classes and weighs_features(model.task):
         found.append(("classes", classes_shown(model)))
+    if "absorbed" in model.options:
+        levels = ", ".join(f"{one} ({n:,} levels)" for one, n in model.options["absorbed"].items())
+        share = model.options.get("within_r2", math.nan)
+        found.append(("absorbed", f"{levels}; within R2 {format_value(float(share))}"))
     found += [
         ("rows", f"{model.n_rows:,}{skipped}"),
         *([("note", model.note)] if model.note else []),
@@ -208,12 +212,14 @@ def test_of(model: Fields) -> str | None:
 
 def terms(model: Fields, places: Sequence[int] | None = None) -> list[Term]:
     """Intercept and coefficients with standard errors, statistics and p-values; places: of those
-    to return, 0 being the intercept, where there is one.
+    to return, 0 being the intercept, where there is one, by default all but absorbed levels.
     """
     estimates = [*([] if model.several else [model.intercept]), *model.weights()]
     names = [*([] if model.several else ["intercept"]), *model.term_names]
     errors = model.std_err or []
-    chosen = range(len(estimates)) if places is None else places
+    hidden = model.absorbed
+    every = [k for k in range(len(estimates)) if k - 1 not in hidden]
+    chosen = every if places is None else places
     if len(errors) != len(estimates):
         return [Term(names[k], estimates[k]) for k in chosen]
     freedom, ratios = freedom_of(model), has_ratios(model)

@@ -81,9 +81,13 @@ class Group:
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """The coefficients; none where they are no features'."""
+        """The coefficients, 0 for absorbed levels; none where they are no features'."""
         model = self.model
-        return np.array(model.coef if model is not None and self.linear else [], float)
+        if model is None or not self.linear:
+            return np.empty(0)
+        found = np.array(model.coef, float)
+        found[list(model.absorbed)] = 0
+        return found
 
     def terms(self, given: Sequence[str]) -> Sequence[str]:
         """The features' names: the model's own, else those given if their number matches, else

@@ -5,7 +5,16 @@ import ctypes
 from tuskml.kernels.structures import KERNELS
 
 TEXTS = dict.fromkeys(
-    ("classes", "categories", "words", "interactions", "cluster", "fold", "reference"),
+    (
+        "classes",
+        "categories",
+        "words",
+        "interactions",
+        "absorbed",
+        "cluster",
+        "fold",
+        "reference",
+    ),
     ctypes.c_char_p,
 )
 """Fields of `tk_preparing` that are lists of names."""

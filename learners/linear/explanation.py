@@ -11,6 +11,7 @@ from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.renumber import renumber
 from tuskml.learners.explaining import Document, format_explanation
 from tuskml.learners.linear import gpu as devices
+from tuskml.learners.linear.absorbed import without_effects
 from tuskml.learners.linear.algorithms import REGISTERED
 from tuskml.learners.linear.check import (
     many_classes,
@@ -48,6 +49,11 @@ def explain(groups: NDArray[np.void], request: Request, memory: int = 0) -> Iter
     memory: address of the account that copies of rows are charged to.
     """
     refuse_together(request.task, request.options)
+    if request.options.absorb is not None:
+        for place, group in enumerate(np.split(groups, len(groups))):
+            with without_effects(group, place, request, memory) as rest:
+                yield from explain(rest.groups, rest.request, memory)
+        return
     if request.options.shares:
         with of_both_classes(groups, request, memory) as both:
             yield from explain(both.groups, both.request, memory)

@@ -106,6 +106,11 @@ IN_MEMORY = (
 FITTED = (*IN_MEMORY, Acts(tasks=OF_LIKELIHOOD, where=TESTED))
 LEVERAGED = ("HC2", "HC3")
 """Covariances by the leverage of rows."""
+NEVER_ABSORBED = (
+    *("l1", "l2", "algorithm", "converge", "sampler", "speculate", "fit_intercept", "link"),
+    *("fit", "intervals", "validation", "warm_start"),
+)
+"""Options that no training which absorbs effects has, as its normal equations have one answer."""
 ENDING = "a training may end before, or in one step"
 
 
@@ -147,6 +152,8 @@ def check_together(options: LinearOptions) -> None:
             f"options 'cluster' and 'covariance' are both given, '{options.covariance}' the "
             "latter, expected one of them"
         )
+    if options.absorb is not None:
+        check_absorbing(options)
     if options.weight_kind == SURVEY and options.covariance in LEVERAGED:
         raise OptionError(
             f"covariance '{options.covariance}' is not available with weight_kind "
@@ -162,6 +169,24 @@ def check_together(options: LinearOptions) -> None:
         raise OptionError(
             f"schedule 'line_search' is not available with algorithm '{options.algorithm}', "
             f"expected {one_of(searching)}"
+        )
+
+
+def check_absorbing(options: LinearOptions) -> None:
+    """Raises OptionError for options that do not go with effects that are absorbed."""
+    if options.covariance in LEVERAGED:
+        raise OptionError(
+            f"covariance '{options.covariance}' is not available with option 'absorb', which "
+            "computes no leverages, expected 'HC0' or 'HC1'"
+        )
+    given = [
+        name for name in NEVER_ABSORBED if getattr(options, name) != OPTIONS.by_name[name].default
+    ]
+    if options.device == "gpu":
+        given.append("device")
+    if given:
+        raise OptionError(
+            f"option '{given[0]}' is not available with option 'absorb': leave one of them out"
         )
 
 
@@ -278,6 +303,16 @@ OPTIONS = OptionTable(
                     frozenset((CATEGORY,)),
                     (Beside("l1", 0.0), Beside("l2", 0.0)),
                     where=IN_PARTS,
+                ),
+            ),
+        ),
+        replace(
+            SHARED["absorb"],
+            acts=(
+                Acts(
+                    frozenset((CATEGORY,)),
+                    tasks=("linear",),
+                    where=frozenset((ONE_PLACE,)),
                 ),
             ),
         ),

@@ -22,6 +22,7 @@ from tuskml.kernels.rows.renumber import renumber
 from tuskml.kernels.segments import dense_bytes
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes
+from tuskml.learners.linear.absorbed import without_effects
 from tuskml.learners.linear.algorithms.parts.batch import Beginning
 from tuskml.learners.linear.algorithms.parts.epochs import TRIAL_ROWS
 from tuskml.learners.linear.algorithms.parts.kept_curvature import knowing, leave, take_newton_step
@@ -88,6 +89,12 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     memory: address of the account that copies of rows are charged to.
     """
     refuse_together(request.task, request.options)
+    if request.options.absorb is not None:
+        for place, group in enumerate(np.split(groups, len(groups))):
+            with without_effects(group, place, request, memory) as rest:
+                for models in train(rest.groups, rest.request, memory):
+                    yield rest.describe(models).renumber(np.array([place]))
+        return
     if request.options.shares:
         with of_both_classes(groups, request, memory) as both:
             for models in train(both.groups, both.request, memory):

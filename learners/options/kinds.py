@@ -465,6 +465,13 @@ def _name(value: Any) -> str:
 NAME = Kind('a name such as "county"', _name)
 
 
+def _name_or_names(value: Any) -> tuple[str, ...]:
+    return _names([value] if isinstance(value, str) else value)
+
+
+SOME_NAMES = Kind('a name or a list of names, each once, such as ["firm", "year"]', _name_or_names)
+
+
 def _interactions(value: Any) -> tuple[tuple[str, ...], ...]:
     if not isinstance(value, list) or not value:
         raise ValueError

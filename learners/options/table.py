@@ -34,6 +34,7 @@ from tuskml.learners.options.kinds import (
     PARTS,
     POOLED,
     ROW,
+    SOME_NAMES,
     SPARSE,
     STORE,
     STORED,
@@ -268,6 +269,13 @@ SHARED = {
             of_features(ROW),
         ),
         Option(
+            "absorb",
+            SOME_NAMES,
+            None,
+            "categories of many levels, whose effects are absorbed: they have no standard errors",
+            of_features(ROW),
+        ),
+        Option(
             "text_bits",
             integer(4, 20),
             14,
@@ -343,6 +351,7 @@ class Options:
     text: tuple[str, ...] | None
     text_bits: int
     cluster: str | None
+    absorb: tuple[str, ...] | None
     given: frozenset[str]
 
     def departs(self, *names: str) -> bool:

@@ -155,9 +155,11 @@ CREATE OR REPLACE TEMP MACRO tuskml_rollback(model_name, in_group := NULL) AS TA
 -- interval and exp(estimate) where that is a ratio; note says why some are missing. The function returns a list of them. A store may have more coefficients than a result can hold:
 -- `tuskml store export` writes them. Of a model without standard errors all terms have the same test and note, and its coefficients
 -- become rows as they are read: a list of millions of them with texts would take gigabytes.
+CREATE OR REPLACE TEMP MACRO _tusk_absorbed(options) AS
+    CAST(json_extract(CASE WHEN json_valid(options) THEN options END, '$.absorbed_features') AS BIGINT[]); -- the first feature and how many
 CREATE OR REPLACE TEMP MACRO _tusk_of_classes(model) AS model.task = 'logistic' AND len(model.classes) > 2;
 CREATE OR REPLACE TEMP MACRO _tusk_is_wide(model) AS
-    model.std_err IS NULL AND len(model.coef) > 1024 AND _tusk_has_terms(model.task);
+    model.std_err IS NULL AND len(model.coef) > 1024 AND _tusk_has_terms(model.task) AND _tusk_absorbed(model.options) IS NULL;
 CREATE OR REPLACE TEMP MACRO _tusk_summary_of(model) AS TABLE
 SELECT CASE WHEN _tusk_wide THEN CAST(_tusk_i % _tusk_each AS INTEGER) ELSE _tusk_t.feature END AS feature,
        CASE WHEN _tusk_wide THEN
@@ -523,11 +525,12 @@ FROM (SELECT *, unnest(range(CAST(_tusk_told[1] AS BIGINT) * _tusk_width)) AS _t
 CREATE OR REPLACE TEMP MACRO _tusk_short(x) AS CAST(printf('%.4g', x) AS DOUBLE);
 CREATE OR REPLACE TEMP MACRO _tusk_name_of(names, i, width) AS CASE WHEN len(names) >= width THEN names[i] ELSE 'x' || i END;
 CREATE OR REPLACE TEMP MACRO _tusk_strongest(effects) AS list_sort(list_filter(effects, lambda _tusk_e: _tusk_e.effect <> 0 AND _tusk_e.feature > 0))[1:5];
-CREATE OR REPLACE TEMP MACRO _tusk_effects_of_weights(estimates, errors, width, names, class_names) AS
+CREATE OR REPLACE TEMP MACRO _tusk_effects_of_weights(estimates, errors, width, names, class_names, absorbed := CAST(NULL AS BIGINT[])) AS
     array_to_string(list_transform(
         _tusk_strongest(list_transform(list_zip(estimates, errors), lambda _tusk_e, _tusk_i: struct_pack(
             last := -CASE WHEN list_count(errors) = 0 THEN abs(_tusk_e[1]) ELSE coalesce(abs(_tusk_e[1] / nullif(_tusk_e[2], 0)), 0) END,
-            place := _tusk_i, feature := (_tusk_i - 1) % width, effect := _tusk_e[1]))),
+            place := _tusk_i, feature := (_tusk_i - 1) % width,
+            effect := CASE WHEN _tusk_i - 1 BETWEEN absorbed[1] AND absorbed[1] + absorbed[2] - 1 THEN 0 ELSE _tusk_e[1] END))),
         lambda _tusk_t: CASE WHEN class_names IS NULL THEN '' ELSE class_names[(_tusk_t.place - 1) // width + 1] || ': ' END
                         || _tusk_name_of(names, _tusk_t.feature, width - 1) || printf(' %+.4g', _tusk_t.effect)), ', ');
 CREATE OR REPLACE TEMP MACRO _tusk_effects_of_gains(gains, names, width) AS
@@ -545,7 +548,7 @@ CREATE OR REPLACE TEMP MACRO _tusk_effects(model) AS nullif(CASE
                                  model.features, model.class_names)
     WHEN _tusk_weighs_features(model.task) THEN
         _tusk_effects_of_weights([model.intercept] || model.coef, coalesce(model.std_err, CAST([] AS DOUBLE[])), len(model.coef) + 1,
-                                 model.features, CAST(NULL AS VARCHAR[]))
+                                 model.features, CAST(NULL AS VARCHAR[]), _tusk_absorbed(model.options))
     END, '');
 CREATE OR REPLACE TEMP MACRO _tusk_held_out(trials) AS CAST(coalesce(
     json_extract(trials, '$.trials[' || json_extract(trials, '$.chosen') || '].metric'),

@@ -41,7 +41,7 @@
 {# Whether options are for rows with names, so that listed columns have to be one. #}
 {% macro asks_for_names(options) %}
   {% set about_columns = ['max_categories', 'min_count', 'unseen', 'levels', 'categories', 'dates', 'interactions', 'text',
-    'cluster', 'text_bits', 'fold_by', 'time_by'] | select('in', options) | list %}
+    'cluster', 'absorb', 'text_bits', 'fold_by', 'time_by'] | select('in', options) | list %}
   {{ return(about_columns | length > 0 or options.get('missing') in ['impute', 'level', 'error']) }}
 {% endmacro %}
 

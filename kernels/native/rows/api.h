@@ -241,11 +241,14 @@ typedef struct tk_preparing {
     int64_t n_words;
     const char *interactions; /* names of columns; an empty name ends each interaction */
     int64_t n_interactions;   /* number of names, including the empty ones */
-    const char *cluster;      /* a column whose values are the clusters of the rows; NULL: none */
-    int32_t dense;            /* whether rows stay dense if few of their features are nonzero */
-    int32_t level_numbers;    /* enum tk_level_numbers */
-    const char *fold;         /* a column by whose values rows are dealt to folds; NULL: none */
-    int32_t fold_in_time;     /* enum tk_time: whether these values are in the order of time */
+    const char *absorbed; /* categories whose features come behind those of other columns; numbers
+                           * among them are categories */
+    int64_t n_absorbed;
+    const char *cluster;   /* a column whose values are the clusters of the rows; NULL: none */
+    int32_t dense;         /* whether rows stay dense if few of their features are nonzero */
+    int32_t level_numbers; /* enum tk_level_numbers */
+    const char *fold;      /* a column by whose values rows are dealt to folds; NULL: none */
+    int32_t fold_in_time;  /* enum tk_time: whether these values are in the order of time */
     int32_t hashes; /* whether rows have hashes of the original ones as TUSK_FOLDS, unless `fold`
                        is set */
     const struct tk_census *census; /* of the rows of all parts of a group; NULL: no parts */
@@ -275,6 +278,29 @@ TK_API int64_t tk_prepared_text(const tk_prepared *texts, int32_t which, int64_t
  * and the number of features, without the indicator of missing values. */
 TK_API const int32_t *tk_prepared_categories(const tk_prepared *texts, int64_t group, int64_t *n);
 TK_API void tk_prepared_free(tk_prepared *texts);
+
+/* --- rows without the effects of categories --- */
+typedef struct tk_absorbing {
+    const int32_t *effects; /* (n_effects, 2): the first feature of each category, and the number
+                             * of its features, one for each level but the first */
+    int32_t n_effects;
+    int32_t cluster; /* the category whose levels are the clusters of the rows; -1: none is */
+    int32_t threads;
+    int64_t cancel_mark;
+} tk_absorbing;
+/* A column of the rows: its mean, its sum of squares about that, and that of its residuals. */
+typedef struct tk_absorbed_column {
+    double mean, squares, rest;
+    int32_t converged;
+} tk_absorbed_column;
+/* Copies a group with its other features as dense rows. These, and the labels less offsets, are
+ * the residuals of a regression on the levels of the categories; a feature that the levels
+ * determine is 0. columns: (d + 1,), the label last; effects: (d + 1, levels) of each column by
+ * level; weights: (levels,), of the rows of each; ranks: of the levels, and of those of categories
+ * that are not nested in the clusters. */
+TK_API int tk_absorb(const tusk_group *group, const tk_absorbing *how, tusk_memory *memory,
+                     tusk_group *out, tk_absorbed_column *columns, double *effects,
+                     double *weights, int64_t *ranks);
 
 /* --- rows with names in several parts --- */
 /* Counts of the columns of rows: each part counts its own, and the sums of all determine the

@@ -22,6 +22,10 @@ AS 'MODULE_PATHNAME', 'tuskml_ratio' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION tuskml._tuskml_note(task text, options text, status text, store text, errors bigint, feature bigint) RETURNS text
 AS 'MODULE_PATHNAME', 'tuskml_note' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
+-- Whether a feature is a level of an absorbed category, which summaries leave out.
+CREATE FUNCTION tuskml._tuskml_is_absorbed(options text, feature bigint) RETURNS boolean
+AS 'MODULE_PATHNAME', 'tuskml_is_absorbed' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
 -- The two-sided p-value of Student's t; infinite freedom is the normal distribution.
 CREATE FUNCTION tuskml._tuskml_p_value(statistic float8, freedom float8) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_p_value' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -286,6 +290,6 @@ BEGIN
            CASE WHEN std_err IS NULL AND several AND at < width AND errors > 0
                 THEN 'the weights of the first class, the reference, are 0'
                 WHEN std_err IS NULL THEN tuskml._tuskml_note(task, options, status, store, errors, feature) END
-    FROM terms ORDER BY at;
+    FROM terms WHERE tuskml._tuskml_is_absorbed(options, feature) IS NOT TRUE ORDER BY at;
 END
 $$;

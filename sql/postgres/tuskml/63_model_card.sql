@@ -41,7 +41,7 @@ BEGIN
                         array_agg(CASE WHEN class_names IS NULL THEN '' ELSE class_names[(place - 1) / width + 1] || ': ' END
                                   || CASE WHEN names IS NULL THEN 'x' || (place - 1) % width ELSE names[(place - 1) % width] END ORDER BY place),
                         array_agg(CASE WHEN tested THEN coalesce(abs(tuskml._tuskml_divide(estimate, error)), 0) ELSE abs(estimate) END ORDER BY place),
-                        array_agg(CASE WHEN (place - 1) % width > 0 THEN estimate END ORDER BY place), 'signed')
+                        array_agg(CASE WHEN (place - 1) % width > 0 AND tuskml._tuskml_is_absorbed(model.options, place - 1) IS NOT TRUE THEN estimate END ORDER BY place), 'signed')
                     FROM unnest(estimates, errors) WITH ORDINALITY AS t (estimate, error, place));
     END IF;
     RETURN NEXT;

@@ -134,7 +134,8 @@ static idx_t terms_of(const models *m, idx_t row) {
     if (is_of_numbers(text_in(&m->used.task, row)))
         return 1;
     blocks b = blocks_of(m, row);
-    return list_entry(&m->used.coef, row).length - b.first + (b.each ? 0 : 1);
+    idx_t hidden = (idx_t)tusk_absorbed_in(text_in(&m->used.options, row)).n;
+    return list_entry(&m->used.coef, row).length - b.first + (b.each ? 0 : 1) - hidden;
 }
 
 /* The name of a class, or an empty text. */
@@ -187,6 +188,8 @@ typedef struct facts {
     double freedom, interval; /* standard errors to the end of a confidence interval */
     bool intercept, linked;   /* linked: by another link than the task's usual one */
     char none[TUSK_NOTE];     /* reason for missing standard errors; '': there are some */
+    tusk_absorbed absorbed;
+    char of_levels[TUSK_NOTE]; /* note of the intercept of absorbed levels; '': there are none */
 } facts;
 
 /* Degrees of freedom: given by the options if rows were held out, otherwise the usual number. */
@@ -220,10 +223,15 @@ static facts facts_of(const models *m, idx_t row) {
     tusk_noted noted = {task, options, text_in(&m->status, row), text_in(&m->store, row)};
     if (!known)
         tusk_note_none(&noted, f.none);
+    f.absorbed = tusk_absorbed_in(options);
+    if (f.absorbed.n)
+        tusk_note_absorbed(options, f.of_levels);
     return f;
 }
 
 static const char *note_of(const facts *f, idx_t feature, bool known) {
+    if (!feature && f->absorbed.n)
+        return f->of_levels;
     if (f->none[0])
         return f->none;
     if (known)
@@ -309,8 +317,9 @@ static void put_model(terms *t, const models *m, idx_t row) {
     idx_t first = t->used, n = terms_of(m, row);
     facts f = facts_of(m, row);
     blocks b = blocks_of(m, row);
-    for (idx_t i = 0; i < n; i++)
-        put_term(t, m, row, b.each ? i % b.each : i, &f, b, b.each ? i / b.each : ONE_BLOCK);
+    for (idx_t i = 0; i < n + (idx_t)f.absorbed.n; i++)
+        if (!tusk_is_absorbed(f.absorbed, (int64_t)i))
+            put_term(t, m, row, b.each ? i % b.each : i, &f, b, b.each ? i / b.each : ONE_BLOCK);
     ((duckdb_list_entry *)duckdb_vector_get_data(t->list))[row] = (duckdb_list_entry){first, n};
 }
 

@@ -68,12 +68,19 @@ Datum tuskml_note(PG_FUNCTION_ARGS) {
                         .status = text_of(fcinfo, N_STATUS),
                         .store = text_of(fcinfo, N_STORE)};
     char note[TUSK_NOTE] = TUSK_NOTE_UNDETERMINED;
-    if (PG_ARGISNULL(N_ERRORS) || PG_GETARG_INT64(N_ERRORS) == 0)
+    bool first = !PG_ARGISNULL(N_FEATURE) && PG_GETARG_INT64(N_FEATURE) == 0;
+    if (first && tusk_absorbed_in(noted.options).n)
+        tusk_note_absorbed(noted.options, note);
+    else if (PG_ARGISNULL(N_ERRORS) || PG_GETARG_INT64(N_ERRORS) == 0)
         tusk_note_none(&noted, note);
-    else if (!PG_ARGISNULL(N_FEATURE) && PG_GETARG_INT64(N_FEATURE) == 0 &&
-             !tusk_has_intercept(noted.options))
+    else if (first && !tusk_has_intercept(noted.options))
         strcpy(note, TUSK_NOTE_INTERCEPT);
     PG_RETURN_TEXT_P(cstring_to_text(note));
+}
+
+PG_FUNCTION_INFO_V1(tuskml_is_absorbed);
+Datum tuskml_is_absorbed(PG_FUNCTION_ARGS) {
+    PG_RETURN_BOOL(tusk_is_absorbed(tusk_absorbed_in(text_of(fcinfo, 0)), PG_GETARG_INT64(1)));
 }
 
 PG_FUNCTION_INFO_V1(tuskml_ratio);

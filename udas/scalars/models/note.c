@@ -1,5 +1,6 @@
 #include "note.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,6 +54,25 @@ void tusk_note_none(const tusk_noted *m, char note[TUSK_NOTE]) {
     else
         snprintf(note, TUSK_NOTE,
                  NONE "they need a likelihood, more rows than weights and at most 512 features");
+}
+
+tusk_absorbed tusk_absorbed_in(tusk_text options) {
+    tusk_text given = tusk_json_member(options, "absorbed_features");
+    char text[48] = "";
+    tusk_absorbed found = {0, 0};
+    if (given.data && given.length < sizeof text) {
+        memcpy(text, given.data, given.length);
+        sscanf(text, "[%" SCNd64 ",%" SCNd64 "]", &found.first, &found.n);
+    }
+    return found;
+}
+
+void tusk_note_absorbed(tusk_text options, char note[TUSK_NOTE]) {
+    tusk_text levels = tusk_json_member(options, "absorbed"),
+              share = tusk_json_member(options, "within_r2");
+    snprintf(note, TUSK_NOTE, "absorbed levels %.*s, within R2 %.*s",
+             levels.length < 100 ? (int)levels.length : 100, levels.data ? levels.data : "",
+             share.length < 8 ? (int)share.length : 8, share.data ? share.data : "");
 }
 
 bool tusk_has_intercept(tusk_text options) {
