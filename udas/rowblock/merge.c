@@ -263,16 +263,21 @@ static int merge(tusk_memory *memory, tusk_block *b, int64_t most) {
 /* Estimates from a sample of n rows whether all repeat: of D distinct rows that are as frequent,
  * about n^2 / (2 D) are in it before. */
 static bool seems_to_repeat(const tusk_block *b) {
-    int64_t wanted = b->n_rows / 64, seen[2 * MOST_SAMPLE] = {0};
+    int64_t wanted = b->n_rows / 64;
     wanted = wanted < LEAST_SAMPLE ? LEAST_SAMPLE : wanted > MOST_SAMPLE ? MOST_SAMPLE : wanted;
     uint32_t n = b->tail->n_rows < wanted ? b->tail->n_rows : (uint32_t)wanted;
+    size_t room = 2 * LEAST_SAMPLE;
+    while (room < 2 * n)
+        room *= 2;
+    uint64_t seen[2 * MOST_SAMPLE]; /* hashes; 0: free */
+    memset(seen, 0, room * sizeof *seen);
     rows r = rows_of(b->tail, (tusk_shape){b->kind, b->extras, b->dim, 0});
     int64_t repeated = 0;
     for (uint32_t row = 0; row < n; row++) {
-        int64_t hash = (int64_t)(hash_row(&r, row) | 1);
-        size_t k = (uint64_t)hash >> 8 & (2 * MOST_SAMPLE - 1);
+        uint64_t hash = hash_row(&r, row) | 1;
+        size_t k = hash >> 8 & (room - 1);
         while (seen[k] && seen[k] != hash)
-            k = (k + 1) & (2 * MOST_SAMPLE - 1);
+            k = (k + 1) & (room - 1);
         repeated += seen[k] == hash;
         seen[k] = hash;
     }

@@ -38,12 +38,26 @@ enum tusk_invalid tusk_invalid_rows(tusk_text options) {
 
 /* Options with which a row twice is the row with a weight of 2. Others count rows, deal them out,
  * or depend on their order. */
-static const char *const OF_SUMS[] = {
-    "class_weight", "cluster",   "covariance", "delta",    "dispersion",
-    "epsilon",      "explain",   "firth",      "fit",      "fit_intercept",
-    "format",       "intervals", "l1",         "l2",       "likelihood_ratio",
-    "link",         "max_iter",  "power",      "quantile", "threads",
-    "time"};
+static const char *const OF_SUMS[] = {"class_weight",
+                                      "cluster",
+                                      "covariance",
+                                      "delta",
+                                      "dispersion",
+                                      "epsilon",
+                                      "explain",
+                                      "fit",
+                                      "fit_intercept",
+                                      "format",
+                                      "intervals",
+                                      "l1",
+                                      "l2",
+                                      "likelihood_ratio",
+                                      "link",
+                                      "max_iter",
+                                      "power",
+                                      "quantile",
+                                      "threads",
+                                      "time"};
 
 bool tusk_merges_rows(tusk_text task, tusk_text options) {
     const tusk_task_row *known = tusk_task_named(task);
