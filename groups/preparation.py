@@ -25,7 +25,8 @@ from tuskml.kernels.passes import Floats, Pass, copy_rows
 from tuskml.kernels.rows import prepare, words
 from tuskml.kernels.rows.prepare import KnownLevels, Texts
 from tuskml.kernels.rows.structures import Preparing
-from tuskml.kernels.segments import chunks, labels_of
+from tuskml.kernels.segments import chunks, labels_of, rows_given
+from tuskml.kernels.structures import COUNTS
 from tuskml.learners.classes import LabelRange, with_sides
 from tuskml.learners.held_out import HeldOut, count_held_out
 from tuskml.learners.learner import Request
@@ -464,7 +465,7 @@ def invalid_models(groups: Groups, request: Request[Any, Any], why: Sequence[str
         groups,
         task.kept,
         n_rows=np.zeros(n, np.int64),
-        n_skipped=groups["n_rows"] + groups["n_skipped"],
+        n_skipped=rows_given(groups) + groups["n_skipped"],
         n_features=np.zeros(n, np.int64),  # those of rows that came first depend on their order
         intercept=np.full(n, math.nan),
         loss=np.full(n, math.nan),
@@ -602,7 +603,8 @@ def refusal(group: np.void, allowed: LabelRange) -> str:
     """A sentence about the first label that is not allowed."""
     labels = labels_in(group)
     at = int(np.flatnonzero(~allowed.holds(labels))[0])
-    return allowed.refusal(float(labels[at]), f" in row {at + 1} of the group")
+    where = "a row" if group["extras"] & COUNTS else f"row {at + 1}"
+    return allowed.refusal(float(labels[at]), f" in {where} of the group")
 
 
 def without_others(stack: ExitStack, forms: Sequence[Form], memory: int) -> list[Groups]:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.structures import SEGMENT, WEIGHTS
+from tuskml.kernels.structures import COUNTS, SEGMENT, WEIGHTS
 
 Number = TypeVar("Number", int, NDArray[np.int64])
 
@@ -19,7 +19,7 @@ def value_size(kind: int) -> int:
 
 def dense_row_bytes(n_features: Number, kind: int, extras: int = 0) -> Number:
     """Bytes of a dense row with its label, weight and offset, of one width or of many."""
-    return n_features * value_size(kind) + 8 * (1 + extras.bit_count())
+    return n_features * value_size(kind) + 8 * (1 + (extras & ~COUNTS).bit_count())
 
 
 def dense_bytes(groups: NDArray[np.void]) -> int:
@@ -73,6 +73,17 @@ def sparse_values(group: np.void) -> Iterator[NDArray[Any]]:
     dtype = np.dtype(np.float64 if group["kind"] & 1 else np.float32)
     for place, header in _segments(group):
         yield _view(_values(place, header), dtype, int(header["nnz"]))
+
+
+def rows_given(groups: NDArray[np.void]) -> NDArray[np.int64]:
+    """The number of rows that the database gave each group (GROUP), (G,): equal ones may be one
+    row, whose weight is their number.
+    """
+    given = groups["n_rows"].copy()
+    for place in np.flatnonzero(groups["extras"] & COUNTS).tolist():
+        weights = (one for _, one in labels_of(groups[place]))
+        given[place] = sum(int(one.sum()) for one in weights if one is not None)
+    return np.asarray(given)
 
 
 def chunks(group: np.void) -> Iterator[tuple[int, Any, NDArray[np.float64]]]:

@@ -17,6 +17,8 @@ GROUP = KERNELS.dtype("tusk_group")
 """Dtype of the C structure `tusk_group`."""
 WEIGHTS, OFFSETS, CLUSTERS, FOLDS = 1, 2, 4, 8
 """Bits of a group's `extras`: fields of its rows besides their labels."""
+COUNTS = 32
+"""Bit of a group's `extras`: its weights are numbers of equal rows (`udas/rowblock/merge.h`)."""
 SOME_ROW = np.iinfo(np.int64).max
 """Value of LABELS' third_row if the row's number is not known."""
 

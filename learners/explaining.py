@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import KINDS, row_bytes
+from tuskml.kernels.segments import rows_given
 from tuskml.learners.options.table import Options
 
 VERSION = 1
@@ -77,7 +78,8 @@ def document(
         "task": task,
         "objective": objective,
         "groups": len(groups),
-        "rows": int(groups["n_rows"].sum()),
+        "rows": int(rows_given(groups).sum()),
+        "rows_merged": int((rows_given(groups) - groups["n_rows"]).sum()),
         "rows_skipped": int(groups["n_skipped"].sum()),
         "features": int(groups["dim"].max()),
         "storage": KINDS[groups["kind"][0]],
@@ -99,12 +101,13 @@ TOLD = 0.2
 
 def text_of(explanation: Document) -> str:
     """Formats rows, objective, choice, stopping rule, candidates and the actual training."""
-    groups = explanation["groups"]
+    groups, merged = explanation["groups"], explanation["rows_merged"]
     lines = [
         f"{explanation['task']}: minimise {explanation['objective']}",
         f"  rows      {explanation['rows']:,} x {explanation['features']:,} features, "
         + (f"{groups:,} groups, " if groups > 1 else "")
-        + f"{explanation['storage']}, {explanation['rows_skipped']:,} skipped",
+        + f"{explanation['storage']}, {explanation['rows_skipped']:,} skipped"
+        + (f", merged into {explanation['rows'] - merged:,}" if merged else ""),
     ]
     lines += plan_lines(explanation["plan"], explanation["task"])
     if (explanation["reading_seconds"] or 0.0) > TOLD:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats, Pass, address_of, label_ranges, leaks
+from tuskml.kernels.segments import rows_given
 from tuskml.schedule import budget
 from tuskml.udas.model_fields import MODEL_FIELDS
 
@@ -193,7 +194,7 @@ class Models:
             "intercept": np.zeros(n),
             "std_err": none,
             "classes": none,
-            "n_rows": groups["n_rows"].copy(),
+            "n_rows": rows_given(groups),
             "n_skipped": groups["n_skipped"].copy(),
             "n_features": groups["dim"].astype(np.int64),
             "loss": np.zeros(n),

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import KINDS, Floats, Pass
+from tuskml.kernels.segments import rows_given
 from tuskml.learners.classes import class_fields, margin_of_one_class, squares_vanish
 from tuskml.learners.explaining import format_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS
@@ -70,7 +71,7 @@ def models_of(given: Inputs, ended: TrainingEnd, options: str, began: float) -> 
     problem, state, plan, seen = ended.problem, ended.state, ended.plan, ended.seen
     labels, widths, groups = given.labels, given.widths, given.rows.groups
     n, task = len(labels), problem.task
-    n_rows = groups["n_rows"] + (0 if given.held is None else given.held["n_rows"])
+    n_rows = rows_given(groups) + (0 if given.held is None else given.held["n_rows"])
     status = judge(problem, state, plan, seen.constant, seen.dependent, seen.parted)
     weights = problem.as_given(state.v)
     lost = settle_lost(problem, state, labels, weights)
@@ -200,12 +201,12 @@ def fewer_rows(problem: Problem, classes: int) -> NDArray[np.bool_]:
     that never occur in sparse rows are none.
     """
     rows, times, intercept = problem.rows, classes - 1, int(problem.rows.fit_intercept)
-    few = rows.groups["n_rows"] < times * (problem.d + intercept)
+    few = rows_given(rows.groups) < times * (problem.d + intercept)
     which = np.flatnonzero(few)
     if rows.sparse and len(which):
         part = rows.of(which)
         seen = (part.feature_counts()[0] > 0).sum(axis=1)
-        few[which] = part.groups["n_rows"] < times * (seen + intercept)
+        few[which] = rows_given(part.groups) < times * (seen + intercept)
     return np.asarray(few)
 
 

@@ -165,7 +165,7 @@ def too_large(error: MemoryError, groups: NDArray[np.void], request: Request) ->
 
 def alike(groups: NDArray[np.void], request: Request, weights: int) -> Iterator[Index]:
     """Yields indices of groups that train together: of one kind, width and size, with `weights`
-    weights each.
+    weights each. Rows of some may have been merged, and have weights.
 
     Data that a group shares with its neighbours, such as the size of a sample, depends only on
     what is equal in all of them; if order must not matter, neither may neighbours. Groups that
@@ -182,7 +182,7 @@ def alike(groups: NDArray[np.void], request: Request, weights: int) -> Iterator[
     size = np.maximum(np.log2(groups["n_rows"] / least).astype(np.int64), 0)
     if request.near is not None and not ordered:
         size[:] = 0
-    keys = np.stack([groups["kind"], width, size])
+    keys = np.stack([groups["kind"], width, size, groups["extras"]])
     _, bucket = np.unique(keys, axis=1, return_inverse=True)
     for number in range(bucket.max() + 1):
         places = np.flatnonzero(bucket == number)

@@ -13,7 +13,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "udas" / "rowblock" / "tasks.h"
 ROW = re.compile(
-    r'TASK\((\w+), (\w+), ([A-Z]+), ([A-Z_]+), ([A-Z_]+), ([A-Z]+), "([^"]*)", \\?\s*"([^"]*)"\)'
+    r"TASK\((\w+), (\w+), ([A-Z]+), ([A-Z_]+), ([A-Z_]+), ([A-Z]+), ([A-Z]+), "
+    r'"([^"]*)", \\?\s*"([^"]*)"\)'
 )
 TERMLESS = ("BOOSTED", "NET", "MACHINE", "CENTRES")
 """Kinds whose coefficients are not terms of features (`has_terms` in models/kinds.c)."""
@@ -63,6 +64,7 @@ class Row(NamedTuple):
     response: str
     labels: str
     test: str
+    rows: str
     metric: str
     formula: str
 

@@ -1,4 +1,5 @@
 #include "named.h"
+#include "merge.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -188,7 +189,7 @@ static void forget_last(tusk_levels *l) {
 /* --- parts --- */
 
 static int64_t next_row(const tusk_block *b) {
-    return b->n_rows + b->n_skipped + 1;
+    return tusk_rows_seen(b) + 1;
 }
 
 tusk_part *tusk_part_new(tusk_memory *memory, const tusk_schema *schema, int *code) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "merge.h"
 #include "named.h"
 
 /* A segment's size grows with its block, so a small group wastes little and a large group has
@@ -14,7 +15,7 @@
 static int fail(tusk_fault *fault, const tusk_block *b, int64_t row, int code, int64_t position,
                 double value) {
     fault->code = code;
-    fault->row = b->n_rows + b->n_skipped + row + 1;
+    fault->row = tusk_rows_seen(b) + row + 1;
     fault->position = position;
     fault->value = value;
     fault->name = NULL;
@@ -82,14 +83,14 @@ void tusk_segments_free(tusk_segment *head) {
     drop_up_to(NULL, head);
 }
 
-static void free_rows(tusk_block *b) {
+void tusk_block_free_rows(tusk_block *b) {
     drop_up_to(b->tail, b->head);
     drop_up_to(b->last_wide, b->wide);
     tusk_parts_free(b->parts, b->last_part);
 }
 
 void tusk_block_free(tusk_block *b) {
-    free_rows(b);
+    tusk_block_free_rows(b);
     free(b->flaw);
     memset(b, 0, sizeof *b);
 }
@@ -200,9 +201,16 @@ static void put_labels(double *out, const double *y, size_t n) {
         out[i] = y[i] + 0.0;
 }
 
+static void put_ones(double *out, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        out[i] = 1;
+}
+
 static void put_extras(const tusk_block *b, const tusk_segment *s, uint32_t row,
                        const tusk_extras *e, int64_t from, size_t n) {
-    if (e->weight)
+    if (b->extras & TUSK_COUNTS)
+        put_ones(tusk_extra(s, shape_of(b), TUSK_WEIGHTS) + row, n);
+    else if (e->weight)
         memcpy(tusk_extra(s, shape_of(b), TUSK_WEIGHTS) + row, e->weight + from, n * 8);
     if (e->offset)
         memcpy(tusk_extra(s, shape_of(b), TUSK_OFFSETS) + row, e->offset + from, n * 8);
@@ -223,6 +231,11 @@ static int check_dense(const tusk_block *b, const tusk_dense_rows *r, tusk_fault
     return code ? code : check_extras(b, &r->extras, r->n, fault);
 }
 
+/* Whether the next dense row needs another segment. */
+static int is_full(const tusk_block *b) {
+    return !b->tail || b->tail->n_rows == b->tail->cap_rows || b->shared;
+}
+
 int tusk_append_dense(tusk_memory *memory, tusk_block *b, const tusk_dense_rows *rows,
                       tusk_fault *fault) {
     int code = check_dense(b, rows, fault);
@@ -231,7 +244,7 @@ int tusk_append_dense(tusk_memory *memory, tusk_block *b, const tusk_dense_rows 
     if (!b->typed) {
         b->kind = rows->f64 ? TUSK_DENSE_F64 : TUSK_DENSE_F32;
         b->dim = (int32_t)rows->d;
-        b->extras = extras_given(&rows->extras);
+        b->extras |= extras_given(&rows->extras);
         b->typed = 1;
     }
     size_t row = (size_t)rows->d * tusk_value_size(b->kind);
@@ -239,12 +252,11 @@ int tusk_append_dense(tusk_memory *memory, tusk_block *b, const tusk_dense_rows 
     const double *y = rows->y;
     int64_t n = rows->n;
     while (n > 0) {
+        if (is_full(b))
+            tusk_merge_some(memory, b);
+        if (is_full(b) && !grow_dense(memory, b, n, &code))
+            return fail(fault, b, 0, code, 0, 0);
         tusk_segment *s = b->tail;
-        if (!s || s->n_rows == s->cap_rows || b->shared) {
-            s = grow_dense(memory, b, n, &code);
-            if (!s)
-                return fail(fault, b, 0, code, 0, 0);
-        }
         uint32_t fits = s->cap_rows - s->n_rows;
         size_t take = n < fits ? (size_t)n : fits;
         memcpy((char *)tusk_dense_values(s) + s->n_rows * row, x, take * row);
@@ -470,12 +482,12 @@ static int splice_flaw(tusk_block *target, const tusk_block *source, tusk_fault 
         if (!flaw)
             return fail(fault, target, 0, TUSK_NO_MEMORY, 0, 0);
         *flaw = *source->flaw;
-        flaw->fault.row += target->n_rows + target->n_skipped;
+        flaw->fault.row += tusk_rows_seen(target);
         if (flaw->fault.name)
             flaw->fault.name = flaw->name;
         target->flaw = flaw;
     }
-    target->n_skipped += source->n_rows + source->n_skipped;
+    target->n_skipped += tusk_rows_seen(source);
     return TUSK_OK;
 }
 
@@ -495,7 +507,7 @@ static int borrow(tusk_block *source) {
     share_rows(source);
     if (!__atomic_exchange_n(&source->lent, 1, __ATOMIC_ACQ_REL))
         return 1;
-    free_rows(source); /* the share alone */
+    tusk_block_free_rows(source); /* the share alone */
     return 0;
 }
 
@@ -509,12 +521,16 @@ static void link_rows(tusk_block *target, const tusk_block *source) {
         target->shared |= TUSK_SHARES_WIDE;
 }
 
+/* Copies a segment; extras: those of the copy, which may have weights besides. */
 static tusk_segment *copy_segment(tusk_memory *memory, const tusk_segment *from, tusk_shape shape,
-                                  int *code) {
-    tusk_segment *to = tusk_segment_new(memory, shape, from->n_rows, from->nnz, code);
+                                  int extras, int *code) {
+    tusk_shape other = shape;
+    other.extras = extras;
+    uint32_t entries = tusk_is_sparse(shape.kind) ? from->nnz : 0;
+    tusk_segment *to = tusk_segment_new(memory, other, from->n_rows, entries, code);
     if (!to)
         return NULL;
-    size_t rows = from->n_rows, entries = from->nnz, size = tusk_value_size(shape.kind);
+    size_t rows = from->n_rows, size = tusk_value_size(shape.kind);
     memcpy(tusk_labels(to), tusk_labels(from), rows * sizeof(double));
     if (tusk_is_sparse(shape.kind)) {
         memcpy(tusk_row_starts(to), tusk_row_starts(from), (rows + 1) * sizeof(uint32_t));
@@ -524,10 +540,12 @@ static tusk_segment *copy_segment(tusk_memory *memory, const tusk_segment *from,
         memcpy(tusk_dense_values(to), tusk_dense_values(from), rows * (size_t)shape.dim * size);
     }
     if (shape.wide)
-        memcpy(tusk_high_bits(to, shape), tusk_high_bits(from, shape), entries * sizeof(int32_t));
-    tusk_copy_extras(to, shape, 0, from, shape, 0, from->n_rows);
+        memcpy(tusk_high_bits(to, other), tusk_high_bits(from, shape), entries * sizeof(int32_t));
+    if (extras & ~shape.extras & TUSK_WEIGHTS)
+        put_ones(tusk_extra(to, other, TUSK_WEIGHTS), rows);
+    tusk_copy_extras(to, other, 0, from, shape, 0, from->n_rows);
     to->n_rows = from->n_rows;
-    to->nnz = from->nnz;
+    to->nnz = entries;
     return to;
 }
 
@@ -537,7 +555,7 @@ static int copy_rows(tusk_memory *memory, tusk_block *target, const tusk_block *
     const tusk_part *part = source->parts;
     int code = TUSK_OK;
     for (const tusk_segment *s = source->head; s && !code; s = next_up_to(source->tail, s)) {
-        tusk_segment *to = copy_segment(memory, s, shape, &code);
+        tusk_segment *to = copy_segment(memory, s, shape, target->extras, &code);
         link_behind(&target->head, &target->tail, to, to);
         if (!to || !part || part->head != s)
             continue;
@@ -550,7 +568,7 @@ static int copy_rows(tusk_memory *memory, tusk_block *target, const tusk_block *
     }
     shape.wide = 1;
     for (const tusk_segment *s = source->wide; s && !code; s = next_up_to(source->last_wide, s)) {
-        tusk_segment *to = copy_segment(memory, s, shape, &code);
+        tusk_segment *to = copy_segment(memory, s, shape, target->extras, &code);
         link_behind(&target->wide, &target->last_wide, to, to);
     }
     return code;
@@ -570,7 +588,9 @@ int tusk_block_splice(tusk_memory *memory, tusk_block *target, tusk_block *sourc
     }
     if (code)
         return code;
-    if (borrow(source))
+    if (source->extras & TUSK_COUNTS && (code = tusk_merge_all(memory, target)))
+        return fail(fault, target, 0, code, 0, 0);
+    if (target->extras == source->extras && borrow(source))
         link_rows(target, source);
     else if ((code = copy_rows(memory, target, source)))
         return fail(fault, target, 0, code, 0, 0);

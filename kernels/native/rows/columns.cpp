@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "../../../udas/rowblock/merge.h"
 #include "../shared/pool.hpp"
 #include "census/census.hpp"
 
@@ -323,7 +324,7 @@ int decide_own(const tusk_group *group, const tk_preparing *how, int threads, Co
     if (int code = find_levels(group, how, threads, out, error))
         return code;
     if (const ColumnCounts *known = known_of_label(how); !how->n_classes)
-        look_at_levels(out->label, known ? known->n : group->n_rows);
+        look_at_levels(out->label, known ? known->n : tusk_rows_given(group));
     if (how->n_classes && !out->label.levels.empty())
         if (int code = name_classes(how, out->label, error))
             return code;
@@ -333,12 +334,13 @@ int decide_own(const tusk_group *group, const tk_preparing *how, int threads, Co
         if (int code = look_at_rows(group, how, threads, *out, seen))
             return code;
     bool all = how->levels != TK_BUT_REFERENCE;
+    const int64_t given = tusk_rows_given(group);
     for (size_t j = 0; j < out->columns.size(); j++) {
         Column &c = out->columns[j];
         if (c.kind == Kind::PRODUCT)
             break; // they come last
         const ColumnCounts *known = known_of(how, j);
-        const int64_t n = known ? known->n : group->n_rows - seen[j].missing;
+        const int64_t n = known ? known->n : given - seen[j].missing;
         if (int code = decide_one(how, look ? &seen[j] : nullptr, n, out, j, all, error))
             return code;
         if (c.is_category())

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "../../../udas/rowblock/merge.h"
 #include "../shared/rows.hpp"
 #include "../shared/segments.hpp"
 #include "shuffle.hpp"
@@ -37,9 +38,13 @@ struct LabelsSeen {
     bool few = true;
 
     explicit LabelsSeen(const tusk_group &group) {
-        for (const tusk_segment *s : SegmentsOf(group))
+        const tusk_shape shape = tusk_shape_of(&group);
+        for (const tusk_segment *s : SegmentsOf(group)) {
+            const double *times =
+                group.extras & TUSK_COUNTS ? tusk_extra(s, shape, TUSK_WEIGHTS) : nullptr;
             for (uint32_t row = 0; row < s->n_rows; row++)
-                add({s, row});
+                add({s, row}, times ? (int64_t)times[row] : 1);
+        }
     }
 
     // The logarithm of the number of distinct orders of the rows; with many values a lower bound.
@@ -71,7 +76,7 @@ struct LabelsSeen {
     }
 
 private:
-    void add(Row row) {
+    void add(Row row, int64_t times) {
         const double label = row.label();
         if (!low.segment || label < low.label())
             low = row;
@@ -79,11 +84,11 @@ private:
             high = row;
         for (Value &value : values)
             if (value.row.label() == label) {
-                value.count++;
+                value.count += times;
                 return;
             }
         if (values.size() < MOST_VALUES)
-            values.push_back({row, 1});
+            values.push_back({row, times});
         else
             few = false;
     }
@@ -246,11 +251,12 @@ template <class T> int32_t first_code(const tusk_group &group, const LabelsSeen 
 template <class T> int32_t first_leak(const tusk_group &group) {
     const LabelsSeen seen(group);
     const double least = std::log((double)std::max(group.dim, 1)) - std::log(BY_CHANCE);
-    if (seen.low.label() == seen.high.label() || seen.orders(group.n_rows) < least)
+    const int64_t n = tusk_rows_given(&group);
+    if (seen.low.label() == seen.high.label() || seen.orders(n) < least)
         return 0;
     int32_t found = first_copy<T>(group, seen.low, seen.high, [](double y) { return y; });
     if (found < 0 && seen.few && seen.values.size() > 2 && group.dim > 1 &&
-        seen.divisions(group.n_rows) >= least) {
+        seen.divisions(n) >= least) {
         found = first_code<T>(group, seen);
         found = found < 0 ? first_level<T>(group, seen) : found;
     }
@@ -260,7 +266,7 @@ template <class T> int32_t first_leak(const tusk_group &group) {
 int leaks(const tk_pass *pass, int64_t least, int32_t *out) {
     return for_each_group(pass, [&](int64_t g, int) {
         const tusk_group &group = pass->groups[g];
-        bool looks = group.kind != TUSK_IDS && !group.wide && group.n_rows >= least;
+        bool looks = group.kind != TUSK_IDS && !group.wide && tusk_rows_given(&group) >= least;
         out[g] = !looks           ? 0
                  : group.kind & 1 ? first_leak<double>(group)
                                   : first_leak<float>(group);

@@ -13,6 +13,7 @@ from tuskml.errors import DataError
 from tuskml.kernels import passes
 from tuskml.kernels.charged import Charges
 from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.segments import rows_given
 from tuskml.kernels.softmax import Softmax, classes_of
 from tuskml.learners.class_weights import weights_of
 from tuskml.learners.classes import class_fields, refuse_large, refuse_no_classes
@@ -98,7 +99,7 @@ def fit(given: Many, request: Request, memory: int, began: float) -> Models:
     plan = plan_of(rows, request, given.classes.n_classes)
     with ExitStack() as stack, passes.watching_sigint():
         rows = replace(rows, charges=Charges(memory))
-        held, n_rows = None, rows.groups["n_rows"]
+        held, n_rows = None, rows_given(rows.groups)
         if plan.canonical:
             kept, out = shuffle_rows(rows, request, memory)
             held = stack.enter_context(out)

@@ -50,6 +50,7 @@ def document(chosen: StreamedChoice, plan: Plan | None, actual: dict[str, Any] |
         "objective": objective(request),
         "groups": 1,
         "rows": stored.n_rows,
+        "rows_merged": 0,
         "rows_skipped": 0,
         "features": None,
         "storage": stored.kind,

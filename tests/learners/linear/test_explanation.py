@@ -25,6 +25,7 @@ SCHEMA = {
     "objective": str,
     "groups": int,
     "rows": int,
+    "rows_merged": int,
     "rows_skipped": int,
     "features": int,
     "storage": str,

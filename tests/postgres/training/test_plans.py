@@ -121,6 +121,36 @@ def test_parallel_without_groups(pg: psycopg.Connection) -> None:
         assert model(pg, nothing) is None
 
 
+@pytest.mark.parametrize(
+    ("features", "distinct"),
+    [("ARRAY[a, b]", 231), ("r", 462)],
+)
+def test_rows_that_repeat(pg: psycopg.Connection, features: str, distinct: int) -> None:
+    """Workers merge equal rows before they hand them over; texts have codes of their worker."""
+    pg.execute(
+        """
+        DROP TABLE IF EXISTS cells;
+        CREATE TABLE cells AS
+        SELECT k, k % 3 AS a, k % 7 AS b, CASE WHEN k % 5 = 1 THEN 'u' ELSE 'v' END AS t, k % 11 AS y
+        FROM (SELECT i * 7919 % 1155 AS k FROM generate_series(1, 60000) AS i) AS s
+        """
+    )
+    call = f"train_model('linear', y, {features}, '{{}}')"
+    source = "cells, LATERAL (SELECT t, cells.a, cells.b) AS r(t, u, v)"
+    sql = f"SELECT (m).coef, (m).std_err, (m).n_rows, (m).status FROM (SELECT {call} AS m FROM {source}) AS s"
+    with settings(pg, **SERIAL):
+        ((coef, errors, *facts),) = fetch(pg, sql.replace("{}", '{"invalid": "group"}'))
+        told = one(pg, f"SELECT {call.replace('train_model', 'explain_training')} FROM {source}")
+        assert f"merged into {distinct}\n" in told
+    for values in (SERIAL, PARALLEL, PARALLEL | {"parallel_leader_participation": "off"}):
+        with settings(pg, **values):
+            assert ("Partial Aggregate" in plan(pg, sql)) == (values != SERIAL)
+            ((found, deviations, *others),) = fetch(pg, sql)
+            assert others == facts == [60000, "ok"]
+            assert found == pytest.approx(coef, rel=1e-9)
+            assert deviations == pytest.approx(errors, rel=1e-9)
+
+
 def test_parallel_groups_that_differ(pg: psycopg.Connection) -> None:
     """Workers that saw other widths and other tasks answer as one process does."""
     widths = "SELECT train_model('linear', y, x[: 1 + i / 3000]{}) FROM rows"

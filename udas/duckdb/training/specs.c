@@ -68,7 +68,9 @@ static spec *spec_new(spec_table *table, size_t bucket, text task, text options)
                 .documents = tusk_takes_documents((tusk_text){task.data, task.length}),
                 .gaps = tusk_kept_gaps((tusk_text){task.data, task.length},
                                        (tusk_text){options.data, options.length}),
-                .invalid = tusk_invalid_rows((tusk_text){options.data, options.length})};
+                .invalid = tusk_invalid_rows((tusk_text){options.data, options.length}),
+                .merges = tusk_merges_rows((tusk_text){task.data, task.length},
+                                           (tusk_text){options.data, options.length})};
     if (!s->task || !s->options) {
         spec_free(s);
         return NULL;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../rowblock/merge.h"
 #include "../../rowblock/named.h"
 #include "../emit.h"
 #include "../hosting/python.h"
@@ -85,8 +86,8 @@ static int32_t number_spec(call *c, int32_t *n_specs, spec *s) {
 static bool fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *states,
                        duckdb_vector result, idx_t n, idx_t offset) {
     for (idx_t i = 0; i < n; i++) {
-        const train_state *s = (const train_state *)states[i];
-        const tusk_block *b = &s->block;
+        train_state *s = (train_state *)states[i];
+        tusk_block *b = &s->block;
         if (!b->n_rows && !b->flaw) {
             if (s->spec)
                 number_spec(c, &batch->n_specs, s->spec);
@@ -95,9 +96,9 @@ static bool fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *state
         }
         if (tusk_block_spent(b) || b->lent)
             return false;
+        tusk_merge_rest(s->run->era->memory, b);
         int64_t g = batch->n_groups++;
-        c->groups[g] = (tusk_group){b->head,   b->n_rows, b->n_skipped, b->dim, b->kind, b->parts,
-                                    b->extras, 0,         b->wide};
+        c->groups[g] = tusk_group_of(b);
         c->flaws[g] = tusk_block_flaw(b);
         for (int32_t k = 0; k < s->remarks.n; k++) {
             c->remarks[batch->n_remarks] = s->remarks.list[k];

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../rowblock/merge.h"
 #include "../features/numberings.h"
 #include "../features/rows.h"
 #include "interrupt.h"
@@ -82,6 +83,7 @@ bool adopt(duckdb_function_info info, train_state *s, spec *spec, run *run) {
         spec_retain(spec);
         s->spec = spec;
         s->run = run;
+        s->block.extras = spec->merges ? TUSK_MAY_MERGE : 0;
         run_add_state(run);
         return true;
     }
@@ -233,7 +235,7 @@ static int append_gaps(const rows *r, idx_t row, train_state *s, tusk_fault *fau
     const double *y = labels_of(r, row, 1, s, &label, fault);
     if (!y)
         return fault->code;
-    *fault = (tusk_fault){.row = s->block.n_rows + s->block.n_skipped + 1};
+    *fault = (tusk_fault){.row = tusk_rows_seen(&s->block) + 1};
     if (wrong < d) {
         fault->position = (int64_t)wrong + 1;
         fault->value = value;
@@ -262,7 +264,7 @@ static int append_sparse(const rows *r, idx_t row, train_state *s, tusk_fault *f
     duckdb_list_entry values = list_entry(&r->features.values, row);
     if (ids.length != values.length) {
         *fault = (tusk_fault){.code = TUSK_LENGTHS_DIFFER,
-                              .row = s->block.n_rows + s->block.n_skipped + 1,
+                              .row = tusk_rows_seen(&s->block) + 1,
                               .position = (int64_t)ids.length,
                               .value = (double)values.length};
         return fault->code;
@@ -333,7 +335,7 @@ static int take_rows(const rows *r, idx_t row, duckdb_aggregate_state *states, i
                      tusk_fault *fault) {
     train_state *s = (train_state *)states[row];
     bool skips = s->spec->invalid == TUSK_INVALID_SKIP;
-    int64_t before = s->block.n_rows + s->block.n_skipped;
+    int64_t before = skips ? tusk_rows_seen(&s->block) : 0;
     if (skips)
         tusk_parts_mark(&s->block);
     int code = append(r, row, states, RUN, n, fault);
@@ -341,8 +343,8 @@ static int take_rows(const rows *r, idx_t row, duckdb_aggregate_state *states, i
         return TUSK_OK;
     if (skips)
         tusk_parts_undo(&s->block);
-    int64_t sound = fault->row - before - 1;
-    if (skips && sound > 0)
+    int64_t sound = skips ? fault->row - before - 1 : 0;
+    if (sound > 0)
         return append(r, row, states, (idx_t)sound, n, fault);
     *n = 1;
     if (!tusk_block_forgive(&s->block, s->spec->invalid, fault))

@@ -1,4 +1,5 @@
 #include "groups.h"
+#include "../../rowblock/merge.h"
 
 #include "access/parallel.h"
 #include "nodes/primnodes.h"
@@ -110,6 +111,8 @@ static group_spec *spec_of(collector *c, const char *task, int task_length, cons
     s->gaps = tusk_kept_gaps((tusk_text){s->task, (size_t)task_length},
                              (tusk_text){s->options, (size_t)options_length});
     s->invalid = tusk_invalid_rows((tusk_text){s->options, (size_t)options_length});
+    s->merges = tusk_merges_rows((tusk_text){s->task, (size_t)task_length},
+                                 (tusk_text){s->options, (size_t)options_length});
     s->next = c->specs;
     c->specs = s;
     return s;
@@ -133,9 +136,10 @@ static void count_row(collector *c) {
 void group_adopt(collector *c, train_state *s, const char *task, int task_length,
                  const char *options, int options_length) {
     count_row(c);
-    if (!s->spec)
+    if (!s->spec) {
         s->spec = spec_of(c, task, task_length, options, options_length);
-    else if (!is_spec(s->spec, task, task_length, options, options_length))
+        s->block.extras = s->spec->merges ? TUSK_MAY_MERGE : 0;
+    } else if (!is_spec(s->spec, task, task_length, options, options_length))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("%s: %s must be the same in all rows of a group", c->name,
                                task_length ? "task and options" : "options")));

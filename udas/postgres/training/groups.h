@@ -21,6 +21,7 @@ typedef struct group_spec {
     bool documents;            /* whether rows are documents */
     enum tusk_kept_gaps gaps;  /* which rows with a NULL are used: option `missing` */
     enum tusk_invalid invalid; /* treatment of rows with a fault: option `invalid` */
+    bool merges;               /* whether equal rows may become one */
 } group_spec;
 
 typedef struct group_list group_list;

@@ -1,5 +1,6 @@
 /* train_model and explain_training: pack rows into blocks, and at the end pass the blocks to
  * the trainer. */
+#include "../../rowblock/merge.h"
 #include "../features/named.h"
 #include "../features/words.h"
 #include "groups.h"
@@ -127,7 +128,7 @@ static int append(const collector *c, train_state *s, const feature_row *row, do
     if (row->not_finite) {
         int64 at = row->not_finite - 1;
         *fault = (tusk_fault){.code = TUSK_NOT_FINITE,
-                              .row = s->block.n_rows + s->block.n_skipped + 1,
+                              .row = tusk_rows_seen(&s->block) + 1,
                               .position = row->not_finite,
                               .value = row->f64 ? ((const double *)row->values)[at]
                                                 : (double)((const float *)row->values)[at]};
@@ -145,7 +146,7 @@ static int append(const collector *c, train_state *s, const feature_row *row, do
                                  fault);
     if (row->n_index != row->n) {
         *fault = (tusk_fault){.code = TUSK_LENGTHS_DIFFER,
-                              .row = s->block.n_rows + s->block.n_skipped + 1,
+                              .row = tusk_rows_seen(&s->block) + 1,
                               .position = row->n_index,
                               .value = (double)row->n};
         return fault->code;

@@ -19,6 +19,7 @@
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
 
+#include "../../rowblock/merge.h"
 #include "../../rowblock/named.h"
 #include "../owners.h"
 #include "../python.h"
@@ -204,9 +205,9 @@ static void add_group(work *w, train_state *s) {
     if (!s->block.n_rows && !s->block.flaw)
         return;
     int64 g = w->batch.n_groups++;
-    const tusk_block *b = &s->block;
-    ((tusk_group *)w->batch.groups)[g] = (tusk_group){
-        b->head, b->n_rows, b->n_skipped, b->dim, b->kind, b->parts, b->extras, 0, b->wide};
+    tusk_block *b = &s->block;
+    tusk_merge_rest(w->batch.memory, b);
+    ((tusk_group *)w->batch.groups)[g] = tusk_group_of(b);
     ((const char **)w->batch.flaws)[g] = tusk_block_flaw(b);
     for (int32 k = 0; k < s->remarks.n; k++)
         add_remark(w, g, s->remarks.list + k);

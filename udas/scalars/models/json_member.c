@@ -74,3 +74,29 @@ tusk_text tusk_json_member(tusk_text json, const char *name) {
     } while (take(&s, ','));
     return take(&s, '}') ? found : (tusk_text){NULL, 0};
 }
+
+static bool is_one_of(tusk_text key, const char *const *names, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (key.length == strlen(names[i]) && memcmp(key.data, names[i], key.length) == 0)
+            return true;
+    return false;
+}
+
+bool tusk_json_has_only(tusk_text json, const char *const *names, size_t n) {
+    tusk_text key, value;
+    scan s = {json.data, json.data ? json.data + json.length : NULL};
+    skip_spaces(&s);
+    if (s.at == s.end)
+        return true;
+    if (!take(&s, '{'))
+        return false;
+    if (take(&s, '}'))
+        return true;
+    do {
+        if (!take_string(&s, &key) || !take(&s, ':') || !take_value(&s, &value))
+            return false;
+        if (!is_one_of(key, names, n) || (value.length && strchr("[{", *value.data)))
+            return false;
+    } while (take(&s, ','));
+    return take(&s, '}');
+}

@@ -8,5 +8,8 @@
  * several members have the name, the last one counts. data is NULL if there is none, or if the
  * text is not an object. Escapes in names and strings are not decoded. */
 tusk_text tusk_json_member(tusk_text json, const char *name);
+/* Whether the text is empty, or an object each of whose members has one of these names and a
+ * value that is no list or object. */
+bool tusk_json_has_only(tusk_text json, const char *const *names, size_t n);
 
 #endif

@@ -12,8 +12,8 @@
 /* --- tasks by name --- */
 
 static const tusk_task_row TASKS[] = {
-#define TUSK_ROW(name, learner, KIND, RESPONSE, LABELS, TEST, metric, formula) \
-    {#name, TUSK_##KIND, TUSK_##RESPONSE, TUSK_##TEST, TUSK_OF_##LABELS},
+#define TUSK_ROW(name, learner, KIND, RESPONSE, LABELS, TEST, ROWS, metric, formula) \
+    {#name, TUSK_##KIND, TUSK_##RESPONSE, TUSK_##TEST, TUSK_OF_##LABELS, TUSK_ROWS_##ROWS},
     TUSK_TASK_TABLE(TUSK_ROW)
 #undef TUSK_ROW
 };

@@ -27,6 +27,7 @@ typedef struct tusk_task_row {
     enum tusk_response response;
     enum tusk_test test;
     enum tusk_labels_of labels;
+    enum tusk_rows { TUSK_ROWS_APART, TUSK_ROWS_MERGED } rows; /* whether equal ones may be one */
 } tusk_task_row;
 
 /* The built-in task of this name, or NULL. */

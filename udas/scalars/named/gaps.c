@@ -35,3 +35,32 @@ enum tusk_invalid tusk_invalid_rows(tusk_text options) {
            : is(invalid, "error") ? TUSK_INVALID_ERROR
                                   : TUSK_INVALID_GROUP;
 }
+
+/* Options with which a row twice is the row with a weight of 2. Others count rows, deal them out,
+ * or depend on their order. */
+static const char *const OF_SUMS[] = {"class_weight",
+                                      "cluster",
+                                      "covariance",
+                                      "delta",
+                                      "dispersion",
+                                      "epsilon",
+                                      "explain",
+                                      "fit",
+                                      "fit_intercept",
+                                      "format",
+                                      "intervals",
+                                      "l1",
+                                      "l2",
+                                      "likelihood_ratio",
+                                      "link",
+                                      "max_iter",
+                                      "power",
+                                      "quantile",
+                                      "threads",
+                                      "time"};
+
+bool tusk_merges_rows(tusk_text task, tusk_text options) {
+    const tusk_task_row *known = tusk_task_named(task);
+    return known && known->rows == TUSK_ROWS_MERGED &&
+           tusk_json_has_only(options, OF_SUMS, sizeof OF_SUMS / sizeof *OF_SUMS);
+}

@@ -1,4 +1,5 @@
-/* Options `missing` and `invalid`, which packers need before the options are parsed. A wrong
+/* What packers need to know of a task and its options before these are parsed, such as options
+ * `missing` and `invalid`, which packers need before the options are parsed. A wrong
  * value is rejected then. */
 #ifndef TUSK_GAPS_H
 #define TUSK_GAPS_H
@@ -16,6 +17,10 @@ enum tusk_kept_gaps tusk_kept_gaps(tusk_text task, tusk_text options);
 
 /* Treatment of rows with a fault. */
 enum tusk_invalid tusk_invalid_rows(tusk_text options);
+
+/* Whether equal rows may be one row whose weight is their number: the training is the same then,
+ * with every option that is given. */
+bool tusk_merges_rows(tusk_text task, tusk_text options);
 
 /* Whether the rows of a task have labels; otherwise labels are NULL. */
 bool tusk_takes_labels(tusk_text task);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../../rowblock/merge.h"
 #include "../../rowblock/text_hash.h"
 #include "numbering.h"
 
@@ -39,10 +40,8 @@ void tusk_named_gaps(const tusk_named_chunk *c, uint64_t row, tusk_remarks *to) 
 
 static int fail(const tusk_block *b, uint64_t row, int code, const char *name, double value,
                 tusk_fault *fault) {
-    *fault = (tusk_fault){.code = code,
-                          .row = b->n_rows + b->n_skipped + (int64_t)row + 1,
-                          .value = value,
-                          .name = name};
+    *fault = (tusk_fault){
+        .code = code, .row = tusk_rows_seen(b) + (int64_t)row + 1, .value = value, .name = name};
     return code;
 }
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "../../rowblock/merge.h"
+
 #define AHEAD 8 /* words whose slot in the dictionary is prefetched */
 #define COLUMN "tokens"
 
@@ -32,8 +34,8 @@ tusk_word_table tusk_word_table_in(void *room, uint64_t n) {
 }
 
 static int fail(const tusk_block *b, int code, double value, tusk_fault *fault) {
-    *fault = (tusk_fault){
-        .code = code, .row = b->n_rows + b->n_skipped + 1, .value = value, .name = COLUMN};
+    *fault =
+        (tusk_fault){.code = code, .row = tusk_rows_seen(b) + 1, .value = value, .name = COLUMN};
     return code;
 }
 
