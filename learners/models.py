@@ -165,10 +165,11 @@ class Models:
     covariance: Lists = field(default_factory=lambda: Lists.none(0))
     ratios: Lists = field(default_factory=lambda: Lists.none(0))
     spread: Lists = field(default_factory=lambda: Lists.none(0))
+    histogram: Strings = field(default_factory=lambda: Strings.same(None, 0))
 
     def __post_init__(self) -> None:
         n = len(self.group)
-        for name in ("store", "preparation", "trials", "note"):
+        for name in ("store", "preparation", "trials", "note", "histogram"):
             if not len(getattr(self, name).code):
                 object.__setattr__(self, name, Strings.same(None, n))
         for name in ("covariance", "ratios", "spread"):

@@ -36,6 +36,7 @@ MODEL_FIELDS = (
     ModelField("store", "TEXT", "VARCHAR", "text"),
     ModelField("trials", "TEXT", "VARCHAR", "text"),
     ModelField("spread", "NUMBERS", "DOUBLE[]", "float8[]"),
+    ModelField("histogram", "TEXT", "VARCHAR", "text"),
     ModelField("payload", "PAYLOAD", "BLOB", "bytea"),
 )
 """In the order of both databases' types (`udas/rowblock/model_fields.h`)."""

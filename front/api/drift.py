@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tuskml.api.prediction import Scoring
 from tuskml.databases.database import kind_of
 from tuskml.databases.sources import Scope
 from tuskml.errors import DataError
@@ -18,14 +19,15 @@ LEAST_SHARE = 1e-4
 class Drift:
     """One column. psi: the population stability index, over deciles of the reference's numbers, or
     over the values of text and dates; ks: the largest distance between the distributions of
-    numbers; missing: the shares of NULL in the reference and in the new rows. None where there are
-    no values.
+    numbers, or the least that it may be where `ks_high` is the most; missing: the shares of NULL
+    in the reference and in the new rows. None where there are no values.
     """
 
     name: str
     psi: float | None
     ks: float | None
     missing: tuple[float | None, float | None]
+    ks_high: float | None = None
 
 
 def drifts(new: Scope, reference: Scope, texts: Sequence[str]) -> list[Drift]:
@@ -51,6 +53,31 @@ def drifts(new: Scope, reference: Scope, texts: Sequence[str]) -> list[Drift]:
         is_number = kind in NUMBERS
         psi, ks = (next(values), next(values)) if is_number else (index_in(new, k, both), None)
         found.append(Drift(text, psi, ks, missing))
+    return sorted(found, key=lambda one: -(one.psi or 0.0))
+
+
+def drifts_from_models(scoring: Scoring) -> list[Drift]:
+    """How far rows are from the histograms of their models, the furthest first: a line for each
+    feature, and for each group that has a model with a histogram.
+    """
+    database, models = scoring.database, scoring.models
+    ((_, kind),) = database.columns(f"SELECT models.tusk_model FROM {models.sql}")
+    if kind.startswith("STRUCT") and "histogram VARCHAR" not in kind.replace('"', ""):
+        return []  # models of an older version
+    keys = "".join(f"rows.tusk_g{k}, " for k in range(len(scoring.keys)))
+    call = f"{database.function('drift')}(models.tusk_model, rows.tusk_x)"
+    names = ("feature", "psi", "ks_low", "nulls_before", "nulls_now", "ks_high")
+    rows = database.fetch(
+        f"SELECT {keys.replace('rows.', '')}{', '.join(f'(line).{name}' for name in names)} FROM ("
+        f"SELECT {keys}unnest({call}) AS line FROM {scoring.join_query([])} "
+        "WHERE (models.tusk_model).histogram IS NOT NULL"
+        f"{f' GROUP BY {keys[:-2]}' if keys else ''}) AS lines"
+    )
+    found = []
+    for row in rows:
+        group, (name, psi, ks, before, now, high) = row[: -len(names)], row[-len(names) :]
+        where = f" ({', '.join(map(str, group))})" if group else ""
+        found.append(Drift(f"{name}{where}", psi, ks, (before, now), high))
     return sorted(found, key=lambda one: -(one.psi or 0.0))
 
 

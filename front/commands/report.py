@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tuskml.api.drift import Drift, drifts
+from tuskml.api.drift import Drift, drifts, drifts_from_models
 from tuskml.api.joining import of_one_task
 from tuskml.api.model_tables import choose_keys, model_table
 from tuskml.api.prediction import resolve_features
@@ -66,7 +66,10 @@ def grammar(command: Parser) -> None:
     rows = "rows to predict by these models: a table, a query or Parquet files; needs --label"
     add("--rows", metavar="TABLE", help=rows)
     add("--label", metavar="SQL", help="with --rows: what the models predict, as SQL over them")
-    reference = "with --rows: rows such as those of the training, from which drift is measured"
+    reference = (
+        "with --rows: rows such as those of the training, from which drift is measured (default: "
+        "the histograms that models keep with option histogram)"
+    )
     add("--reference", metavar="TABLE", help=reference)
     names = (
         "the features' names, with commas, in the order of the training; with --rows also their "
@@ -141,7 +144,7 @@ def scores_of(database: Database, args: argparse.Namespace) -> tuple[dict[str, A
     found = scoring.metrics(args.label, curves=True)
     by_name = {format_key(key): one for key, one in found.items()} if scoring.keys else {"": found}
     if args.reference is None:
-        return by_name, []
+        return by_name, drifts_from_models(scoring)
     reference = scope_of(database, find_source(database, args.reference))
     known = resolve_features(args.features or None, scoring.models, "--features")
     texts = split_expressions(known, "--features", scoring.scope.columns)

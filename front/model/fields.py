@@ -40,6 +40,7 @@ class Fields:
     trials: dict[str, Any] | None = field(default=None, compare=False)
     note: str | None = field(default=None, compare=False)
     spread: list[float] | None = None
+    histogram: str | None = field(default=None, compare=False)
 
     @cached_property
     def payload(self) -> bytes:

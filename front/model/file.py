@@ -188,11 +188,14 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "class_names": maybe(list_of(text)),
     "preparation": maybe(text),
     "note": maybe(text),
+    "histogram": maybe(text),
     "trials": maybe(settings),
     "intercept": maybe(number),
 }
 """Tests of a field's value; the payload is made of the others."""
-OLDER: dict[str, Any] = dict.fromkeys(("class_names", "preparation", "trials", "note", "spread"))
+OLDER: dict[str, Any] = dict.fromkeys(
+    ("class_names", "preparation", "trials", "note", "spread", "histogram")
+)
 """The values of new fields in a model of an older version."""
 
 

@@ -309,5 +309,5 @@ class Model(Fields):
 
 FIELDS = tuple(item.name for item in MODEL_FIELDS if item.kind != "PAYLOAD")
 """The readable fields of SQL's model value, in its order."""
-LATER = ("features", "preparation", "class_names", "trials", "note", "spread")
+LATER = ("features", "preparation", "class_names", "trials", "note", "spread", "histogram")
 """Fields that models of an older version do not have."""

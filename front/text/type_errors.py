@@ -50,6 +50,7 @@ EXPECTED = {
     "predict_proba": PREDICTION,
     "decision": PREDICTION,
     "marginal_effects": ("(model, features [, weight [, offset]])", FEATURES),
+    "drift": ("(model, features [, weight])", FEATURES),
     "sparse": ("(indices, values)", "the indices a list of whole numbers, the values of numbers"),
     "hash_features": (
         "(names, bits) or (names, values, bits)",

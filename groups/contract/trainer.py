@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError, OptionError, RowsError
 from tuskml.groups import records
+from tuskml.groups.histograms import histograms_of, with_gaps, with_histograms
 from tuskml.groups.outgrown import requests_into_store
 from tuskml.groups.preparation import (
     invalid_models,
@@ -134,7 +135,8 @@ class Call:
             at_places = places[models.group]
             before = self.groups["n_skipped"][at_places]
             if given and (self.remarks or (models.n_skipped > before).any()):
-                models = with_notes(models, at(self.remarks, at_places), before)
+                remarks = at(self.remarks, at_places)
+                models = with_gaps(with_notes(models, remarks, before), remarks)
             models = with_lost_labels(models, self.lost[at_places])
             emission = Emission(models.renumber(at_places))
             self.library.tusk_emit_models(self.pointer, ctypes.byref(emission.struct))
@@ -345,8 +347,9 @@ def answer_search(call: Call, some: Some, search: Search) -> None:
     names = requests[0].options.feature_names
 
     def of_some(few: Groups) -> Iterator[Models]:
+        kept = histograms_of(few, requests[0])
         for models in search_groups(few, search, call.memory, call.library):
-            yield with_feature_names(models, few, names)
+            yield with_histograms(with_feature_names(models, few, names), kept)
 
     for models in train_apart(groups, requests[0], of_some):
         records.note(models, groups[models.group], call.batch.statement)
@@ -372,8 +375,9 @@ def answer_request(call: Call, some: Some, request: Request[Any, Any]) -> None:
     last = replace(request, last=True)
 
     def of_some(few: Groups) -> Iterator[Models]:
+        kept = histograms_of(few, last)
         for models in train_groups(call, few, last):
-            yield with_feature_names(models, few, options.feature_names)
+            yield with_histograms(with_feature_names(models, few, options.feature_names), kept)
 
     for models in train_apart(groups, last, of_some):
         call.emit_models(some.places, models)

@@ -18,6 +18,8 @@ TEXTS = dict.fromkeys(
     ctypes.c_char_p,
 )
 """Fields of `tk_preparing` that are lists of names."""
+OF_HISTOGRAM = ("categories", "words", "apart", "features")
+"""Those of `tk_histogram_of`."""
 
 
 @KERNELS.structure(
@@ -33,6 +35,11 @@ class LevelTable(ctypes.Structure):
 @KERNELS.structure("tk_preparing", **TEXTS, known=ctypes.POINTER(LevelTable))
 class Preparing(ctypes.Structure):
     """The C structure `tk_preparing`."""
+
+
+@KERNELS.structure("tk_histogram_of", **dict.fromkeys(OF_HISTOGRAM, ctypes.c_char_p))
+class HistogramOf(ctypes.Structure):
+    """The C structure `tk_histogram_of`."""
 
 
 @KERNELS.structure("tk_dealing")

@@ -26,7 +26,7 @@ BY_ENDING = {
     FEW: "fewer centres",
 }
 """The status of a training by how it ended; of others it is `ok`."""
-UNTOLD = ("format", "feature_names")
+UNTOLD = ("format", "feature_names", "histogram")
 """Options that are not about the training."""
 
 

@@ -43,7 +43,7 @@ FAR = 1e5
 ABOVE, WORSE = 1 + 1e-6, 1.1
 """Times the loss of the best constant, above which a training is no better than that constant, and
 above which it has diverged."""
-UNTOLD = ("format", "feature_names")
+UNTOLD = ("format", "feature_names", "histogram")
 """Options that are not about the training."""
 
 

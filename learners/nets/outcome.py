@@ -60,7 +60,7 @@ CONSTANT = ("not converged", "diverged", "too few rows", "out of range", "one cl
 ABOVE, FAR_ABOVE = 1 + 1e-6, 1.1
 """Times the loss of the best constant, above which a training is no better than that constant, and
 above which it has diverged."""
-UNTOLD = ("format", "feature_names", "warm_start")
+UNTOLD = ("format", "feature_names", "histogram", "warm_start")
 """Options that are not about the training."""
 
 

@@ -29,6 +29,7 @@ from tuskml.learners.options.kinds import (
     NAME,
     NAMES,
     OF_CLASSES,
+    ONE_PLACE,
     PAIRS,
     PARTITION,
     PARTS,
@@ -282,6 +283,13 @@ SHARED = {
             "`text` has 2^text_bits buckets",
             (Acts(OF_ROW, (Beside("text"),)),),
         ),
+        Option(
+            "histogram",
+            BOOLEAN,
+            False,
+            "whether the model keeps the distribution of each feature, for `drift`",
+            (Acts(frozenset((LIST, ROW)), where=frozenset((ONE_PLACE, STORED))),),
+        ),
     )
 }
 """Options that mean the same to every learner that has them."""
@@ -298,6 +306,7 @@ EVERY_LEARNER = (
     "interactions",
     "text",
     "text_bits",
+    "histogram",
 )
 """Shared options that a learner need not name, as they are about the features alone. It may have
 its own version of one, with other values.
@@ -352,6 +361,7 @@ class Options:
     text_bits: int
     cluster: str | None
     absorb: tuple[str, ...] | None
+    histogram: bool
     given: frozenset[str]
 
     def departs(self, *names: str) -> bool:

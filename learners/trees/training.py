@@ -362,5 +362,5 @@ def options_json(options: TreeOptions) -> str:
     return options_text(options, (name for name in table.by_name if name not in UNTOLD))
 
 
-UNTOLD = ("format", "feature_names", "warm_start", "bounds")
+UNTOLD = ("format", "feature_names", "histogram", "warm_start", "bounds")
 """Options that are not about the training, or are long."""

@@ -115,6 +115,7 @@ SENTENCES = {
     "model_covariance": "The covariances of the coefficients, one row per pair of terms.",
     "model_contrast": "A weighted sum of coefficients with its standard error, test and interval.",
     "predict_interval": "The prediction with intervals of the mean and of a label.",
+    "drift": "How far features are from those that a model was trained on.",
     "marginal_effects": "The mean change of a linear model's prediction with each feature.",
     "model_topics": "The most probable words of each topic.",
     "explain_prediction": "The contribution of each feature of a row to the margin.",

@@ -24,14 +24,16 @@ CREATE OR REPLACE TEMP MACRO _tusk_model(model) AS
         task VARCHAR, features VARCHAR[], preparation VARCHAR, coef DOUBLE[], intercept DOUBLE, std_err DOUBLE[],
         classes DOUBLE[], class_names VARCHAR[], n_rows BIGINT, n_skipped BIGINT, note VARCHAR, n_features BIGINT,
         loss DOUBLE, history DOUBLE[], iterations BIGINT, converged BOOLEAN, status VARCHAR, plan VARCHAR,
-        seconds DOUBLE, options VARCHAR, store VARCHAR, trials VARCHAR, spread DOUBLE[], payload BLOB));
+        seconds DOUBLE, options VARCHAR, store VARCHAR, trials VARCHAR, spread DOUBLE[], histogram VARCHAR,
+        payload BLOB));
 
 -- The type of models, for columns of tables and for contracts of dbt.
 CREATE TEMP TYPE IF NOT EXISTS tuskml_model AS STRUCT(
     task VARCHAR, features VARCHAR[], preparation VARCHAR, coef DOUBLE[], intercept DOUBLE, std_err DOUBLE[],
     classes DOUBLE[], class_names VARCHAR[], n_rows BIGINT, n_skipped BIGINT, note VARCHAR, n_features BIGINT,
     loss DOUBLE, history DOUBLE[], iterations BIGINT, converged BOOLEAN, status VARCHAR, plan VARCHAR,
-    seconds DOUBLE, options VARCHAR, store VARCHAR, trials VARCHAR, spread DOUBLE[], payload BLOB);
+    seconds DOUBLE, options VARCHAR, store VARCHAR, trials VARCHAR, spread DOUBLE[], histogram VARCHAR,
+    payload BLOB);
 
 -- Recomputes the payload of a model from its other fields: for models that were edited, or read
 -- from JSON without it.
@@ -123,6 +125,14 @@ CREATE OR REPLACE TEMP MACRO tuskml_predict_interval
 CREATE OR REPLACE TEMP MACRO tuskml_marginal_effects(model, features, weight := 1, "offset" := 0) AS
     _tusk_marginal_effects(_tusk_payload(model), CAST(struct_extract(model, 'features') AS VARCHAR[]), features,
                            CAST(weight AS DOUBLE), CAST("offset" AS DOUBLE));
+
+-- How far rows are from those that a model was trained on, an aggregate (udas/scalars/drift/drift.h).
+CREATE OR REPLACE TEMP MACRO tuskml_drift(model, features, weight := 1) AS
+    _tusk_drift(CASE WHEN struct_extract(model, 'histogram') IS NOT NULL THEN CAST(struct_extract(model, 'histogram') AS VARCHAR)
+                     WHEN model IS NOT NULL AND struct_extract(model, 'status') <> 'invalid rows'
+                     THEN error('drift: the model has no histogram, which rows are compared with: expected one trained with '
+                                || 'option {"histogram": true}') END,
+                features, CAST(weight AS DOUBLE));
 
 -- The proportions of topics in a document: a list of words, or sparse(ids, counts).
 CREATE OR REPLACE TEMP MACRO tuskml_predict_topics

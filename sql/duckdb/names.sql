@@ -22,6 +22,7 @@ CREATE OR REPLACE TEMP MACRO predict_class_with_offset(model, features, "offset"
 CREATE OR REPLACE TEMP MACRO predict_interval
     (model, features) AS tuskml_predict_interval(model, features),
     (model, features, level) AS tuskml_predict_interval(model, features, level);
+CREATE OR REPLACE TEMP MACRO drift(model, features, weight := 1) AS tuskml_drift(model, features, weight := weight);
 CREATE OR REPLACE TEMP MACRO marginal_effects(model, features, weight := 1, "offset" := 0) AS
     tuskml_marginal_effects(model, features, weight := weight, "offset" := "offset");
 CREATE OR REPLACE TEMP MACRO predict_topics(model, tokens) AS tuskml_predict_topics(model, tokens);

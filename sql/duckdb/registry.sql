@@ -15,7 +15,8 @@ CREATE TABLE IF NOT EXISTS tuskml.models (
         task VARCHAR, features VARCHAR[], preparation VARCHAR, coef DOUBLE[], intercept DOUBLE, std_err DOUBLE[],
         classes DOUBLE[], class_names VARCHAR[], n_rows BIGINT, n_skipped BIGINT, note VARCHAR, n_features BIGINT,
         loss DOUBLE, history DOUBLE[], iterations BIGINT, converged BOOLEAN, status VARCHAR, plan VARCHAR,
-        seconds DOUBLE, options VARCHAR, store VARCHAR, trials VARCHAR, spread DOUBLE[], payload BLOB) NOT NULL,
+        seconds DOUBLE, options VARCHAR, store VARCHAR, trials VARCHAR, spread DOUBLE[], histogram VARCHAR,
+        payload BLOB) NOT NULL,
     PRIMARY KEY (name, group_key, version));
 
 CREATE VIEW IF NOT EXISTS tuskml.deployed AS

@@ -58,7 +58,7 @@ ROWS = {
 SCORES = (
     "predict({m}, {x})", "predict_proba({m}, {x})", "decision({m}, {x})",
     "predict_class({m}, {x})", "predict_probas({m}, {x})", "predict_proba({m}, {x}, 'c1')",
-    "predict_interval({m}, {x}, 0.9)", "marginal_effects({m}, {x})",
+    "predict_interval({m}, {x}, 0.9)", "marginal_effects({m}, {x})", "drift({m}, {x})",
     "predict_topics({m}, {x})", "perplexity({m}, {x})", "coherence({m}, {x}, 'u_mass', 5)",
 )  # fmt: skip
 """Calls that score a row, or sum scores."""

@@ -79,7 +79,7 @@ def test_its_own_option_is_in_force(
     ('"l2": 1', "option 'l2' is not available with task 'mean', which has prior, format, feature_names"),
     ('"store": "means"', "option 'store' is not available with task 'mean', which has prior, format, feature_names"),
     ('"prior": -1', "option 'prior' is -1, expected a number of at least 0"),
-    ('"pior": 1', "unknown option 'pior', expected one of prior, format, feature_names, missing, invalid, max_categories, min_count, unseen, levels, categories, dates, interactions, text, text_bits; did you mean 'prior'?"),
+    ('"pior": 1', "unknown option 'pior', expected one of prior, format, feature_names, missing, invalid, max_categories, min_count, unseen, levels, categories, dates, interactions, text, text_bits, histogram; did you mean 'prior'?"),
 ])  # fmt: skip
 def test_wrong_options_have_a_sentence(
     rows: duckdb.DuckDBPyConnection, session: psycopg.Connection, given: str, sentence: str

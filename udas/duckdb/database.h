@@ -69,6 +69,7 @@ bool register_partition(duckdb_connection connection, database *d);
 bool register_rounds(duckdb_connection connection, database *d);
 bool register_predict(duckdb_connection connection, database *d);
 bool register_marginal_effects(duckdb_connection connection, database *d);
+bool register_drift(duckdb_connection connection, database *d);
 bool register_metrics(duckdb_connection connection, database *d);
 bool register_rolling(duckdb_connection connection, database *d);
 bool register_hash_features(duckdb_connection connection);

@@ -81,16 +81,16 @@ DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info 
                 register_train_model(connection, d) && register_read_model(connection, d) &&
                 register_partition(connection, d) && register_rounds(connection, d) &&
                 register_predict(connection, d) && register_marginal_effects(connection, d) &&
-                register_metrics(connection, d) && register_rolling(connection, d) &&
-                register_hash_features(connection) && register_distribution(connection) &&
-                register_class_place(connection) && register_settings(connection, d) &&
-                register_store_root(connection, d) && register_summary(connection) &&
-                register_sparse_ids(connection) && register_sparse(connection) &&
-                register_payload(connection) && register_tree_numbers(connection) &&
-                register_covariances(connection) && register_topics(connection) &&
-                register_coherence(connection) && register_recommend(connection, d) &&
-                register_activity(connection, d) && register_cancel(connection, d) &&
-                create_macros(connection);
+                register_drift(connection, d) && register_metrics(connection, d) &&
+                register_rolling(connection, d) && register_hash_features(connection) &&
+                register_distribution(connection) && register_class_place(connection) &&
+                register_settings(connection, d) && register_store_root(connection, d) &&
+                register_summary(connection) && register_sparse_ids(connection) &&
+                register_sparse(connection) && register_payload(connection) &&
+                register_tree_numbers(connection) && register_covariances(connection) &&
+                register_topics(connection) && register_coherence(connection) &&
+                register_recommend(connection, d) && register_activity(connection, d) &&
+                register_cancel(connection, d) && create_macros(connection);
     if (d)
         database_release(d);
     if (!done)

@@ -71,6 +71,9 @@
           "covariance of the coefficients, the rows of its lower triangle one after another, the " \
           "intercept's first (`model_covariance`); or levels in rising order, and then for each of " \
           "them the distance from the prediction that holds this share of the labels; otherwise NULL") \
+    FIELD(HISTOGRAM, histogram, TEXT, \
+          "with the option `histogram`, the distribution of each feature as JSON, which `drift` " \
+          "reads; otherwise NULL") \
     FIELD(PAYLOAD, payload, PAYLOAD, \
           "what predictions read: the weights in a compact format with a version and a checksum")
 /* clang-format on */

@@ -301,6 +301,28 @@ typedef struct tk_absorbed_column {
 TK_API int tk_absorb(const tusk_group *group, const tk_absorbing *how, tusk_memory *memory,
                      tusk_group *out, tk_absorbed_column *columns, double *effects,
                      double *weights, int64_t *ranks);
+/* --- histograms --- */
+/* Each name in a list is terminated by 0. */
+typedef struct tk_histogram_of {
+    int32_t threads;
+    int32_t skips; /* whether the training leaves out rows with a NULL, as the histogram says */
+    int64_t cancel_mark;
+    const char *categories; /* columns of numbers that are categories */
+    int64_t n_categories;
+    const char *words; /* columns of text of which only NULLs are counted */
+    int64_t n_words;
+    const char *apart; /* columns that are no features */
+    int64_t n_apart;
+    const char *features; /* the names of the features of lists; without any they are x1, x2... */
+    int64_t n_features;
+} tk_histogram_of;
+/* Histograms of the dense rows or rows with names of groups, before any preparation. */
+typedef struct tk_histograms tk_histograms;
+TK_API int tk_histogram(const tusk_group *groups, int64_t n, const tk_histogram_of *how,
+                        tk_histograms **out);
+/* The histogram of a group as JSON (docs/sql/inspection.md), and its length. */
+TK_API int64_t tk_histogram_text(const tk_histograms *found, int64_t group, const char **text);
+TK_API void tk_histogram_free(tk_histograms *found);
 
 /* --- rows with names in several parts --- */
 /* Counts of the columns of rows: each part counts its own, and the sums of all determine the

@@ -263,6 +263,8 @@ std::string json_of(const Columns &c, const tk_preparing *how);
 
 std::string_view level_text(const tusk_levels &l, uint32_t code);
 
+void add_json_text(std::string &out, std::string_view text);
+
 // Calls body(segment, part) for the segments of a group.
 template <class Body> int each_part_segment(const tusk_group *group, Body &&body) {
     size_t part = 0;

@@ -4,8 +4,6 @@
 #include "columns.hpp"
 
 namespace tusk {
-namespace {
-
 void add_json_text(std::string &out, std::string_view text) {
     out += '"';
     for (char c : text) {
@@ -22,6 +20,8 @@ void add_json_text(std::string &out, std::string_view text) {
     }
     out += '"';
 }
+
+namespace {
 
 void add_number(std::string &out, double x) {
     char text[32];

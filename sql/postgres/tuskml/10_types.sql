@@ -4,7 +4,7 @@ CREATE TYPE @extschema@.tuskml_model AS (
     task text, features text[], preparation text, coef float8[], intercept float8, std_err float8[],
     classes float8[], class_names text[], n_rows bigint, n_skipped bigint, note text, n_features bigint,
     loss float8, history float8[], iterations bigint, converged boolean, status text, plan text, seconds float8,
-    options text, store text, trials text, spread float8[], payload bytea);
+    options text, store text, trials text, spread float8[], histogram text, payload bytea);
 COMMENT ON TYPE tuskml_model IS 'A trained model: what train_model answers and predict reads';
 
 -- tasks (scripts/build/tasks.py)

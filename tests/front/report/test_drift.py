@@ -94,3 +94,29 @@ def test_the_page_has_the_furthest_column_first(database: Path, tmp_path: Path) 
     assert main(given) == 0
     assert "Drift" not in Outline(path.read_text()).text
     assert main(["report", str(database), "--reference", "old", "--output", str(path)]) == 1
+
+
+def test_models_with_histograms_are_their_own_reference(database: Path, tmp_path: Path) -> None:
+    """Without --reference; the numbers are those of the rows that the models were trained on."""
+    with tuskml.connect(database) as con:
+        con.execute("""
+            CREATE TABLE kept AS SELECT even AS g, train_model('linear', y, {'x': x, 'k': k},
+                {'histogram': true}) AS model FROM old GROUP BY even;
+            CREATE TABLE rows AS SELECT *, even AS g FROM new;
+        """)
+    path = tmp_path / "page.html"
+    given = ["report", str(database), "--rows", "rows", "--label", "y", "--output", str(path)]
+    assert main([*given, "--models", "kept", "--group-by", "g"]) == 0
+    text = path.read_text()
+    section = text[text.index('<section id="drift"') :].partition("</section>")[0]
+    lines = re.findall(r'<th scope="row">(.*?)</th>', section)
+    assert set(lines) == {"x (True)", "x (False)", "k (True)", "k (False)"}
+    assert lines[0] == "k (True)", "half of these rows have a new level"
+    assert re.search(r"0\.\d+ to 0\.\d+", section), "the bounds of KS"
+    with tuskml.connect(database) as con:
+        (exact,) = con.execute(
+            "SELECT psi(fresh, x) FROM (SELECT false AS fresh, x FROM old WHERE even "
+            "UNION ALL SELECT true, x FROM new WHERE even)"
+        ).fetchone()
+    row = section[section.index("x (True)") :].partition("</tr>")[0]
+    assert f"{exact:.3g}"[:4] in row

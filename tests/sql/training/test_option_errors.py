@@ -123,6 +123,7 @@ INVALID: dict[str, tuple[object, str]] = {
     ),
     "text": (["\ud800"], "a list of names, each once, such as [\"age\", \"income\"]"),
     "text_bits": (3, "a whole number from 4 to 20"),
+    "histogram": (1, "true or false"),
     "feature_names": (["age", "age"], "a list of names, each once, such as [\"age\", \"income\"]"),
     "threads": (0, "a whole number from 1 to 1024"),
     "seed": (-1, "a whole number from 0 to 9007199254740992"),

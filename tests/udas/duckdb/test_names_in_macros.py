@@ -29,7 +29,7 @@ CREATE TABLE kept AS SELECT
     train_model('lasso', y, {{'x': x, 'z': z}}) AS path,
     train_model('logistic', class, [x, z]) AS classes,
     train_model('logistic', x > 2, [x, z]) AS two,
-    train_model('linear', y, [x, z], '{{"intervals": "covariance"}}') AS errors,
+    train_model('linear', y, [x, z], '{{"intervals": "covariance", "histogram": true}}') AS errors,
     train_model('gbdt', y, [x, z], '{{"trees": 2}}') AS trees,
     train_model('matrix_factorization', y, [x, z], '{{"rank": 2, "max_iter": 2}}') AS factors,
     train_model('lda', NULL, [x::VARCHAR, z::VARCHAR, 'w'], '{{"topics": 2}}') AS topics
@@ -84,6 +84,7 @@ CALLS = {
         "1.5",
         "0.5",
     ),
+    "drift": ("drift({0}, {1}, {2})", "errors", "[1, 2]", "2.0"),
     "model_covariance": ("FROM model_covariance({0})", "errors"),
     "model_contrast": ("FROM model_contrast({0}, {1})", "errors", "{'x1': 1, 'x2': -1}"),
     "explain_prediction": ("FROM explain_prediction({0}, {1})", "two", "[1, 2]"),

@@ -67,13 +67,14 @@ def test_both_names_answer_the_same(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("SET threads = 1")  # DuckDB adds in one order
     con.execute(f"CREATE TABLE r AS {ROWS}")
     con.execute(
-        """CREATE TABLE m AS SELECT g, tuskml_train_model('logistic', late, [x, sin(x)], '{"fit": true, "intervals": "covariance"}') AS l, tuskml_train_model('gbdt', y, [x], '{"trees": 3, "min_child_rows": 2}') AS b FROM r GROUP BY g"""
+        """CREATE TABLE m AS SELECT g, tuskml_train_model('logistic', late, [x, sin(x)], '{"fit": true, "intervals": "covariance", "histogram": true}') AS l, tuskml_train_model('gbdt', y, [x], '{"trees": 3, "min_child_rows": 2}') AS b FROM r GROUP BY g"""
     )
     for query in (
         "SELECT x, {0}predict(l, [x, 1]), {0}predict_proba(l, [x, 1]), {0}decision(l, [x, 1]), {0}predict_class(l, [x, 1]), {0}predict_probas(l, [x, 1]) FROM r JOIN m USING (g) ORDER BY x",
         "SELECT g, s.* FROM m, {0}model_summary(l) AS s ORDER BY ALL", "SELECT g, s.* FROM m, {0}model_fit(l) AS s ORDER BY ALL",
         "SELECT {0}predict_interval(l, [2, 3], 0.9) FROM m ORDER BY ALL", "FROM {0}model_covariance((SELECT l FROM m WHERE g = 0))",
         "SELECT g, {0}marginal_effects(l, [x, sin(x)], x, 0.5) FROM r JOIN m USING (g) GROUP BY g ORDER BY g",
+        "SELECT g, {0}drift(l, [x, sin(x)], x) FROM r JOIN m USING (g) GROUP BY g ORDER BY g",
         "FROM {0}model_contrast((SELECT l FROM m WHERE g = 0), {{'x1': 1, 'x2': -1}})",
         "FROM {0}tree_dump((SELECT b FROM m WHERE g = 0))", "FROM {0}feature_importance((SELECT b FROM m WHERE g = 1))",
         "FROM {0}explain_prediction((SELECT l FROM m WHERE g = 0), [2, 3])",

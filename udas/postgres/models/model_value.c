@@ -7,10 +7,12 @@
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "utils/array.h"
+#include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/typcache.h"
 
 #include "../../rowblock/batch.h"
+#include "../../scalars/drift/drift.h"
 
 /* A field of a model, whatever the order of its type's fields; 0 for NULL. */
 static Datum read_field(HeapTupleHeader model, const char *name) {
@@ -75,6 +77,18 @@ class_names read_feature_names(void *value) {
         deconstruct_array(DatumGetArrayTypeP(listed), TEXTOID, -1, false, TYPALIGN_INT,
                           &names.name, &names.null, &names.n);
     return names;
+}
+
+tusk_text read_histogram(void *value) {
+    HeapTupleHeader model = DatumGetHeapTupleHeader(PointerGetDatum(value));
+    Datum found = read_field(model, MODEL_FIELD[M_HISTOGRAM].name);
+    if (found)
+        return read_text(found, TEXTOID, NULL);
+    Datum status = read_field(model, MODEL_FIELD[M_STATUS].name);
+    if (!status || strcmp(TextDatumGetCString(status), TUSK_INVALID_ROWS) != 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("drift: %s", TUSK_NO_HISTOGRAM)));
+    return (tusk_text){NULL, 0};
 }
 
 struct varlena *telling_bytes(Datum model) {

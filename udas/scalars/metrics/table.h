@@ -8,7 +8,7 @@
 
 enum tusk_cell_type { TUSK_NUMBER_CELL, TUSK_WHOLE_CELL, TUSK_TEXT_CELL };
 
-#define TUSK_COLUMNS 7
+#define TUSK_COLUMNS 8
 #define TUSK_CLASS_TEXT 32 /* longest text of a number, in bytes */
 
 typedef struct tusk_table {

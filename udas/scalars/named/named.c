@@ -74,9 +74,8 @@ static bool refuse_missing(const tusk_named_rows *rows, tusk_text name, char *se
     return false;
 }
 
-/* The column with a name; one that differs in case only if it is the only one. */
-static bool find_column(const tusk_named_rows *rows, tusk_text name, uint32_t *found,
-                        char *sentence) {
+bool tusk_named_column(const tusk_named_rows *rows, tusk_text name, uint32_t *found,
+                       char *sentence) {
     *found = next_column(rows, 0, name, true);
     if (*found < rows->n_columns)
         return true;
@@ -134,7 +133,7 @@ bool tusk_named_match(tusk_named_rows *rows, const tusk_scorer *s, char *sentenc
         tusk_text name = {s->preparation.data + c.name, c.name_length};
         bool product = c.becomes == TUSK_AS_PRODUCT;
         rows->match[i] = 0;
-        if (!product && !find_column(rows, name, rows->match + i, sentence))
+        if (!product && !tusk_named_column(rows, name, rows->match + i, sentence))
             return false;
     }
     rows->n_matched = head.n_columns;

@@ -70,6 +70,10 @@ typedef struct tusk_named_rows {
     tusk_named_share share[TUSK_SHARES_AT_ONCE];
 } tusk_named_rows;
 
+/* Finds the column with a name; one that differs in case only if it is the only one. False with a
+ * sentence if there is none. */
+bool tusk_named_column(const tusk_named_rows *rows, tusk_text name, uint32_t *found,
+                       char *sentence);
 /* Finds the columns of a model. False with a sentence if one is missing, or if the model was not
  * trained on rows with names. */
 bool tusk_named_match(tusk_named_rows *rows, const tusk_scorer *s, char *sentence);

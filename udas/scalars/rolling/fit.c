@@ -262,7 +262,8 @@ static void begin(tusk_fits *f, uint32_t n, const double *coef, const double *st
                               .options = {f->options, f->chosen},
                               .store = null,
                               .trials = null,
-                              .spread = none};
+                              .spread = none,
+                              .histogram = null};
     f->none[0] = f->coef[0] = f->std_err[0] = 0;
 }
 
