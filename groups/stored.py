@@ -23,7 +23,7 @@ from tuskml.learners.learner import Learner, Request
 from tuskml.learners.models import Models
 from tuskml.learners.options.kinds import DEFAULT_CACHE, LEAST_CACHE
 from tuskml.learners.registry import learner_of
-from tuskml.schedule import budget
+from tuskml.schedule import budget, shares
 from tuskml.schedule.budget import look_at_limits
 
 
@@ -54,8 +54,13 @@ def train_stored(
         stores = StoreRoot(root, training)
         lanes = lanes_of(len(groups), request)
 
-        def train(place: int) -> Models:
-            with passes.mark_begin(mark), interruptible(check), budget.within(lanes.threads):
+        def train(place: int, training: int | None) -> Models:
+            with (
+                passes.mark_begin(mark),
+                interruptible(check),
+                budget.within(lanes.threads),
+                shares.within(training),
+            ):
                 return of_one(groups, place, lanes.request, memory, stores)
 
         if lanes.count == 1:
@@ -156,19 +161,25 @@ def lanes_of(n_groups: int, request: Request[Any, Any]) -> Lanes:
     return Lanes(count, max(1, threads // count), replace(request, options=given))
 
 
-def side_by_side(train: Callable[[int], Models], n: int, lanes: int) -> Iterator[Models]:
-    """Yields train(place) of each index below n, in order, with `lanes` of them running at the
-    same time.
+def side_by_side(
+    train: Callable[[int, int | None], Models], n: int, lanes: int
+) -> Iterator[Models]:
+    """Yields train(place, training) of each index below n, in order, with `lanes` of them running
+    at the same time as parts of the calling thread's training.
 
     The first that fails ends those that have not started.
     """
     pool = ThreadPoolExecutor(lanes)
-    try:
-        running = [pool.submit(contextvars.copy_context().run, train, place) for place in range(n)]
-        for one in running:
-            yield one.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with shares.split(lanes) as training:
+        try:
+            here = [contextvars.copy_context() for _ in range(n)]
+            running = [
+                pool.submit(one.run, train, place, training) for place, one in enumerate(here)
+            ]
+            for one in running:
+                yield one.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 _process = secrets.token_hex(8)

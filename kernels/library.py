@@ -28,6 +28,7 @@ def library() -> ctypes.CDLL:
     lib = KERNELS.declare(ctypes.CDLL(str(kernels_path())))
     lib.tk_use_pool(pool.functions())
     lib.tk_use_progress(pool.progress())
+    pool.library().ts_watch_cancels(ctypes.cast(lib.tk_cancel_count, ctypes.c_void_p))
     return lib
 
 

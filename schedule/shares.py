@@ -1,14 +1,17 @@
 """Shares of the host's cores between trainings of all processes: the table of `native/shares.h`.
 
 Trainings need no coordinator. A training has a slot once it is 20 ms old, and its threads check
-between two tasks whether the trainings of others leave them fewer cores, or more. The tasks stay
-the same, so numbers that do not depend on the order of tasks do not depend on shares.
+between two tasks whether the trainings of others leave them fewer cores, or more. Where trainings
+want more threads than there are cores, they have them in turns, by weight
+(`udas/scalars/activity/turns.c`). The tasks stay the same, so numbers that do not depend on the
+order of tasks do not depend on shares.
 
 The table is a file in memory, one per account of the system; `TUSKML_SHARES` names another file,
 or is `off`.
 """
 
 import ctypes
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,9 +36,10 @@ class Slot(ctypes.Structure):
         ("pid", ctypes.c_int64),
         ("number", ctypes.c_int64),
         ("wanted", ctypes.c_int32),
-        ("share", ctypes.c_int32),
+        ("share", ctypes.c_double),
         ("weight", ctypes.c_double),
         ("seconds", ctypes.c_double),
+        ("core_seconds", ctypes.c_double),
         ("groups", ctypes.c_int64),
         ("done", ctypes.c_int64),
         ("rows_per_second", ctypes.c_double),
@@ -79,13 +83,15 @@ class Host:
 class Running:
     """A training that runs on this host.
 
-    number: of the training in its process, from 1 on; program: name of the process; wanted, share:
-    threads; seconds: since it began; groups: total, and done: those of them that have a model;
-    plan: the algorithm of the groups that train now, empty if unknown; rows_per_second: a row
-    counts once for each pass over it; progress: fraction of the work that is done, and left:
-    estimated seconds, both None if unknown; rho: the estimated total time over that with an equal
-    part of the cores, by weight (Mahajan 2021, equation 3.1), threads counting alike; device: the
-    GPU that it requests, from 1 on, 0: none; has_device: whether it is its turn.
+    number: of the training in its process, from 1 on; program: name of the process; wanted:
+    threads; share: threads in the mean, below 1 it has one in turns; seconds: since it began;
+    core_seconds: threads that it has had, times seconds; groups: total, and done: those of them
+    that have a model; plan: the algorithm of the groups that train now, empty if unknown;
+    rows_per_second: a row counts once for each pass over it; progress: fraction of the work that
+    is done, and left: seconds estimated by it or by the plan, both None if unknown; rho: the
+    estimated total time over that with an equal part of the cores, by weight (Mahajan 2021,
+    equation 3.1), threads counting alike, None where the time left is unknown; device: the GPU
+    that it requests, from 1 on, 0: none; has_device: whether it is its turn.
     """
 
     pid: int
@@ -94,9 +100,10 @@ class Running:
     task: str
     plan: str
     wanted: int
-    share: int
+    share: float
     weight: float
     seconds: float
+    core_seconds: float
     groups: int
     done: int
     rows_per_second: float | None
@@ -156,9 +163,13 @@ def within(training: int | None) -> Iterator[None]:
         pool.library().ts_training_join(None)
 
 
-def note_plan(plan: str) -> None:
-    """Reports the algorithm that trains the groups now; no effect if the thread does not train."""
-    pool.library().ts_training_plan(plan.encode())
+def note_plan(plan: str, seconds: float = math.nan) -> None:
+    """Reports the algorithm that trains the groups now; no effect if the thread does not train.
+
+    plan: its name, or a model's `plan`, which begins with it; seconds: that it is expected to
+    take, NaN if unknown.
+    """
+    pool.library().ts_training_plan(plan.split(",", 1)[0].encode(), seconds)
 
 
 def progress(groups: int) -> None:
@@ -174,8 +185,15 @@ def step(part: float, groups: int, rows: int) -> None:
     pool.library().ts_training_step(part, groups, rows)
 
 
+def note_deadline(at: float) -> None:
+    """The calling thread's training does not wait for its turn from `at` of `time.monotonic()` on,
+    so that it can end there.
+    """
+    pool.library().ts_training_deadline(at)
+
+
 def now(wanted: int) -> int:
-    """Threads that the calling thread's training may use now, at most `wanted`."""
+    """Threads that the calling thread's training has in the mean, rounded, from 1 to `wanted`."""
     return int(pool.library().ts_training_share(wanted))
 
 
@@ -214,14 +232,14 @@ def running(slot: Slot) -> Running:
     return Running(**fields)
 
 
-def max_min(wanted: ArrayLike, weight: ArrayLike, cores: int) -> NDArray[np.int32]:
-    """Max-min shares in whole threads (n,), each at least 1; the oldest training comes first.
+def max_min(wanted: ArrayLike, weight: ArrayLike, cores: int) -> NDArray[np.float64]:
+    """Max-min shares by weight (n,), in parts of a thread.
 
     wanted: threads (n,), at least 1; weight (n,), positive; cores: threads to share.
     """
     requested = np.ascontiguousarray(wanted, np.int32)
     by = np.ascontiguousarray(weight, np.float64)
-    share = np.empty(len(requested), np.int32)
+    share = np.empty(len(requested))
     addresses = (ctypes.c_void_p(one.ctypes.data) for one in (requested, by, share))
     wanted_at, weight_at, share_at = addresses
     pool.library().ts_max_min(len(requested), wanted_at, weight_at, cores, share_at)

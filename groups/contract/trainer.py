@@ -372,6 +372,8 @@ def answer_request(call: Call, some: Some, request: Request[Any, Any]) -> None:
         call.emit_texts(some.places, explain_apart(call, groups, request))
         return
     refuse_format(options)
+    if options.time is not None:
+        shares.note_deadline(time.monotonic() + options.time)
     last = replace(request, last=True)
 
     def of_some(few: Groups) -> Iterator[Models]:

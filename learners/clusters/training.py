@@ -18,12 +18,13 @@ from tuskml.kernels.clusters import ALGORITHMS, POINTS, Rules, train_centres
 from tuskml.kernels.rows.renumber import Renumbering, renumber
 from tuskml.learners import events
 from tuskml.learners.clusters.options import ClusterOptions
-from tuskml.learners.clusters.outcome import centres_in, head_of, models_of
+from tuskml.learners.clusters.outcome import centres_in, head_of, models_of, plan_of
 from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.list_size import MOST, refuse_too_long, restore_lists, together
 from tuskml.learners.models import Lists, Models, seconds_by_group
 from tuskml.learners.tasks import Task
 from tuskml.learners.validation import pass_until
+from tuskml.schedule import shares
 from tuskml.schedule.budget import look_at_limits
 
 FEWER = ", or fewer 'clusters'"
@@ -95,7 +96,8 @@ def train_together(
     groups: NDArray[np.void], request: Request[Task, ClusterOptions], rules: Rules, memory: int
 ) -> Models:
     """Trains groups of one kind of rows."""
-    began = time.monotonic()
+    began, options = time.monotonic(), request.options
+    shares.note_plan(plan_of(options, options.algorithm, options.clusters))
     look_at_limits(memory)
     found = train_centres(pass_until(groups, 0, request.options, began), rules, memory)
     models = models_of(groups, found, request)

@@ -28,6 +28,7 @@ from tuskml.learners.factorization.options import BPR, IMPLICIT, FactorizationOp
 from tuskml.learners.factorization.settings import AnySettings, option_settings
 from tuskml.learners.factorization.training import Fit, each, refuse_too_long, shape_of
 from tuskml.learners.models import FORMAT, Models
+from tuskml.schedule import shares
 
 WHERE = "option 'feedback': 'implicit'"
 L2 = {False: 10.0, True: 0.01}
@@ -131,6 +132,7 @@ def train(
 def fit(group: NDArray[np.void], settings: ImplicitSettings, memory: int, mark: int) -> Fit:
     """Trains one group."""
     began = time.monotonic()
+    shares.note_plan(settings.describe())
     rows = Pass(group, fit_intercept=False, threads=settings.threads, cancel_mark=mark)
     shape = shape_of(rows, settings)
     refuse_feedback(rows, settings.alpha)

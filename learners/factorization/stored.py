@@ -46,6 +46,7 @@ from tuskml.learners.stored.progress import (
     refuse_others,
 )
 from tuskml.partitioner import WARM_LEVELDB, Cost
+from tuskml.schedule import shares
 
 
 def facts_of(n_rows: int, shape: Shape, mean: float) -> Facts:
@@ -144,6 +145,7 @@ def train(groups: NDArray[np.void], request: Request, memory: int, root: StoreRo
     options, settings = request.options, Settings.of(request.options)
     began = time.monotonic()
     mark = passes.cancel_mark()
+    shares.note_plan(settings.describe())
     rows = Pass(groups, fit_intercept=settings.biases, threads=settings.threads, cancel_mark=mark)
     shape = shape_of(rows, settings)
     run = StoredRun(rows, memory, shape, settings, options, root, began)

@@ -31,6 +31,7 @@ from tuskml.learners.factorization.settings import AnySettings, Settings
 from tuskml.learners.list_size import bytes_of_lists
 from tuskml.learners.models import Lists, Models, Strings, thin_history
 from tuskml.learners.validation import apart
+from tuskml.schedule import shares
 from tuskml.schedule.budget import look_at_limits
 from tuskml.schedule.devices import gpu_in_turn
 
@@ -89,6 +90,7 @@ def each(groups: NDArray[np.void], fit_one: Callable[[NDArray[np.void]], Fit]) -
 def fit(group: NDArray[np.void], request: Request, memory: int) -> Fit:
     """Trains one group."""
     began, settings, mark = time.monotonic(), Settings.of(request.options), passes.cancel_mark()
+    shares.note_plan(settings.describe())
     rows = Pass(group, fit_intercept=settings.biases, threads=settings.threads, cancel_mark=mark)
     shape = shape_of(rows, settings)
     refuse_too_long(shape, memory)

@@ -20,12 +20,13 @@ from tuskml.kernels.rows.renumber import Renumbering, renumber
 from tuskml.learners import events, list_size
 from tuskml.learners.classes import check_classes, positive_class
 from tuskml.learners.fm.options import HEAD, USUAL_ENTRIES, MachineOptions, write_head
-from tuskml.learners.fm.outcome import models_of
+from tuskml.learners.fm.outcome import models_of, plan_of
 from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.list_size import MOST, refuse_too_long, restore_lists
 from tuskml.learners.models import Lists, Models, seconds_by_group
 from tuskml.learners.tasks import Task
 from tuskml.learners.validation import apart, pass_until, renumber_parts
+from tuskml.schedule import shares
 from tuskml.schedule.budget import look_at_limits
 
 
@@ -88,6 +89,7 @@ def train_together(
     """Trains groups of one kind of rows."""
     began = time.monotonic()
     options = request.options
+    shares.note_plan(plan_of(options))
     look_at_limits(memory)
     rows = pass_until(groups, LOGISTIC if options.classifies else SQUARED, options, began)
     labels = rows.labels()

@@ -33,7 +33,7 @@ from tuskml.learners.linear.turns import Counts, Turns
 from tuskml.learners.machine import constants
 from tuskml.learners.machine.constants import LEAST_SECONDS, key_of, layout_of, reports_file
 from tuskml.learners.validation import PATIENCE
-from tuskml.schedule import devices
+from tuskml.schedule import devices, shares
 
 ROUNDING, WORSE = 1e-9, 0.1
 """Rounding of objectives, as a share of them; and the rise above the start that counts as
@@ -421,6 +421,7 @@ class Timing:
     def note_plan(self, chosen: Choice, seconds: float) -> None:
         """Notes the plan's expected cost and the seconds of planning."""
         self.planning = seconds
+        note_expected(chosen)
         if chosen.plan.estimated is not None:
             self.expected = cost_of(chosen)
 
@@ -435,6 +436,7 @@ class Timing:
         took["seconds"] = digits(self.seconds + self.sampled)
         self.given_up.append(took)
         self.iterations, self.seconds, self.on_sample, self.sampled = 0, 0.0, 0, 0.0
+        note_expected(chosen)
         self.expected = cost_of(chosen)
 
     def report(self, plan: Plan, question: Question | None) -> None:
@@ -476,6 +478,13 @@ def cost_of(chosen: Choice) -> Cost:
     """The expected cost of the chosen plan."""
     name = chosen.plan.algorithm
     return next(one.cost for one in chosen.candidates if one.plan.algorithm == name)
+
+
+def note_expected(chosen: Choice) -> None:
+    """Reports the plan, and the seconds that it is expected to take, where they were estimated."""
+    name = chosen.plan.algorithm
+    estimates = (one.expected_seconds for one in chosen.candidates if one.plan.algorithm == name)
+    shares.note_plan(name, next(estimates, np.nan))
 
 
 def digits(seconds: float) -> float:

@@ -35,12 +35,12 @@ from tuskml.learners.classes import check_classes, positive_class, refuse_large,
 from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.models import Models
 from tuskml.learners.nets.options import NetOptions
-from tuskml.learners.nets.outcome import Alike, head_of_net, models_of
+from tuskml.learners.nets.outcome import Alike, head_of_net, models_of, plan_of
 from tuskml.learners.nets.tables import Tables, by_shape, sparse_steps
 from tuskml.learners.nets.weights import class_weights, warm_start
 from tuskml.learners.tasks import Task
 from tuskml.learners.validation import apart
-from tuskml.schedule import budget
+from tuskml.schedule import budget, shares
 from tuskml.schedule.devices import gpu_in_turn
 
 MOST_ROWS = 2**32 - 1
@@ -98,6 +98,7 @@ def train_together(
     """Trains groups of one width, kind and tables."""
     began = time.monotonic()
     options = request.options
+    shares.note_plan(plan_of(options))
     threads, mark = budget.threads(options.threads), passes.cancel_mark()
     rows = Pass(groups, int(classifies(options)), threads=threads, cancel_mark=mark)
     labels = rows.labels()

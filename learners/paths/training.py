@@ -34,8 +34,9 @@ from tuskml.learners.paths.by_number import copy_group, of_numbers, spread
 from tuskml.learners.paths.feature_groups import blocks_of, refuse_groups
 from tuskml.learners.paths.features import find_feature, names_of, refuse_unknown
 from tuskml.learners.paths.options import Path, PathOptions, PathTask
-from tuskml.learners.paths.outcome import PathFits, models_of, one_class_models, plans_of
+from tuskml.learners.paths.outcome import PathFits, models_of, one_class_models, plan_of, plans_of
 from tuskml.learners.validation import pass_until
+from tuskml.schedule.shares import note_plan
 
 MOST_ROWS = 2**31 - 1
 """Rows of a group, whose numbers have 32 bits."""
@@ -136,6 +137,7 @@ def train_alike(
     """Trains groups of one shape; places: their indices in the request; ids: as in `train`."""
     began = time.monotonic()
     options = request.options
+    note_plan(plan_of(request))
     rows = pass_of(groups, request)
     labels = rows.labels()
     check_classes(request.task, options, labels)

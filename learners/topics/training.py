@@ -24,8 +24,9 @@ from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.models import Models, seconds_by_group
 from tuskml.learners.tasks import Task
 from tuskml.learners.topics.options import TopicOptions
-from tuskml.learners.topics.outcome import models_of
+from tuskml.learners.topics.outcome import models_of, plan_of
 from tuskml.learners.validation import pass_until
+from tuskml.schedule import shares
 from tuskml.schedule.budget import look_at_limits
 
 LOOK = 10
@@ -92,6 +93,7 @@ def train_together(
     """Trains groups in one call of the kernels."""
     began = time.monotonic()
     options = request.options
+    shares.note_plan(plan_of(options))
     look_at_limits(memory)
     # these count the kernels' uncharged memory: of words, and of rows until they are read
     kept = np.empty(int(groups["dim"].sum()) * WORD_BYTES, np.uint8)

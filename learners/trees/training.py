@@ -64,7 +64,7 @@ from tuskml.learners.trees.options import (
 )
 from tuskml.learners.trees.warm_start import by_numbering, join_trees, refuse_start, start_forest
 from tuskml.learners.validation import apart
-from tuskml.schedule import budget
+from tuskml.schedule import budget, shares
 
 MOST_ROWS = 2**32 - 1
 """Rows of a group, whose numbers have 32 bits."""
@@ -157,6 +157,7 @@ def train_together(
 ) -> Models:
     """Trains groups of one width and kind."""
     options = request.options
+    shares.note_plan(plan_of(options))
     threads, mark = budget.threads(options.threads), passes.cancel_mark()
     rows = Pass(groups, int(classifies(options)), threads=threads, cancel_mark=mark)
     given = Rows(groups, rows, rows.labels(), by_level=by_level)

@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-#include "training.hpp"
+#include "training_state.hpp"
 
 namespace {
 
@@ -51,19 +51,26 @@ struct Job {
 
 class Pool {
 public:
-    void run(Job &job) {
+    void run(Job &job, tusk::Computation &computation) {
         {
             std::lock_guard lock(mutex_);
             grow(job.helpers_wanted);
             jobs_.push_back(&job);
         }
         int called = 0;
+        const bool before = tusk::in_shared_task;
         do {
+            computation.wait_for_turn();
+            tusk::in_shared_task = true;
             const int allowed = job.helpers_allowed();
             for (; called < allowed; called++)
                 wake_.notify_one(); // not all: another call may have started a thousand workers
             called = allowed;
-        } while (job.work());
+            const bool more = job.work();
+            tusk::in_shared_task = before;
+            if (!more)
+                break;
+        } while (job.open());
         std::unique_lock lock(mutex_);
         std::erase(jobs_, &job);
         idle_.wait(lock, [&] { return job.helpers_inside == 0; });
@@ -130,6 +137,9 @@ Pool &pool() {
     return *pool_of_process;
 }
 
+// Between two looks of a call on one thread, whose tasks may be tiny.
+constexpr int64_t MOST_TASKS = 16, LOOKS = 256;
+
 int run(int64_t n, int32_t threads, tusk_task task, void *context) {
     Job job;
     job.task = task;
@@ -138,12 +148,16 @@ int run(int64_t n, int32_t threads, tusk_task task, void *context) {
     job.threads = threads;
     job.training = on_worker ? nullptr : tusk::training_of_thread();
     job.helpers_wanted = (int)std::min<int64_t>(threads, n) - 1;
-    if (job.helpers_wanted <= 0) {
-        do
-            tusk::threads_of(job.training, 1); // enters the table
-        while (job.work());
-    } else {
-        pool().run(job);
+    tusk::Computation computation(job.training, std::max(job.helpers_wanted, 0) + 1);
+    if (job.helpers_wanted > 0) {
+        pool().run(job, computation);
+        return job.failed;
+    }
+    const int64_t every = std::clamp<int64_t>(n / LOOKS, 1, MOST_TASKS);
+    for (int64_t i = 0; i < n && !job.failed; i++) {
+        if (i % every == 0)
+            computation.wait_for_turn();
+        job.failed = task(context, i) != 0;
     }
     return job.failed;
 }

@@ -52,6 +52,34 @@ Training *training_of_thread() {
     return own_training();
 }
 
+thread_local bool in_shared_task = false;
+
+namespace {
+
+thread_local int computations = 0; // of the calling thread, one within another
+
+} // namespace
+
+Computation::Computation(Training *training, int wanted)
+    : training_(in_shared_task ? nullptr : training), is_outermost_(training_ && !computations) {
+    if (training_)
+        computations++;
+    if (is_outermost_)
+        training_->begin_computing(wanted);
+}
+
+Computation::~Computation() {
+    if (training_)
+        computations--;
+    if (is_outermost_)
+        training_->end_computing();
+}
+
+void Computation::wait_for_turn() {
+    if (training_)
+        training_->wait_for_turn();
+}
+
 int threads_of(Training *training, int wanted) {
     return training ? std::max(1, training->threads(wanted)) : wanted;
 }
@@ -111,9 +139,9 @@ void ts_training_join(void *training) {
     joined_forks = forks.load();
 }
 
-void ts_training_plan(const char *plan) {
-    if (Training *mine = own_training())
-        mine->note_plan(plan);
+void ts_training_plan(const char *plan, double seconds) {
+    if (Training *training = training_of_thread())
+        training->note_plan(plan, seconds);
 }
 
 void ts_training_progress(int64_t groups) {
@@ -127,7 +155,17 @@ void ts_training_step(double part, int64_t of_groups, int64_t rows) {
 }
 
 int32_t ts_training_share(int32_t wanted) {
-    return threads_of(training_of_thread(), wanted);
+    Training *mine = training_of_thread();
+    return mine ? mine->mean_threads(wanted) : wanted;
+}
+
+void ts_training_deadline(double at) {
+    if (Training *mine = own_training())
+        mine->deadline = at;
+}
+
+void ts_watch_cancels(void *count) {
+    Training::cancels = reinterpret_cast<int64_t (*)()>(count);
 }
 
 double ts_training_age(void) {
@@ -171,6 +209,15 @@ int32_t ts_activity(void *out, char *sentence) {
 }
 
 void ts_max_min(int32_t n, const int32_t *wanted, const double *weight, int32_t cores,
-                int32_t *share) {
+                double *share) {
     tusk_max_min(n, wanted, weight, cores, share);
+}
+
+int32_t ts_take_turn(void *table, int32_t slot, int32_t cores, double now) {
+    tusk_table *of = static_cast<tusk_table *>(table);
+    return tusk_take_turn(of, of->slots + slot, cores, now).threads;
+}
+
+void ts_begin_computing(void *table, int32_t slot, int32_t wanted, double now) {
+    tusk_begin_computing(static_cast<tusk_table *>(table)->slots + slot, wanted, now);
 }

@@ -43,15 +43,21 @@ TUSK_SHARES void *ts_training_split(int32_t parts);
 /* The calling thread trains a part of another one's training from now on; NULL: of none. */
 TUSK_SHARES void ts_training_join(void *training);
 
-/* Reports of the calling thread's training: the algorithm of its groups, how many more of them
- * have a model, and the fraction done of the work on some others (NaN: unknown), with the rows
- * read since the last report. */
-TUSK_SHARES void ts_training_plan(const char *plan);
+/* Reports of the calling thread's training: the algorithm of its groups and the seconds that it is
+ * expected to take (NaN: unknown), how many more of them have a model, and the fraction done of
+ * the work on some others (NaN: unknown), with the rows read since the last report. */
+TUSK_SHARES void ts_training_plan(const char *plan, double seconds);
 TUSK_SHARES void ts_training_progress(int64_t groups);
 TUSK_SHARES void ts_training_step(double part, int64_t of_groups, int64_t rows);
 
-/* Number of threads that the calling thread's training may have now, at most `wanted`. */
+/* Sets the function that counts cancellations of this process, which training threads call. A
+ * training that waits for its turn goes on once the count has changed since its beginning. */
+TUSK_SHARES void ts_watch_cancels(void *count);
+/* Number of threads that the calling thread's training has in the mean, from 1 to `wanted`. */
 TUSK_SHARES int32_t ts_training_share(int32_t wanted);
+/* The calling thread's training does not wait for its turn from `at` on, in seconds of the
+ * monotonic clock; 0: always. */
+TUSK_SHARES void ts_training_deadline(double at);
 /* Seconds since the calling thread's training began; 0 if it does not train. */
 TUSK_SHARES double ts_training_age(void);
 
@@ -67,7 +73,11 @@ TUSK_SHARES void ts_device_leave(void);
 TUSK_SHARES int32_t ts_activity(void *out, char *sentence);
 /* See tusk_max_min. */
 TUSK_SHARES void ts_max_min(int32_t n, const int32_t *wanted, const double *weight, int32_t cores,
-                            int32_t *share);
+                            double *share);
+/* The turn of the training in one slot of a table, for simulations. See tusk_take_turn; returns
+ * threads. */
+TUSK_SHARES int32_t ts_take_turn(void *table, int32_t slot, int32_t cores, double now);
+TUSK_SHARES void ts_begin_computing(void *table, int32_t slot, int32_t wanted, double now);
 
 #ifdef __cplusplus
 }

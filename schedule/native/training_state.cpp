@@ -9,8 +9,10 @@ namespace tusk {
 
 namespace {
 
-constexpr double YOUNG = 0.02;      // seconds before a training takes a slot
-constexpr double LOOK_EVERY = 0.25; // seconds between checks for slots of ended processes
+constexpr double YOUNG = 0.02;       // seconds before a training takes a slot
+constexpr double LOOK_EVERY = 0.25;  // seconds between checks for slots of ended processes
+constexpr double TURN_EVERY = 0.005; // seconds between looks while cores are contended
+constexpr timespec WAIT{0, 1000000};
 
 std::mutex entering;
 std::atomic<int64_t> own_pid{0}, own_began{0}, trainings{0};
@@ -43,14 +45,20 @@ void Training::begin(const ts_beginning &given, tusk_table *in) {
     number_ = trainings.fetch_add(1) + 1;
     groups_ = given.groups;
     done_ = rows_ = 0;
-    progress_ = NAN;
+    progress_ = expected_ = NAN;
     weight_ = given.weight;
     cores_ = given.cores;
     began = coarse_now();
     wanted_ = 1;
     share_ = INT_MAX;
+    mean_ = INT_MAX;
+    contended_ = false;
+    computing_ = callers_ = demand_ = 0;
+    deadline = 0;
     generation_ = 0;
-    looked_ = began;
+    looked_ = removed_at_ = began;
+    const auto count = cancels.load();
+    cancels_ = count ? count() : 0;
     enter_at_ = began + YOUNG;
     parts = 1;
     replay_seconds_.clear();
@@ -73,12 +81,92 @@ int Training::threads(int of_part) {
             changed(table_);
         }
         const uint64_t now = __atomic_load_n(&table_->generation, __ATOMIC_ACQUIRE);
-        if (now != generation_.load() || time - looked_.load() > LOOK_EVERY)
+        const double every = contended_.load(std::memory_order_relaxed) ? TURN_EVERY : LOOK_EVERY;
+        if (now != generation_.load() || time - looked_.load() > every)
             look(time);
     }
     if (!replay_seconds_.empty())
         return std::min(of_part, replayed(time) / n);
     return std::min(of_part, share_.load(std::memory_order_relaxed) / n);
+}
+
+int Training::mean_threads(int wanted) {
+    const int now = threads(wanted); // enters the table, and looks
+    if (!replay_seconds_.empty())
+        return std::max(now, 1);
+    const double mean = std::round(mean_.load() / parts);
+    return (int)std::clamp(mean, 1.0, (double)std::max(wanted, 1));
+}
+
+std::atomic<int64_t (*)(void)> Training::cancels{nullptr};
+
+// Whether the calling thread has one of the threads of its training's share.
+thread_local bool has_thread = false;
+
+void Training::count_computing(tusk_slot &slot) const {
+    int now;
+    do {
+        now = computing_.load();
+        TUSK_STORE(slot.inside, now);
+    } while (now != computing_.load());
+}
+
+void Training::begin_computing(int wanted) {
+    tusk_slot *mine = slot_.load(std::memory_order_relaxed);
+    if (mine)
+        tusk_begin_computing(mine, wanted * parts, coarse_now());
+    demand_ = wanted * parts;
+    computing_++;
+    if (mine)
+        count_computing(*mine);
+}
+
+void Training::end_computing() {
+    if (has_thread)
+        callers_--;
+    has_thread = false;
+    tusk_slot *mine = slot_.load(std::memory_order_relaxed);
+    if (mine)
+        TUSK_STORE(mine->active_at, coarse_now());
+    computing_--;
+    if (mine)
+        count_computing(*mine);
+}
+
+void Training::wait_for_turn() {
+    threads(1); // enters the table, and looks
+    if (has_thread && !leave_thread())
+        return;
+    while (!(has_thread = take_thread()) && may_wait()) {
+        nanosleep(&WAIT, nullptr);
+        const double time = tusk_table_now();
+        if (slot_of_old(wanted_, time))
+            look(time);
+    }
+}
+
+// Takes one of the threads of its share for a caller, unless others of it have them all.
+bool Training::take_thread() {
+    int now = callers_.load(std::memory_order_relaxed);
+    while (now < share_.load(std::memory_order_relaxed))
+        if (callers_.compare_exchange_weak(now, now + 1))
+            return true;
+    return false;
+}
+
+// Gives the caller's thread back where callers have more threads than the share.
+bool Training::leave_thread() {
+    int now = callers_.load(std::memory_order_relaxed);
+    while (now > share_.load(std::memory_order_relaxed))
+        if (callers_.compare_exchange_weak(now, now - 1))
+            return true;
+    return false;
+}
+
+bool Training::may_wait() const {
+    const auto count = cancels.load();
+    const double at = deadline.load();
+    return !(count && count() != cancels_) && !(at > 0 && tusk_table_now() >= at);
 }
 
 int Training::replayed(double time) const {
@@ -129,7 +217,7 @@ void Training::enter(int asked, double time) {
         return;
     }
     tusk_remove_gone(table_);
-    share_ = std::max(1, cores_ / TUSK_SLOTS); // as if all slots were in use
+    mean_ = share_ = std::max(1, cores_ / TUSK_SLOTS); // as if all slots were in use
 }
 
 void Training::fill(tusk_slot &slot, int asked, double time) {
@@ -149,6 +237,17 @@ void Training::fill(tusk_slot &slot, int asked, double time) {
     TUSK_STORE(slot.ideal, time - began);
     TUSK_STORE(slot.ideal_at, time);
     TUSK_STORE(slot.pace, 1.0);
+    TUSK_STORE(slot.expected, expected_);
+    TUSK_STORE(slot.expected_at, expected_at_);
+    TUSK_STORE(slot.demand, std::max(asked, demand_.load()));
+    TUSK_STORE(slot.demand_at, time);
+    TUSK_STORE(slot.held, 0);
+    TUSK_STORE(slot.active_at, 0.0);
+    TUSK_STORE(slot.credit, 0.0);
+    TUSK_STORE(slot.credit_at, time);
+    TUSK_STORE(slot.waits_since, 0.0);
+    TUSK_STORE(slot.core_seconds, 0.0);
+    count_computing(slot);
     tusk_put_text(slot.program, sizeof slot.program, program_);
     tusk_put_text(slot.task, sizeof slot.task, task_);
     tusk_put_text(slot.plan, sizeof slot.plan, plan_);
@@ -174,18 +273,17 @@ void Training::look(double time) {
         enter_at_ = time;
         return;
     }
-    if (time - looked_.load() > LOOK_EVERY)
+    if (time - removed_at_ > LOOK_EVERY) {
         tusk_remove_gone(table_);
+        removed_at_ = time;
+    }
     generation_ = __atomic_load_n(&table_->generation, __ATOMIC_ACQUIRE);
     looked_ = time;
-    tusk_slot *slots[TUSK_SLOTS];
-    int32_t share[TUSK_SLOTS];
-    const int32_t n = tusk_share_slots(table_, cores_, slots, share);
-    for (int32_t i = 0; i < n; i++)
-        if (slots[i] == mine) {
-            share_ = share[i];
-            note_pace(*mine, tusk_pace(n, slots, share, cores_, i), time);
-        }
+    const tusk_turn turn = tusk_take_turn(table_, mine, cores_, tusk_table_now());
+    share_ = turn.threads;
+    mean_ = turn.share;
+    contended_ = turn.contended;
+    note_pace(*mine, turn.pace, time);
 }
 
 void Training::note_pace(tusk_slot &slot, double pace, double time) {
@@ -195,10 +293,16 @@ void Training::note_pace(tusk_slot &slot, double pace, double time) {
     TUSK_STORE(slot.pace, pace);
 }
 
-void Training::note_plan(const char *plan) {
+void Training::note_plan(const char *plan, double seconds) {
+    std::lock_guard lock(entering); // as several threads may train it
     tusk_put_text(plan_, sizeof plan_, plan);
-    if (tusk_slot *slot = slot_.load())
+    expected_ = seconds;
+    expected_at_ = coarse_now();
+    if (tusk_slot *slot = slot_.load()) {
         tusk_put_text(slot->plan, sizeof slot->plan, plan);
+        TUSK_STORE(slot->expected, expected_);
+        TUSK_STORE(slot->expected_at, expected_at_);
+    }
 }
 
 void Training::note_models(int64_t groups) {

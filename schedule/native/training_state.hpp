@@ -29,9 +29,19 @@ struct Training {
     void inherited();
 
     int threads(int of_part);
+    // Threads in the mean, from 1 to `wanted`.
+    int mean_threads(int wanted);
+
+    // A computation of one of its threads begins and ends, and waits for its turn.
+    void begin_computing(int wanted);
+    void end_computing();
+    void wait_for_turn();
+    std::atomic<double> deadline{0}; // after which it does not wait; 0: none
+    // Counts cancellations of the process; null: unknown.
+    static std::atomic<int64_t (*)(void)> cancels;
 
     void replay(int n, const double *seconds, const int32_t *threads);
-    void note_plan(const char *plan);
+    void note_plan(const char *plan, double seconds);
     void note_models(int64_t groups);
     void note_step(double part, int64_t of_groups, int64_t more_rows);
 
@@ -51,6 +61,10 @@ private:
     void note_pace(tusk_slot &slot, double pace, double time);
     void note_progress(double of_all);
     bool is_mine(tusk_slot &slot) const;
+    void count_computing(tusk_slot &slot) const;
+    bool take_thread();
+    bool leave_thread();
+    bool may_wait() const;
     bool is_held(int64_t place, int32_t device) const;
     int replayed(double time) const;
 
@@ -58,6 +72,7 @@ private:
          plan_[TUSK_PLAN_BYTES] = {};
     int64_t groups_ = 0, done_ = 0, rows_ = 0;
     double progress_ = NAN, progress_at_ = 0, weight_ = 1;
+    double expected_ = NAN, expected_at_ = 0;
     int32_t cores_ = 1;
     int64_t number_ = 0;
     std::vector<double> replay_seconds_;
@@ -66,6 +81,13 @@ private:
     tusk_table *table_ = nullptr;
     std::atomic<tusk_slot *> slot_{nullptr};
     std::atomic<int32_t> wanted_{1}, share_{INT_MAX};
+    std::atomic<double> mean_{INT_MAX};
+    std::atomic<bool> contended_{false};
+    std::atomic<int> computing_{0}; // computations that run or wait
+    std::atomic<int> demand_{0};    // threads that the last one can use
+    std::atomic<int> callers_{0};   // those of them that have a thread
+    int64_t cancels_ = 0;           // at its beginning
+    double removed_at_ = 0;         // last removal of ended processes
     std::atomic<uint64_t> generation_{0};
     std::atomic<double> looked_{0};
     std::atomic<double> enter_at_{0}; // when a slot is requested, again if there was none

@@ -13,13 +13,32 @@ from tuskml.schedule import pool, shares
 
 pytestmark = pytest.mark.native
 
+STORED = {"store": "a", "algorithm": "hogbatch", "max_iter": 1_000_000, "epsilon": 0, "l2": 1e-6}
 ENDLESS = {
     "gbdt": ("gbdt", {"trees": 100_000, "num_leaves": 15}),
     "small groups": ("gbdt", {"trees": 100_000, "num_leaves": 15}),
     "random_forest": ("random_forest", {"trees": 10_000, "max_depth": 6}),
     "mlp": ("mlp", {"max_iter": 1_000_000}),
     "path": ("sparse_logistic", {"path": {"length": 1000, "ratio": 1e-6}, "tol": 1e-14}),
+    "stored": ("logistic", STORED),
+    "topics": ("lda", {"topics": 5, "max_iter": 1_000_000}),
+    "factorization": ("matrix_factorization", {"max_iter": 1_000_000, "epsilon": 0}),
 }
+PLANS = {
+    "gbdt": "histogram boosting",
+    "small groups": "histogram boosting",
+    "random_forest": "random forest",
+    "mlp": "adam",
+    "path": "coordinate descent on working sets",
+    "stored": "hogbatch",
+    "topics": "collapsed Gibbs sampling",
+    "factorization": "als",
+}
+FEATURES = {
+    "lda": "sparse([(v * 1000)::BIGINT % 50 FOR v IN x], [1.0 FOR v IN x])",
+    "matrix_factorization": "[(x[1] * 1000)::BIGINT % 200, (x[2] * 1000)::BIGINT % 200]",
+}
+"""Where they are not the list of numbers."""
 
 
 @pytest.fixture(autouse=True)
@@ -60,11 +79,12 @@ def made(con, n, groups):
 
 
 @pytest.mark.parametrize("name", ENDLESS)
-def test_progress_within_a_model(name):
+def test_progress_within_a_model(name, tmp_path):
     task, options = ENDLESS[name]
     n, groups = (400, 3) if name == "small groups" else (20_000, 1)
-    asked = f"'{task}', y, x, '{json.dumps(options)}'"
-    with tuskml.connect() as con:
+    label = "NULL" if task == "lda" else "y"
+    asked = f"'{task}', {label}, {FEATURES.get(task, 'x')}, '{json.dumps(options)}'"
+    with tuskml.connect(store_root=tmp_path) as con:
         made(con, n, groups)
         with Endless(con, f"SELECT g, train_model({asked}) FROM t GROUP BY g") as failed:
             until(lambda: failed or any(0 < (p or 0) < 1 for p in of_activity("progress")), 120)
@@ -72,6 +92,8 @@ def test_progress_within_a_model(name):
             first = shares.activity()[0]
             assert first.done == 0
             assert first.left > 0
+            assert first.rho == pytest.approx(1, abs=0.1), "it is alone"
+            assert first.plan == PLANS[name]
             assert name == "path" or first.rows_per_second > 0
             until(lambda: of_activity("progress")[0] > first.progress, 120)
     assert failed, "it would have taken for ever"
@@ -99,6 +121,18 @@ def test_who_says_how_far_it_is_has_an_entry(tell):
         assert shares.activity() == [], "it has asked for nothing yet"
         tell()
         assert of_activity("wanted") == [1]
+
+
+def test_what_is_left_comes_from_the_plan_until_there_is_progress():
+    with shares.training(b"linear", 2):
+        enter(pool.library())
+        assert (of_activity("left"), of_activity("rho")) == ([None], [None]), "nothing tells it"
+        shares.note_plan("newton, 2 threads", 50.0)
+        assert of_activity("plan") == ["newton"]
+        assert of_activity("left") == pytest.approx([50], abs=5)
+        assert of_activity("rho") == pytest.approx([1], abs=0.05)
+        shares.progress(1)
+        assert of_activity("left")[0] < 5, "as long as until now"
 
 
 def test_work_counts_units_of_all_threads():

@@ -1,6 +1,5 @@
 """Shares of cores between trainings of several processes."""
 
-import itertools
 import os
 import signal
 import subprocess
@@ -10,8 +9,6 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sharing_work import CORES, Functions, Work, of_activity, until
 
 from tuskml.errors import TuskError
@@ -24,26 +21,6 @@ pytestmark = pytest.mark.native
 @pytest.fixture(autouse=True)
 def of_eight_cores(own_table):
     """All tests have a table of their own."""
-
-
-@given(
-    asked=st.lists(st.tuples(st.integers(1, 12), st.floats(0.1, 10)), min_size=1, max_size=8),
-    cores=st.integers(1, 40),
-)
-def test_no_share_can_grow_without_a_smaller_one_that_shrinks(asked, cores):
-    wanted, weight = (np.array(one) for one in zip(*asked, strict=True))
-    share = shares.max_min(wanted, weight, cores)
-    assert (share >= 1).all()
-    assert (share <= np.maximum(wanted, 1)).all()
-    assert share.sum() == max(len(asked), min(cores, wanted.sum()))
-    for poor, rich in itertools.permutations(range(len(asked)), 2):
-        if share[poor] < wanted[poor] and share[rich] > 1:
-            # With the thread that the other one gave, it would have had more than that one now.
-            assert share[poor] / weight[poor] >= (share[rich] - 1) / weight[rich] - 1e-9
-
-
-def test_the_first_has_what_is_left():
-    assert shares.max_min([8, 8, 8], [1, 1, 1], 8).tolist() == [3, 3, 2]
 
 
 def test_threads_leave_and_come_back():

@@ -103,7 +103,7 @@ def test_garbage_in_the_table_stops_nothing(tmp_path, seed):
         one.most = 0
         until(lambda: one.most >= 1)
         for found in shares.activity():
-            assert found.share >= 1
+            assert found.share >= 0
             assert found.progress is None or 0 <= found.progress <= 1
         table[8:] = 0
         until(lambda: of_activity("share") == [CORES])
@@ -149,7 +149,7 @@ def test_all_of_several_killed_at_once(tmp_path):
         for other in others:
             assert other.stdout.readline() == b"begun\n"
         with Work() as own:
-            until(lambda: sorted(of_activity("share")) == [1, 1, 2, 2, 2])
+            until(lambda: of_activity("share") == pytest.approx([8 / 5] * 5))
             for other in others:
                 other.send_signal(signal.SIGKILL)
             until(lambda: own.inside > 4)  # though nobody has waited for them
@@ -240,7 +240,7 @@ def test_a_table_that_nobody_named_is_of_the_account(monkeypatch):
     if os.geteuid():
         pytest.skip("only root takes other accounts")
     user, group = 12346, 4321
-    path = f"/dev/shm/tuskml-shares-3-{user}"
+    path = f"/dev/shm/tuskml-shares-4-{user}"
     with open(path, "wb") as made:
         os.chown(path, 999, group)
         os.chmod(path, 0o660)
@@ -286,7 +286,7 @@ def test_threads_that_begin_and_end_all_the_time(tmp_path):
         thread.start()
     while any(thread.is_alive() for thread in threads):
         for one in shares.activity():
-            assert 1 <= one.share <= CORES
+            assert 0 < one.share <= CORES
     assert shares.activity() == []
     assert ctypes.sizeof(shares.Slot) % 8 == 0
 

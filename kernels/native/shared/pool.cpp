@@ -62,7 +62,7 @@ void parallel_for(int64_t n, int threads, Ref<void(int64_t)> body) {
     };
     const tusk_pool *now = pool.load(std::memory_order_acquire);
     int failed = TK_OK;
-    if (now && threads > 1 && n > 1)
+    if (now)
         failed = now->run(n, threads, task, &body);
     else
         for (int64_t i = 0; i < n && failed == TK_OK; i++)

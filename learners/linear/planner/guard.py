@@ -32,7 +32,6 @@ from tuskml.learners.linear.planner.curves import Interval, Question
 from tuskml.learners.linear.planner.iterations import Point, fewest_left, iterations_left
 from tuskml.learners.linear.planner.replanning import Replanning, replanning_for, solves
 from tuskml.learners.linear.problem import Problem
-from tuskml.schedule import shares
 
 LOOK, AGAIN = 0.3, 1.3
 """The share of the next plan's seconds at which a plan is first checked, and the factor to the
@@ -291,7 +290,6 @@ def run_watched(
             name = chosen.plan.algorithm
             chosen, begin = replanning.switch_plan(chosen, made), replanning.beginning()
             run.timing.note_switch(chosen, name)
-            shares.note_plan(chosen.plan.algorithm)
             continue
         if guard is None or not (guard.given_up or used_up) or run.is_over():
             return state, chosen

@@ -248,7 +248,7 @@ class Online:
             loss = self._epoch()
             progress.history.append(loss)
             progress.epoch += 1
-            reported.epochs(progress.epoch, setting.plan.max_iter)
+            reported.epochs(progress.epoch, setting.plan.max_iter + 1)  # the last for the loss
             events.tell(events.Event(0, 0, progress.epoch, loss))
             if self._has_settled():
                 self.converged, self.status = True, "ok"

@@ -37,6 +37,7 @@ from tuskml.learners.linear.stored.start import with_start
 from tuskml.learners.models import Lists, Models, Strings, thin_history
 from tuskml.learners.options.kinds import DEFAULT_CACHE
 from tuskml.learners.validation import shuffle_rows
+from tuskml.schedule import shares
 
 EPSILON = 1e-4
 """The default tolerance of the running loss."""
@@ -56,6 +57,7 @@ def train_stored(
     refuse_gpu(request.options.device, "a training with option 'store'")
     check(groups, request)
     options, plan = request.options, make_plan(groups, request)
+    shares.note_plan(plan.algorithm)
     loss, mark = request.task.loss, passes.cancel_mark()
     rows = Pass(groups, loss, None, None, options.fit_intercept, plan.threads, cancel_mark=mark)
     labels = rows.labels()

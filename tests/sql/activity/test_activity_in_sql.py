@@ -13,7 +13,8 @@ from tuskml.schedule import shares
 
 COLUMNS = [
     "session", "training", "program", "task", "plan", "n_groups", "n_models", "share", "threads",
-    "weight", "seconds", "rows_per_second", "progress", "estimated_end", "rho", "device",
+    "weight", "seconds", "core_seconds", "rows_per_second", "progress", "estimated_end",
+    "rho", "device",
 ]  # fmt: skip
 ROWS = "SELECT i % 2 AS y, {array} AS x FROM {series}(1, 200000) AS t(i)"
 TRAIN = """SELECT train_model('logistic', y, x,

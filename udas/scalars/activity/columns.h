@@ -11,10 +11,11 @@
     X(plan, TEXT, r->plan)                         \
     X(n_groups, WHOLE, r->groups)                  \
     X(n_models, WHOLE, r->done)                    \
-    X(share, WHOLE, r->share)                      \
+    X(share, NUMBER, r->share)                     \
     X(threads, WHOLE, r->wanted)                   \
     X(weight, NUMBER, r->weight)                   \
     X(seconds, NUMBER, r->seconds)                 \
+    X(core_seconds, NUMBER, r->core_seconds)       \
     X(rows_per_second, NUMBER, r->rows_per_second) \
     X(progress, NUMBER, r->progress)               \
     X(estimated_end, WHEN, r->left)                \

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define FOREVER 1e9 /* seconds */
+
 double tusk_table_now(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -80,9 +82,9 @@ void tusk_put_text(char *to, int size, const char *text) {
     memset(to + length, 0, (size_t)size - 1 - length);
 }
 
-static double usable_weight(tusk_slot *slot) {
+double tusk_weight(tusk_slot *slot) {
     const double weight = TUSK_LOAD(slot->weight);
-    return weight > 0 && weight < 1e6 ? weight : 1;
+    return weight >= 1e-3 && weight < 1e6 ? weight : 1;
 }
 
 static int by_age(const void *a, const void *b) {
@@ -93,35 +95,15 @@ static int by_age(const void *a, const void *b) {
     return one < other ? -1 : one > other;
 }
 
-int32_t tusk_share_slots(tusk_table *table, int32_t cores, tusk_slot **slots, int32_t *share) {
-    int32_t n = 0, wanted[TUSK_SLOTS];
-    double weight[TUSK_SLOTS];
+int32_t tusk_list_slots(tusk_table *table, tusk_slot **slots) {
+    int32_t n = 0;
     for (int i = 0; i < TUSK_SLOTS; i++) {
         tusk_slot *slot = table->slots + i;
         if (TUSK_LOAD(slot->pid) > 0 && TUSK_LOAD(slot->ready))
             slots[n++] = slot;
     }
     qsort(slots, (size_t)n, sizeof *slots, by_age);
-    for (int32_t i = 0; i < n; i++) {
-        const int32_t asked = TUSK_LOAD(slots[i]->wanted);
-        wanted[i] = asked > 1 ? asked : 1;
-        weight[i] = usable_weight(slots[i]);
-    }
-    tusk_max_min(n, wanted, weight, cores, share);
     return n;
-}
-
-double tusk_pace(int32_t n, tusk_slot *const *slots, const int32_t *share, int32_t cores,
-                 int32_t place) {
-    double weights = 0, threads = 0;
-    for (int32_t i = 0; i < n; i++) {
-        weights += usable_weight(slots[i]);
-        threads += share[i];
-    }
-    const double wanted = TUSK_LOAD(slots[place]->wanted);
-    const double fair = fmin(fmax(wanted, 1), cores * usable_weight(slots[place]) / weights);
-    const double mine = share[place] * fmin(1, cores / threads); /* each has one thread at least */
-    return mine / fair;
 }
 
 /* The number of cores that most of the trainings report: a container may see fewer. */
@@ -136,14 +118,24 @@ static int32_t cores_of(tusk_table *table) {
     return most;
 }
 
+static double core_seconds_of(tusk_slot *slot, double now) {
+    const double since = fmax(now - TUSK_LOAD(slot->credit_at), 0);
+    const bool computes = TUSK_LOAD(slot->inside) > 0;
+    const double seconds =
+        TUSK_LOAD(slot->core_seconds) + (computes ? TUSK_LOAD(slot->held) * since : 0);
+    return isfinite(seconds) ? seconds : NAN;
+}
+
 static tusk_running running_of(tusk_slot *slot, double now) {
     const double began = TUSK_LOAD(slot->began), at = TUSK_LOAD(slot->progress_at);
     const double progress = TUSK_LOAD(slot->progress), seconds = fmax(now - began, 0);
+    const double expected = TUSK_LOAD(slot->expected);
     const int64_t rows = TUSK_LOAD(slot->rows);
     tusk_running one = {.pid = TUSK_LOAD(slot->pid),
                         .wanted = TUSK_LOAD(slot->wanted),
-                        .weight = usable_weight(slot),
+                        .weight = tusk_weight(slot),
                         .seconds = seconds,
+                        .core_seconds = core_seconds_of(slot, now),
                         .groups = TUSK_LOAD(slot->groups),
                         .done = TUSK_LOAD(slot->done),
                         .number = TUSK_LOAD(slot->number),
@@ -153,18 +145,19 @@ static tusk_running running_of(tusk_slot *slot, double now) {
                         .left = NAN};
     if (progress > 0 && progress <= 1)
         one.left = fmax((at - began) * (1 - progress) / progress - (now - at), 0);
+    else if (expected > 0 && expected < FOREVER)
+        one.left = fmax(expected - (now - TUSK_LOAD(slot->expected_at)), 0);
     tusk_put_text(one.program, sizeof one.program, slot->program);
     tusk_put_text(one.task, sizeof one.task, slot->task);
     tusk_put_text(one.plan, sizeof one.plan, slot->plan);
     return one;
 }
 
-/* rho of a training, at the pace of its current share. */
+/* rho of a training; pace: of the seconds that are left. NaN where these are not known. */
 static double rho_of(tusk_slot *slot, const tusk_running *one, double pace, double now) {
-    const double left = isnan(one->left) ? 0 : one->left;
     const double since = fmax(now - TUSK_LOAD(slot->ideal_at), 0);
-    const double ideal = TUSK_LOAD(slot->ideal) + since * TUSK_LOAD(slot->pace) + left * pace;
-    return ideal > 0 ? (one->seconds + left) / ideal : NAN;
+    const double ideal = TUSK_LOAD(slot->ideal) + since * TUSK_LOAD(slot->pace) + one->left * pace;
+    return ideal > 0 ? (one->seconds + one->left) / ideal : NAN;
 }
 
 static bool has_device(tusk_table *table, tusk_slot *slot) {
@@ -175,31 +168,22 @@ static bool has_device(tusk_table *table, tusk_slot *slot) {
 
 int32_t tusk_list_running(tusk_table *table, tusk_running *out) {
     tusk_slot *slots[TUSK_SLOTS];
-    int32_t share[TUSK_SLOTS];
+    int32_t wanted[TUSK_SLOTS];
+    double weight[TUSK_SLOTS], share[TUSK_SLOTS], weights = 0;
     tusk_remove_gone(table);
-    const int32_t cores = cores_of(table), all = tusk_share_slots(table, cores, slots, share);
+    const int32_t cores = cores_of(table), all = tusk_list_slots(table, slots);
     const double now = tusk_table_now();
     for (int32_t i = 0; i < all; i++) {
         out[i] = running_of(slots[i], now);
+        wanted[i] = out[i].wanted > 1 ? out[i].wanted : 1;
+        weights += weight[i] = out[i].weight;
+    }
+    tusk_max_min(all, wanted, weight, cores, share);
+    for (int32_t i = 0; i < all; i++) {
+        const double equal = fmin(wanted[i], cores * weight[i] / weights);
         out[i].share = share[i];
         out[i].has_device = has_device(table, slots[i]);
-        out[i].rho = rho_of(slots[i], out + i, tusk_pace(all, slots, share, cores, i), now);
+        out[i].rho = rho_of(slots[i], out + i, share[i] / equal, now);
     }
     return all;
-}
-
-void tusk_max_min(int32_t n, const int32_t *wanted, const double *weight, int32_t cores,
-                  int32_t *share) {
-    for (int32_t i = 0; i < n; i++)
-        share[i] = 1;
-    for (int32_t left = cores - n; left > 0; left--) {
-        int32_t least = -1; /* per weight; the first of equals */
-        for (int32_t i = 0; i < n; i++)
-            if (share[i] < wanted[i] &&
-                (least < 0 || share[i] * weight[least] < share[least] * weight[i]))
-                least = i;
-        if (least < 0)
-            return;
-        share[least]++;
-    }
 }

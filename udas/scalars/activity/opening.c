@@ -28,7 +28,7 @@ static void path_of(const char *setting, char path[static PATH_BYTES]) {
     if (*setting)
         snprintf(path, PATH_BYTES, "%s", setting);
     else
-        snprintf(path, PATH_BYTES, "%s/tuskml-shares-3-%u", memory ? "/dev/shm" : "/tmp",
+        snprintf(path, PATH_BYTES, "%s/tuskml-shares-4-%u", memory ? "/dev/shm" : "/tmp",
                  (unsigned)geteuid());
 }
 

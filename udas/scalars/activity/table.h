@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define TUSK_TABLE_MAGIC 0x3373657261687374 /* "tshares3" */
+#define TUSK_TABLE_MAGIC 0x3473657261687374 /* "tshares4" */
 #define TUSK_TABLE_SETTING "TUSKML_SHARES"
 
 enum {
@@ -35,11 +35,25 @@ typedef struct tusk_slot {
     int64_t rows;         /* read so far, a row counting once for each pass over it */
     double progress;      /* fraction of the work that is done; NaN: unknown */
     double progress_at;
+    double
+        expected; /* seconds that its plan is expected to take from expected_at on; NaN: unknown */
+    double expected_at;
     double ideal; /* seconds that an equal part of the cores would have taken for the work done */
     double ideal_at;
     double pace;      /* increase of `ideal` per second since then */
     int64_t number;   /* of the training in its process, from 1 on */
     double device_at; /* time of its request for the device */
+    /* Its turns at the cores; see turns.c. */
+    int32_t inside;   /* number of its computations that run or wait */
+    int32_t demand;   /* number of threads that they can use */
+    int32_t held;     /* number of threads that it may use now; 0: it waits */
+    int32_t reserved; /* 0 */
+    double demand_at; /* when it last wanted as many */
+    double active_at; /* end of its last computation */
+    double credit;    /* thread-seconds that it has had less than its share, at credit_at */
+    double credit_at;
+    double waits_since;  /* since when others have threads that it is given; 0: nobody has */
+    double core_seconds; /* threads that it had times seconds, until credit_at */
     char program[TUSK_PROGRAM_BYTES], task[TUSK_TASK_BYTES], plan[TUSK_PLAN_BYTES];
 } tusk_slot;
 
@@ -84,37 +98,51 @@ void tusk_put_text(char *to, int size, const char *text);
 /* A training that runs. */
 typedef struct tusk_running {
     int64_t pid, number;
-    int32_t wanted, share; /* threads */
+    int32_t wanted; /* threads */
+    double share;   /* threads in the mean; below 1 it has one in turns */
     double weight;
     double seconds;         /* since it began */
+    double core_seconds;    /* threads that it has had times seconds */
     int64_t groups, done;   /* number of groups, and of those with a model */
     double rows_per_second; /* mean, a row counting once for each pass over it; NaN: unknown */
     double progress;        /* 0 to 1; NaN: unknown */
-    double left;            /* estimated seconds; NaN: unknown */
+    double left;            /* estimated seconds, by progress or by the plan; NaN: unknown */
     /* The estimated total time over that with an equal part of the cores, by weight (Mahajan
-     * 2021, equation 3.1); threads count alike. */
+     * 2021, equation 3.1); threads count alike. NaN where the time left is not known. */
     double rho;
     int32_t device, has_device; /* the requested one, from 1 on, 0: none; whether it has it */
     char program[TUSK_PROGRAM_BYTES], task[TUSK_TASK_BYTES], plan[TUSK_PLAN_BYTES];
 } tusk_running;
 
-/* Participating slots (out, room for TUSK_SLOTS) in the order of their starts, and max-min
- * shares of `cores` cores. Returns their number. */
-int32_t tusk_share_slots(tusk_table *table, int32_t cores, tusk_slot **slots, int32_t *share);
-/* Speed of training `place` with its share, relative to an equal part of the cores. */
-double tusk_pace(int32_t n, tusk_slot *const *slots, const int32_t *share, int32_t cores,
-                 int32_t place);
+/* The slots of trainings (out, room for TUSK_SLOTS), in the order of their starts. Returns their
+ * number. */
+int32_t tusk_list_slots(tusk_table *table, tusk_slot **slots);
+double tusk_weight(tusk_slot *slot);
+
+/* The turn of a training. threads: number that it may use now, 0: it waits; contended: whether
+ * trainings want more threads than there are; share: threads in the mean; pace: speed now,
+ * relative to an equal part of the cores by weight. */
+typedef struct tusk_turn {
+    int32_t threads, contended;
+    double share, pace;
+} tusk_turn;
+
+/* The turn of a training of the table at `now`, which its threads ask for between two tasks. The
+ * slot notes it. */
+tusk_turn tusk_take_turn(tusk_table *table, tusk_slot *mine, int32_t cores, double now);
+/* A training begins a computation that can use `wanted` threads; its owner counts it in `inside`
+ * afterwards, and sets `active_at` before it counts it no more. */
+void tusk_begin_computing(tusk_slot *slot, int32_t wanted, double now);
 /* The trainings that run on the host, the oldest first; room for TUSK_SLOTS of them. Returns
  * their number, or -1 with the reason as a sentence. */
 #define TUSK_ACTIVITY_SENTENCE 4352
 int32_t tusk_activity(tusk_running *out, char *sentence);
 
-/* Max-min shares of `cores` threads: wanted (n,) at least 1, weight (n,) positive, in the order
- * of starts; share (n,) is out. Each has at least 1, even if the sum exceeds cores. Max-min
- * fairness (Bertsekas and Gallager, Data Networks, 1992, section 6.5.2) in whole threads: no
- * training can have one more unless another one, which has no more per weight, has one less. */
+/* Max-min shares of `cores` threads by weight, in parts of a thread: wanted (n,) at least 1,
+ * weight (n,) positive; share (n,) is out. No training can have more unless another one, which has
+ * no more per weight, has less (Bertsekas and Gallager, Data Networks, 1992, section 6.5.2). */
 void tusk_max_min(int32_t n, const int32_t *wanted, const double *weight, int32_t cores,
-                  int32_t *share);
+                  double *share);
 
 #ifdef __cplusplus
 }
