@@ -66,6 +66,7 @@ LABELS = {
     "ratings": "numbers",
     "two": "two classes",
     "classes": "two classes or more",
+    "levels": "two ordered levels or more",
     "either": "numbers, or two classes or more",
     "either_two": "numbers, or two classes",
     "none": "none: NULL",
@@ -80,7 +81,7 @@ def in_table(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "formula": row.formula,
-        "classifies": row.labels in ("two", "classes"),
+        "classifies": row.labels in ("two", "classes", "levels"),
         "classes_by_option": row.labels in ("either", "either_two"),
         "test": row.test,
         "metric": row.metric,

@@ -10,7 +10,7 @@ CREATE OR REPLACE TEMP MACRO tuskml_sparse(indices, vals) AS {'indices': _tusk_i
 
 -- tasks (scripts/build/tasks.py)
 CREATE OR REPLACE TEMP MACRO _tusk_has_terms(task) AS task NOT IN ('gbdt', 'random_forest', 'mlp', 'kmeans', 'fm');
-CREATE OR REPLACE TEMP MACRO _tusk_weighs_features(task) AS task NOT IN ('matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lda', 'kmeans', 'fm');
+CREATE OR REPLACE TEMP MACRO _tusk_weighs_features(task) AS task NOT IN ('ordinal', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lda', 'kmeans', 'fm');
 CREATE OR REPLACE TEMP MACRO _tusk_is_of_trees(task) AS task IN ('gbdt', 'random_forest');
 CREATE OR REPLACE TEMP MACRO _tusk_has_centres(task) AS task IN ('kmeans');
 CREATE OR REPLACE TEMP MACRO _tusk_is_tested_by_t(task) AS task IN ('linear', 'gamma', 'tweedie', 'inverse_gaussian');

@@ -1,0 +1,73 @@
+"""The options of the task `ordinal`, with its defaults."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tuskml.kernels.ordinal import LINKS
+from tuskml.learners.options.kinds import (
+    NAMES,
+    OF_CLASSES,
+    ClassNames,
+    Kind,
+    Option,
+    choice,
+    class_names,
+    real,
+)
+from tuskml.learners.options.table import SHARED, Options, OptionTable
+
+ITERATIONS = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrdinalOptions(Options):
+    """The options of a call whose task is `ordinal`."""
+
+    l2: float
+    link: str
+
+    @property
+    def iterations(self) -> int:
+        """The most iterations."""
+        return self.max_iter or ITERATIONS
+
+
+def _levels(value: Any) -> ClassNames:
+    """The levels of labels that are text, from the lowest on. Raises ValueError."""
+    names = NAMES.parse(value)
+    if len(names) < 2:
+        raise ValueError
+    return class_names(names)
+
+
+OPTIONS = OptionTable(
+    OrdinalOptions,
+    (
+        Option(
+            "link",
+            choice(*LINKS),
+            "logit",
+            "the distribution function G in P(label <= k) = G(threshold - x.coef): logistic, "
+            "normal or complementary log-log",
+        ),
+        Option(
+            "l2",
+            real(0),
+            0.0,
+            "half of it is the weight of the sum of squared coefficients; thresholds have no "
+            "penalty",
+        ),
+        Option(
+            "classes",
+            Kind('a list of levels as text, the lowest first, such as ["low", "high"]', _levels),
+            None,
+            "all levels of labels that are text without an order, the lowest first",
+            OF_CLASSES,
+        ),
+        replace(
+            SHARED["max_iter"], default=ITERATIONS, unseen="a training may end before"
+        ),
+        replace(SHARED["epsilon"], unseen="a training may end before"),
+        *("time", "threads", "seed", "deterministic", "format"),
+    ),
+)
