@@ -58,7 +58,7 @@ class Task:
     @property
     def has_ratios(self) -> bool:
         """Returns whether exp of a coefficient is a ratio: of odds, rates or means."""
-        return False
+        return has_levels(self.name)
 
 
 LABELS = {
@@ -121,6 +121,14 @@ def is_labelled(task: str) -> bool:
     """Returns whether rows of a task have labels; those of custom tasks do."""
     row = TASK_TABLE.get(task)
     return row is None or row.labels not in ("none", "documents")
+
+
+def has_levels(task: str) -> bool:
+    """Returns whether labels of a task are ordered levels; then `coef` of models begins with the
+    thresholds between them.
+    """
+    row = TASK_TABLE.get(task)
+    return row is not None and row.labels == "levels"
 
 
 def of_pairs(task: str) -> bool:

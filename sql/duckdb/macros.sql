@@ -157,7 +157,7 @@ CREATE OR REPLACE TEMP MACRO tuskml_rollback(model_name, in_group := NULL) AS TA
 -- become rows as they are read: a list of millions of them with texts would take gigabytes.
 CREATE OR REPLACE TEMP MACRO _tusk_of_classes(model) AS model.task = 'logistic' AND len(model.classes) > 2;
 CREATE OR REPLACE TEMP MACRO _tusk_is_wide(model) AS
-    model.std_err IS NULL AND len(model.coef) > 1024 AND _tusk_has_terms(model.task);
+    model.std_err IS NULL AND len(model.coef) > 1024 AND _tusk_has_terms(model.task) AND model.task <> 'ordinal';
 CREATE OR REPLACE TEMP MACRO _tusk_summary_of(model) AS TABLE
 SELECT CASE WHEN _tusk_wide THEN CAST(_tusk_i % _tusk_each AS INTEGER) ELSE _tusk_t.feature END AS feature,
        CASE WHEN _tusk_wide THEN
@@ -543,6 +543,9 @@ CREATE OR REPLACE TEMP MACRO _tusk_effects(model) AS nullif(CASE
     WHEN _tusk_weighs_features(model.task) AND _tusk_of_classes(model) THEN
         _tusk_effects_of_weights(model.coef, coalesce(model.std_err, CAST([] AS DOUBLE[])), greatest(len(model.coef) // len(model.classes), 1),
                                  model.features, model.class_names)
+    WHEN model.task = 'ordinal' THEN -- the last threshold takes the intercept's place
+        _tusk_effects_of_weights(model.coef[len(model.classes) - 1:], coalesce(model.std_err, CAST([] AS DOUBLE[]))[len(model.classes) - 1:],
+                                 model.n_features + 1, model.features, CAST(NULL AS VARCHAR[]))
     WHEN _tusk_weighs_features(model.task) THEN
         _tusk_effects_of_weights([model.intercept] || model.coef, coalesce(model.std_err, CAST([] AS DOUBLE[])), len(model.coef) + 1,
                                  model.features, CAST(NULL AS VARCHAR[]))
