@@ -66,7 +66,7 @@ class Levels:
         return out[:, 0], out[:, 2 : 2 + q], np.ascontiguousarray(out[:, 2 + q :])
 
     def reach(self, rows: Pass, v: Floats, step: Floats) -> Floats:
-        """What Newton's step says of the existence of an optimum, (G, 2), as `tk_ordinal_reach`."""
+        """What Newton's step says of the existence of an optimum, (G, 2): `tk_ordinal_reach`."""
         out = np.empty((len(v), 2))
         v, step = np.ascontiguousarray(v), np.ascontiguousarray(step)
         given = pointer(v), pointer(step), pointer(out)

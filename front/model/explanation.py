@@ -3,7 +3,8 @@ calls.
 
 Boosted trees: exact path-dependent Shapley values (S. Lundberg et al., From local explanations to
 global understanding with explainable AI for trees, Nature Machine Intelligence 2, 2020). Linear
-models, and ordinal ones, whose levels share a margin: coefficient times value; factorization machines: that and half of each pair's term.
+and ordinal models: coefficient times value; factorization machines: that and half of each pair's
+term.
 """
 
 from dataclasses import dataclass

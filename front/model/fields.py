@@ -104,8 +104,8 @@ class Fields:
 
     @property
     def term_names(self) -> tuple[str, ...]:
-        """A name for each number in `coef`: the features', of several classes with the class's, and
-        of thresholds those of the levels on both sides.
+        """A name for each number in `coef`: the features', of several classes with the class's,
+        and of thresholds those of the levels on both sides.
         """
         names = self.feature_names
         if self.cuts:

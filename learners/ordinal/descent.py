@@ -12,16 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.ordinal import Levels
-from tuskml.kernels.passes import Floats, Pass, solve
+from tuskml.kernels.passes import Floats, Pass, Solution, solve
 
 Bools = NDArray[np.bool_]
 ENOUGH, MOST_HALVINGS = 1e-4, 40
 """The part of the promised fall of the objective that a step needs; halvings of a step."""
 ROUNDING = 1e-14
 """Relative rounding of the objective."""
-STEPS_TO_PROVE = 30
-"""Newton's steps within which an optimum proves to exist, if it does: near it they converge
-quadratically, and along a direction without one the proof never comes.
+PROVED, STEPS_TO_PROVE = 0.5, 30
+"""Share of a derivative up to which a step proves that there is an optimum, beyond rounding, and
+Newton's steps within which it does, if there is one: near it they vanish quadratically, and along
+a direction without one the share stays 1.
 """
 
 
@@ -80,13 +81,15 @@ class Found:
 @dataclass
 class State:
     """Where the trainings of G groups are: v (G, q), what was found there, iterations (G,), and
-    whether they converged, and ran out of time; history: the objectives, NaN of groups at rest.
+    whether they converged, and ran out of time; rank (G,): of the curvature at the start, where
+    every row has some; history: the objectives, NaN of groups at rest.
     """
 
     v: Floats
     found: Found
     iterations: NDArray[np.int64]
     converged: Bools
+    rank: NDArray[np.int64]
     late: bool = False
     history: list[Floats] = field(default_factory=list)
 
@@ -99,7 +102,9 @@ def descend(
     A last step follows, after which Newton's method has all digits.
     """
     n = len(v)
-    state = State(v, problem.evaluate(v), np.zeros(n, np.int64), np.zeros(n, bool))
+    begun = problem.evaluate(v)
+    rank = newton(problem, begun).rank
+    state = State(v, begun, np.zeros(n, np.int64), np.zeros(n, bool), rank)
     active = np.arange(n)
     for _ in range(most):
         if deadline is not None and time.monotonic() > deadline:
@@ -129,7 +134,7 @@ def violations(problem: Problem, state: State) -> Floats:
 def step(problem: Problem, state: State, which: NDArray[np.intp]) -> Bools:
     """Takes Newton's step in some groups, and returns which of them moved, (n,)."""
     part, found = problem.of(which), state.found.of(which)
-    direction = newton(part, found)
+    direction = newton(part, found).step
     promised = np.einsum("gq,gq->g", direction, found.gradient)
     slack = ROUNDING * (1 + np.abs(found.objective))
     length, moved, left = 1.0, np.zeros(len(which), bool), np.arange(len(which))
@@ -148,26 +153,26 @@ def step(problem: Problem, state: State, which: NDArray[np.intp]) -> Bools:
     return moved
 
 
-def newton(problem: Problem, found: Found) -> Floats:
-    """Newton's step, (G, q), which is subtracted."""
-    rows = problem.rows
-    return solve(
-        found.curvature, found.gradient, rows.threads, cancel_mark=rows.cancel_mark
-    ).step
+def newton(problem: Problem, found: Found) -> Solution:
+    """Newton's step, which is subtracted."""
+    mark, threads = problem.rows.cancel_mark, problem.rows.threads
+    return solve(found.curvature, found.gradient, threads, cancel_mark=mark)
 
 
 def separable(problem: Problem, state: State, deadline: float | None) -> Bools:
     """Tests which groups have no optimum, (G,), after steps on until that is certain.
 
-    Newton's step s proves that there is one, or that there is none (`tk_ordinal_reach`); so does a
-    proof that never comes.
+    Newton's step proves that there is one, or that there is none (`tk_ordinal_reach`). There is
+    none either where the proof never comes, or the curvature vanishes along a direction.
     """
     parted, left = np.zeros(len(state.v), bool), np.arange(len(state.v))
     for _ in range(STEPS_TO_PROVE):
         part, found = problem.of(left), state.found.of(left)
-        move, share = part.levels.reach(part.rows, state.v[left], newton(part, found)).T
-        parted[left[move > 0]] = True
-        left = left[~(share < 1) & ~(move > 0)]
+        solution = newton(part, found)
+        move, share = part.levels.reach(part.rows, state.v[left], solution.step).T
+        none = (move > 0) | (solution.rank < state.rank[left])
+        parted[left[none]] = True
+        left = left[~none & ~(share < PROVED)]
         if not len(left) or (deadline is not None and time.monotonic() > deadline):
             break
         left = left[step(problem, state, left)]

@@ -64,9 +64,7 @@ OPTIONS = OptionTable(
             "all levels of labels that are text without an order, the lowest first",
             OF_CLASSES,
         ),
-        replace(
-            SHARED["max_iter"], default=ITERATIONS, unseen="a training may end before"
-        ),
+        replace(SHARED["max_iter"], default=ITERATIONS, unseen="a training may end before"),
         replace(SHARED["epsilon"], unseen="a training may end before"),
         *("time", "threads", "seed", "deterministic", "format"),
     ),

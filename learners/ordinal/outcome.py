@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.passes import Floats, solve
+from tuskml.kernels.passes import Floats
 from tuskml.learners.classes import class_fields
 from tuskml.learners.explaining import Document, document
 from tuskml.learners.learner import Request
@@ -47,8 +47,8 @@ def models_of(ended: Ended, request: Request[Task, OrdinalOptions]) -> Models:
     """The models of groups where they ended."""
     problem, state, options = ended.problem, ended.state, request.options
     n, cuts = len(state.v), problem.levels.cuts
-    dependent = find_dependent(problem, state)
-    for g in np.flatnonzero(dependent).tolist():
+    dependent = state.rank < problem.free
+    for g in np.flatnonzero(dependent & ~ended.parted).tolist():
         make_smallest(problem, state, g)
     known = ~dependent & ~ended.parted & state.converged & (options.l2 == 0)
     errors = np.full_like(state.v, np.nan)
@@ -91,13 +91,6 @@ def unpack(triangles: Floats, q: int) -> Floats:
     whole = np.empty((len(triangles), q, q))
     whole[:, row, column] = whole[:, column, row] = triangles
     return whole
-
-
-def find_dependent(problem: Problem, state: State) -> Bools:
-    """Tests in which groups some weights are not determined, (G,)."""
-    found, rows = state.found, problem.rows
-    rank = solve(found.curvature, found.gradient, rows.threads, cancel_mark=rows.cancel_mark).rank
-    return np.asarray(rank < problem.free)
 
 
 def make_smallest(problem: Problem, state: State, g: int) -> None:

@@ -38,9 +38,7 @@ ENTRIES = 1 << 21
 """Entries of curvatures that are processed at once."""
 
 
-def train(
-    groups: NDArray[np.void], request: OrdinalRequest, memory: int
-) -> Iterator[Models]:
+def train(groups: NDArray[np.void], request: OrdinalRequest, memory: int) -> Iterator[Models]:
     """Trains each of the groups; models carry their groups' indices in `groups`.
 
     In sparse groups with few but large ids, only ids that occur take memory.
