@@ -63,6 +63,7 @@ OPTIONS = OptionTable(
             None,
             "all levels of labels that are text without an order, the lowest first",
             OF_CLASSES,
+            "labels may be of an ENUM, whose order is the same",
         ),
         replace(SHARED["max_iter"], default=ITERATIONS, unseen="a training may end before"),
         replace(SHARED["epsilon"], unseen="a training may end before"),
