@@ -1,6 +1,7 @@
 """Ordinal regression as a learner."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from tuskml.learners.ordinal import outcome, training
 from tuskml.learners.ordinal.options import OPTIONS, OrdinalOptions
 from tuskml.learners.tasks import Task, built_in, in_table
 
+DESCRIBING = ("covariance", "weight_kind", "fit")
+"""Options that describe a model and change no prediction."""
 TASKS = built_in(Task(**in_table("ordinal")))
 
 
@@ -35,6 +38,11 @@ class OrdinalTrials(Trials):
     def complexity(self, options: OrdinalOptions) -> float:
         """The stronger the penalty, the simpler the model."""
         return -options.l2
+
+    def predicting(self, request: Request[Task, OrdinalOptions]) -> OrdinalOptions:
+        plain = {name: OPTIONS.by_name[name].default for name in DESCRIBING}
+        given = request.options.given - plain.keys()
+        return replace(request.options, **plain, given=given)
 
 
 class OrdinalModels(Learner):

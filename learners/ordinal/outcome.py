@@ -20,13 +20,13 @@ from tuskml.learners.models import (
     threads_text,
 )
 from tuskml.learners.ordinal.descent import Bools, Problem, State
-from tuskml.learners.ordinal.options import OPTIONS, OrdinalOptions
+from tuskml.learners.ordinal.options import CLASSIC, FREQUENCY, OPTIONS, OrdinalOptions
 from tuskml.learners.tasks import Task
 
 DEPENDENT = 1e-12
 """Eigenvalue of the curvature, relative to the largest, up to which a weight is not determined."""
 STATUSES = tuple(MEANINGS)
-UNTOLD = ("format", "explain", "link")
+UNTOLD = ("format", "link")
 ALGORITHM = "newton"
 
 
@@ -51,10 +51,12 @@ def models_of(ended: Ended, request: Request[Task, OrdinalOptions]) -> Models:
     for g in np.flatnonzero(dependent & ~ended.parted).tolist():
         make_smallest(problem, state, g)
     known = ~dependent & ~ended.parted & state.converged & (options.l2 == 0)
+    spread = covariances(problem.of(np.flatnonzero(known)), state, known, options)
     errors = np.full_like(state.v, np.nan)
-    errors[known] = standard_errors(problem.of(np.flatnonzero(known)), state, known)
+    errors[known] = np.sqrt(np.einsum("gqq->gq", spread))
     sizes = cuts + ended.widths
     more = {"l2_standardized": (ended.parted, 1 / problem.weight)}
+    more |= members(ended, options) if options.fit else {}
     text = options_json(options)
     status = judge(ended, dependent, options)
     state.converged[ended.parted] = False
@@ -73,7 +75,42 @@ def models_of(ended: Ended, request: Request[Task, OrdinalOptions]) -> Models:
         status=status,
         plan=plan_of(options, cuts + 1),
         options=by_group(Strings.same(text, n), more),
+        **({"covariance": of_features(spread, known, ended)} if options.fit else {}),
     )
+
+
+def of_features(spread: Floats, known: Bools, ended: Ended) -> Lists:
+    """The covariances of the coefficients of features, row by row, for tests of terms; empty
+    lists for groups without (G,).
+    """
+    parts, cuts = [np.empty(0)] * len(known), ended.problem.levels.cuts
+    for one, g in zip(spread, np.flatnonzero(known).tolist(), strict=True):
+        own = slice(cuts, cuts + int(ended.widths[g]))
+        parts[g] = one[own, own].ravel()
+    return Lists.of_parts(parts)
+
+
+def members(ended: Ended, options: OrdinalOptions) -> dict[str, tuple[Bools, Floats]]:
+    """The members that `model_fit` reads; the null model has thresholds alone."""
+    problem, count = ended.problem, ended.count
+    likelihood = -ended.problem.levels.losses(problem.rows, ended.state.v)
+    null = 2 * (count * np.log(problem.weight[:, None] / count)).sum(axis=1)
+    n, parameters = rows_counted(problem, options), problem.free.astype(float)
+    found = {
+        "weight": n,
+        "parameters": parameters,
+        "log_likelihood": likelihood,
+        "deviance": -2 * likelihood,
+        "null_deviance": null,
+    }
+    return {name: (np.isfinite(one), one) for name, one in found.items()}
+
+
+def rows_counted(problem: Problem, options: OrdinalOptions) -> Floats:
+    """The rows of each group: the sum of weights that say how often a row is there, (G,)."""
+    if options.weight_kind == FREQUENCY:
+        return problem.weight
+    return np.asarray(problem.rows.groups["n_rows"], np.float64)
 
 
 def to_caller(problem: Problem, v: Floats) -> Floats:
@@ -106,13 +143,14 @@ def make_smallest(problem: Problem, state: State, g: int) -> None:
     state.v[g, used] = v - null @ away
 
 
-def standard_errors(problem: Problem, state: State, known: Bools) -> Floats:
-    """The roots of the diagonals of the inverse observed information of groups, (n, q), as in R's
-    `polr`; NaN for features that never vary. known (G,): which groups.
+def covariances(problem: Problem, state: State, known: Bools, options: OrdinalOptions) -> Floats:
+    """The covariances of thresholds and coefficients, (n, q, q), NaN for features that never
+    vary: the inverse of the observed information, as R's `polr` has it, or the sandwich of the
+    squared scores of rows (MacKinnon and White 1985). known (G,): which groups of the state.
     """
-    if not known.any():
-        return np.empty((0, state.v.shape[1]))
     levels, cuts, q = problem.levels, problem.levels.cuts, state.v.shape[1]
+    if not known.any():
+        return np.empty((0, q, q))
     whole = unpack(state.found.curvature[known], q) * problem.weight[:, None, None]
     fixed = np.concatenate([np.zeros((len(whole), cuts), bool), levels.scale == 0], axis=1)
     group, place = np.nonzero(fixed)
@@ -121,9 +159,22 @@ def standard_errors(problem: Problem, state: State, known: Bools) -> Floats:
     units[:, range(q), range(q)] = 1.0
     units[:, range(cuts, q), range(cuts, q)] = levels.scale
     units[:, :cuts, cuts:] = (levels.shift * levels.scale)[:, None, :]
-    covariance = units @ np.linalg.inv(whole) @ units.transpose(0, 2, 1)
-    found = np.sqrt(np.einsum("gqq->gq", covariance))
-    return np.where(fixed, np.nan, found)
+    inverse = np.linalg.inv(whole)
+    if options.is_robust:
+        by = 1 if options.weight_kind == FREQUENCY else 2
+        squares = unpack(levels.sums(problem.rows, state.v[known], by)[2], q)
+        factor = of_few_rows(problem, options)[:, None, None]
+        inverse = factor * inverse @ squares @ inverse
+    covariance = units @ inverse @ units.transpose(0, 2, 1)
+    return np.where(fixed[:, None] | fixed[:, :, None], np.nan, covariance)
+
+
+def of_few_rows(problem: Problem, options: OrdinalOptions) -> Floats:
+    """The factor of robust covariances, (G,)."""
+    n = rows_counted(problem, options)
+    if options.covariance == CLASSIC:  # of rows that stand for others
+        return np.asarray(n / np.maximum(n - 1, 1))
+    return n / np.maximum(n - problem.free, 1) if options.covariance == "HC1" else np.ones(len(n))
 
 
 def judge(ended: Ended, dependent: Bools, options: OrdinalOptions) -> Strings:

@@ -404,3 +404,63 @@ def test_contributions_add_up_to_the_margin(client: Client) -> None:
     if client.mark == "%s":
         margin, total = client.connection.execute(sql, given_rows).fetchone()
         assert total == pytest.approx(margin, rel=1e-12)
+
+
+def scores(model: Any, x: Any, y: Any, link: str = "logit") -> tuple[Any, Any]:
+    """The scores of rows (n, q) and the curvature (q, q) by differences of the loss."""
+    size, q = 1e-4 * np.maximum(np.abs(model.coef), 1), len(model.coef)
+    steps = np.diag(size)
+
+    def slopes(at: Any) -> Any:
+        ends = [losses(at + s, x, y, link) - losses(at - s, x, y, link) for s in steps]
+        return np.array(ends).T / (2 * size)
+
+    bend = [slopes(model.coef + s).sum(axis=0) - slopes(model.coef - s).sum(axis=0) for s in steps]
+    curvature = np.array(bend) / (2 * size)[:, None]
+    return slopes(model.coef), (curvature + curvature.T) / 2 + np.zeros((q, q))
+
+
+@pytest.mark.parametrize("covariance", ["classic", "HC0", "HC1"])
+@pytest.mark.parametrize("kind", ["frequency", "analytic", "sampling"])
+def test_robust_errors_are_the_sandwich(client: Client, covariance: str, kind: str) -> None:
+    x, weight = X - X.mean(axis=0), 1.0 + np.arange(N) % 3
+    given_options = {"covariance": covariance, "weight_kind": kind}
+    model = client.fit("ordinal", x, Y, more={"w": weight}, **given_options)
+    rows = np.repeat(np.arange(N), weight.astype(int))
+    each, curvature = scores(model, x[rows], Y[rows])
+    inverse = np.linalg.inv(curvature)
+    n, by = (len(rows), 1) if kind == "frequency" else (N, weight[rows])
+    factor = n / (n - 6) if covariance == "HC1" else 1.0
+    if covariance == "classic":
+        factor = n / (n - 1)
+    truth = factor * inverse @ (each.T * by) @ each @ inverse
+    if covariance == "classic" and kind != "sampling":
+        truth = inverse
+    assert model.std_err == pytest.approx(np.sqrt(np.diag(truth)), rel=1e-5)
+
+
+def test_fit_and_terms(client: Client, housing: str) -> None:
+    """R's polr: logLik, AIC and Wald's tests by its vcov; without features shares are likeliest."""
+    names = {name: name for name in ("infl", "housing", "contact")}
+    features, source = client.by_name(names, housing)
+    call = f"train_model('ordinal', sat, {features}, '{json.dumps({'fit': True})}', n)"
+    client.connection.execute("DROP TABLE IF EXISTS fitted_levels")
+    client.connection.execute(f"CREATE TABLE fitted_levels AS SELECT {call} AS m FROM {source}")
+    fit = "SELECT n, parameters, log_likelihood, deviance, null_deviance, aic FROM model_fit((SELECT m FROM fitted_levels))"
+    (found,) = client.connection.execute(fit).fetchall()
+    assert found[:2] == (1681, 8)
+    count = np.array([sum(row[4] for row in HOUSING if row[0] == level) for level in LEVELS])
+    null = -2 * (count * np.log(count / count.sum())).sum()
+    truth = (-1739.57464953, 3479.14929906, null, 3495.14929906)
+    assert found[2:] == pytest.approx(truth, rel=1e-9)
+    terms = "SELECT term, df, test, statistic FROM model_terms((SELECT m FROM fitted_levels))"
+    found = client.connection.execute(terms).fetchall()
+    assert [row[:3] for row in found] == [
+        ("infl", 2, "chi2"),
+        ("housing", 3, "chi2"),
+        ("contact", 1, "chi2"),
+    ]
+    assert [row[3] for row in found] == pytest.approx(
+        [103.885678, 54.6242164, 14.2219024], rel=1e-4
+    )
+    client.connection.execute("DROP TABLE fitted_levels")

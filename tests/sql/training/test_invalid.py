@@ -120,7 +120,7 @@ def test_skipping_is_as_if_the_row_were_not_there(db: Database, task: str, kind:
 WIDE = {
     "linear": ("y", {}), "logistic": ("l", {"l2": 0.1}), "svm": ("l", {"l2": 0.1}),
     "poisson": ("y", {}), "quantile": ("y", {}), "fm": ("y", {"max_iter": 2}),
-    "ordinal": ("l", {"l2": 0.1}), "lasso": ("y", {"lambda": 0.1}), "sparse_logistic": ("l", {"lambda": 0.1}),
+    "ordinal": ("l = 'yes'", {"l2": 0.1}), "lasso": ("y", {"lambda": 0.1}), "sparse_logistic": ("l", {"lambda": 0.1}),
     "kmeans": ("NULL", {"clusters": 2}),
     "a search": ("y", {"l2": [0.1, 1], "folds": 3}),
 }  # fmt: skip
