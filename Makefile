@@ -24,8 +24,8 @@ VERSION ?= 1.5.*
 DUCKDB_TESTS := tests/sql tests/udas/duckdb tests/faults tests/front tests/learners
 # What `make sanitize-learners` looks at, and by which tests.
 SANITIZED := kernels/native/trees kernels/native/nets kernels/native/topics kernels/native/paths \
-    kernels/native/fm kernels/native/clusters kernels/native/rows kernels/native/shared udas
-SANITIZED_TESTS := tests/learners/trees tests/learners/nets tests/learners/clusters tests/learners/topics \
+    kernels/native/fm kernels/native/clusters kernels/native/ordinal kernels/native/rows kernels/native/shared udas
+SANITIZED_TESTS := tests/learners/trees tests/learners/nets tests/learners/clusters tests/learners/ordinal tests/learners/topics \
     tests/learners/paths tests/kernels/topics tests/sql/trees tests/sql/nets tests/udas/trees tests/udas/nets tests/udas/topics \
     tests/udas/duckdb/test_forged_trees.py tests/udas/duckdb/test_payload.py \
     tests/kernels/test_charged.py tests/kernels/test_cells.py tests/sql/selection \

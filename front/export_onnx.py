@@ -28,7 +28,7 @@ from tuskml.formats.onnx.trees import ensemble
 from tuskml.learners.fm.learner import TASKS as MACHINES
 from tuskml.learners.nets.layers import layers_in, tables_in
 from tuskml.learners.nets.learner import TASKS as NETS
-from tuskml.learners.tasks import is_labelled, weighs_features
+from tuskml.learners.tasks import has_levels, is_labelled, weighs_features
 from tuskml.learners.trees.forest import HEAD, trees_in
 from tuskml.model.any_model import Estimator, model_in
 from tuskml.model.model import Model
@@ -98,9 +98,10 @@ def graph_of(model: Model) -> "onnx.ModelProto":
             f"models with link '{model.options['link']}' have no ONNX graph: expected the usual "
             "link of their task"
         )
-    if not is_labelled(model.task):
+    if not is_labelled(model.task) or has_levels(model.task):
         raise DataError(
-            f"models of task '{model.task}' have no ONNX graph: expected a task with labels"
+            f"models of task '{model.task}' have no ONNX graph: expected a task with labels that "
+            "are numbers or classes without an order"
         )
     answers(model).refuse_calibrated("its ONNX graph")
     graph, make_output = Graph(), helper.make_tensor_value_info

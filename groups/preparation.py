@@ -120,7 +120,8 @@ class Readable:
                 [self.prepared.text(prepare.JSON, g) for g in places]
             )
         if self.prepared.text(prepare.CLASSES, places[0]):
-            found["class_names"] = names = self._names(prepare.CLASSES, places)
+            names = self._names(prepare.CLASSES, places)
+            found["class_names"] = names_of_classes(models.classes, names)
             found["classes"] = by_their_names(models.classes, names)
         models = replace(models, **found)
         if "class_names" in found and self.request.options.classes is None:
@@ -143,6 +144,19 @@ class Readable:
         texts = (self.prepared.texts(which, place) for place in places)
         code = [pool.setdefault(names, len(pool)) for names in texts]
         return Names(tuple(pool), np.array(code, np.int32))
+
+
+def names_of_classes(classes: Lists, names: Names) -> Names:
+    """The names of the classes of models, without those that none of a model's rows has."""
+    pool: dict[tuple[str, ...], int] = {}
+    code = []
+    for k, own in enumerate(names.code.tolist()):
+        places = classes.values[classes.offsets[k] : classes.offsets[k + 1]]
+        all_names = names.pool[own]
+        few = len(places) < len(all_names)
+        chosen = tuple(all_names[int(one)] for one in places) if few else all_names
+        code.append(pool.setdefault(chosen, len(pool)))
+    return Names(tuple(pool), np.array(code, np.int32))
 
 
 def by_their_names(classes: Lists, names: Names) -> Lists:
@@ -303,6 +317,7 @@ def preparing(request: Request[Any, Any]) -> Preparing:
         known,
         kernel_names(references),
         len(references),
+        int(learner_of(request.task).encoding.orders_labels),
     )
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tuskml.kernels.passes import Floats
 from tuskml.learners.models import Lists, Models, Strings, with_members
 from tuskml.learners.registry import task_named
+from tuskml.learners.tasks import has_levels
 
 Tested = list[float | None]
 
@@ -63,13 +64,17 @@ def _with_tests(models: Models, place: int) -> str:
 
 def test_coefficients(models: Models, place: int) -> tuple[Floats, Floats] | None:
     """Coefficients (C, d) of a model and their covariance (C, d, C, d): C is 1, or of K > 2
-    classes K - 1, against the first one. None where the training left no covariance.
+    classes without an order K - 1, against the first one. None where the training left no
+    covariance.
     """
     covariance, coef = of_list(models.covariance, place), of_list(models.coef, place)
     if not len(covariance):
         return None
     classes = len(of_list(models.classes, place))
-    coef = coef.reshape(classes, -1)[1:, 1:] if classes > 2 else coef[None]
+    if has_levels(models.task.pool[models.task.code[place]]):
+        coef = coef[None, classes - 1 :]
+    else:
+        coef = coef.reshape(classes, -1)[1:, 1:] if classes > 2 else coef[None]
     if len(covariance) != coef.size**2:
         return None
     return coef, covariance.reshape(coef.shape * 2)

@@ -190,7 +190,12 @@ class Facts:
 
 
 class Encoding:
-    """How rows with names become features."""
+    """How rows with names become features, and labels that are text numbers.
+
+    orders_labels: whether such labels need an order.
+    """
+
+    orders_labels = False
 
     def levels(self, options: Any) -> int:
         """The levels of a category that get a feature: `ALL_LEVELS`, `BUT_REFERENCE` or

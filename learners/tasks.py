@@ -58,7 +58,7 @@ class Task:
     @property
     def has_ratios(self) -> bool:
         """Returns whether exp of a coefficient is a ratio: of odds, rates or means."""
-        return False
+        return has_levels(self.name)
 
 
 LABELS = {
@@ -66,6 +66,7 @@ LABELS = {
     "ratings": "numbers",
     "two": "two classes",
     "classes": "two classes or more",
+    "levels": "two ordered levels or more",
     "either": "numbers, or two classes or more",
     "either_two": "numbers, or two classes",
     "none": "none: NULL",
@@ -80,7 +81,7 @@ def in_table(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "formula": row.formula,
-        "classifies": row.labels in ("two", "classes"),
+        "classifies": row.labels in ("two", "classes", "levels"),
         "classes_by_option": row.labels in ("either", "either_two"),
         "test": row.test,
         "metric": row.metric,
@@ -120,6 +121,14 @@ def is_labelled(task: str) -> bool:
     """Returns whether rows of a task have labels; those of custom tasks do."""
     row = TASK_TABLE.get(task)
     return row is None or row.labels not in ("none", "documents")
+
+
+def has_levels(task: str) -> bool:
+    """Returns whether labels of a task are ordered levels; then `coef` of models begins with the
+    thresholds between them.
+    """
+    row = TASK_TABLE.get(task)
+    return row is not None and row.labels == "levels"
 
 
 def of_pairs(task: str) -> bool:

@@ -118,6 +118,15 @@ TASK_TABLE = {
         metric="pinball",
         formula="max(q (y - m), (q - 1) (y - m))",
     ),
+    "ordinal": TaskRow(
+        learner="ordinal",
+        kind="ordinal",
+        response="identity",
+        labels="levels",
+        test="z",
+        metric=None,
+        formula="-log(G(t_y - m) - G(t_(y - 1) - m)), t the thresholds of levels",
+    ),
     "matrix_factorization": TaskRow(
         learner="factorization",
         kind="factorization",

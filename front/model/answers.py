@@ -7,7 +7,7 @@ from typing import Any, Literal
 from tuskml.errors import DataError, one_of
 from tuskml.learners.linear.tasks import BY_LINK, LINKS, RESPONSES
 from tuskml.learners.registry import TASKS
-from tuskml.learners.tasks import PAIRS
+from tuskml.learners.tasks import PAIRS, has_levels
 
 Kind = Literal["predict", "predict_proba", "decision", "predict_class"]
 
@@ -29,7 +29,7 @@ class Answers:
     @property
     def has_probabilities(self) -> bool:
         """Returns whether the margin gives the probability of the higher class."""
-        known = self.response in ("logistic", "probit", "cloglog")
+        known = self.response in ("logistic", "probit", "cloglog", "levels")
         return self.classifies and (known or self.is_calibrated)
 
     def refuse_calibrated(self, language: str) -> None:
@@ -60,6 +60,8 @@ def answers_of(task: str, options: Mapping[str, Any], classifies: bool) -> Answe
             response = BY_LINK.get(options["link"], "identity")
         elif task == "logistic" or by_option:
             response = "logistic"
+        elif has_levels(task):
+            response = "levels"
         elif known.classes_by_option and (loss := TASKS.get(str(options.get("objective")))):
             response = getattr(loss, "response", None) or "identity"
         classifies = known.classifies or by_option

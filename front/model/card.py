@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from tuskml.learners.tasks import weighs_features
 from tuskml.learners.trees.forest import gains_of
 from tuskml.model.fields import Fields
 from tuskml.udas.tasks import TASK_TABLE
@@ -56,7 +55,7 @@ def effects(model: Fields) -> str | None:
         shares = 100 * gains / gains.sum() if gains.sum() > 0 else gains
         names = model.features if len(model.features) >= len(gains) else model.feature_names
         found = [(gain, f"{names[k]} {shares[k]:.0f} %") for k, gain in enumerate(gains) if gain]
-    elif weighs_features(model.task):
+    elif model.has_terms:
         found = rank_coefficients(model)
     else:
         return None
@@ -67,17 +66,20 @@ def effects(model: Fields) -> str | None:
 def rank_coefficients(model: Fields) -> list[tuple[float, str]]:
     """The strength and the text of each coefficient that is not 0, in their order."""
     estimates = np.array(model.weights(), np.float64)
-    errors = np.array((model.std_err or [])[0 if model.several else 1 :], np.float64)
+    errors = np.array((model.std_err or [])[0 if model.several or model.cuts else 1 :], np.float64)
     if len(errors) == len(estimates) and not np.isnan(errors).all():
         with np.errstate(divide="ignore", invalid="ignore"):
             strengths = np.nan_to_num(np.abs(estimates / errors), nan=0.0, posinf=np.inf)
     else:
         strengths = np.abs(estimates)
-    each = model.width + 1
+    each, cuts = model.width + 1, model.cuts
     return [
         (strength, f"{name} {estimate:+.4g}")
         for k, (strength, name, estimate) in enumerate(
             zip(strengths.tolist(), model.term_names, estimates.tolist(), strict=True)
         )
-        if estimate != 0 and not (model.several and k % each == 0) and k not in model.absorbed
+        if estimate != 0
+        and k >= cuts
+        and not (model.several and k % each == 0)
+        and k not in model.absorbed
     ]

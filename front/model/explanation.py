@@ -3,15 +3,14 @@ calls.
 
 Boosted trees: exact path-dependent Shapley values (S. Lundberg et al., From local explanations to
 global understanding with explainable AI for trees, Nature Machine Intelligence 2, 2020). Linear
-models: coefficient times value; factorization machines: that and half of each pair's term. Nets:
-integrated gradients (M. Sundararajan, A. Taly and Q. Yan, Axiomatic Attribution for Deep Networks,
-ICML 2017) from the row whose features are 0.
+and ordinal models: coefficient times value; factorization machines: that and half of each pair's
+term. Nets: integrated gradients (M. Sundararajan, A. Taly and Q. Yan, Axiomatic Attribution for
+Deep Networks, ICML 2017) from the row whose features are 0.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-from tuskml.learners.tasks import weighs_features
 from tuskml.model import scoring
 from tuskml.model.fields import Fields
 from tuskml.model.scoring import Floats
@@ -37,7 +36,7 @@ class Explanation:
 
 def explain_rows(model: Fields, X: Any) -> Explanation:
     """The contributions of the features of rows; raises DataError for a model that has none."""
-    several = model.many_classes
+    several = model.many_classes and not model.cuts
     margins = len(model.classes or ()) if several else 1
     d = features_of(model)
     columns = 1 + d + margins * (d + 1)
@@ -48,6 +47,7 @@ def explain_rows(model: Fields, X: Any) -> Explanation:
         base, contributions = base[:, 0], contributions[:, 0]
     names = names_of(model, d)
     classes = model.names_of_classes if several else model.names_of_classes[1:]
+    classes = () if model.cuts else classes
     return Explanation(names, base, contributions, told[:, 1 : 1 + d], classes)
 
 
@@ -55,7 +55,7 @@ def features_of(model: Fields) -> int:
     """The features that contributions are of; none of a model that is a constant."""
     if not model.coef:
         return 0
-    return model.width if weighs_features(model.task) else int(model.coef[0])
+    return model.width if model.has_terms else int(model.coef[0])
 
 
 def names_of(model: Fields, d: int) -> tuple[str, ...]:

@@ -3,11 +3,12 @@
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from tuskml.errors import DataError
 from tuskml.learners.classes import shortest
-from tuskml.learners.tasks import weighs_features
+from tuskml.learners.tasks import has_levels, weighs_features
 from tuskml.model import scorers
 from tuskml.model.answers import Answers, answers_of
 
@@ -84,6 +85,17 @@ class Fields:
         return weighs_features(self.task) and len(self.classes or ()) > 2
 
     @property
+    def cuts(self) -> int:
+        """The thresholds between ordered levels, which come first in `coef`."""
+        ordered = has_levels(self.task) and bool(self.coef)
+        return len(self.classes or ()) - 1 if ordered else 0
+
+    @property
+    def has_terms(self) -> bool:
+        """Returns whether features have coefficients."""
+        return weighs_features(self.task) or self.cuts > 0
+
+    @property
     def width(self) -> int:
         """The numbers of a row; 0 in a store, where rows have any number."""
         if not weighs_features(self.task):
@@ -93,8 +105,12 @@ class Fields:
 
     @property
     def term_names(self) -> tuple[str, ...]:
-        """A name for each number in `coef`: the features', of several classes with the class's."""
+        """A name for each number in `coef`: the features', of several classes with the class's,
+        and of thresholds those of the levels on both sides.
+        """
         names = self.feature_names
+        if self.cuts:
+            return (*(f"{low} | {high}" for low, high in pairwise(self.names_of_classes)), *names)
         if not self.several:
             return names
         terms = ("intercept", *names)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.lazy import lazy_function
 from tuskml.learners.models import Lists, Models, Names, Strings
-from tuskml.learners.tasks import weighs_features
 from tuskml.learners.topics.outcome import topics_of_payload
 from tuskml.learners.trees.forest import as_bytes, trees_of_payload
 from tuskml.model import card, dependence, effects, scoring, uncertainty
@@ -172,7 +171,7 @@ class Model(Fields):
 
         Raises DataError if they lie in a store, features have none, or two have the same name.
         """
-        if not weighs_features(self.task):
+        if not self.has_terms:
             raise DataError(f"the model is '{self.task}', whose features have no coefficients")
         names = self.term_names
         found = dict(zip(names, self.weights(), strict=True))

@@ -7,7 +7,6 @@ from functools import cache
 from html import escape
 
 from tuskml.learners.registry import TASKS
-from tuskml.learners.tasks import weighs_features
 from tuskml.model.fields import Fields
 from tuskml.text.table import format_value, table
 
@@ -129,7 +128,7 @@ def small(p: float | None) -> str:
 
 def summarise(model: Fields) -> Summary:
     """The summary of a model; the terms are those of SQL's `model_summary`."""
-    found = terms(model) if model.coef is not None and weighs_features(model.task) else []
+    found = terms(model) if model.coef is not None and model.has_terms else []
     tested = any(term.std_err is not None for term in found)
     return Summary(
         tuple(facts(model)),
@@ -176,7 +175,7 @@ def facts(model: Fields) -> list[tuple[str, str]]:
     found = [("task", model.task), ("status", model.status)]
     if model.label is not None:
         found.append(("label", model.label))
-    if model.classes and weighs_features(model.task):
+    if model.classes and model.has_terms:
         found.append(("classes", classes_shown(model)))
     if "absorbed" in model.options:
         levels = ", ".join(f"{one} ({n:,} levels)" for one, n in model.options["absorbed"].items())
@@ -214,8 +213,9 @@ def terms(model: Fields, places: Sequence[int] | None = None) -> list[Term]:
     """Intercept and coefficients with standard errors, statistics and p-values; places: of those
     to return, 0 being the intercept, where there is one, by default all but absorbed levels.
     """
-    estimates = [*([] if model.several else [model.intercept]), *model.weights()]
-    names = [*([] if model.several else ["intercept"]), *model.term_names]
+    alone = not model.several and not model.cuts
+    estimates = [*([model.intercept] if alone else []), *model.weights()]
+    names = [*(["intercept"] if alone else []), *model.term_names]
     errors = model.std_err or []
     hidden = model.absorbed
     every = [k for k in range(len(estimates)) if k - 1 not in hidden]
@@ -223,7 +223,10 @@ def terms(model: Fields, places: Sequence[int] | None = None) -> list[Term]:
     if len(errors) != len(estimates):
         return [Term(names[k], estimates[k]) for k in chosen]
     freedom, ratios = freedom_of(model), has_ratios(model)
-    return [test_term(names[k], estimates[k], errors[k], freedom, ratios) for k in chosen]
+    return [
+        test_term(names[k], estimates[k], errors[k], freedom, ratios and k >= model.cuts)
+        for k in chosen
+    ]
 
 
 def freedom_of(model: Fields) -> float:

@@ -247,21 +247,21 @@ class ByClass(tuple[float, ...]):
         return {f"{one:.17g}": weight for one, weight in zip(self.classes, self, strict=True)}
 
 
-class ClassNames(tuple[float, float]):
-    """Two classes that are text, as the numbers 0 and 1; names: these, the second the positive
-    one."""
+class ClassNames(tuple[float, ...]):
+    """Classes that are text, as the numbers 0, 1, ...; names: these, of two the second the
+    positive one."""
 
-    names: tuple[str, str]
+    names: tuple[str, ...]
 
     @property
-    def as_given(self) -> tuple[str, str]:
+    def as_given(self) -> tuple[str, ...]:
         """The classes as the option has them."""
         return self.names
 
 
-def class_names(names: tuple[str, str]) -> ClassNames:
+def class_names(names: tuple[str, ...]) -> ClassNames:
     """The classes of labels that are text."""
-    found = ClassNames((0.0, 1.0))
+    found = ClassNames(map(float, range(len(names))))
     found.names = names
     return found
 

@@ -129,6 +129,7 @@ MODELS = {
     "tweedie": Kept("tweedie", "y", LIST),
     "inverse_gaussian": Kept("inverse_gaussian", "y", LIST),
     "huber": Kept("huber", "y", LIST),
+    "ordinal": Kept("ordinal", "whole", LIST),
     "quantile": Kept("quantile", "y", LIST, '{"quantile": 0.7}'),
     "matrix_factorization": Kept("matrix_factorization", "y", PAIRS, '{"rank": 2, "max_iter": 3}'),
     "gbdt": Kept("gbdt", "y", LIST, '{"trees": 3, "min_child_rows": 5}'),

@@ -80,6 +80,7 @@ KERNEL_FOLDERS = [
         "topics/online",
         "fm",
         "clusters",
+        "ordinal",
     )
 ]
 MAPPED = "kvstore/mapped"  # C of the store that both databases have too

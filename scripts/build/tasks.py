@@ -18,7 +18,7 @@ ROW = re.compile(
 )
 TERMLESS = ("BOOSTED", "NET", "MACHINE", "CENTRES")
 """Kinds whose coefficients are not terms of features (`has_terms` in models/kinds.c)."""
-WEIGHTLESS = (*TERMLESS, "FACTORIZATION", "TOPICS")
+WEIGHTLESS = (*TERMLESS, "FACTORIZATION", "TOPICS", "ORDINAL")
 """Kinds without one coefficient per feature."""
 PYTHON = '''\
 """The built-in tasks; `scripts/build/tasks.py` writes this from `udas/rowblock/tasks.h`."""

@@ -36,6 +36,7 @@ TASKS = {
     "inverse_gaussian": ("positive", "x", "{}"),
     "huber": ("y", "x", "{}"),
     "quantile": ("y", "x", "{}"),
+    "ordinal": ("class", "x", "{}"),
     "matrix_factorization": ("y", "pair", '{"rank": 3, "max_iter": 5}'),
     "gbdt": ("y", "x", '{"trees": 10}'),
     "random_forest": ("y", "x", '{"trees": 5}'),
@@ -51,6 +52,7 @@ TASKS = {
 PREDICTED = {
     "logistic": "predict_proba(model, x)",
     "multinomial": "predict_probas(model, x)",
+    "ordinal": "predict_probas(model, x)",
     "svm": "decision(model, x)",
     "squared_hinge": "decision(model, x)",
     "sparse_logistic": "predict_proba(model, x)",

@@ -10,7 +10,7 @@ CREATE OR REPLACE TEMP MACRO tuskml_sparse(indices, vals) AS {'indices': _tusk_i
 
 -- tasks (scripts/build/tasks.py)
 CREATE OR REPLACE TEMP MACRO _tusk_has_terms(task) AS task NOT IN ('gbdt', 'random_forest', 'mlp', 'kmeans', 'fm');
-CREATE OR REPLACE TEMP MACRO _tusk_weighs_features(task) AS task NOT IN ('matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lda', 'kmeans', 'fm');
+CREATE OR REPLACE TEMP MACRO _tusk_weighs_features(task) AS task NOT IN ('ordinal', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lda', 'kmeans', 'fm');
 CREATE OR REPLACE TEMP MACRO _tusk_is_of_trees(task) AS task IN ('gbdt', 'random_forest');
 CREATE OR REPLACE TEMP MACRO _tusk_has_centres(task) AS task IN ('kmeans');
 CREATE OR REPLACE TEMP MACRO _tusk_is_tested_by_t(task) AS task IN ('linear', 'gamma', 'tweedie', 'inverse_gaussian');
@@ -169,7 +169,7 @@ CREATE OR REPLACE TEMP MACRO _tusk_absorbed(options) AS
     CAST(json_extract(CASE WHEN json_valid(options) THEN options END, '$.absorbed_features') AS BIGINT[]); -- the first feature and how many
 CREATE OR REPLACE TEMP MACRO _tusk_of_classes(model) AS model.task = 'logistic' AND len(model.classes) > 2;
 CREATE OR REPLACE TEMP MACRO _tusk_is_wide(model) AS
-    model.std_err IS NULL AND len(model.coef) > 1024 AND _tusk_has_terms(model.task) AND _tusk_absorbed(model.options) IS NULL;
+    model.std_err IS NULL AND len(model.coef) > 1024 AND _tusk_has_terms(model.task) AND model.task <> 'ordinal' AND _tusk_absorbed(model.options) IS NULL;
 CREATE OR REPLACE TEMP MACRO _tusk_summary_of(model) AS TABLE
 SELECT CASE WHEN _tusk_wide THEN CAST(_tusk_i % _tusk_each AS INTEGER) ELSE _tusk_t.feature END AS feature,
        CASE WHEN _tusk_wide THEN
@@ -556,6 +556,9 @@ CREATE OR REPLACE TEMP MACRO _tusk_effects(model) AS nullif(CASE
     WHEN _tusk_weighs_features(model.task) AND _tusk_of_classes(model) THEN
         _tusk_effects_of_weights(model.coef, coalesce(model.std_err, CAST([] AS DOUBLE[])), greatest(len(model.coef) // len(model.classes), 1),
                                  model.features, model.class_names)
+    WHEN model.task = 'ordinal' THEN -- the last threshold takes the intercept's place
+        _tusk_effects_of_weights(model.coef[len(model.classes) - 1:], coalesce(model.std_err, CAST([] AS DOUBLE[]))[len(model.classes) - 1:],
+                                 model.n_features + 1, model.features, CAST(NULL AS VARCHAR[]))
     WHEN _tusk_weighs_features(model.task) THEN
         _tusk_effects_of_weights([model.intercept] || model.coef, coalesce(model.std_err, CAST([] AS DOUBLE[])), len(model.coef) + 1,
                                  model.features, CAST(NULL AS VARCHAR[]), _tusk_absorbed(model.options))

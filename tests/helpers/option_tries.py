@@ -100,6 +100,7 @@ BY_TASK: Mapping[str, Mapping[str, Any]] = {
     "lda": {"feature_names": ["one", "two", "three", "four"], "min_count": 20},
     "random_forest": {"feature_fraction": 0.9},
     "fm": {"patience": 20},
+    "ordinal": {"link": "probit", "classes": ["0", "1"]},
     "matrix_factorization": {
         "transform": "lazy",
         "converge": "loss",
@@ -136,7 +137,7 @@ MORE: Mapping[tuple[str, str], Mapping[str, Any]] = {
 requires.
 """
 NO_WORD_IS_INVALID = ("invalid", WORDS)
-CLASSES = ("logistic", "svm", "squared_hinge", "sparse_logistic")
+CLASSES = ("logistic", "svm", "squared_hinge", "sparse_logistic", "ordinal")
 OF_COUNTS = ("poisson", "negative_binomial")
 NOT_COMPARED = ("seconds", "options", "payload", "store")
 

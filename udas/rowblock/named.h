@@ -23,13 +23,17 @@ enum tusk_column_kind { TUSK_NUMBER, TUSK_CATEGORY, TUSK_DATE, TUSK_TIMESTAMP, T
 /* The longest text of a category, in bytes. */
 #define TUSK_MAX_LEVEL_BYTES 65535
 
+/* Labels that are text: without an order, or those of an ENUM, all of whose values are levels, in
+ * its order, where a task has ordered labels. */
+enum tusk_label_text { TUSK_NO_TEXT, TUSK_UNORDERED, TUSK_ORDERED };
+
 /* The columns of a statement's rows. Equal schemas are one object, which is never freed: it has
  * a few hundred bytes, and statements repeat it. */
 typedef struct tusk_schema {
     struct tusk_schema *next;
-    int32_t n_columns; /* 0: the features are a list, and only the label is text */
-    uint8_t text_label;
-    uint8_t f64; /* whether values are stored as doubles */
+    int32_t n_columns;  /* 0: the features are a list, and only the label is text */
+    uint8_t text_label; /* enum tusk_label_text */
+    uint8_t f64;        /* whether values are stored as doubles */
     const uint8_t *kind;
     const char *const *name;
 } tusk_schema;

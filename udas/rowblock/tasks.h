@@ -3,10 +3,10 @@
  *
  * TASK(name, linear, SCORER, RESPONSE, LABELS, TEST, ROWS, metric, formula):
  *   SCORER    how its models are scored (models/kinds.c): LINEAR, LOGISTIC, SVM, FACTORIZATION,
- *             BOOSTED, NET, TOPICS, MACHINE or CENTRES
+ *             BOOSTED, NET, TOPICS, MACHINE, CENTRES or ORDINAL
  *   RESPONSE  what predicts a number from its margin m: IDENTITY m, EXP exp(m); SHARES: the
  *             margins of classes are their shares
- *   LABELS    NUMBERS; TWO classes; CLASSES, two or more; EITHER numbers or classes, as the labels
+ *   LABELS    NUMBERS; TWO classes; CLASSES, two or more; LEVELS, ordered ones; EITHER numbers or classes, as the labels
  *             or option `objective` say, EITHER_TWO at most two of them; RATINGS of pairs
  *             [user, item]; NONE, and DOCUMENTS, which have none either
  *   TEST      of a coefficient over its standard error: STUDENT (t), NORMAL (z), UNTESTED
@@ -34,6 +34,8 @@
          "r^2/2 of r = m - y up to |r| = delta, then delta (|r| - delta/2)") \
     TASK(quantile, linear, LINEAR, IDENTITY, NUMBERS, UNTESTED, MERGED, "pinball", \
          "max(q (y - m), (q - 1) (y - m))") \
+    TASK(ordinal, ordinal, ORDINAL, IDENTITY, LEVELS, NORMAL, APART, "", \
+         "-log(G(t_y - m) - G(t_(y - 1) - m)), t the thresholds of levels") \
     TASK(matrix_factorization, factorization, FACTORIZATION, IDENTITY, RATINGS, UNTESTED, APART, "", "1/2 (m - y)^2") \
     TASK(gbdt, trees, BOOSTED, IDENTITY, EITHER, UNTESTED, APART, "", \
          "by `objective` `1/2 (m - y)^2`, or that of the task of its name") \

@@ -38,7 +38,7 @@
 {% endmacro %}
 {% macro has_probabilities(task, options) %}
   {% set of_classes = {'gbdt': 'logistic', 'mlp': 'logistic', 'fm': 'logistic', 'random_forest': 'gini'} %}
-  {{ return(task in ['logistic', 'multinomial', 'sparse_logistic'] or (options or {}).get('objective') == of_classes.get(task, '-')) }}
+  {{ return(task in ['logistic', 'multinomial', 'sparse_logistic', 'ordinal'] or (options or {}).get('objective') == of_classes.get(task, '-')) }}
 {% endmacro %}
 
 {# Metrics by name; weight: of the row, offset: of its margin, SQL or none. positive: whether the label is the higher

@@ -94,7 +94,7 @@
 
 {# That a label and features are of types that a training takes, else which is not. #}
 {% macro check_types(settings, types) %}
-  {% set classifies = settings['task'] == 'multinomial' or tuskml.labels_by_task().get(settings['task']) in ['two', 'classes', 'either', 'either_two'] %}
+  {% set classifies = settings['task'] == 'multinomial' or tuskml.labels_by_task().get(settings['task']) in ['two', 'classes', 'levels', 'either', 'either_two'] %}
   {% set any = tuskml.has_no_label(settings['task']) or classifies and tuskml.is_text(types[0]) %}
   {% set what = {} if any else {'label': types[0]} %}
   {% if settings['features'] is string %}

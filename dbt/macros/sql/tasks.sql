@@ -12,6 +12,7 @@
     'inverse_gaussian': 'numbers',
     'huber': 'numbers',
     'quantile': 'numbers',
+    'ordinal': 'levels',
     'matrix_factorization': 'ratings',
     'gbdt': 'either',
     'random_forest': 'either',

@@ -257,12 +257,14 @@ typedef struct tk_preparing {
     const char *reference;        /* names of categories, each followed by its reference level or
                                    * "most frequent"; an empty name stands for all others */
     int64_t n_reference;          /* names, with the levels */
+    int32_t ordered; /* whether labels that are text need an order: that of their ENUM, or of the
+                        classes given */
 } tk_preparing;
 
 #define TK_PREPARE_ERROR 1024
 /* Expands groups whose `parts` are set. Labels that are text become numbers from 0 on, by sorted
- * text or in the order of the classes given. tk_free_groups frees the copies. TK_REFUSED: error
- * has a sentence. */
+ * text, or in the order of the classes given or of all values of their ENUM, if it is needed.
+ * tk_free_groups frees the copies. TK_REFUSED: error has a sentence. */
 typedef struct tk_prepared tk_prepared;
 TK_API int tk_prepare(const tusk_group *groups, int64_t n, const tk_preparing *how,
                       tusk_memory *memory, tusk_group *out, tk_prepared **texts, char *error);

@@ -194,8 +194,10 @@ int name_classes(const tk_preparing *how, Column &label, std::string *error) {
     for (std::string_view level : label.levels) {
         size_t k = std::find(names.begin(), names.end(), level) - names.begin();
         if (k == names.size()) {
-            *error = "label is " + quoted(level) + ", expected " + quoted(names[0]) + " or " +
-                     quoted(names.back()) + " as the options have";
+            *error = "label is " + quoted(level) + ", expected " + quoted(names[0]);
+            for (size_t n = 1; n + 1 < std::min<size_t>(names.size(), 10); n++)
+                *error += ", " + quoted(names[n]);
+            *error += " or " + quoted(names.back()) + " as the options have";
             return TK_REFUSED;
         }
         number.push_back((int32_t)k);
@@ -204,6 +206,23 @@ int name_classes(const tk_preparing *how, Column &label, std::string *error) {
         for (int32_t &k : part)
             k = number[k];
     label.levels = std::move(names);
+    return TK_OK;
+}
+
+// Assigns the labels the numbers of the values of their ENUM, whose codes are in its order.
+int order_classes(const tusk_group *group, Column &label, std::string *error) {
+    if (group->parts->schema->text_label != TUSK_ORDERED) {
+        *error = "labels are text such as " + quoted(label.levels[0]) +
+                 ", which has no order: cast them to an ENUM whose values rise, or give option "
+                 "'classes', a list of them from the lowest on";
+        return TK_REFUSED;
+    }
+    const tusk_levels &values = group->parts->levels[group->parts->schema->n_columns];
+    label.levels.clear();
+    for (uint32_t code = 0; code < values.n; code++)
+        label.levels.push_back(level_text(values, code));
+    for (auto &part : label.feature)
+        std::iota(part.begin(), part.end(), 0);
     return TK_OK;
 }
 
@@ -323,10 +342,13 @@ int decide_own(const tusk_group *group, const tk_preparing *how, int threads, Co
     number_levels(how, out);
     if (int code = find_levels(group, how, threads, out, error))
         return code;
-    if (const ColumnCounts *known = known_of_label(how); !how->n_classes)
+    if (const ColumnCounts *known = known_of_label(how); !how->n_classes && !how->ordered)
         look_at_levels(out->label, known ? known->n : tusk_rows_given(group));
     if (how->n_classes && !out->label.levels.empty())
         if (int code = name_classes(how, out->label, error))
+            return code;
+    if (how->ordered && !how->n_classes && !out->label.levels.empty())
+        if (int code = order_classes(group, out->label, error))
             return code;
     std::vector<Seen> seen(out->columns.size());
     bool look = needs_look(*out, how);

@@ -13,7 +13,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT task NOT IN ('gbdt', 'random_forest', 'mlp', 'kmeans', 'fm') $$;
 CREATE FUNCTION tuskml._tuskml_weighs_features(task text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$ SELECT task NOT IN ('matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lda', 'kmeans', 'fm') $$;
+AS $$ SELECT task NOT IN ('ordinal', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lda', 'kmeans', 'fm') $$;
 CREATE FUNCTION tuskml._tuskml_is_of_trees(task text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT task IN ('gbdt', 'random_forest') $$;

@@ -260,7 +260,10 @@ DECLARE
     -- Of centres: the number of features, that of centres, whether features have units, these, and then the centres.
     has_centres boolean := tuskml._tuskml_has_centres(task);
     by_t boolean := tuskml._tuskml_is_tested_by_t(task);
-    estimates float8[] := CASE WHEN several THEN model.coef
+    -- Thresholds between ordered levels come first and take the intercept's place.
+    cuts integer := CASE WHEN task = 'ordinal' AND cardinality(model.classes) <= cardinality(model.coef)
+                         THEN cardinality(model.classes) - 1 ELSE 0 END;
+    estimates float8[] := CASE WHEN several OR cuts > 0 THEN model.coef
                                WHEN has_centres THEN model.coef[4 + (model.coef[3] * model.coef[1])::integer:]
                                WHEN NOT has_terms THEN ARRAY[model.intercept]
                                ELSE model.intercept || model.coef END;
@@ -277,16 +280,16 @@ BEGIN
     END IF;
     RETURN QUERY
     WITH terms AS MATERIALIZED (
-        SELECT t.place - 1 AS at, (t.place - 1) % width AS feature, t.estimate, t.std_err,
+        SELECT t.place - 1 AS at, CASE WHEN cuts > 0 THEN greatest(t.place - cuts, 0) ELSE (t.place - 1) % width END AS feature, t.estimate, t.std_err,
                tuskml._tuskml_divide(t.estimate, t.std_err) AS statistic
         FROM unnest(estimates, std_errs) WITH ORDINALITY AS t (estimate, std_err, place))
     SELECT feature::integer,
            CASE WHEN several THEN class_names[at / width + 1] || ': ' WHEN has_centres THEN at / width + 1 || ': ' ELSE '' END
-           || CASE WHEN feature = 0 AND has_centres THEN 'rows' WHEN feature = 0 THEN 'intercept' WHEN names IS NOT NULL THEN names[feature] ELSE 'x' || feature END,
+           || CASE WHEN at < cuts THEN class_names[at + 1] || ' | ' || class_names[at + 2] WHEN feature = 0 AND has_centres THEN 'rows' WHEN feature = 0 THEN 'intercept' WHEN names IS NOT NULL THEN names[feature] ELSE 'x' || feature END,
            estimate, std_err, CASE WHEN by_t THEN 't' WHEN task = 'logistic' OR std_errs IS NOT NULL THEN 'z' END, statistic,
            tuskml._tuskml_p_value(statistic, freedom),
            tuskml._tuskml_bound(estimate, -reach, std_err), tuskml._tuskml_bound(estimate, reach, std_err),
-           CASE WHEN std_err IS NOT NULL AND options::jsonb->>'link' IS NULL THEN tuskml._tuskml_ratio(task, estimate) END,
+           CASE WHEN std_err IS NOT NULL AND at >= cuts AND options::jsonb->>'link' IS NULL THEN tuskml._tuskml_ratio(task, estimate) END,
            CASE WHEN std_err IS NULL AND several AND at < width AND errors > 0
                 THEN 'the weights of the first class, the reference, are 0'
                 WHEN std_err IS NULL THEN tuskml._tuskml_note(task, options, status, store, errors, feature) END

@@ -19,8 +19,10 @@ DECLARE
     chosen integer := kept->>'chosen';
     names text[] := CASE WHEN cardinality(model.features) >= model.n_features THEN model.features END;
     class_names text[] := CASE WHEN model.task = 'logistic' AND cardinality(model.classes) > 2 THEN model.class_names END;
-    estimates float8[] := CASE WHEN class_names IS NULL THEN model.intercept || model.coef ELSE model.coef END;
-    errors float8[] := model.std_err;
+    -- Of ordered levels the last threshold takes the intercept's place.
+    cuts integer := CASE WHEN model.task = 'ordinal' AND model.coef IS NOT NULL THEN cardinality(model.classes) - 1 ELSE 0 END;
+    estimates float8[] := CASE WHEN cuts > 0 THEN model.coef[cuts:] WHEN class_names IS NULL THEN model.intercept || model.coef ELSE model.coef END;
+    errors float8[] := model.std_err[greatest(cuts, 1):];
     width bigint := greatest(cardinality(estimates) / CASE WHEN class_names IS NULL THEN 1 ELSE cardinality(class_names) END, 1);
     tested boolean := (SELECT count(e) > 0 FROM unnest(errors) AS e);
 BEGIN
@@ -36,7 +38,7 @@ BEGIN
                                                   array_agg(100 * gain / total ORDER BY place), 'percent')
                     FROM (SELECT feature, gain, nullif(sum(gain) OVER (), 0) AS total, place
                           FROM tuskml.feature_importance(model) WITH ORDINALITY AS f (feature, gain, splits, place)) AS shares);
-    ELSIF tuskml._tuskml_weighs_features(task) AND model.coef IS NOT NULL THEN
+    ELSIF (tuskml._tuskml_weighs_features(task) OR cuts > 0) AND model.coef IS NOT NULL THEN
         effects := (SELECT tuskml._tuskml_effects(
                         array_agg(CASE WHEN class_names IS NULL THEN '' ELSE class_names[(place - 1) / width + 1] || ': ' END
                                   || CASE WHEN names IS NULL THEN 'x' || (place - 1) % width ELSE names[(place - 1) % width] END ORDER BY place),

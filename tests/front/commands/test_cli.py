@@ -86,8 +86,8 @@ def test_a_database_file_keeps_tables(script, tmp_path: Path, capsys) -> None:
             "SELECT train_model('linaer', x, [x]) FROM range(3) t(x)",
             "line 1: train_model: task is 'linaer', expected 'linear', 'logistic', 'svm', "
             "'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'tweedie', "
-            "'inverse_gaussian', 'huber', "
-            "'quantile', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', "
+            "'inverse_gaussian', 'huber', 'quantile', 'ordinal', "
+            "'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', "
             "'elastic_net', 'sparse_logistic', 'lda', 'kmeans' or 'fm'; did you mean 'linear'?",
         ),
     ],

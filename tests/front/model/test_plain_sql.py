@@ -266,6 +266,7 @@ def test_many_trees_are_no_deep_expression(con: Any) -> None:
     [
         ("mlp", "y", {"max_iter": 2, "missing": "impute"}, (), "the model is 'mlp', which plain SQL cannot say"),
         ("kmeans", None, {"missing": "impute"}, (), "the model is 'kmeans'"),
+        ("ordinal", "two", {}, (), "the model is 'ordinal', which plain SQL cannot say"),
         ("linear", "y", {"text": ["k"]}, (), "the feature 'k' is hashed words"),
         ("linear", "y", {}, ("predict_proba",), "the model predicts numbers"),
         ("linear", "y", {}, ("predct",), "did you mean 'predict'"),

@@ -33,7 +33,7 @@ from tuskml.learners.linear.tasks import OWN
 from tuskml.learners.nets.layers import layers_in
 from tuskml.learners.nets.learner import TASKS as NETS
 from tuskml.learners.registry import TASKS, learner_of
-from tuskml.learners.tasks import PAIRS, is_labelled, weighs_features
+from tuskml.learners.tasks import PAIRS, has_levels, is_labelled, weighs_features
 from tuskml.learners.trees.forest import trees_in
 
 ROWS = """
@@ -112,6 +112,11 @@ def truth(name: str, model: Model, x: np.ndarray) -> dict[str, np.ndarray]:
     if task.features == PAIRS:
         m = ratings(model, x)
         return {"predict": m, "decision": m}
+    if name == "ordinal":
+        cut, *weights = model.coef or []
+        m = x @ np.array(weights)
+        predicted = np.where(m >= cut, model.classes[-1], model.classes[0])
+        return {"predict": predicted, "decision": m, "predict_proba": expit(m - cut)}
     if name == "kmeans":
         _, centres = centres_in(np.asarray(model.coef))
         squares = np.square(x[:, None] - centres[:, 1:]).sum(axis=2)
@@ -203,7 +208,7 @@ def ways_of(model: Model, x: np.ndarray) -> dict[str, Callable[[str], np.ndarray
         "json": lambda kind: getattr(again, kind)(x),
         "mlflow": lambda kind: ModelWrapper(again).predict(frame, {"kind": kind}),
     }
-    if is_labelled(model.task):
+    if is_labelled(model.task) and not has_levels(model.task):
         found["onnx"] = by_onnx(model, x)
     if model.task != "matrix_factorization":
         found["sparse"] = lambda kind: getattr(model, kind)(scipy.sparse.csr_array(x))
@@ -255,7 +260,7 @@ def test_postgres_agrees(seen: Any, pg: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in NAMES if name != "matrix_factorization" and is_labelled(name)]
+    "name", [n for n in NAMES if n not in ("matrix_factorization", "ordinal") and is_labelled(n)]
 )
 @pytest.mark.parametrize("label", ["0", "1"])
 def test_models_of_one_class_agree(seen: Any, name: str, label: str) -> None:
@@ -335,7 +340,7 @@ def test_no_class_is_made_up(seen: Any) -> None:
         (
             replace(model, task="probit"),
             "is 'probit', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', "
-            "'negative_binomial', 'gamma', 'tweedie', 'inverse_gaussian', 'huber', 'quantile', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic', 'lda', 'kmeans' or 'fm'",
+            "'negative_binomial', 'gamma', 'tweedie', 'inverse_gaussian', 'huber', 'quantile', 'ordinal', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic', 'lda', 'kmeans' or 'fm'",
         ),
         (
             replace(model, task="gone", options={"tuskml": 1, "response": "log"}),

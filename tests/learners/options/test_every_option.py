@@ -33,7 +33,7 @@ from tuskml.learners.options.table import value_of
 from tuskml.learners.registry import learner_of, task_named
 
 SOME = ("linear", "logistic", "huber", "gbdt", "random_forest", "mlp", "lasso", "sparse_logistic")
-QUICK = (*SOME, "lda", "kmeans", "matrix_factorization", "fm")
+QUICK = (*SOME, "lda", "kmeans", "matrix_factorization", "fm", "ordinal")
 NO_ERRORS = "standard errors are those of a training that converges"
 KNOWN = {
     "covariance": NO_ERRORS,

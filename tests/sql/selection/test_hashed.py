@@ -32,7 +32,7 @@ GRIDS = {
         "deterministic": True,
     },
 }
-CLASSES = ("logistic", "svm", "squared_hinge", "sparse_logistic")
+CLASSES = ("logistic", "svm", "squared_hinge", "sparse_logistic", "ordinal")
 NUMBERS = (
     *("linear", "poisson", "negative_binomial", "gamma", "tweedie", "inverse_gaussian"),
     *("huber", "quantile", "lasso", "elastic_net", "fm"),

@@ -24,19 +24,19 @@ MODEL = "(SELECT train_model('linear', y, x) FROM t)"
 CASES = {
     "unknown task": (
         train(task="'linaer'"),
-        "train_model: task is 'linaer', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'tweedie', 'inverse_gaussian', 'huber', 'quantile', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic', 'lda', 'kmeans' or 'fm'; did you mean 'linear'?",
+        "train_model: task is 'linaer', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'tweedie', 'inverse_gaussian', 'huber', 'quantile', 'ordinal', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic', 'lda', 'kmeans' or 'fm'; did you mean 'linear'?",
     ),
     "task cut short": (
         train(task="'forest'"),
-        "train_model: task is 'forest', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'tweedie', 'inverse_gaussian', 'huber', 'quantile', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic', 'lda', 'kmeans' or 'fm'; did you mean 'random_forest'?",
+        "train_model: task is 'forest', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'tweedie', 'inverse_gaussian', 'huber', 'quantile', 'ordinal', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic', 'lda', 'kmeans' or 'fm'; did you mean 'random_forest'?",
     ),
     "task in capitals": (
         train(task="'SVM'"),
-        "train_model: task is 'SVM', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'tweedie', 'inverse_gaussian', 'huber', 'quantile', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic', 'lda', 'kmeans' or 'fm'; did you mean 'svm'?",
+        "train_model: task is 'SVM', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'tweedie', 'inverse_gaussian', 'huber', 'quantile', 'ordinal', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic', 'lda', 'kmeans' or 'fm'; did you mean 'svm'?",
     ),
     "empty task": (
         train(task="''"),
-        "train_model: task is '', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'tweedie', 'inverse_gaussian', 'huber', 'quantile', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic', 'lda', 'kmeans' or 'fm'",
+        "train_model: task is '', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'tweedie', 'inverse_gaussian', 'huber', 'quantile', 'ordinal', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic', 'lda', 'kmeans' or 'fm'",
     ),
     "NULL task": (
         train(task="NULL"),
@@ -44,7 +44,7 @@ CASES = {
     ),
     "unknown task to explain": (
         "SELECT explain_training('svn', y, x) FROM t",
-        "explain_training: task is 'svn', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'tweedie', 'inverse_gaussian', 'huber', 'quantile', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic', 'lda', 'kmeans' or 'fm'; did you mean 'svm'?",
+        "explain_training: task is 'svn', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'tweedie', 'inverse_gaussian', 'huber', 'quantile', 'ordinal', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic', 'lda', 'kmeans' or 'fm'; did you mean 'svm'?",
     ),
     "mistyped option": (
         train("'{\"epsilom\": 1}'"),

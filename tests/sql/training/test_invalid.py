@@ -120,7 +120,7 @@ def test_skipping_is_as_if_the_row_were_not_there(db: Database, task: str, kind:
 WIDE = {
     "linear": ("y", {}), "logistic": ("l", {"l2": 0.1}), "svm": ("l", {"l2": 0.1}),
     "poisson": ("y", {}), "quantile": ("y", {}), "fm": ("y", {"max_iter": 2}),
-    "lasso": ("y", {"lambda": 0.1}), "sparse_logistic": ("l", {"lambda": 0.1}),
+    "ordinal": ("l = 'yes'", {"l2": 0.1}), "lasso": ("y", {"lambda": 0.1}), "sparse_logistic": ("l", {"lambda": 0.1}),
     "kmeans": ("NULL", {"clusters": 2}),
     "a search": ("y", {"l2": [0.1, 1], "folds": 3}),
 }  # fmt: skip
@@ -259,7 +259,7 @@ def test_searches(db: Database, invalid: str) -> None:
     assert found[BAD]["n_skipped"] == (1 if invalid == "skip" else N_ROWS)
 
 
-@pytest.mark.parametrize("task", ["linear", "logistic", "gbdt", "random_forest", "mlp", "fm", "matrix_factorization", "lda", "kmeans"])  # fmt: skip
+@pytest.mark.parametrize("task", ["linear", "logistic", "ordinal", "gbdt", "random_forest", "mlp", "fm", "matrix_factorization", "lda", "kmeans"])  # fmt: skip
 def test_predictions_of_an_invalid_model_are_null(db: Database, task: str) -> None:
     label = "NULL" if task in ("lda", "kmeans") else "y"
     value = "-1.0" if task == "lda" else NAN

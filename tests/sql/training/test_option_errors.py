@@ -244,6 +244,11 @@ OF_CLUSTERS = {
     "standardize": ("yes", "true or false"),
 }
 """The same of clusters."""
+OF_LEVELS: dict[str, tuple[object, str]] = {
+    "link": ("log", "'logit', 'probit' or 'cloglog'; did you mean 'logit'?"),
+    "classes": (["a"], 'a list of levels as text, the lowest first, such as ["low", "high"]'),
+}
+"""The same of ordered levels."""
 OF_OTHERS = {
     "linear": OF_LINEAR,
     "lasso": OF_PATHS,
@@ -256,6 +261,7 @@ OF_OTHERS = {
     "random_forest": OF_FORESTS,
     "lda": OF_TOPICS,
     "kmeans": OF_CLUSTERS,
+    "ordinal": OF_LEVELS,
 }
 ROWS_OF = {"lda": ("NULL", "['a', 'b']"), "kmeans": ("NULL", "[1.0, 2.0]")}
 """Label and features of tasks whose rows are not those of `linear`."""

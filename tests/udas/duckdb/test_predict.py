@@ -285,8 +285,8 @@ def test_the_margin_of_a_row_does_not_depend_on_its_neighbours(con):
             f"predict({model('ica')}, [1.0, 2.0, 3.0])",
             "model_payload: model is 'ica', expected 'linear', 'logistic', 'svm', "
             "'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'tweedie', "
-            "'inverse_gaussian', 'huber', "
-            "'quantile', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', "
+            "'inverse_gaussian', 'huber', 'quantile', 'ordinal', "
+            "'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', "
             "'elastic_net', 'sparse_logistic', 'lda', 'kmeans' or 'fm'",
         ),
         (

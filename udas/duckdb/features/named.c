@@ -46,6 +46,30 @@ static idx_t enum_code(const column *c, duckdb_type storage, idx_t i) {
                                               : ((const uint32_t *)c->data)[i];
 }
 
+static tusk_text value_of_enum(duckdb_logical_type type, idx_t code, scratch *s) {
+    char *value = duckdb_enum_dictionary_value(type, code);
+    size_t length = value ? strlen(value) : 0;
+    char *copy = piece(s, length + 1);
+    if (copy && length)
+        memcpy(copy, value, length);
+    duckdb_free(value);
+    return (tusk_text){copy, length};
+}
+
+bool values_of_enum(duckdb_vector v, scratch *s, tusk_label_values *values) {
+    duckdb_logical_type type = duckdb_vector_get_column_type(v);
+    *values = (tusk_label_values){0};
+    if (duckdb_get_type_id(type) == DUCKDB_TYPE_ENUM) {
+        uint32_t n = duckdb_enum_dictionary_size(type);
+        tusk_text *all = piece(s, n * sizeof *all);
+        for (uint32_t k = 0; all && k < n; k++)
+            all[k] = value_of_enum(type, k, s);
+        *values = (tusk_label_values){all, n};
+    }
+    duckdb_destroy_logical_type(&type);
+    return !s->out_of_memory;
+}
+
 /* Each value that occurs is copied once per chunk. */
 static bool texts_of_enum(duckdb_logical_type type, const column *c, idx_t n, scratch *s,
                           tusk_text *out) {
@@ -56,15 +80,8 @@ static bool texts_of_enum(duckdb_logical_type type, const column *c, idx_t n, sc
         if (!is_valid(c, i))
             continue;
         idx_t code = enum_code(c, storage, i);
-        if (!known[code].data) {
-            char *value = duckdb_enum_dictionary_value(type, code);
-            size_t length = value ? strlen(value) : 0;
-            char *copy = piece(s, length + 1);
-            if (copy && length)
-                memcpy(copy, value, length);
-            duckdb_free(value);
-            known[code] = (tusk_text){copy, length};
-        }
+        if (!known[code].data)
+            known[code] = value_of_enum(type, code, s);
         out[i] = known[code];
     }
     return !s->out_of_memory;
@@ -285,7 +302,9 @@ bool named_columns_of(duckdb_vector v, idx_t n, enum named_use use, scratch *s,
             (use != NAMED_PREDICT && !refuse_others(v, c, (idx_t)schema.n_columns, refusal)))
             return false;
     }
-    schema.text_label = use == NAMED_TRAIN_TEXT;
+    schema.text_label = use == NAMED_TRAIN_ENUM   ? TUSK_ORDERED
+                        : use == NAMED_TRAIN_TEXT ? TUSK_UNORDERED
+                                                  : TUSK_NO_TEXT;
     c->schema = tusk_schema_of(&schema);
     c->buffer = piece(s, (size_t)schema.n_columns * TUSK_NAMED_RUN * sizeof(double));
     s->out_of_memory |= !c->schema;

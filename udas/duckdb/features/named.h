@@ -13,8 +13,8 @@ static inline tusk_text text_of_string(const duckdb_string_t *s) {
     return (tusk_text){n > SHORT_STRING ? s->value.pointer.ptr : s->value.inlined.inlined, n};
 }
 
-/* Use of the columns: training, training with a text label, or predictions. */
-enum named_use { NAMED_TRAIN, NAMED_TRAIN_TEXT, NAMED_PREDICT };
+/* Use of the columns: training, training with a label that is text or an ENUM, or predictions. */
+enum named_use { NAMED_TRAIN, NAMED_TRAIN_TEXT, NAMED_TRAIN_ENUM, NAMED_PREDICT };
 
 /* Reads a STRUCT of numbers, text, ENUM, BOOLEAN, UUID, dates and timestamps; false for another
  * type. For predictions a column of another type has neither numbers nor text; a training
@@ -28,5 +28,7 @@ bool is_text_type(duckdb_vector v);
 bool is_label_text(duckdb_vector v);
 /* The texts of such a column. */
 bool texts_of_any(duckdb_vector v, idx_t n, scratch *s, tusk_text **texts);
+/* The values of an ENUM in its order, and none of other types. */
+bool values_of_enum(duckdb_vector v, scratch *s, tusk_label_values *values);
 
 #endif

@@ -25,7 +25,7 @@ static bool any_label(duckdb_vector v, scratch *s, rows *r) {
     r->label = column_of(v);
     bool read = texts_of_any(v, r->n, s, &texts);
     r->label_texts = texts;
-    return read;
+    return read && values_of_enum(v, s, &r->label_order);
 }
 
 static bool any_documents(duckdb_vector v, scratch *s, rows *r) {
@@ -44,7 +44,9 @@ static bool any_documents(duckdb_vector v, scratch *s, rows *r) {
 }
 
 static bool any_features(duckdb_vector v, scratch *s, rows *r) {
-    enum named_use use = r->label_texts ? NAMED_TRAIN_TEXT : NAMED_TRAIN;
+    enum named_use use = r->label_order.n ? NAMED_TRAIN_ENUM
+                         : r->label_texts ? NAMED_TRAIN_TEXT
+                                          : NAMED_TRAIN;
     if (is_list_of_text(v))
         return any_documents(v, s, r);
     if (features_of_any(v, r->n, s, &r->features))

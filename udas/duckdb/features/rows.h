@@ -18,7 +18,8 @@ typedef struct rows {
     bool by_word; /* features are in `documents` */
     document_column documents;
     const tusk_text *label_texts; /* NULL: numbers or booleans */
-    tusk_named_chunk columns;     /* for features with names or text labels */
+    tusk_label_values label_order;
+    tusk_named_chunk columns; /* for features with names or text labels */
     char refusal[REFUSAL_ROOM];
 } rows;
 

@@ -110,9 +110,10 @@ static bool has_terms(const models *m, idx_t row) {
 }
 
 /* Coefficients in blocks, one for each of several classes or centres: the offset of the first
- * block, and the length of each, 0 for other models. */
+ * block, and the length of each, 0 for other models. cuts: thresholds between ordered levels,
+ * which come first and take the intercept's place. */
 typedef struct blocks {
-    idx_t first, each;
+    idx_t first, each, cuts;
 } blocks;
 
 static blocks blocks_of(const models *m, idx_t row) {
@@ -121,13 +122,17 @@ static blocks blocks_of(const models *m, idx_t row) {
         const double *all = (const double *)m->used.coef.child.data + coef.offset;
         tusk_centres c;
         if (!tusk_centres_of((const tusk_weight *)all, coef.length, &c))
-            return (blocks){0, 0};
-        return (blocks){(idx_t)(c.first - (const tusk_weight *)all), (idx_t)c.d + 1};
+            return (blocks){0};
+        return (blocks){.first = (idx_t)(c.first - (const tusk_weight *)all),
+                        .each = (idx_t)c.d + 1};
     }
-    if (!is(text_in(&m->used.task, row), "logistic") || !is_valid(&m->used.classes.self, row))
-        return (blocks){0, 0};
+    if (!is_valid(&m->used.classes.self, row))
+        return (blocks){0};
     idx_t classes = list_entry(&m->used.classes, row).length;
-    return (blocks){0, classes > 2 ? coef.length / classes : 0};
+    if (is(text_in(&m->used.task, row), "ordinal"))
+        return (blocks){.cuts = classes <= coef.length ? classes - 1 : 0};
+    bool several = is(text_in(&m->used.task, row), "logistic") && classes > 2;
+    return (blocks){.each = several ? coef.length / classes : 0};
 }
 
 static idx_t terms_of(const models *m, idx_t row) {
@@ -135,7 +140,7 @@ static idx_t terms_of(const models *m, idx_t row) {
         return 1;
     blocks b = blocks_of(m, row);
     idx_t hidden = (idx_t)tusk_absorbed_in(text_in(&m->used.options, row)).n;
-    return list_entry(&m->used.coef, row).length - b.first + (b.each ? 0 : 1) - hidden;
+    return list_entry(&m->used.coef, row).length - b.first + (b.each || b.cuts ? 0 : 1) - hidden;
 }
 
 /* The name of a class, or an empty text. */
@@ -240,15 +245,15 @@ static const char *note_of(const facts *f, idx_t feature, bool known) {
 }
 
 /* The name of a feature: its own, or its number. */
-static tusk_text name_of_feature(const models *m, idx_t row, idx_t feature, idx_t each, char *room,
+static tusk_text name_of_feature(const models *m, idx_t row, idx_t feature, blocks b, char *room,
                                  size_t size) {
     duckdb_list_entry e = {0, 0};
     if (is_valid(&m->features.self, row))
         e = list_entry(&m->features, row);
-    idx_t n = list_entry(&m->used.coef, row).length;
+    idx_t n = list_entry(&m->used.coef, row).length - b.cuts;
     tusk_text own = {NULL, 0};
     /* A factorization has more coefficients than names. */
-    if (feature && e.length >= (each ? each - 1 : n))
+    if (feature && e.length >= (b.each ? b.each - 1 : n))
         own = text_in(&m->features.child, e.offset + feature - 1);
     if (own.data)
         return own;
@@ -257,11 +262,20 @@ static tusk_text name_of_feature(const models *m, idx_t row, idx_t feature, idx_
     return (tusk_text){room, (size_t)length};
 }
 
+/* The name of a threshold: those of the levels on both sides. */
+static void put_threshold(terms *t, idx_t at, const models *m, idx_t row, idx_t place) {
+    char whole[2 * MOST_NAME + 8];
+    tusk_text low = name_of_class(m, row, place), high = name_of_class(m, row, place + 1);
+    snprintf(whole, sizeof whole, "%.*s | %.*s", tusk_quoted(low.data, low.length, MOST_NAME),
+             low.data, tusk_quoted(high.data, high.length, MOST_NAME), high.data);
+    put_text(t->fields[T_TERM], at, whole);
+}
+
 /* The name of a term; in a block it begins with that of the class, or the number of the centre. */
-static void put_name(terms *t, idx_t at, const models *m, idx_t row, idx_t feature, idx_t each,
+static void put_name(terms *t, idx_t at, const models *m, idx_t row, idx_t feature, blocks b,
                      idx_t block) {
     char room[32], number[32], whole[2 * MOST_NAME + 8];
-    tusk_text name = name_of_feature(m, row, feature, each, room, sizeof room);
+    tusk_text name = name_of_feature(m, row, feature, b, room, sizeof room);
     if (block == ONE_BLOCK) {
         duckdb_vector_assign_string_element_len(t->fields[T_TERM], at, name.data, name.length);
         return;
@@ -276,39 +290,45 @@ static void put_name(terms *t, idx_t at, const models *m, idx_t row, idx_t featu
     put_text(t->fields[T_TERM], at, whole);
 }
 
-/* The ends of the confidence interval, and exp(estimate) if that is a ratio. */
-static void put_interval(terms *t, idx_t at, const facts *f, double estimate, double error) {
+/* The ends of the confidence interval, and exp(logarithm) if that is a ratio. */
+static void put_interval(terms *t, idx_t at, const facts *f, double estimate, double logarithm,
+                         double error) {
     double reach = f->interval * error, lower = estimate - reach, upper = estimate + reach;
-    double ratio = error == error && !f->linked ? tusk_ratio(f->task, estimate) : NAN;
+    double ratio = error == error && !f->linked ? tusk_ratio(f->task, logarithm) : NAN;
     put_number(t->fields[T_LOWER], at, lower, lower == lower);
     put_number(t->fields[T_UPPER], at, upper, upper == upper);
     put_number(t->fields[T_RATIO], at, ratio, ratio == ratio);
 }
 
 /* Writes the term of a feature to the next entry of `t`. block: index of the term's block, from 0
- * on. */
+ * on, or of the threshold. */
 static void put_term(terms *t, const models *m, idx_t row, idx_t feature, const facts *f, blocks b,
                      idx_t block) {
     idx_t at = t->used++, place = feature;
-    bool several = block != ONE_BLOCK;
+    bool several = b.each, threshold = b.cuts && !feature;
     if (several)
         place += b.first + block * b.each;
+    else if (b.cuts)
+        place = threshold ? block : b.cuts + feature - 1;
     bool valid = feature || is_valid(&m->used.intercept, row);
-    double estimate = several   ? item(&m->used.coef, row, place)
-                      : feature ? item(&m->used.coef, row, feature - 1)
-                      : valid   ? ((const double *)m->used.intercept.data)[row]
-                                : NAN,
+    double estimate = several || b.cuts ? item(&m->used.coef, row, place)
+                      : feature         ? item(&m->used.coef, row, feature - 1)
+                      : valid           ? ((const double *)m->used.intercept.data)[row]
+                                        : NAN,
            error = item(&m->std_err, row, place);
     bool known = error == error;
     t->statistic[at] = estimate / error;
     t->freedom[at] = f->freedom;
     ((int32_t *)duckdb_vector_get_data(t->fields[T_FEATURE]))[at] = (int32_t)feature;
-    put_name(t, at, m, row, feature, b.each, block);
+    if (threshold)
+        put_threshold(t, at, m, row, block);
+    else
+        put_name(t, at, m, row, feature, b, block);
     put_number(t->fields[T_ESTIMATE], at, estimate, estimate == estimate);
     put_number(t->fields[T_STD_ERR], at, error, known);
     put_text(t->fields[T_TEST], at, f->test);
     put_number(t->fields[T_STATISTIC], at, t->statistic[at], known && estimate == estimate);
-    put_interval(t, at, f, estimate, error);
+    put_interval(t, at, f, estimate, threshold ? NAN : estimate, error);
     bool reference = several && !block && !known && !f->none[0];
     put_text(t->fields[T_NOTE], at, reference ? TUSK_NOTE_REFERENCE : note_of(f, feature, known));
 }
@@ -317,9 +337,13 @@ static void put_model(terms *t, const models *m, idx_t row) {
     idx_t first = t->used, n = terms_of(m, row);
     facts f = facts_of(m, row);
     blocks b = blocks_of(m, row);
-    for (idx_t i = 0; i < n + (idx_t)f.absorbed.n; i++)
+    for (idx_t i = 0; i < b.cuts; i++)
+        put_term(t, m, row, 0, &f, b, i);
+    for (idx_t i = b.cuts; i < n + (idx_t)f.absorbed.n; i++) {
+        idx_t feature = b.each ? i % b.each : b.cuts ? i - b.cuts + 1 : i;
         if (!tusk_is_absorbed(f.absorbed, (int64_t)i))
-            put_term(t, m, row, b.each ? i % b.each : i, &f, b, b.each ? i / b.each : ONE_BLOCK);
+            put_term(t, m, row, feature, &f, b, b.each ? i / b.each : ONE_BLOCK);
+    }
     ((duckdb_list_entry *)duckdb_vector_get_data(t->list))[row] = (duckdb_list_entry){first, n};
 }
 

@@ -65,6 +65,7 @@ static spec *spec_new(spec_table *table, size_t bucket, text task, text options)
                 .bucket = bucket,
                 .references = 1,
                 .labelled = tusk_takes_labels((tusk_text){task.data, task.length}),
+                .ordered = tusk_orders_labels((tusk_text){task.data, task.length}),
                 .documents = tusk_takes_documents((tusk_text){task.data, task.length}),
                 .gaps = tusk_kept_gaps((tusk_text){task.data, task.length},
                                        (tusk_text){options.data, options.length}),

@@ -19,6 +19,7 @@ typedef struct spec {
     size_t bucket;
     int references;
     bool labelled;             /* whether rows have labels */
+    bool ordered;              /* whether labels are */
     bool documents;            /* whether rows are documents */
     enum tusk_kept_gaps gaps;  /* which rows with a NULL are used: option `missing` */
     enum tusk_invalid invalid; /* treatment of rows with a fault: option `invalid` */

@@ -171,6 +171,9 @@ static const double *labels_of(const rows *r, idx_t row, idx_t n, train_state *s
             buffer[i] = ((const bool *)r->label.data)[row + i];
         return buffer;
     }
+    if (s->spec->ordered &&
+        tusk_label_order(s->run->era->memory, &s->block, r->columns.schema, r->label_order, fault))
+        return NULL;
     for (idx_t i = 0; i < n; i++) {
         if (tusk_label_code(s->run->era->memory, &s->block, r->columns.schema,
                             r->label_texts[row + i], buffer + i, fault)) {

@@ -1,13 +1,16 @@
 #include "named.h"
 
 #include "access/htup_details.h"
+#include "catalog/pg_enum.h"
 #include "catalog/pg_type.h"
 #include "mb/pg_wchar.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/catcache.h"
 #include "utils/date.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
 
@@ -69,6 +72,28 @@ tusk_text read_text(Datum value, Oid type, FmgrInfo *output) {
     while (type == BPCHAROID && length && text[length - 1] == ' ')
         length--;
     return in_utf8(text, length);
+}
+
+tusk_label_values values_of_enum(Oid type) {
+    if (!OidIsValid(type) || !type_is_enum(type))
+        return (tusk_label_values){0};
+    CatCList *all = SearchSysCacheList1(ENUMTYPOIDNAME, ObjectIdGetDatum(type));
+    int n = all->n_members;
+    Form_pg_enum *sorted = palloc(Max(n, 1) * sizeof *sorted);
+    tusk_text *values = palloc(Max(n, 1) * sizeof *values);
+    for (int i = 0; i < n; i++) {
+        Form_pg_enum one = (Form_pg_enum)GETSTRUCT(&all->members[i]->tuple);
+        int at = i;
+        for (; at > 0 && sorted[at - 1]->enumsortorder > one->enumsortorder; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = one;
+    }
+    for (int i = 0; i < n; i++) {
+        char *name = pstrdup(NameStr(sorted[i]->enumlabel));
+        values[i] = in_utf8(name, strlen(name));
+    }
+    ReleaseSysCacheList(all);
+    return (tusk_label_values){values, (uint32)n};
 }
 
 /* --- numbers --- */
@@ -196,7 +221,7 @@ static const tusk_schema *schema_of(const named_reader *r, int n) {
         others |= kinds[i] != TUSK_CATEGORY && r->base[i] != FLOAT4OID;
     }
     return tusk_schema_of(&(tusk_schema){.n_columns = n,
-                                         .text_label = r->text_label,
+                                         .text_label = (uint8)r->text_label,
                                          .f64 = others || !floats,
                                          .kind = kinds,
                                          .name = names});
@@ -339,8 +364,8 @@ const tusk_named_chunk *read_columns(named_reader *r, const given_columns *given
     return &r->chunk;
 }
 
-const tusk_schema *schema_of_labels(void) {
-    const tusk_schema *s = tusk_schema_of(&(tusk_schema){.text_label = 1});
+const tusk_schema *schema_of_labels(enum tusk_label_text text) {
+    const tusk_schema *s = tusk_schema_of(&(tusk_schema){.text_label = text});
     if (!s)
         ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("train_model: out of memory")));
     return s;

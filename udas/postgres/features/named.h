@@ -14,7 +14,7 @@ typedef struct named_reader {
     MemoryContext type_context; /* for data of the type of the last row */
     Oid type;
     int32 typmod;
-    bool text_label;
+    enum tusk_label_text text_label;
     bool trains; /* whether columns need names that differ in more than case */
     TupleDesc row;
     int *attribute;   /* index of each column in the type */
@@ -49,7 +49,10 @@ const tusk_named_chunk *read_columns(named_reader *reader, const given_columns *
                                      const char *function);
 
 /* The schema of rows that are lists with text labels. */
-const tusk_schema *schema_of_labels(void);
+const tusk_schema *schema_of_labels(enum tusk_label_text text);
+
+/* The values of an ENUM in its order, and none of other types; in the current context. */
+tusk_label_values values_of_enum(Oid type);
 
 /* Whether values of a type are labels by their text: text, enums and the like. */
 bool is_text_type(Oid type);

@@ -106,6 +106,7 @@ static group_spec *spec_of(collector *c, const char *task, int task_length, cons
     s->options = copy_of(c->context, options, options_length);
     s->task_length = task_length;
     s->options_length = options_length;
+    s->ordered = tusk_orders_labels((tusk_text){s->task, (size_t)task_length});
     s->labelled = tusk_takes_labels((tusk_text){s->task, (size_t)task_length});
     s->documents = tusk_takes_documents((tusk_text){s->task, (size_t)task_length});
     s->gaps = tusk_kept_gaps((tusk_text){s->task, (size_t)task_length},

@@ -18,6 +18,7 @@ typedef struct group_spec {
     int task_length;
     int options_length;
     bool labelled;             /* whether rows have labels */
+    bool ordered;              /* whether labels are */
     bool documents;            /* whether rows are documents */
     enum tusk_kept_gaps gaps;  /* which rows with a NULL are used: option `missing` */
     enum tusk_invalid invalid; /* treatment of rows with a fault: option `invalid` */

@@ -20,6 +20,7 @@ typedef struct row_collector {
     Oid label;
     const tusk_schema *text_labels; /* of lists; NULL: labels are numbers */
     FmgrInfo label_output;
+    tusk_label_values label_order;
     number_buffer buffer;
     named_reader reader;
     bool by_word; /* whether features are words */
@@ -60,10 +61,13 @@ static row_collector *row_collector_of(FunctionCallInfo fcinfo) {
     c->options = type_of_options(fcinfo, c->groups.name);
     c->by_word = is_array_of_text(get_fn_expr_argtype(fcinfo->flinfo, A_FEATURES));
     c->buffer.context = c->reader.context = c->documents.context = fcinfo->flinfo->fn_mcxt;
-    c->reader.text_label = is_text_type(c->label);
     c->reader.trains = true;
-    if (c->reader.text_label) {
-        c->text_labels = schema_of_labels();
+    if (is_text_type(c->label)) {
+        MemoryContext before = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
+        c->label_order = values_of_enum(c->label);
+        MemoryContextSwitchTo(before);
+        c->reader.text_label = c->label_order.n ? TUSK_ORDERED : TUSK_UNORDERED;
+        c->text_labels = schema_of_labels(c->reader.text_label);
         find_output(c->label, &c->label_output, fcinfo->flinfo->fn_mcxt);
     }
     fcinfo->flinfo->fn_extra = c;
@@ -176,6 +180,9 @@ static double read_label(FunctionCallInfo fcinfo, row_collector *rc, train_state
     }
     tusk_text text = read_text(label, rc->label, &rc->label_output);
     double y = 0;
+    if (s->spec->ordered &&
+        tusk_label_order(rc->groups.memory, &s->block, schema, rc->label_order, fault))
+        return y;
     tusk_label_code(rc->groups.memory, &s->block, schema, text, &y, fault);
     return y;
 }

@@ -9,6 +9,11 @@
 
 #include "../models/margins.h"
 
+/* Whether each of several classes has weights of its own, or trees. */
+static bool has_blocks(const tusk_scorer *s) {
+    return s->labels && !s->cuts;
+}
+
 static uint64_t features_of(const tusk_scorer *s) {
     if (!s->n_coef)
         return 0;
@@ -18,11 +23,11 @@ static uint64_t features_of(const tusk_scorer *s) {
         return tusk_machine_features(s);
     if (s->task == TUSK_NET)
         return tusk_net_features(s);
-    return s->labels ? s->n_coef - 1 : s->n_coef;
+    return has_blocks(s) ? s->n_coef - 1 : s->n_coef;
 }
 
 static uint64_t margins_of(const tusk_scorer *s) {
-    return s->labels ? s->n_classes : 1;
+    return has_blocks(s) ? s->n_classes : 1;
 }
 
 bool tusk_size_explanations(tusk_scorer *s, char *sentence) {
@@ -85,7 +90,7 @@ bool tusk_explain_row(const tusk_scorer *s, const tusk_sparse_row *sparse, const
         return tusk_net_contributions(s, values, told, sentence);
     for (uint64_t k = 0; k < margins; k++, told += width + 1) {
         const tusk_weight *w = s->coef + k * s->n_coef;
-        if (s->labels && s->n_coef)
+        if (has_blocks(s) && s->n_coef)
             explain_margin(w + 1, w[0], values, width, told);
         else
             explain_margin(w, s->intercept, values, width, told);

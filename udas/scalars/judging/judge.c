@@ -118,7 +118,7 @@ static bool count_class(judged *j, double y, double predicted, double weight) {
 }
 
 static bool take_class(judged *j, double y, double predicted, double weight) {
-    bool two = !j->scorer.labels && !j->alone;
+    bool two = !(j->scorer.labels && j->scorer.n_classes > 2) && !j->alone;
     if (!tusk_classes_are(&j->counted, TUSK_NUMBER_CLASS, two ? TUSK_BINARY : TUSK_MACRO,
                           j->sentence))
         return false;
@@ -397,7 +397,7 @@ static bool judge_payload(const char *bytes, size_t size, const tusk_group *grou
     memcpy(&head, bytes, sizeof head);
     if (j->which.perplexity)
         return judge_documents(j, (tusk_text){bytes, size}, group, out);
-    if (j->which.ranking >= 0 && tusk_labels_in(&head) > 0) {
+    if (j->which.ranking >= 0 && tusk_labels_in(&head) > 2) {
         snprintf(j->sentence, TUSK_SENTENCE,
                  "a group has more than two classes, expected log_loss, brier, accuracy, "
                  "precision_score, recall_score or f1_score");

@@ -75,6 +75,12 @@ static bool check_centres(const double classes[3], const tusk_weight *coef, uint
     return false;
 }
 
+static bool check_levels(const double classes[3], const tusk_weight *coef, uint64_t n,
+                         uint64_t outputs, char *sentence) {
+    (void)classes;
+    return tusk_check_levels(coef, n, outputs, sentence);
+}
+
 static bool check_topics(const double classes[3], const tusk_weight *coef, uint64_t n,
                          uint64_t outputs, char *sentence) {
     tusk_topics topics;
@@ -174,5 +180,21 @@ const tusk_model_kind TUSK_KINDS[TUSK_TASKS] = {
             .check = check_centres,
             .margins = tusk_nearest_centres,
             .sparse_margin = tusk_sparse_nearest_centre,
+        },
+    [TUSK_ORDINAL] =
+        {
+            .has_terms = true,
+            .probabilities = true,
+            .shares_weights = true,
+            .explains = true,
+            .adds_offsets = true,
+            .refuses = 1u << TUSK_PREDICT_INTERVAL | 1u << TUSK_MARGINAL_EFFECTS,
+            .instead = "which has neither intervals nor marginal effects; partial_dependence() "
+                       "shows what changes its probabilities",
+            .format = TUSK_PAYLOAD_ORDINAL,
+            .most_classes = 2,
+            .smaller = "smaller ids of features",
+            .check = check_levels,
+            .picks_class = true,
         },
 };

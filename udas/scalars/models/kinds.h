@@ -13,6 +13,7 @@ enum tusk_labels_of {
     TUSK_OF_NUMBERS,
     TUSK_OF_TWO,
     TUSK_OF_CLASSES,
+    TUSK_OF_LEVELS,
     TUSK_OF_EITHER,
     TUSK_OF_EITHER_TWO,
     TUSK_OF_RATINGS,

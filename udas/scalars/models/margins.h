@@ -78,6 +78,12 @@ void tusk_to_shares(double *m, uint64_t n);
 /* The same for the only margin of two classes, or of one, whose probability is that of its
    side. */
 void tusk_shares_of_margin(const tusk_scorer *s, double margin, double *out);
+/* The probabilities of ordered levels, (n_classes,), of a row with the margin m, and the likeliest
+ * level or its index; a NaN margin has none (levels.c). */
+void tusk_shares_of_levels(const tusk_scorer *s, double m, double *out);
+double tusk_likeliest_level(const tusk_scorer *s, double m);
+/* The probability of the highest level. */
+double tusk_share_of_highest(const tusk_scorer *s, double m);
 /* For a model of several classes, the class of each row, or its index (softmax.c). */
 bool tusk_best_classes(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
                        double *out, char *sentence);

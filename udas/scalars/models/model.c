@@ -88,6 +88,19 @@ static bool read_task(const tusk_payload_view *v, enum tusk_answer answer, tusk_
     return true;
 }
 
+/* Ordered levels have one margin, whose weights follow the thresholds. */
+static void read_cuts(tusk_scorer *s) {
+    uint64_t n = s->n_classes - 1;
+    s->cuts = s->coef;
+    s->coef += n;
+    s->n_coef -= n;
+    s->intercept = 0;
+    if (s->n_classes == 2) { /* the higher one is the positive class */
+        s->negative = s->places ? 1 : s->labels[0];
+        s->positive = s->places ? 2 : s->labels[1];
+    }
+}
+
 static void read_weights(const tusk_payload_view *v, tusk_scorer *s) {
     s->intercept = v->head.intercept;
     s->coef = v->weights;
@@ -102,6 +115,8 @@ static void read_weights(const tusk_payload_view *v, tusk_scorer *s) {
         s->n_coef = v->head.n_weights - s->n_classes;
     else
         s->n_coef = s->n_classes ? v->head.n_weights / s->n_classes - 1 : 0;
+    if (s->task == TUSK_ORDINAL && s->n_coef >= s->n_classes)
+        read_cuts(s);
 }
 
 /* Whether probabilities follow from held-out rows, of which there may have been none. */
@@ -154,9 +169,12 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
     bool several = s->task == TUSK_MULTINOMIAL || v->head.flags & TUSK_HAS_LABELS;
     const tusk_model_kind *kind = tusk_kind_of(v->head.task);
     bool two = has_probabilities(v, s);
-    if (answer == TUSK_MARGINAL_EFFECTS)
+    if (answer == TUSK_MARGINAL_EFFECTS && !(kind->refuses & 1u << answer))
         return check_effects(v, sentence);
-    if (several && (answer == TUSK_PREDICT_PROBA || answer == TUSK_DECISION))
+    bool lists = answer == TUSK_PREDICT_PROBA
+                     ? tusk_labels_in(&v->head) > 2
+                     : answer == TUSK_DECISION && several && s->task != TUSK_ORDINAL;
+    if (lists)
         return refuse(sentence, "the model has more than two classes, expected "
                                 "predict_proba(model, features, class) or "
                                 "predict_probas(model, features)");
@@ -211,7 +229,9 @@ static bool check_sizes(const tusk_payload_head *h, tusk_scorer *s, char *senten
     const tusk_model_kind *kind = tusk_kind_of(h->task);
     if (!kind->check || (!s->n_coef && !s->labels && !kind->reads_store))
         return true;
-    return kind->check(h->classes, s->coef, s->n_coef, s->labels ? s->n_classes : 1, sentence);
+    uint64_t cuts = s->cuts ? s->n_classes - 1 : 0;
+    return kind->check(h->classes, s->coef - cuts, s->n_coef + cuts, s->labels ? s->n_classes : 1,
+                       sentence);
 }
 
 /* A model that saw one class, and does not know whether it is the higher one of two, has no

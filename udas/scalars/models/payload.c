@@ -162,6 +162,8 @@ static bool read_task(const tusk_model_fields *m, tusk_payload_head *h, char *se
     if (known) {
         h->task = (uint8_t)known->kind;
         h->response = (uint8_t)known->response;
+        if (h->task == TUSK_ORDINAL && m->classes.n < 2) /* a level that all rows have */
+            h->task = TUSK_LOGISTIC;
         const tusk_task_row *objective =
             h->task == TUSK_BOOSTED ? tusk_task_named(tusk_json_member(m->options, "objective"))
                                     : NULL;
@@ -312,7 +314,7 @@ static bool check_weights(const tusk_payload_parts *p, char *sentence) {
 
 static bool read_the_rest(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
     bool many = tusk_kind_of(p->head.task)->shares_weights || is_text(m->task, "logistic");
-    if (many && m->classes.n > 2)
+    if (many && (m->classes.n > 2 || p->head.task == TUSK_ORDINAL))
         return read_many_classes(m, p, sentence);
     return read_classes(m, &p->head, sentence) && read_coef(m, p, sentence);
 }
@@ -497,7 +499,8 @@ static bool whole_classes(const tusk_payload_head *h) {
     bool stored = h->flags & TUSK_IN_STORE; /* then the labels are all */
     if (stored && !(h->classes[0] == (double)h->n_weights && h->n_weights <= TUSK_MOST_OUTPUTS))
         return false;
-    if (!(h->classes[0] > 2 && (stored || h->classes[0] < (double)h->n_weights)))
+    uint64_t least = h->task == TUSK_ORDINAL ? 2 : 3;
+    if (!(h->classes[0] >= least && (stored || h->classes[0] < (double)h->n_weights)))
         return false;
     uint64_t n = (uint64_t)h->classes[0];
     return (double)n == h->classes[0] && (labels ? whole : h->n_weights % n == 0);

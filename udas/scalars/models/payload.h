@@ -26,14 +26,17 @@
 #define TUSK_PAYLOAD_CENTRES 6
 /* The format of models with intervals. */
 #define TUSK_PAYLOAD_INTERVALS 7
-#define TUSK_PAYLOAD_LATEST TUSK_PAYLOAD_INTERVALS
+/* The format of models of ordered levels. */
+#define TUSK_PAYLOAD_ORDINAL 8
+#define TUSK_PAYLOAD_LATEST TUSK_PAYLOAD_ORDINAL
 
 enum tusk_payload_flag {
     TUSK_HAS_INTERCEPT = 1,
     TUSK_HAS_BIASES = 2,
     TUSK_IN_STORE = 4,
-    TUSK_BY_NAME = 16,    /* the preparation follows the name of the task */
-    TUSK_HAS_LABELS = 32, /* more than two classes: classes[0] of them, labels before weights */
+    TUSK_BY_NAME = 16, /* the preparation follows the name of the task */
+    /* More than two classes, or ordered levels: classes[0] of them, labels before weights. */
+    TUSK_HAS_LABELS = 32,
     TUSK_HAS_COMPACT_TREES = 64, /* the weights after the labels are bytes of that form */
     TUSK_HAS_TEXT_CLASSES = 128, /* a class has a name that is not its number */
     TUSK_HAS_NULLS = 8           /* a coefficient or a class is NULL, and so is every prediction */

@@ -92,6 +92,9 @@ static void calibrated(const tusk_band *spread, double *m, uint64_t n) {
 void tusk_to_probabilities(const tusk_scorer *s, double *m, uint64_t n) {
     if (tusk_is_calibrated(s))
         calibrated(&s->spread, m, n);
+    else if (s->cuts)
+        for (uint64_t i = 0; i < n; i++)
+            m[i] = tusk_share_of_highest(s, m[i]);
     else if (s->response == TUSK_NORMAL_SHARE)
         for (uint64_t i = 0; i < n; i++)
             m[i] = 0.5 * erfc(-m[i] * 0.70710678118654752440);
@@ -135,7 +138,10 @@ static double number_of(enum tusk_response response, double m) {
 }
 
 void tusk_to_predictions(const tusk_scorer *s, double *m, uint64_t n) {
-    if (tusk_has_classes(s))
+    if (s->cuts)
+        for (uint64_t i = 0; i < n; i++)
+            m[i] = tusk_likeliest_level(s, m[i]);
+    else if (tusk_has_classes(s))
         to_classes(s, m, n);
     else if (s->response == TUSK_INVERSE_LOGIT)
         probabilities(m, n);
@@ -145,12 +151,12 @@ void tusk_to_predictions(const tusk_scorer *s, double *m, uint64_t n) {
 }
 
 bool tusk_adds_offsets(const tusk_scorer *s, char *sentence) {
-    if (s->null ||
-        (tusk_kind_of(s->task)->adds_offsets && s->response != TUSK_SHARES && !s->labels))
+    if (s->null || (tusk_kind_of(s->task)->adds_offsets && s->response != TUSK_SHARES &&
+                    (!s->labels || s->cuts)))
         return true;
     snprintf(sentence, TUSK_SENTENCE,
              "the model takes no offset, expected a generalized linear model or boosted trees, of "
-             "numbers or of two classes");
+             "numbers or of two classes, or an ordinal model");
     return false;
 }
 

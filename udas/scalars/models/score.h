@@ -98,6 +98,7 @@ enum tusk_task {
     TUSK_TOPICS,  /* no scores of features: topics/topics.h */
     TUSK_MACHINE, /* factorization machines: fm/fm.c */
     TUSK_CENTRES, /* of clusters: clusters/clusters.h */
+    TUSK_ORDINAL, /* of ordered levels: levels.c */
     TUSK_TASKS
 };
 
@@ -173,6 +174,9 @@ typedef struct tusk_scorer {
     /* Labels of more than two classes; otherwise NULL. Each class has n_coef weights, the
      * intercept first, and coef has all of them; for trees n_coef counts all of coef. */
     const tusk_weight *labels;
+    /* The n_classes - 1 thresholds of ordered levels, which share a margin; NULL: there are none.
+     */
+    const tusk_weight *cuts;
     bool places;        /* whether it predicts indices instead of classes */
     bool measures;      /* whether it returns a distance instead of a prediction */
     bool explains;      /* whether its lists are explanations instead of probabilities */
@@ -201,6 +205,9 @@ bool tusk_check_trees(const tusk_weight *coef, uint64_t n, uint64_t outputs, cha
 /* Whether the number of coefficients of a net matches its layers, the last of them with this
  * many outputs. */
 bool tusk_check_net(const tusk_weight *coef, uint64_t n, uint64_t outputs, char *sentence);
+
+/* Whether n coefficients begin with the rising thresholds of this many levels. */
+bool tusk_check_levels(const tusk_weight *coef, uint64_t n, uint64_t levels, char *sentence);
 
 /* Whether the number of coefficients of a factorization machine matches its features. */
 bool tusk_check_machine(const tusk_weight *coef, uint64_t n, char *sentence);

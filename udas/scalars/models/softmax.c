@@ -158,6 +158,10 @@ static void scale_shares(double *m, uint64_t n) {
 }
 
 void tusk_shares_of_margin(const tusk_scorer *s, double margin, double *out) {
+    if (s->cuts) {
+        tusk_shares_of_levels(s, margin, out);
+        return;
+    }
     double other = -margin;
     tusk_to_probabilities(s, &margin, 1);
     if (tusk_is_calibrated(s))
@@ -189,7 +193,7 @@ bool tusk_probabilities(tusk_scorer *s, const tusk_sparse_row *sparse, const voi
     if (kind->shares && s->labels)
         return sparse ? kind->sparse_shares(s, sparse, f64, out, sentence)
                       : kind->shares(s, x, f64, d, out, sentence);
-    if (!s->labels)
+    if (!s->labels || s->cuts)
         return of_margin(s, sparse, x, f64, d, out, sentence);
     if (has_own_margins(s)) {
         if (!class_margins(s, sparse, x, f64, d, out, sentence))

@@ -14,6 +14,11 @@ bool tusk_takes_labels(tusk_text task) {
     return !known || (known->labels != TUSK_OF_NONE && known->labels != TUSK_OF_DOCUMENTS);
 }
 
+bool tusk_orders_labels(tusk_text task) {
+    const tusk_task_row *known = tusk_task_named(task);
+    return known && known->labels == TUSK_OF_LEVELS;
+}
+
 bool tusk_takes_documents(tusk_text task) {
     const tusk_task_row *known = tusk_task_named(task);
     return known && known->labels == TUSK_OF_DOCUMENTS;

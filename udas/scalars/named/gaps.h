@@ -24,6 +24,8 @@ bool tusk_merges_rows(tusk_text task, tusk_text options);
 
 /* Whether the rows of a task have labels; otherwise labels are NULL. */
 bool tusk_takes_labels(tusk_text task);
+/* Whether the labels of a task are ordered. */
+bool tusk_orders_labels(tusk_text task);
 /* Whether the rows are documents: lists of words, or sparse rows of ids and counts, without
    labels. */
 bool tusk_takes_documents(tusk_text task);

@@ -193,6 +193,22 @@ void tusk_named_expect_row(const tusk_block *block, const tusk_named_chunk *c, u
                               c->column[j].texts[row].length);
 }
 
+int tusk_label_order(tusk_memory *memory, tusk_block *block, const tusk_schema *schema,
+                     tusk_label_values ordered, tusk_fault *fault) {
+    tusk_part *part = tusk_part_for(memory, block, schema, fault);
+    if (!part)
+        return fault->code;
+    tusk_levels *levels = part->levels + schema->n_columns;
+    uint32_t code;
+    for (uint32_t k = levels->n; k < ordered.n; k++) {
+        tusk_text value = ordered.values[k];
+        int failed = tusk_level_code(memory, levels, value.data, value.length, &code);
+        if (failed)
+            return fail(block, 0, failed, NULL, (double)value.length, fault);
+    }
+    return TUSK_OK;
+}
+
 int tusk_label_code(tusk_memory *memory, tusk_block *block, const tusk_schema *schema,
                     tusk_text label, double *y, tusk_fault *fault) {
     tusk_part *part = tusk_part_for(memory, block, schema, fault);

@@ -41,6 +41,15 @@ int tusk_append_named(tusk_memory *memory, tusk_block *block, const tusk_named_c
 void tusk_named_expect(const tusk_block *block, const tusk_named_chunk *c);
 void tusk_named_expect_row(const tusk_block *block, const tusk_named_chunk *c, uint64_t row);
 
+/* The values of an ENUM, in its order; n is 0 for other labels. */
+typedef struct tusk_label_values {
+    const tusk_text *values;
+    uint32_t n;
+} tusk_label_values;
+
+/* Makes these values the first levels of a block's labels. Returns a tusk_code. */
+int tusk_label_order(tusk_memory *memory, tusk_block *block, const tusk_schema *schema,
+                     tusk_label_values ordered, tusk_fault *fault);
 /* The code of a text label. Returns a tusk_code. */
 int tusk_label_code(tusk_memory *memory, tusk_block *block, const tusk_schema *schema,
                     tusk_text label, double *y, tusk_fault *fault);

@@ -66,7 +66,7 @@ bool tusk_class_layouts_margin(const tusk_class_layouts *classes, const tusk_nam
 bool tusk_class_layouts_list(const tusk_class_layouts *classes, const tusk_named_rows *rows,
                              const tusk_scorer *s, uint64_t row, double *out, bool *null) {
     double margin;
-    if (!s->labels) {
+    if (!s->labels || s->cuts) {
         if (!tusk_layout_margin(classes->of[0], rows, row, &margin, null))
             return false;
         if (!*null)

@@ -208,8 +208,8 @@ static tusk_layout *new_layout(const tusk_scorer *s, tusk_shape *shape) {
 
 tusk_layout *tusk_layout_new(tusk_layouts *all, const tusk_scorer *s) {
     tusk_preparation_head head;
-    if (tusk_kind_of(s->task)->check || s->labels || s->stored || s->null ||
-        !s->preparation.length)
+    bool several = tusk_kind_of(s->task)->check || s->labels;
+    if ((several && !s->cuts) || s->stored || s->null || !s->preparation.length)
         return NULL;
     memcpy(&head, s->preparation.data, sizeof head);
     tusk_shape *shape = shape_of(all, s, head.n_columns);
