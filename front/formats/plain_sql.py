@@ -61,6 +61,15 @@ def model_to_sql(
     return f"CASE WHEN {' OR '.join(refused)} THEN NULL ELSE {whole} END" if refused else whole
 
 
+def sql_of(call: str) -> str:
+    """The expression of a call as SQL makes it: JSON with `model`, `answer` and `class`, and where
+    JSON has no bytes `payload` in hexadecimal digits."""
+    given = json.loads(call)
+    if given.get("payload"):
+        given["model"]["payload"] = bytes.fromhex(given["payload"])
+    return model_to_sql(Model.of(given["model"]), given["answer"], given["class"])
+
+
 def refuse(model: Model) -> None:
     """DataError for a model that has no weights of features, or no rows that it can predict."""
     known = model.task in OF_TREES or (weighs_features(model.task) and is_built_in(model.task))

@@ -51,7 +51,7 @@ from tuskml.learners.tasks import Task
 from tuskml.schedule import budget, shares
 from tuskml.schedule.budget import look_at_limits, look_once
 
-TRAIN, EXPLAIN, SEND_ROWS, TAKE_MODEL, READ_MODEL = 0, 1, 4, 5, 6
+TRAIN, EXPLAIN, SEND_ROWS, TAKE_MODEL, READ_MODEL, WRITE_SQL = 0, 1, 4, 5, 6, 7
 NUMBERS, BOOLEANS = 0, 1
 """The kinds of labels: `tusk_labels`."""
 Groups = NDArray[np.void]
@@ -193,6 +193,8 @@ def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> No
                 take_model(call, texts, groups[places], places)
             elif batch.request == READ_MODEL:
                 read_model(call, texts.options, places)
+            elif batch.request == WRITE_SQL:
+                write_sql(call, texts.options, places)
             elif batch.request == TRAIN:
                 with report_training(call, texts.task, len(places)):
                     answer_training(call, texts.task, texts.options, groups[places], places)
@@ -259,6 +261,19 @@ def read_model(call: Call, text: bytes, places: Places) -> None:
     del held
     for place in range(len(places)):
         call.emit_models(places[place : place + 1], models, given=False)
+
+
+def write_sql(call: Call, text: bytes, places: Places) -> None:
+    """Returns the expression that a call of model_to_sql asks for, at each of these places.
+
+    text: the model, the answer and its class as JSON.
+    """
+    look_at_limits(call.memory)
+    size = bytes_to_read(text)
+    held = reserve_bytes(size, f"the {len(text):,} characters of a model")
+    sql = import_module("tuskml.formats.plain_sql").sql_of(text.decode())
+    del held
+    call.emit_texts(places, [sql] * len(places))
 
 
 def answer_training(

@@ -110,6 +110,7 @@ SENTENCES = {
     "sparse": "Sparse features: ids from 0 and their values; values of repeated ids are added.",
     "hash_features": "Sparse features from names, by the hashing trick.",
     "model_card": "One row: task, status, rows, loss and the strongest effects.",
+    "model_to_sql": "What a model answers, as an expression in plain SQL.",
     "model_fingerprint": "A text that is equal for models that predict the same.",
     "model_summary": "One row per coefficient: estimate, standard error, p-value, interval.",
     "model_covariance": "The covariances of the coefficients, one row per pair of terms.",

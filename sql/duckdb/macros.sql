@@ -573,6 +573,11 @@ CREATE OR REPLACE TEMP MACRO tuskml_model_card(model) AS
 CREATE OR REPLACE TEMP MACRO tuskml_model_card(model) AS TABLE
     SELECT unnest(_tusk_card, recursive := true) FROM (SELECT tuskml_model_card(model) AS _tusk_card) WHERE _tusk_card IS NOT NULL;
 
+-- What the model answers as an expression in plain SQL, which needs no extension.
+CREATE OR REPLACE TEMP MACRO tuskml_model_to_sql(model, answer := 'predict', class := NULL) AS
+    list_transform([_tusk_model(model)], lambda _tusk_m: _tusk_write_sql(CASE WHEN _tusk_m IS NOT NULL THEN CAST(json_object(
+        'model', to_json(_tusk_m), 'payload', hex(_tusk_m.payload), 'answer', answer, 'class', CAST(class AS VARCHAR)) AS VARCHAR) END))[1];
+
 -- A text that is equal for models that predict the same and were trained on as many rows, whatever time that took.
 CREATE OR REPLACE TEMP MACRO tuskml_model_fingerprint(model) AS
     list_transform([_tusk_model(model)], lambda _tusk_m: CASE WHEN _tusk_m IS NOT NULL THEN md5(

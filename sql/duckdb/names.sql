@@ -41,6 +41,8 @@ CREATE OR REPLACE TEMP MACRO deploy(model_name, to_version := NULL, in_group := 
 CREATE OR REPLACE TEMP MACRO rollback(model_name, in_group := NULL) AS TABLE FROM
     tuskml_rollback(model_name, in_group := in_group);
 CREATE OR REPLACE TEMP MACRO model_fingerprint(model) AS tuskml_model_fingerprint(model);
+CREATE OR REPLACE TEMP MACRO model_to_sql(model, answer := 'predict', class := NULL) AS
+    tuskml_model_to_sql(model, answer := answer, class := class);
 CREATE OR REPLACE TEMP MACRO model_card(model) AS tuskml_model_card(model);
 CREATE OR REPLACE TEMP MACRO model_card(model) AS TABLE FROM tuskml_model_card(model);
 -- Not by its prefixed name, which a function in C has too: DuckDB would call that one.

@@ -15,8 +15,9 @@ extern "C" {
 #endif
 
 /* SEND_ROWS and TAKE_MODEL are internal to the package: in place of a task they have the handle
- * of an object in Python that gets the rows, or has the models. READ_MODEL has no rows: each
- * spec's options are a text of another package, whose model is the result. */
+ * of an object in Python that gets the rows, or has the models. READ_MODEL and WRITE_SQL have no
+ * rows: each spec's options are a text of another package, whose model is the result, or a call of
+ * model_to_sql as JSON, whose expression is the result. */
 enum tusk_request {
     TUSK_TRAIN = 0,
     TUSK_EXPLAIN = 1,
@@ -24,26 +25,28 @@ enum tusk_request {
     TUSK_PARTITION = 3,
     TUSK_SEND_ROWS = 4,
     TUSK_TAKE_MODEL = 5,
-    TUSK_READ_MODEL = 6
+    TUSK_READ_MODEL = 6,
+    TUSK_WRITE_SQL = 7
 };
 
 /* Whether the request returns a text for each group. */
 static inline int tusk_answers_text(int request) {
-    return request == TUSK_EXPLAIN || request == TUSK_SEND_ROWS;
+    return request == TUSK_EXPLAIN || request == TUSK_SEND_ROWS || request == TUSK_WRITE_SQL;
 }
 
 /* The error sentence for a cancelled request. */
 static inline const char *tusk_interrupted(int request) {
-    return request == TUSK_FREQUENCIES || request == TUSK_PARTITION || request == TUSK_READ_MODEL
-               ? "the statement was interrupted"
-               : "the training was interrupted";
+    return request == TUSK_TRAIN || request == TUSK_EXPLAIN || request == TUSK_SEND_ROWS ||
+                   request == TUSK_TAKE_MODEL
+               ? "the training was interrupted"
+               : "the statement was interrupted";
 }
 
 /* The name of a request in SQL; for internal ones, the function that their errors name. */
 static inline const char *tusk_request_name(int request) {
     static const char *const names[] = {
         "train_model", "explain_training", "feature_frequencies", "partition_model",
-        "train_model", "train_model",      "model_from"};
+        "train_model", "train_model",      "model_from",          "model_to_sql"};
     return names[request];
 }
 

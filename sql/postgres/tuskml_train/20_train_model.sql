@@ -12,7 +12,7 @@ $python$;
 CREATE FUNCTION tuskml._tuskml_support(internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_support' LANGUAGE C STRICT;
 
-CREATE FUNCTION tuskml._tuskml_{1:train|explain|send_rows|take_model|read_model}(internal) RETURNS {1:tuskml_model|text|text|tuskml_model|tuskml_model}
+CREATE FUNCTION tuskml._tuskml_{1:train|explain|send_rows|take_model|read_model|write_sql}(internal) RETURNS {1:tuskml_model|text|text|tuskml_model|tuskml_model|text}
 AS 'MODULE_PATHNAME', 'tuskml_{1}' LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT tuskml._tuskml_support;
 
 CREATE FUNCTION tuskml._tuskml_combine(internal, internal) RETURNS internal
@@ -39,8 +39,8 @@ CREATE AGGREGATE tuskml.{1:train_model|explain_training}(task text, label anycom
     COMBINEFUNC = tuskml._tuskml_combine, SERIALFUNC = tuskml._tuskml_serialize, DESERIALFUNC = tuskml._tuskml_deserialize, PARALLEL = SAFE);
 
 -- Internal to the package (learners/receiving.py): rows for Python, and models of Python; handle:
--- of an object there. _tusk_read_model has another package's text for options.
-CREATE AGGREGATE tuskml._tusk_{1:send_rows|take_model|read_model}(handle text, label anycompatible, features anyarray{1:|, options text|, options text}) (
+-- of an object there. _tusk_read_model has another package's text for options, _tusk_write_sql a call of model_to_sql.
+CREATE AGGREGATE tuskml._tusk_{1:send_rows|take_model|read_model|write_sql}(handle text, label anycompatible, features anyarray{1:|, options text|, options text|, options text}) (
     SFUNC = tuskml._tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = tuskml._tuskml_{1}, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = tuskml._tuskml_combine, SERIALFUNC = tuskml._tuskml_serialize, DESERIALFUNC = tuskml._tuskml_deserialize, PARALLEL = SAFE);
 
@@ -49,6 +49,14 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_tem
 SELECT tuskml._tusk_read_model('model_from', 0.0::float8, ARRAY[0.0::float8], content)
 $$;
 COMMENT ON FUNCTION tuskml.model_from(text) IS 'The model that LightGBM, XGBoost or CatBoost wrote as text';
+CREATE FUNCTION tuskml.model_to_sql(model tuskml_model, answer text DEFAULT 'predict', class text DEFAULT NULL) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+SELECT tuskml._tusk_write_sql('model_to_sql', 0.0::float8, ARRAY[0.0::float8],
+                              jsonb_build_object('model', to_jsonb(model), 'answer', answer, 'class', class)::text)
+WHERE model IS DISTINCT FROM NULL
+$$;
+COMMENT ON FUNCTION tuskml.model_to_sql(tuskml_model, text, text) IS
+    'What the model answers as an expression in plain SQL, which needs no extension';
 
 -- Features of other types: a sentence in place of "function does not exist". There is no overload of any type, since a
 -- table's row would then match two.

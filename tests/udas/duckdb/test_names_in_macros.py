@@ -65,6 +65,7 @@ CALLS = {
     "deploy": ("FROM (SELECT * EXCLUDE (deployed_at) FROM deploy({0}, {1}))", "'late'", "1"),
     "rollback": ("FROM rollback({0})", "'late'"),
     "model_fingerprint": ("model_fingerprint({0})", "fitted"),
+    "model_to_sql": ("model_to_sql({0})", "fitted"),
     "model_card": ("FROM model_card({0})", "fitted"),
     "model_summary": ("FROM model_summary({0})", "fitted"),
     "recommend": ("FROM recommend({0}, {1})", "factors", "1"),

@@ -1,5 +1,5 @@
-/* model_from(text): the model that a text of LightGBM, XGBoost or CatBoost is. The Python package
- * reads it. */
+/* model_from(text): the model that a text of LightGBM, XGBoost or CatBoost is; and what
+ * model_to_sql calls with a model as JSON: its expression. The Python package reads both. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,6 @@
 #include "../emit.h"
 #include "../hosting/python.h"
 #include "interrupt.h"
-
-#define NAME "model_from"
 
 /* The rows of a chunk that have a text. Equal ones that follow each other have one spec. */
 typedef struct texts {
@@ -55,7 +53,7 @@ static const char *add_row(texts *t, const column *given, idx_t row) {
         char *copy = copy_text(s);
         if (!copy)
             return "out of memory";
-        t->specs[t->n_specs++] = (tusk_spec){NAME, copy};
+        t->specs[t->n_specs++] = (tusk_spec){"", copy};
     }
     t->spec[t->n] = t->n_specs - 1;
     t->row[t->n++] = row;
@@ -73,9 +71,9 @@ static const char *take_texts(texts *t, const column *given, idx_t n, duckdb_vec
     return why;
 }
 
-/* Returns why there are no models, or NULL. The sentence may be in `room`. */
-static const char *read_texts(texts *t, database *d, duckdb_vector result,
-                              char room[static PYTHON_SENTENCE]) {
+/* Returns why there are no results, or NULL. The sentence may be in `room`. */
+static const char *read_texts(texts *t, enum tusk_request request, database *d,
+                              duckdb_vector result, char room[static PYTHON_SENTENCE]) {
     if (!t->n)
         return NULL;
     if (!trainer_now() && !python_starts(room))
@@ -86,7 +84,7 @@ static const char *read_texts(texts *t, database *d, duckdb_vector result,
                         .spec = t->spec,
                         .specs = t->specs,
                         .n_specs = t->n_specs,
-                        .request = TUSK_READ_MODEL,
+                        .request = request,
                         .memory = d->memory,
                         .context = &a,
                         .program = "duckdb",
@@ -95,42 +93,59 @@ static const char *read_texts(texts *t, database *d, duckdb_vector result,
     trainer_now()(&batch);
     answering_ends(watcher);
     if (a.failed)
-        return "no memory for the models: raise memory_limit";
+        return "no memory for the results: raise memory_limit";
     if (batch.answered == 1)
         return NULL;
     if (!batch.error[0])
-        return tusk_interrupted(TUSK_READ_MODEL);
+        return tusk_interrupted(request);
     return memcpy(room, batch.error, sizeof batch.error);
 }
 
-static void model_from(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {
+static void answer_texts(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result,
+                         enum tusk_request request) {
     database *d = duckdb_scalar_function_get_extra_info(info);
     column given = chunk_column(chunk, 0);
-    char room[PYTHON_SENTENCE], text[PYTHON_SENTENCE + sizeof NAME];
+    char room[PYTHON_SENTENCE], text[PYTHON_SENTENCE + 32];
     texts t = {0};
     const char *why = d->process == forks_so_far() ? NULL : FORKED;
     if (!why)
         why = take_texts(&t, &given, duckdb_data_chunk_get_size(chunk), result);
     if (!why)
-        why = read_texts(&t, d, result, room);
+        why = read_texts(&t, request, d, result, room);
     texts_free(&t);
     if (!why)
         return;
-    snprintf(text, sizeof text, NAME ": %s", why);
+    snprintf(text, sizeof text, "%s: %s", tusk_request_name(request), why);
     duckdb_scalar_function_set_error(info, text);
+}
+
+static void model_from(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {
+    answer_texts(info, chunk, result, TUSK_READ_MODEL);
+}
+
+static void write_sql(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {
+    answer_texts(info, chunk, result, TUSK_WRITE_SQL);
+}
+
+/* Registers a function of a text. */
+static bool register_text(duckdb_connection connection, database *d, const char *name,
+                          duckdb_scalar_function_t run, duckdb_logical_type type) {
+    duckdb_scalar_function f = duckdb_create_scalar_function();
+    duckdb_scalar_function_set_name(f, name);
+    duckdb_scalar_function_set_extra_info(f, database_retain(d), database_release);
+    duckdb_scalar_function_set_special_handling(f);
+    duckdb_scalar_function_set_function(f, run);
+    setting_parameter(f, DUCKDB_TYPE_VARCHAR);
+    return setting_register(connection, f, type);
 }
 
 bool register_read_model(duckdb_connection connection, database *d) {
     bool done = true;
     for (int own = 0; own < 2 && done; own++) {
         char room[SPELLED];
-        duckdb_scalar_function f = duckdb_create_scalar_function();
-        duckdb_scalar_function_set_name(f, spelled(NAME, own, room));
-        duckdb_scalar_function_set_extra_info(f, database_retain(d), database_release);
-        duckdb_scalar_function_set_special_handling(f);
-        duckdb_scalar_function_set_function(f, model_from);
-        setting_parameter(f, DUCKDB_TYPE_VARCHAR);
-        done = setting_register(connection, f, make_model_type());
+        done = register_text(connection, d, spelled("model_from", own, room), model_from,
+                             make_model_type());
     }
-    return done;
+    return done && register_text(connection, d, "_tusk_write_sql", write_sql,
+                                 duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR));
 }

@@ -382,3 +382,8 @@ PG_FUNCTION_INFO_V1(tuskml_read_model);
 Datum tuskml_read_model(PG_FUNCTION_ARGS) {
     return finish_group(fcinfo, TUSK_READ_MODEL);
 }
+
+PG_FUNCTION_INFO_V1(tuskml_write_sql);
+Datum tuskml_write_sql(PG_FUNCTION_ARGS) {
+    return finish_group(fcinfo, TUSK_WRITE_SQL);
+}
