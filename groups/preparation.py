@@ -480,6 +480,7 @@ def refusal_of_rounded(remarks: Remarks, request: Request[Any, Any]) -> str | No
         return None
     learner, options, held = learner_of(request.task), request.options, request.held_out
     named = dict.fromkeys(options.categories or (), "categories")
+    named |= dict.fromkeys(options.absorb or (), "absorb")
     if options.cluster is not None:
         named[options.cluster] = "cluster"
     if held is not None and held.column is not None:

@@ -5,6 +5,7 @@ A learner is a folder next to this file, a line in `registry.py`, its kernels an
 share task and options, and receives models.
 """
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -77,6 +78,15 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     last: bool = False
     shown: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
     words: Callable[[int], tuple[bytes, NDArray[np.int64]] | None] | None = None
+
+    def features_by_category(self, place: int) -> dict[str, range]:
+        """The features of each category of a group, by the category's name; none without names."""
+        if self.categories is None or self.preparation is None:
+            return {}
+        columns = json.loads(self.preparation(place))["columns"]
+        names = [one["name"] for one in columns if one["kind"] in ("category", "levels")]
+        found = zip(names, self.categories(place), strict=True)
+        return {name: range(first, first + count) for name, (first, count) in found}
 
     def of_places(self, places: NDArray[np.intp]) -> Self:
         """The request about the groups at these places of all, in this order."""

@@ -5,6 +5,7 @@
 
 import ctypes
 import json
+import threading
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -34,7 +35,8 @@ class Interface:
         self._file = folder / "_native.json"
         self.classes: dict[str, type[ctypes.Structure]] = {}
         """The classes of structures, by their names in C."""
-        self._library: ctypes.CDLL | None = None
+        self._libraries: list[ctypes.CDLL] = []  # several if threads declare it at a time
+        self._lock = threading.Lock()
 
     @cached_property
     def declarations(self) -> dict[str, Any]:
@@ -62,9 +64,10 @@ class Interface:
         def with_fields(made: Structure) -> Structure:
             fields = self.declarations["structures"][name]
             made._fields_ = [(field, types.get(field) or self._type(t)) for field, t in fields]
-            self.classes[name] = made
-            if self._library is not None:
-                self._give_types(self._library, of=f"{name}*")
+            with self._lock:
+                self.classes[name] = made
+                for library in self._libraries:
+                    self._give_types(library, of=f"{name}*")
             return made
 
         return with_fields
@@ -80,8 +83,9 @@ class Interface:
         A structure that has a class is passed as it is or by `byref`; arrays, handles and other
         results by pointer are addresses: an int, None for NULL, or `byref`.
         """
-        self._library = library
-        self._give_types(library)
+        with self._lock:
+            self._libraries.append(library)
+            self._give_types(library)
         return library
 
     def _give_types(self, library: ctypes.CDLL, of: str | None = None) -> None:

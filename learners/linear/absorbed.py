@@ -30,21 +30,11 @@ COUNTED = (CLASSIC, "HC1")
 """Covariances that are divided by the degrees of freedom."""
 
 
-def categories_of(place: int, request: Request) -> dict[str, range]:
-    """The features of each category of a group, by the category's name."""
-    assert request.categories is not None  # the rows have names
-    assert request.preparation is not None
-    columns = json.loads(request.preparation(place))["columns"]
-    names = [one["name"] for one in columns if one["kind"] == "category"]
-    found = zip(names, request.categories(place), strict=True)
-    return {name: range(first, first + count) for name, (first, count) in found}
-
-
 def blocks_of(place: int, width: int, request: Request) -> list[range]:
     """The features of each category to absorb, in the order of the option, which follow one
     another in another order. width: the number of features of the group. Raises OptionError.
     """
-    known = categories_of(place, request)
+    known = request.features_by_category(place)
     for name in request.options.absorb or ():
         if name not in known:
             raise OptionError(

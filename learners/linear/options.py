@@ -106,24 +106,11 @@ IN_MEMORY = (
 FITTED = (*IN_MEMORY, Acts(tasks=OF_LIKELIHOOD, where=TESTED))
 LEVERAGED = ("HC2", "HC3")
 """Covariances by the leverage of rows."""
-PLAIN = tuple(
-    Beside(name, value)
-    for name, value in (
-        ("l1", 0.0),
-        ("l2", 0.0),
-        ("algorithm", "auto"),
-        ("converge", "gradient"),
-        ("sampler", None),
-        ("speculate", None),
-        ("fit_intercept", True),
-        ("link", None),
-        ("fit", False),
-        ("intervals", None),
-        ("validation", 0.0),
-        ("warm_start", None),
-    )
+NEVER_ABSORBED = (
+    *("l1", "l2", "algorithm", "converge", "sampler", "speculate", "fit_intercept", "link"),
+    *("fit", "intervals", "validation", "warm_start"),
 )
-"""Options with which the squared loss is least at one place, by normal equations."""
+"""Options that no training which absorbs effects has, as its normal equations have one answer."""
 ENDING = "a training may end before, or in one step"
 
 
@@ -165,11 +152,8 @@ def check_together(options: LinearOptions) -> None:
             f"options 'cluster' and 'covariance' are both given, '{options.covariance}' the "
             "latter, expected one of them"
         )
-    if options.absorb is not None and options.covariance in LEVERAGED:
-        raise OptionError(
-            f"covariance '{options.covariance}' is not available with option 'absorb', which "
-            "computes no leverages, expected 'HC0' or 'HC1'"
-        )
+    if options.absorb is not None:
+        check_absorbing(options)
     if options.weight_kind == SURVEY and options.covariance in LEVERAGED:
         raise OptionError(
             f"covariance '{options.covariance}' is not available with weight_kind "
@@ -185,6 +169,24 @@ def check_together(options: LinearOptions) -> None:
         raise OptionError(
             f"schedule 'line_search' is not available with algorithm '{options.algorithm}', "
             f"expected {one_of(searching)}"
+        )
+
+
+def check_absorbing(options: LinearOptions) -> None:
+    """Raises OptionError for options that do not go with effects that are absorbed."""
+    if options.covariance in LEVERAGED:
+        raise OptionError(
+            f"covariance '{options.covariance}' is not available with option 'absorb', which "
+            "computes no leverages, expected 'HC0' or 'HC1'"
+        )
+    given = [
+        name for name in NEVER_ABSORBED if getattr(options, name) != OPTIONS.by_name[name].default
+    ]
+    if options.device == "gpu":
+        given.append("device")
+    if given:
+        raise OptionError(
+            f"option '{given[0]}' is not available with option 'absorb': leave one of them out"
         )
 
 
@@ -309,7 +311,6 @@ OPTIONS = OptionTable(
             acts=(
                 Acts(
                     frozenset((CATEGORY,)),
-                    (*PLAIN, Beside("device", "auto", "cpu")),
                     tasks=("linear",),
                     where=frozenset((ONE_PLACE,)),
                 ),

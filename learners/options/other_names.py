@@ -46,6 +46,8 @@ OTHER_NAMES = {
     "sample_weight": "rows have no weights, class_weight sets weights of classes",
     "tweedie_variance_power": "the variance's power is power here",
     "variance_power": "the variance's power is power here",
+    "fixed_effects": "fixed effects are absorb = ['firm', 'year'] here, for task 'linear'",
+    "fixef": "fixed effects are absorb = ['firm', 'year'] here, for task 'linear'",
     "normalize": "features are always centred and scaled, so there is nothing to set",
     "standardize": "features are always centred and scaled, so there is nothing to set",
     "standardization": "features are always centred and scaled, so there is nothing to set",

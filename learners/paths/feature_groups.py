@@ -1,6 +1,5 @@
 """Features that enter a model together: the option `groups`, by index, name or category."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,21 +33,11 @@ def members_of(place: int, request: Request_, width: int) -> list[list[int]]:
     given = request.options.groups
     if given == CATEGORIES:
         return [list(one) for one in ranges_of(place, request)]
-    categories = categories_of(place, request)
+    categories = {k: one for k, one in request.features_by_category(place).items() if one}
     names = names_of(place, request)
     return [
         [at for one in block for at in places_of(one, names, categories, width)] for block in given
     ]
-
-
-def categories_of(place: int, request: Request_) -> dict[str, range]:
-    """The features of each category of a group, by the category's name."""
-    if request.categories is None or request.preparation is None:
-        return {}
-    columns = json.loads(request.preparation(place))["columns"]
-    names = [one["name"] for one in columns if one["kind"] in ("category", "levels")]
-    found = zip(names, request.categories(place), strict=True)
-    return {name: range(first, first + count) for name, (first, count) in found if count}
 
 
 def ranges_of(place: int, request: Request_) -> list[range]:
@@ -85,7 +74,7 @@ def refuse_groups(widths: Sequence[int], request: Request_) -> None:
                 "names of which some are categories, or lists of features"
             )
     else:
-        known = {name for place in places for name in categories_of(place, request)}
+        known = {name for place in places for name in request.features_by_category(place)}
         features = [one for block in given for one in block if one not in known]
         refuse_unknown("groups", features, widths, request, sorted(known))
     for place, width in enumerate(widths):

@@ -58,6 +58,7 @@ SEEN = {
 }
 """The kinds of features that each of them has."""
 VALUES: Mapping[str, Any] = {
+    "absorb": ["k"],
     "activation": "tanh", "algorithm": None, "alpha": 0.3, "batch_size": 7, "beta": 0.5,
     "biases": False, "bounds": [[1.0, 3.0], None, [2.0]], "cache": "20MB", "cat_l2": 400.0,
     "cat_smooth": 200.0, "categorical": [3], "categories": ["n"], "category_encoding": "one_hot",

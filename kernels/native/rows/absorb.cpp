@@ -21,10 +21,11 @@ namespace tusk {
 namespace {
 
 constexpr int MOST_STEPS = 10000;
-constexpr int WINDOW = 5;         // steps whose decrease estimates the error before them
-constexpr double CLOSE = 1e-24;   // squared error, as a share of the sum of squares
-constexpr double NOTHING = 1e-13; // share of its sum of squares below which a feature is
-                                  // determined by the levels
+constexpr int WINDOW = 5;       // steps whose decrease estimates the error before them
+constexpr double CLOSE = 1e-24; // squared error, as a share of the sum of squares
+constexpr double FLAT = 1e-12;  // curvature, as a share of the largest, that counts as none
+constexpr double NOTHING =
+    1e-13; // share of the sum of squares of a feature that the levels determine
 
 // The rows of a group by the levels of its categories, those of the largest one together.
 struct Levels {
@@ -220,6 +221,14 @@ private:
         return sum;
     }
 
+    // The squared length of effects, by the weights of their levels.
+    double length_of(const std::vector<double> &effects) const {
+        double sum = 0;
+        for (size_t j = 0; j < effects.size(); j++)
+            sum += l_.inverse[j] > 0 ? effects[j] * effects[j] / l_.inverse[j] : 0;
+        return sum;
+    }
+
     // Conjugate gradients for the effects of all categories but the largest, preconditioned by the
     // weights of their levels. The squared error falls at each step by a known amount, and what
     // the next steps take away estimates it (Strakos and Tichy 2002).
@@ -240,8 +249,8 @@ private:
         for (int step = 0; step < MOST_STEPS && !cancelled(mark); step++) {
             gather([&](size_t k) { return total(move, k); }, image);
             const double bend = std::inner_product(move.begin(), move.end(), image.begin(), 0.0);
-            if (!(size > 0) || !(bend > 0))
-                return true;
+            if (!(bend > FLAT * length_of(move)))
+                return true; // what is left is rounding, along constants that cancel each other
             const double length = size / bend;
             for (size_t j = 0; j < m; j++) {
                 found[j] += length * move[j];

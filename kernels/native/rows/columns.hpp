@@ -71,6 +71,7 @@ struct Column {
     Kind kind = Kind::NUMBER;
     tusk_date_part part = TUSK_WHOLE;
     bool of_numbers = false; // a category whose values are numbers
+    bool absorbed = false;   // by the option of this name
     // Naming of its features: whether all levels are in quotation marks, and whether features may
     // be called [other] and [missing], so that levels of these names must be.
     bool quoted = false, may_be_other = false, may_be_missing = false;

@@ -60,10 +60,11 @@ void add_date(Columns *out, const Column &date, bool has_time, const tk_preparin
 void add_column(Columns *out, const tusk_schema *schema, size_t j, const tk_preparing *how) {
     std::string_view name = schema->name[j];
     int kind = schema->kind[j];
-    bool category = how->level_numbers == TK_NUMBERS_OF_NAMES ||
-                    is_listed(how->categories, how->n_categories, name) ||
-                    is_listed(how->absorbed, how->n_absorbed, name);
+    bool absorbed = is_listed(how->absorbed, how->n_absorbed, name);
+    bool category = how->level_numbers == TK_NUMBERS_OF_NAMES || absorbed ||
+                    is_listed(how->categories, how->n_categories, name);
     Column c = column_of(name, j, Kind::NUMBER);
+    c.absorbed = absorbed;
     if (kind == TUSK_CATEGORY) {
         c.kind = is_listed(how->words, how->n_words, name) ? Kind::WORDS : Kind::CATEGORY;
         out->wordy |= c.kind == Kind::WORDS;
@@ -294,9 +295,8 @@ int list_columns(const tusk_group *group, const tk_preparing *how, Columns *out,
         if (!cluster && !fold)
             add_column(out, schema, (size_t)j, how);
     }
-    std::stable_partition(out->columns.begin(), out->columns.end(), [&](const Column &c) {
-        return !is_listed(how->absorbed, how->n_absorbed, c.name);
-    });
+    std::stable_partition(out->columns.begin(), out->columns.end(),
+                          [](const Column &c) { return !c.absorbed; });
     if (int code = check_levels(*out, how, error))
         return code;
     if (int code = check_references(*out, how, error))

@@ -159,6 +159,10 @@ def test_published_investments(client: Client) -> None:
     assert np.round(pair(one.std_err), 3).tolist() == [0.012, 0.017]
     two = fit(client, "a b firm year", rows=rows, y=y, absorb=["firm", "year"])
     assert np.round(pair(two.coef), 3).tolist() == [0.118, 0.358]
+    whole = np.c_[rows["a"], rows["b"], dummies(rows["firm"], rows["year"])]
+    expected = np.linalg.lstsq(whole, y, rcond=None)[0]
+    np.testing.assert_allclose(pair(two.coef), expected[:2], rtol=1e-9)
+    assert two.intercept == pytest.approx(expected[2], rel=1e-8)
     assert np.round(pair(two.std_err), 3).tolist() == [0.014, 0.023]
 
 
@@ -270,12 +274,12 @@ def test_predictions_add_the_effects(client: Client) -> None:
         ({"absorb": ["frim"]}, "option 'absorb' names 'frim', expected a column of the rows: a, b, firm; did you mean 'firm'"),
         ({"absorb": []}, "expected a name or a list of names"),
         ({"absorb": ["a", "b", "firm"]}, "option 'absorb' names all columns of the rows"),
-        ({"absorb": "firm", "l2": 0.1}, "option 'absorb' is for option 'l2'"),
-        ({"absorb": "firm", "fit": True}, "option 'absorb' is for option 'fit'"),
+        ({"absorb": "firm", "l2": 0.1}, "option 'l2' is not available with option 'absorb': leave one of them out"),
+        ({"absorb": "firm", "fit": True}, "option 'fit' is not available with option 'absorb': leave one of them out"),
         ({"absorb": "firm", "covariance": "HC3"}, "covariance 'HC3' is not available with option 'absorb'"),
-        ({"absorb": "firm", "algorithm": "lbfgs"}, "option 'absorb' is for option 'algorithm'"),
+        ({"absorb": "firm", "algorithm": "lbfgs"}, "option 'algorithm' is not available with option 'absorb': leave one of them out"),
         ({"absorb": "firm", "store": "s"}, "option 'absorb' is not available with option 'store'"),
-        ({"absorb": "firm", "fit_intercept": False}, "option 'absorb' is for option 'fit_intercept'"),
+        ({"absorb": "firm", "fit_intercept": False}, "option 'fit_intercept' is not available with option 'absorb': leave one of them out"),
     ],
 )  # fmt: skip
 def test_refusals(client: Client, options: dict[str, Any], sentence: str) -> None:

@@ -14,6 +14,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "categories": {"categories": ["c"]},
     "interactions": {"categories": ["c"], "interactions": [["c", "x"]]},
     "cluster": {"cluster": "c"},
+    "absorb": {"absorb": "c"},
     "fold_by": {"fold_by": "c", "folds": 2, "l2": [0.1, 1]},
     "time_by": {"time_by": "c", "folds": 2, "l2": [0.1, 1]},
     "validation": {"time_by": "c", "validation": 0.5},

@@ -90,6 +90,7 @@ INVALID: dict[str, tuple[object, str]] = {
     "delta": (0, "a number greater than 0"),
     "dispersion": (-1, "a number greater than 0"),
     "covariance": ("hc3", "'classic', 'HC0', 'HC1', 'HC2' or 'HC3'; did you mean 'HC3'?"),
+    "absorb": ([], 'a name or a list of names, each once, such as ["firm", "year"]'),
     "cluster": (3, 'a name such as "county"'),
     "fit": ("yes", "true or false"),
     "intervals": ("robust", "'covariance'"),

@@ -17,6 +17,7 @@ ROLES = {
     "categories": {"categories": ["id"]},
     "interactions": {"categories": ["id"], "interactions": [["id", "x"]]},
     "cluster": {"cluster": "id"},
+    "absorb": {"absorb": ["id"]},
     "fold_by": {"fold_by": "id", "folds": 2},
     "time_by": {"time_by": "id", "folds": 2},
 }

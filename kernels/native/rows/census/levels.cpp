@@ -103,7 +103,8 @@ int find_numbers(const tusk_group *group, const tk_preparing *how, int threads, 
             if (!is_name(value))
                 return how->level_numbers == TK_NUMBERS_OF_NAMES
                            ? refuse_rounded_ids(c.source_name, error)
-                           : refuse_rounded("categories", c.source_name, error);
+                           : refuse_rounded(c.absorbed ? "absorb" : "categories", c.source_name,
+                                            error);
         c.feature.assign(1, {});
         for (double value : found[k].values) {
             char text[TUSK_NUMBER_TEXT];
