@@ -159,7 +159,7 @@ class Residuals:
         found = inner | {"fit_intercept": True, "freedom": freedom, "absorbed": levels}
         found["absorbed_features"] = [min(places, default=0) + 1, len(places)]
         if before > 0:
-            found["within_r2"] = round(1 - rest / before, 12)
+            found["within_r2"] = round(1 - rest / before, 12) + 0.0  # no -0
         return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
