@@ -177,8 +177,8 @@ def without_effects(
     blocks = blocks_of(place, int(group["dim"][0]), request)
     with ExitStack() as stack:
         if options.keeps_order:
-            rows = Pass(group, threads=threads, cancel_mark=cancel_mark())
-            kept, held = shuffle_rows(rows, request, memory)
+            whole = Pass(group, threads=threads, cancel_mark=cancel_mark())
+            kept, held = shuffle_rows(whole, request, memory)
             stack.enter_context(held)
             group = stack.enter_context(kept)
         cluster = names.index(options.cluster) if options.cluster in names else None
