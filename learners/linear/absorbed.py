@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import OptionError, one_of
+from tuskml.errors import OptionError, RowsError, one_of
 from tuskml.kernels.passes import Floats, Pass, cancel_mark
 from tuskml.kernels.rows.absorb import RowsWithoutEffects, remove_effects
 from tuskml.kernels.structures import CLUSTERS, WEIGHTS
@@ -31,8 +31,8 @@ COUNTED = (CLASSIC, "HC1")
 
 
 def blocks_of(place: int, width: int, request: Request) -> list[range]:
-    """The features of each category to absorb, in the order of the option, which follow one
-    another in another order. width: the number of features of the group. Raises OptionError.
+    """The features of each category to absorb, in the order of the option; width: the number of
+    features of the group. Raises OptionError, and RowsError for a group with too many others.
     """
     known = request.features_by_category(place)
     for name in request.options.absorb or ():
@@ -48,9 +48,9 @@ def blocks_of(place: int, width: int, request: Request) -> list[range]:
             "option 'absorb' names all columns of the rows, expected a feature beside them"
         )
     if others >= MOST_WEIGHTS:
-        raise OptionError(
+        raise RowsError(
             f"option 'absorb' leaves {others:,} features, at most {MOST_WEIGHTS - 1} are allowed: "
-            "absorb more categories"
+            "absorb more categories, or give option 'max_categories'"
         )
     return blocks
 

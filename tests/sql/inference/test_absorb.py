@@ -350,6 +350,16 @@ def test_other_tasks_and_lists(con: duckdb.DuckDBPyConnection) -> None:
         )
 
 
+def test_many_other_features_spoil_their_group_alone(con: duckdb.DuckDBPyConnection) -> None:
+    """Residuals are dense: another category of many levels is one to absorb."""
+    call = "train_model('linear', sin(i), {'k': CASE WHEN g > 0 THEN i END::text, 'firm': i % 9}, '{\"absorb\": \"firm\", \"missing\": \"level\"}')"
+    sql = f"SELECT m.status, m.plan FROM (SELECT g, {call} AS m FROM (SELECT i, i % 2 AS g FROM range(1300) t(i)) GROUP BY g) ORDER BY g"
+    (_, plan), (status, reason) = con.execute(sql).fetchall()
+    assert plan.startswith("newton")
+    assert status == "invalid rows"
+    assert reason.startswith("option 'absorb' leaves 6")
+
+
 def test_the_order_of_rows_changes_no_bit_with_one_thread(here: Client) -> None:
     order = RANDOM.permutation(N)
     moved = {name: np.asarray(one)[order] for name, one in ROWS.items()}
