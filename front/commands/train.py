@@ -30,6 +30,7 @@ from tuskml.databases.script import plain
 from tuskml.errors import ClusterWarning
 from tuskml.groups.execution.choosing import place_given
 from tuskml.model.model import Model
+from tuskml.model.summary import describe_absorbed
 from tuskml.text.expressions import split
 from tuskml.text.table import format_value, table
 
@@ -182,10 +183,13 @@ def as_rows(names: Sequence[str], rows: Sequence[tuple[tuple[Any, ...], Model | 
 
 
 def by_term(model: Model) -> Mapping[str, float] | list[float] | None:
-    """The coefficients; by name those of rows with names, which differ between groups."""
+    """The coefficients but absorbed effects; by name those of rows with names, which differ
+    between groups.
+    """
     if model.preparation is None or len(model.term_names) != len(model.coef or ()):
         return model.coef
-    return dict(zip(model.term_names, model.coef or (), strict=True))
+    terms = zip(model.term_names, model.coef or (), strict=True)
+    return dict(term for k, term in enumerate(terms) if k not in model.absorbed)
 
 
 def about(model: Model, names: Sequence[str]) -> list[tuple[str, str]]:
@@ -210,8 +214,13 @@ def about(model: Model, names: Sequence[str]) -> list[tuple[str, str]]:
         return [*lines, ("store", format_value(model.store))]
     has_names = model.several or model.preparation is not None
     names = list(model.term_names) if has_names else names
+    if model.absorbed:
+        lines.append(("absorbed", describe_absorbed(model)))
     if len(names) == len(model.coef):
-        return lines + [(name, format_value(c)) for name, c in zip(names, model.coef, strict=True)]
+        terms = enumerate(zip(names, model.coef, strict=True))
+        return lines + [
+            (name, format_value(c)) for k, (name, c) in terms if k not in model.absorbed
+        ]
     return [*lines, ("coef", format_value(model.coef))]
 
 

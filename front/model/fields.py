@@ -133,7 +133,7 @@ class Fields:
     def absorbed(self) -> range:
         """The places in `coef` of the levels of absorbed categories, which summaries leave out."""
         first, n = self.options.get("absorbed_features", (1, 0))
-        return range(first - 1, first - 1 + n)
+        return range(first - 1, min(first - 1 + n, len(self.coef or ())))
 
     def weights(self) -> list[float]:
         """`coef`, empty if there is none. Raises DataError if it is in a store."""

@@ -178,9 +178,7 @@ def facts(model: Fields) -> list[tuple[str, str]]:
     if model.classes and model.has_terms:
         found.append(("classes", classes_shown(model)))
     if "absorbed" in model.options:
-        levels = ", ".join(f"{one} ({n:,} levels)" for one, n in model.options["absorbed"].items())
-        share = model.options.get("within_r2", math.nan)
-        found.append(("absorbed", f"{levels}; within R2 {format_value(float(share))}"))
+        found.append(("absorbed", describe_absorbed(model)))
     found += [
         ("rows", f"{model.n_rows:,}{skipped}"),
         *([("note", model.note)] if model.note else []),
@@ -191,6 +189,13 @@ def facts(model: Fields) -> list[tuple[str, str]]:
     if model.store is not None:
         found.append(("store", model.store))
     return found
+
+
+def describe_absorbed(model: Fields) -> str:
+    """Describes the categories whose effects a model absorbed, and what the others explain."""
+    levels = ", ".join(f"{one} ({n:,} levels)" for one, n in model.options["absorbed"].items())
+    share = float(model.options.get("within_r2", math.nan))
+    return f"{levels}; within R2 {format_value(share)}"
 
 
 def classes_shown(model: Fields) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import OptionError, one_of
+from tuskml.errors import OptionError, RowsError, one_of
 from tuskml.kernels.passes import Floats, Pass, cancel_mark
 from tuskml.kernels.rows.absorb import RowsWithoutEffects, remove_effects
 from tuskml.kernels.structures import CLUSTERS, WEIGHTS
@@ -31,8 +31,8 @@ COUNTED = (CLASSIC, "HC1")
 
 
 def blocks_of(place: int, width: int, request: Request) -> list[range]:
-    """The features of each category to absorb, in the order of the option, which follow one
-    another in another order. width: the number of features of the group. Raises OptionError.
+    """The features of each category to absorb, in the order of the option; width: the number of
+    features of the group. Raises OptionError, and RowsError for a group with too many others.
     """
     known = request.features_by_category(place)
     for name in request.options.absorb or ():
@@ -48,9 +48,9 @@ def blocks_of(place: int, width: int, request: Request) -> list[range]:
             "option 'absorb' names all columns of the rows, expected a feature beside them"
         )
     if others >= MOST_WEIGHTS:
-        raise OptionError(
+        raise RowsError(
             f"option 'absorb' leaves {others:,} features, at most {MOST_WEIGHTS - 1} are allowed: "
-            "absorb more categories"
+            "absorb more categories, or give option 'max_categories'"
         )
     return blocks
 
@@ -159,7 +159,7 @@ class Residuals:
         found = inner | {"fit_intercept": True, "freedom": freedom, "absorbed": levels}
         found["absorbed_features"] = [min(places, default=0) + 1, len(places)]
         if before > 0:
-            found["within_r2"] = round(1 - rest / before, 12)
+            found["within_r2"] = round(1 - rest / before, 12) + 0.0  # no -0
         return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -177,8 +177,8 @@ def without_effects(
     blocks = blocks_of(place, int(group["dim"][0]), request)
     with ExitStack() as stack:
         if options.keeps_order:
-            rows = Pass(group, threads=threads, cancel_mark=cancel_mark())
-            kept, held = shuffle_rows(rows, request, memory)
+            whole = Pass(group, threads=threads, cancel_mark=cancel_mark())
+            kept, held = shuffle_rows(whole, request, memory)
             stack.enter_context(held)
             group = stack.enter_context(kept)
         cluster = names.index(options.cluster) if options.cluster in names else None

@@ -21,9 +21,10 @@ namespace tusk {
 namespace {
 
 constexpr int MOST_STEPS = 10000;
-constexpr int WINDOW = 5;       // steps whose decrease estimates the error before them
-constexpr double CLOSE = 1e-24; // squared error, as a share of the sum of squares
-constexpr double FLAT = 1e-12;  // curvature, as a share of the largest, that counts as none
+constexpr int WINDOW = 5;          // steps whose decrease estimates the error before them
+constexpr double CLOSE = 1e-24;    // squared error, as a share of the sum of squares
+constexpr double ROUNDING = 1e-28; // squared gradient, as such a share, that is rounding alone
+constexpr double FLAT = 1e-12;     // curvature, as a share of the largest, that counts as none
 constexpr double NOTHING =
     1e-13; // share of the sum of squares of a feature that the levels determine
 
@@ -243,6 +244,8 @@ private:
             return sum;
         };
         double size = product();
+        if (size <= ROUNDING * squares_)
+            return true;
         std::array<double, WINDOW> falls{};
         for (size_t j = 0; j < m; j++)
             move[j] = rest[j] * l_.inverse[j];
@@ -385,6 +388,7 @@ double *cell(const Copy &one, int32_t d, int32_t j, uint32_t i) {
 void remove_effects(const Levels &l, const std::vector<Copy> &copies, int32_t d, int32_t j,
                     const tk_absorbing &how, tk_absorbed_column *out, double *effects) {
     std::vector<double> plain, sorted((size_t)l.n);
+    plain.reserve(sorted.size());
     for (const Copy &one : copies)
         for (uint32_t i = 0; i < one.to->n_rows; i++)
             plain.push_back(*cell(one, d, j, i));

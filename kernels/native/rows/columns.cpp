@@ -278,7 +278,7 @@ void place_indicator(Columns *out, size_t j, const tk_preparing *how, int32_t *n
     bool first = j == 0 || out->columns[j - 1].source != c.source;
     bool wanted = c.n_missing && (how->missing == TK_MISSING_IMPUTE ||
                                   (how->missing == TK_MISSING_LEVEL && !c.is_category()));
-    if (first && wanted)
+    if (first && wanted && !c.absorbed)
         c.indicator = (*next)++;
     out->entries += (c.kind == Kind::CYCLE ? 2 : c.kind != Kind::WORDS) + (c.indicator != NONE);
 }

@@ -19,10 +19,10 @@ $python$;
 CREATE FUNCTION tuskml._tuskml_by_name(options text) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF options !~ '"(categories|interactions|text|cluster|fold_by|time_by|missing)"' THEN
+    IF options !~ '"(categories|interactions|text|cluster|absorb|fold_by|time_by|missing)"' THEN
         RETURN '{}';
     END IF;
-    RETURN (SELECT coalesce(jsonb_object_agg(key, value), '{}') FROM jsonb_each(options::jsonb) WHERE key IN ('categories', 'interactions', 'text', 'cluster', 'fold_by', 'time_by')
+    RETURN (SELECT coalesce(jsonb_object_agg(key, value), '{}') FROM jsonb_each(options::jsonb) WHERE key IN ('categories', 'interactions', 'text', 'cluster', 'absorb', 'fold_by', 'time_by')
             OR key = 'missing' AND value IN ('"impute"', '"level"', '"error"'));
 EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
     RETURN '{}';  -- the training says what is wrong

@@ -57,6 +57,7 @@ PUBLIC_HELPERS = {
     "tuskml._tuskml_each(text[],text)": "permutation_importance runs with its caller's rights; texts in, a text out",
     "tuskml._tuskml_effects(text[],double precision[],double precision[],text)": "model_card runs with its caller's rights; texts and numbers in, a text out",
     "tuskml._tuskml_weighs_features(text)": "model_card runs with its caller's rights; a task in, a boolean out",
+    "tuskml._tuskml_is_absorbed(text,bigint)": "model_summary runs with its caller's rights; a text and a number in, a boolean out",
     "tuskml._tuskml_interval(double precision)": "model_summary runs with its caller's rights; a number in, a number out",
     "tuskml._tuskml_bound(double precision,double precision,double precision)": "model_summary runs with its caller's rights; numbers in, a number out",
     "tuskml._tuskml_ratio(text,double precision)": "model_summary runs with its caller's rights; a text and a number in, a number out",

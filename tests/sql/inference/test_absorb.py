@@ -15,6 +15,9 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
+import tuskml
+from tuskml.commands.cli import main
+
 sys.path.append(str(Path(__file__).parent))
 
 from databases import Client, client, here, there
@@ -137,6 +140,8 @@ def test_weights(client: Client) -> None:
     model = fit(client, "a b firm year", "w", weight_kind="analytic", **absorb)
     np.testing.assert_allclose(pair(model.coef), analytic.params[:2], rtol=1e-9)
     np.testing.assert_allclose(pair(model.std_err), analytic.bse[:2], rtol=1e-9)
+    base = sm.WLS(Y, whole[:, 2:], W).fit()
+    assert model.options["within_r2"] == pytest.approx(1 - analytic.ssr / base.ssr, abs=1e-10)
     repeated = sm.OLS(np.repeat(Y, W), np.repeat(whole, W, axis=0)).fit()
     model = fit(client, "a b firm year", "w", **absorb)
     np.testing.assert_allclose(pair(model.std_err), repeated.bse[:2], rtol=1e-9)
@@ -224,6 +229,53 @@ def test_summaries_leave_the_levels_out(client: Client) -> None:
     assert "route" not in effects
 
 
+def test_tables_of_numbers_become_rows_with_names(client: Client) -> None:
+    """The table form, whose columns are a list where they are numbers."""
+    run = client.connection.execute
+    run("DROP TABLE IF EXISTS panel")
+    run(TABLE)
+    listed = "['speed', 'ship']" if client.mark == "?" else "ARRAY['speed', 'ship']"
+    call = f"train('panel', 'linear', 'y', {listed}, '{{\"absorb\": \"ship\"}}')"
+    ((features,),) = run(f"SELECT features FROM {call}").fetchall()
+    assert features == ["speed", "ship[1]", "ship[2]", "ship[3]"]
+
+
+def test_python_and_the_command_line(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    con.execute(f"{TABLE}; COPY panel TO '{tmp_path}/panel.parquet'")
+    features = ["speed", "route", "ship"]
+    how: dict[str, Any] = {"source": "panel", "label": "y", "features": features}
+    model = tuskml.train(con, "linear", absorb=["route", "ship"], **how)
+    assert isinstance(model, tuskml.Model)
+    summary = model.summary()
+    assert [term.name for term in summary.terms] == ["intercept", "speed"]
+    assert dict(summary.facts)["absorbed"].startswith("route (3 levels), ship (4 levels); within")
+    assert "route" not in (model.card()["effects"] or "")
+    given = ["--source", f"{tmp_path}/panel.parquet", "--label", "y", "--features", "speed, route"]
+    assert main(["train", ":memory:", "--task", "linear", *given, "--option", "absorb=route"]) == 0
+    shown = capsys.readouterr().out
+    assert "route (3 levels); within R2" in shown
+    assert "route[" not in shown
+
+
+def test_offsets_and_missing_levels(client: Client) -> None:
+    """An offset is subtracted; NULL is a level of its own where `missing` says so."""
+    run = client.connection.execute
+    run("DROP TABLE IF EXISTS panel")
+    run(TABLE)
+    null = "CASE WHEN ship > 0 THEN route END"
+    features, source = client.by_name({"speed": "speed", "route": null}, "panel")
+    options = '{"absorb": "route", "missing": "level"}'
+    found = run(
+        f"SELECT (a).coef, (a).options, (b).coef FROM (SELECT train_model('linear', y, {features}, '{options}', 1, g) AS a, "
+        f"train_model('linear', y - g, {features}, '{options}') AS b FROM {source}) AS t"
+    ).fetchall()
+    ((with_offset, told, without),) = found
+    assert with_offset == pytest.approx(without, abs=1e-12)
+    assert json.loads(told)["absorbed"] == {"route": 4}
+
+
 def test_each_group_has_its_own_effects(client: Client) -> None:
     run = client.connection.execute
     run("DROP TABLE IF EXISTS panel")
@@ -296,6 +348,16 @@ def test_other_tasks_and_lists(con: duckdb.DuckDBPyConnection) -> None:
         con.execute(
             "SELECT train_model('linear', i % 2, [i, 2 * i], '{\"absorb\": \"k\"}') FROM range(9) t(i)"
         )
+
+
+def test_many_other_features_spoil_their_group_alone(con: duckdb.DuckDBPyConnection) -> None:
+    """Residuals are dense: another category of many levels is one to absorb."""
+    call = "train_model('linear', sin(i), {'k': CASE WHEN g > 0 THEN i END::text, 'firm': i % 9}, '{\"absorb\": \"firm\", \"missing\": \"level\"}')"
+    sql = f"SELECT m.status, m.plan FROM (SELECT g, {call} AS m FROM (SELECT i, i % 2 AS g FROM range(1300) t(i)) GROUP BY g) ORDER BY g"
+    (_, plan), (status, reason) = con.execute(sql).fetchall()
+    assert plan.startswith("newton")
+    assert status == "invalid rows"
+    assert reason.startswith("option 'absorb' leaves 6")
 
 
 def test_the_order_of_rows_changes_no_bit_with_one_thread(here: Client) -> None:

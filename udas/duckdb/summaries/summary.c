@@ -135,12 +135,21 @@ static blocks blocks_of(const models *m, idx_t row) {
     return (blocks){.each = several ? coef.length / classes : 0};
 }
 
+/* The features that a summary leaves out; none if the model lacks some of them. */
+static tusk_absorbed absorbed_of(const models *m, idx_t row) {
+    tusk_absorbed found = tusk_absorbed_in(text_in(&m->used.options, row));
+    int64_t length = (int64_t)list_entry(&m->used.coef, row).length;
+    bool there =
+        found.first > 0 && found.n > 0 && found.n <= length && found.first <= length - found.n + 1;
+    return there ? found : (tusk_absorbed){0, 0};
+}
+
 static idx_t terms_of(const models *m, idx_t row) {
     if (is_of_numbers(text_in(&m->used.task, row)))
         return 1;
     blocks b = blocks_of(m, row);
-    idx_t hidden = (idx_t)tusk_absorbed_in(text_in(&m->used.options, row)).n;
-    return list_entry(&m->used.coef, row).length - b.first + (b.each || b.cuts ? 0 : 1) - hidden;
+    idx_t terms = list_entry(&m->used.coef, row).length - b.first + (b.each || b.cuts ? 0 : 1);
+    return b.each ? terms : terms - (idx_t)absorbed_of(m, row).n;
 }
 
 /* The name of a class, or an empty text. */
@@ -228,7 +237,8 @@ static facts facts_of(const models *m, idx_t row) {
     tusk_noted noted = {task, options, text_in(&m->status, row), text_in(&m->store, row)};
     if (!known)
         tusk_note_none(&noted, f.none);
-    f.absorbed = tusk_absorbed_in(options);
+    if (!is_of_numbers(task) && !blocks_of(m, row).each)
+        f.absorbed = absorbed_of(m, row);
     if (f.absorbed.n)
         tusk_note_absorbed(options, f.of_levels);
     return f;
