@@ -20,7 +20,7 @@
  *
  * T is float or double by the block's kind; there are no values if rows are ids alone. Row i of a
  * sparse segment is entries start[i] .. start[i+1] - 1, ids unordered, repeated ids add up. Rows
- * are never moved once written; combining two blocks links their segments. The packers do no
+ * move only where equal ones are merged (merge.h); combining blocks links segments. Packers do no
  * arithmetic. What no kernel can use (NaN, infinity, ragged rows) is a fault, and option `invalid`
  * says what becomes of it.
  */
