@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 
 from catalogue import ROOT, duckdb_functions, postgres_functions
 from reference import KINDS, kind_of, table
+from rivals import FEATURES, own_cell
 
 from tuskml.learners.learner import Pooled, Request, Streamed
 from tuskml.learners.options.kinds import ROW
@@ -167,17 +168,24 @@ def own_row() -> str:
     here, there = duckdb_functions(), postgres_functions()
     assert "aggregate" in here["train_model"].kind
     assert "train_model" in there
-    learns = f"[{len(TASKS)} tasks](reference/tasks.md)"
     return (
-        "| tuskml | DuckDB, PostgreSQL | an aggregate, `train_model(...)` | a value: STRUCT or "
-        f"composite | `GROUP BY`, in DuckDB also `OVER` | {learns} |"
+        "| tuskml | DuckDB, PostgreSQL | an aggregate, `train_model(...)`, for "
+        f"[{len(TASKS)} tasks](reference/tasks.md); the model is a value |"
     )
+
+
+def rivals() -> str:
+    """A row per feature: what tuskml has of it, and the other systems that have it."""
+    both = duckdb_functions().keys() & postgres_functions().keys()
+    rows = [[one.name, own_cell(one, both), one.others.replace("*", "\\*")] for one in FEATURES]
+    return table(["", "tuskml", "others"], rows)
 
 
 PARTS: dict[str, Callable[[], str]] = {
     "features": features,
     "places": places,
     "databases": databases,
+    "rivals": rivals,
 }
 PAGES = ("limits.md", "comparison.md")
 
