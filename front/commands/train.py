@@ -29,6 +29,7 @@ from tuskml.databases.results import is_file, result_name
 from tuskml.databases.script import plain
 from tuskml.errors import ClusterWarning
 from tuskml.groups.execution.choosing import place_given
+from tuskml.groups.execution.leases import choose_lease
 from tuskml.model.model import Model
 from tuskml.model.summary import describe_absorbed
 from tuskml.text.expressions import split
@@ -71,6 +72,8 @@ def grammar(command: Parser) -> None:
     files(command.add_argument("--finished", metavar="FOLDER", help=finished))
     timeout = "seconds after which a task of a worker is given to another one, for --executor"
     command.add_argument("--worker-timeout", type=float, metavar="SECONDS", help=timeout)
+    lease = "lease the cluster's workers for this time, such as 10m, beside other trainings"
+    command.add_argument("--lease", metavar="TIME", help=lease)
     add_into(command, "keep the models in a new table instead of printing them")
     add_json(command, "print one JSON object per model, one per line")
 
@@ -110,6 +113,8 @@ def notes_on_stderr() -> Iterator[None]:
 
 def run_training(database: Database, args: argparse.Namespace, expressions: Sequence[str]) -> Any:
     """The result of `tuskml.train` for these arguments."""
+    if args.lease is not None:
+        choose_lease(place_given(args.executor, options(args.option)), args.lease)
     return train(
         database.connection,
         args.task,

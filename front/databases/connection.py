@@ -38,6 +38,7 @@ def connect(
     store_root: str | Path | None = None,
     executor: str | None = None,
     cluster: str | None = None,
+    lease: str | None = None,
     **config: Any,
 ) -> duckdb.DuckDBPyConnection:
     """Opens a DuckDB database with tuskml loaded.
@@ -47,13 +48,18 @@ def connect(
     `store`, which may begin with ~; by default the environment's TUSKML_STORE_ROOT, or the user's
     data folder; executor: where `tuskml.train` on this connection trains groups of Parquet files,
     unless it is told otherwise: "ray", the address of a Ray cluster, or "threads"; cluster: the
-    same.
+    same; lease: a duration such as "10m", for which trainings of this process lease the workers
+    of that Ray cluster; by default the environment's TUSKML_CLUSTER_LEASE, or to their end.
 
     >>> con = connect(threads=2)
     >>> con.execute("SELECT accuracy(a, b) FROM (VALUES (1, 1), (0, 1)) t(a, b)").fetchone()
     (0.5,)
     """
     usual = place_of(executor, cluster)
+    if lease is not None:
+        from tuskml.groups.execution.leases import choose_lease  # slow to import
+
+        choose_lease(usual, lease)
     read_only = bool(config.pop("read_only", False))
     settings = {name: str(value) for name, value in config.items()} | trusting(config)
     connection = duckdb.connect(str(path), read_only=read_only, config=settings)

@@ -22,12 +22,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from tuskml.errors import ClusterError
+from tuskml.errors import ClusterError, OptionError
 from tuskml.groups.execution import ray_session
 from tuskml.groups.execution.executor import Outcome, Unit
 from tuskml.groups.execution.leading import Leaders
 from tuskml.groups.execution.ray_cluster import ACTOR, Caller, Run, Task
 from tuskml.groups.execution.worker import Worker
+from tuskml.learners.options.kinds import TIME
 from tuskml.schedule.fair.agent import Table, table_of
 from tuskml.schedule.fair.arbiter import Arbiter, Rules
 from tuskml.schedule.fair.leases import Workers
@@ -40,8 +41,32 @@ NODES_SECONDS = 1.0
 """Seconds for which the list of nodes is cached."""
 
 
-def lease_seconds() -> float | None:
-    """Returns the seconds of a lease, from the setting; None where workers are not leased."""
+_of_clusters: dict[str, float] = {}
+"""Seconds of leases that the program has chosen, by the place of the cluster."""
+
+
+def choose_lease(place: str | None, lease: object) -> None:
+    """Gives trainings of this process on a cluster leases of its workers from now on.
+
+    place: "ray" or an address; lease: a duration such as "10m". Raises OptionError.
+    """
+    if place is None or place == "threads":
+        raise OptionError(
+            f"lease is {lease!r} without a cluster, expected cluster='ray' or an address too: "
+            "trainings lease the workers of a cluster"
+        )
+    try:
+        _of_clusters[place] = TIME.parse(lease)
+    except ValueError:
+        raise OptionError(f"lease is {lease!r}, expected {TIME.allowed}") from None
+
+
+def lease_seconds(place: str = "ray") -> float | None:
+    """Returns the seconds of a lease on a cluster, which the program has chosen, or from the
+    setting; None where workers are not leased.
+    """
+    if place in _of_clusters:
+        return _of_clusters[place]
     text = os.environ.get(SETTING, "")
     try:
         seconds = float(text) if text else None

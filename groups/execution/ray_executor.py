@@ -33,7 +33,7 @@ class RayCluster:
 
     def new(self, ray: Any, work: str, units: Sequence[Unit], leaders: Leaders) -> Run:
         """A run, whose workers are leased where the setting says so."""
-        lease = lease_seconds()
+        lease = lease_seconds(self.address or "ray")
         if lease is None:
             return Run(ray, work, units, self, leaders)
         return LeasedRun(ray, work, units, self, leaders, lease)

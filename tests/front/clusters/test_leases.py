@@ -108,6 +108,34 @@ def test_one_that_lies_and_one_that_never_answers_hold_up_nobody(
         ray.get(leased.arbiter().leave.remote(app))
 
 
+def test_a_program_chooses_its_leases(
+    local_ray: Any,
+    source: str,
+    expected: tuskml.Models,
+    runs: list[LeasedRun],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv(leases.SETTING)
+    monkeypatch.setattr(leases, "_of_clusters", {})
+    with tuskml.connect(cluster="ray", lease="6s") as con:
+        models = tuskml.train(con, "logistic", source=source, **sharded.GIVEN)
+    sharded.assert_same_bits(models, expected)
+    assert [one.lease for one in runs] == [LEASE]
+    assert leases.lease_seconds("10.0.0.1:6379") is None, (
+        "another cluster's workers are not leased"
+    )
+
+
+def test_a_lease_needs_a_cluster_and_a_duration(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "_of_clusters", {})
+    for place in ({}, {"cluster": "threads"}):
+        with pytest.raises(tuskml.OptionError, match="lease is '10m' without a cluster, expected"):
+            tuskml.connect(lease="10m", **place)
+    with pytest.raises(tuskml.OptionError, match="lease is 'soon', expected a duration such as"):
+        tuskml.connect(cluster="ray", lease="soon")
+    assert leases._of_clusters == {}
+
+
 @pytest.mark.parametrize("wrong", ["soon", "-1", "0", "inf", "nan"])
 def test_a_setting_that_is_none(source: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(leases.SETTING, wrong)

@@ -140,3 +140,61 @@ def test_off_in_the_environment_is_an_error_in_duckdb(con, monkeypatch):
     monkeypatch.setenv(shares.SETTING, "off")
     with pytest.raises(duckdb.Error, match="tuskml_activity: TUSKML_SHARES is 'off'"):
         con.execute("FROM tuskml_activity()")
+
+
+def weigh(name, connection, weight):
+    duck = f"SELECT tuskml_set_weight({weight})"
+    connection.execute(duck if name == "duck" else f"SET tuskml.weight = {weight}")
+
+
+@pytest.fixture
+def heavy_and_light(session, other):
+    """Both connections have the rows, and the second a ten-thousandth of the weight."""
+    name, connection = session
+    made(session)
+    if name == "duck":
+        made((name, other))
+    for one, weight in ((connection, 100), (other, 0.01)):
+        iterations(one, 0.1, [])  # which imports
+        weigh(name, one, weight)
+    yield connection, other
+    weigh(name, connection, 1)
+
+
+def iterations(connection, seconds, found):
+    """Puts iterations that a training makes in its time into `found`, and when it ended."""
+    options = TRAIN.replace("0.001", f'0.001, "time": "{seconds}s", "threads": 64')
+    text = options.replace("train_model(", "(train_model(").replace("FROM", ").iterations FROM")
+    try:
+        found.append(connection.execute(text).fetchone()[0])
+    except (duckdb.Error, psycopg.Error) as error:
+        found.append(error)
+    found.append(time.monotonic())
+
+
+def test_sessions_have_the_cores_by_their_weights(heavy_and_light):
+    found, threads = ([], []), []
+    for connection, seconds, each in zip(heavy_and_light, (5, 3), found, strict=True):
+        threads.append(threading.Thread(target=iterations, args=(connection, seconds, each)))
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
+    assert found[0][0] > 3 * found[1][0] > 0, found
+
+
+def test_a_session_that_waits_for_its_turn_is_cancelled(session, heavy_and_light):
+    heavy, light = heavy_and_light
+    first, second = [], []
+    threads = [
+        threading.Thread(target=iterations, args=(heavy, 6, first)),
+        threading.Thread(target=iterations, args=(light, 60, second)),
+    ]
+    for thread in threads:
+        thread.start()
+    time.sleep(2)
+    began = time.monotonic()
+    (light.interrupt if session[0] == "duck" else light.cancel)()
+    threads[1].join()
+    assert isinstance(second[0], (duckdb.Error, psycopg.Error)), second
+    assert second[1] - began < 0.2 + 0.5, "0.2 s, and what a busy machine takes"
+    threads[0].join()
