@@ -36,6 +36,7 @@ from tuskml.learners.options.by_name import DEALING
 from tuskml.learners.options.kinds import BOOLEAN, TIME, Option, choice, integer
 from tuskml.learners.options.table import object_in, value_of
 from tuskml.learners.registry import learner_of, task_named
+from tuskml.learners.tasks import has_levels
 
 HOW = {
     option.name: option
@@ -298,6 +299,11 @@ def calibrating_search(search: Search, method: str) -> Search:
             raise OptionError(
                 f"option 'calibration' is about probabilities of classes, and the task is "
                 f"'{one.task.name}' of numbers: expected a task or objective of classes"
+            )
+        if has_levels(one.task.name):
+            raise OptionError(
+                "option 'calibration' is about two classes without an order, and the task is "
+                f"'{one.task.name}': expected 'logistic'"
             )
     return replace(search, keeps=method)
 

@@ -321,7 +321,7 @@ def _class_weight(value: Any) -> str | tuple[float, ...]:
     return _by_class(value) if isinstance(value, dict) else _weights(value)
 
 
-def _classes(value: Any) -> tuple[float, float]:
+def _classes(value: Any) -> tuple[float, ...]:
     if not isinstance(value, list) or len(value) != 2:
         raise ValueError
     if all(isinstance(one, str) and "\0" not in one for one in value) and value[0] != value[1]:

@@ -103,7 +103,7 @@ def descend(
     """
     n = len(v)
     begun = problem.evaluate(v)
-    rank = newton(problem, begun).rank
+    rank = newton_step(problem, begun).rank
     state = State(v, begun, np.zeros(n, np.int64), np.zeros(n, bool), rank)
     active = np.arange(n)
     for _ in range(most):
@@ -134,7 +134,7 @@ def violations(problem: Problem, state: State) -> Floats:
 def step(problem: Problem, state: State, which: NDArray[np.intp]) -> Bools:
     """Takes Newton's step in some groups, and returns which of them moved, (n,)."""
     part, found = problem.of(which), state.found.of(which)
-    direction = newton(part, found).step
+    direction = newton_step(part, found).step
     promised = np.einsum("gq,gq->g", direction, found.gradient)
     slack = ROUNDING * (1 + np.abs(found.objective))
     length, moved, left = 1.0, np.zeros(len(which), bool), np.arange(len(which))
@@ -153,7 +153,7 @@ def step(problem: Problem, state: State, which: NDArray[np.intp]) -> Bools:
     return moved
 
 
-def newton(problem: Problem, found: Found) -> Solution:
+def newton_step(problem: Problem, found: Found) -> Solution:
     """Newton's step, which is subtracted."""
     mark, threads = problem.rows.cancel_mark, problem.rows.threads
     return solve(found.curvature, found.gradient, threads, cancel_mark=mark)
@@ -168,7 +168,7 @@ def separable(problem: Problem, state: State, deadline: float | None) -> Bools:
     parted, left = np.zeros(len(state.v), bool), np.arange(len(state.v))
     for _ in range(STEPS_TO_PROVE):
         part, found = problem.of(left), state.found.of(left)
-        solution = newton(part, found)
+        solution = newton_step(part, found)
         move, share = part.levels.reach(part.rows, state.v[left], solution.step).T
         none = (move > 0) | (solution.rank < state.rank[left])
         parted[left[none]] = True

@@ -7,7 +7,6 @@ from tuskml.kernels.ordinal import LINKS
 from tuskml.learners.options.kinds import (
     BOOLEAN,
     NAMES,
-    OF_CLASSES,
     Acts,
     Beside,
     ClassNames,
@@ -64,23 +63,20 @@ OPTIONS = OptionTable(
             "link",
             choice(*LINKS),
             "logit",
-            "the distribution function G in P(label <= k) = G(threshold - x.coef): logistic, "
-            "normal or complementary log-log",
+            "the distribution function G in P(label <= k) = G(threshold - margin)",
         ),
         Option(
             "l2",
             real(0),
             0.0,
-            "half of it is the weight of the sum of squared coefficients; thresholds have no "
-            "penalty",
+            "half of it is the weight of the sum of squared coefficients",
         ),
         Option(
             "classes",
             Kind('a list of levels as text, the lowest first, such as ["low", "high"]', _levels),
             None,
-            "all levels of labels that are text without an order, the lowest first",
-            OF_CLASSES,
-            "labels may be of an ENUM, whose order is the same",
+            "the order of labels that are text",
+            unseen="labels may be of an ENUM, whose order is the same",
         ),
         Option(
             "covariance",

@@ -27,7 +27,7 @@ DEPENDENT = 1e-12
 """Eigenvalue of the curvature, relative to the largest, up to which a weight is not determined."""
 STATUSES = tuple(MEANINGS)
 UNTOLD = ("format", "link")
-ALGORITHM = "newton"
+ALGORITHM = "Newton's method"
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ def options_json(options: OrdinalOptions) -> str:
     """The options in force, as JSON that starts with the version of the format."""
     names = (name for name in OPTIONS.by_name if name not in UNTOLD)
     link = {} if options.link == "logit" else {"link": options.link}
-    return options_text(options, names, algorithm=ALGORITHM, max_iter=options.iterations, **link)
+    return options_text(options, names, max_iter=options.iterations, **link)
 
 
 def explain(group: NDArray[np.void], request: Request[Task, OrdinalOptions]) -> Document:

@@ -36,6 +36,8 @@ MODELS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "texts": ("logistic", "'c' || b", "NAMED", {"l2": 0.1, "dates": "cycles"}),
     "sparse": ("logistic", "c > 4", SPARSE, {"l2": 0.1}),
     "searched": ("linear", "a + c", LIST, {"l2": [0.1, 1], "folds": 2}),
+    "levels": ("ordinal", "b", LIST, {"l2": 0.1}),
+    "two levels": ("ordinal", "c > 4", "NAMED", {"l2": 0.1, "link": "cloglog"}),
     "ratings": ("matrix_factorization", "c", PAIR, {"rank": 2, "max_iter": 3}),
     "boosted": ("gbdt", "a + c", LIST, {"trees": 3, "min_child_rows": 5}),
     "boosted levels": ("gbdt", "'c' || b", "NAMED", {"trees": 2, "min_child_rows": 5}),

@@ -27,7 +27,8 @@
           "([Neural nets](../algorithms/nets.md)). `fm`: of each feature its weight and its " \
           "vector ([Factorization machines](../algorithms/machines.md)). `kmeans`: the centres " \
           "([Clusters](../algorithms/clusters.md)). More than two classes: the weights of one class " \
-          "after another, the intercept's first. NULL with the option `store`") \
+          "after another, the intercept's first. `ordinal`: the thresholds, then the coefficients. " \
+          "NULL with the option `store`") \
     FIELD(INTERCEPT, intercept, NUMBER, \
           "`matrix_factorization`: the mean rating, 0 without biases. NULL with more than two " \
           "classes") \

@@ -6,9 +6,9 @@
  *             BOOSTED, NET, TOPICS, MACHINE, CENTRES or ORDINAL
  *   RESPONSE  what predicts a number from its margin m: IDENTITY m, EXP exp(m); SHARES: the
  *             margins of classes are their shares
- *   LABELS    NUMBERS; TWO classes; CLASSES, two or more; LEVELS, ordered ones; EITHER numbers or classes, as the labels
- *             or option `objective` say, EITHER_TWO at most two of them; RATINGS of pairs
- *             [user, item]; NONE, and DOCUMENTS, which have none either
+ *   LABELS    NUMBERS; TWO classes; CLASSES, two or more; LEVELS, the same in an order; EITHER
+ *             numbers or classes, as the labels or option `objective` say, EITHER_TWO at most two
+ *             of them; RATINGS of pairs [user, item]; NONE, and DOCUMENTS, which have none either
  *   TEST      of a coefficient over its standard error: STUDENT (t), NORMAL (z), UNTESTED
  *   ROWS      MERGED: equal rows may be one row whose weight is their number; APART
  *   metric    by which its models are compared; "": log_loss of classes, rmse of numbers

@@ -226,6 +226,16 @@ int order_classes(const tusk_group *group, Column &label, std::string *error) {
     return TK_OK;
 }
 
+// Assigns labels that are text their numbers.
+int number_classes(const tusk_group *group, const tk_preparing *how, Column &label,
+                   std::string *error) {
+    if (label.levels.empty())
+        return TK_OK;
+    return how->n_classes ? name_classes(how, label, error)
+           : how->ordered ? order_classes(group, label, error)
+                          : TK_OK;
+}
+
 bool needs_look(const Columns &columns, const tk_preparing *how) {
     bool look = how->missing != TK_MISSING_SKIP || how->min_count > 1 || how->level_numbers ||
                 how->n_reference || how->n_known;
@@ -344,12 +354,8 @@ int decide_own(const tusk_group *group, const tk_preparing *how, int threads, Co
         return code;
     if (const ColumnCounts *known = known_of_label(how); !how->n_classes && !how->ordered)
         look_at_levels(out->label, known ? known->n : tusk_rows_given(group));
-    if (how->n_classes && !out->label.levels.empty())
-        if (int code = name_classes(how, out->label, error))
-            return code;
-    if (how->ordered && !how->n_classes && !out->label.levels.empty())
-        if (int code = order_classes(group, out->label, error))
-            return code;
+    if (int code = number_classes(group, how, out->label, error))
+        return code;
     std::vector<Seen> seen(out->columns.size());
     bool look = needs_look(*out, how);
     if (look)

@@ -381,6 +381,7 @@ REFUSED = {
     "predict_interval(m, x)": "model is 'ordinal', which has neither intervals nor marginal effects",
     "predict_proba(m, x)": "the model has more than two classes, expected predict_proba\\(model, features, class\\)",
     "train_model('ordinal', y, x, '{\"firth\": true}')": "option 'firth' is not available with task 'ordinal'",
+    "train_model('ordinal', y, x, '{\"calibration\": \"platt\"}')": "option 'calibration' is about two classes without an order",
     "train_model('ordinal', y, x, '{\"store\": \"s\"}')": "option 'store' is not available with task 'ordinal'",
     "train_model('ordinal', y, x, '{\"link\": \"log\"}')": "option 'link' is \"log\", expected 'logit', 'probit' or 'cloglog'",
     "train_model('ordinal', y, x, '{\"classes\": [\"a\"]}')": "option 'classes' is \\[\"a\"\\], expected a list of levels as text, the lowest first",

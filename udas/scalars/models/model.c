@@ -163,6 +163,14 @@ static bool check_effects(const tusk_payload_view *v, char *sentence) {
     return false;
 }
 
+/* Whether the answer is a list where there are more than two classes, each of which has a
+ * probability, and a margin too unless they are ordered. */
+static bool needs_lists(const tusk_payload_view *v, enum tusk_answer answer, bool several) {
+    bool ordered = v->head.task == TUSK_ORDINAL;
+    return several && ((answer == TUSK_PREDICT_PROBA && !(ordered && v->head.classes[0] == 2)) ||
+                       (answer == TUSK_DECISION && !ordered));
+}
+
 /* Whether a model of this task can give the answer. */
 static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, const tusk_scorer *s,
                          char *sentence) {
@@ -171,10 +179,7 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
     bool two = has_probabilities(v, s);
     if (answer == TUSK_MARGINAL_EFFECTS && !(kind->refuses & 1u << answer))
         return check_effects(v, sentence);
-    bool lists = answer == TUSK_PREDICT_PROBA
-                     ? tusk_labels_in(&v->head) > 2
-                     : answer == TUSK_DECISION && several && s->task != TUSK_ORDINAL;
-    if (lists)
+    if (needs_lists(v, answer, several))
         return refuse(sentence, "the model has more than two classes, expected "
                                 "predict_proba(model, features, class) or "
                                 "predict_probas(model, features)");
