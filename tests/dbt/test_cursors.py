@@ -112,6 +112,7 @@ def test_a_file_whose_name_needs_quotes(tmp_path):
         assert cursor.execute("SELECT round(predict(model, [21.0])) FROM m").fetchall() == [(42,)]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("why", ["locked", "taken"])
 def test_cursors_have_their_own_where_nothing_is_shared(tmp_path, monkeypatch, why):
     if why == "locked":

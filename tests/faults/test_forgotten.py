@@ -146,6 +146,7 @@ print(psutil.Process().memory_info().rss - before)
 """
 
 
+@pytest.mark.nightly
 def test_a_closed_database_keeps_no_rows() -> None:
     """Each forgets about 4 MB, and has but a temporary table when it closes."""
     done = subprocess.run(

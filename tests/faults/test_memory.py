@@ -100,6 +100,7 @@ print(*seen)
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("sql", [FIT, GROUPED])
 def test_the_same_model_bit_for_bit(rows: Path, tmp_path: Path, sql: str) -> None:
@@ -142,6 +143,7 @@ def test_memory_limit_of_the_connection(rows: Path, tmp_path: Path) -> None:
         assert use(con)["spilled"] == 0
 
 
+@pytest.mark.nightly
 def test_memory_limit_set_later(rows: Path, tmp_path: Path) -> None:
     """SET is seen by the next statement that packs much, and by those of cursors."""
     sql = f"SELECT train_model('logistic', y, x, '{OPTIONS}').n_rows FROM '{rows}'"
@@ -245,6 +247,7 @@ def test_nothing_is_left_after_kill_9(started, rows: Path, tmp_path: Path) -> No
     assert holders(tmp_path) == []  # so that the system has the blocks back
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("sql", [FIT, GROUPED])
 @pytest.mark.fault(family="full disks")
 def test_temp_directory_is_full(rows: Path, small_disk: Path, sql: str) -> None:
@@ -274,6 +277,7 @@ def test_temp_directory_is_missing(rows: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "not").exists()
 
 
+@pytest.mark.nightly
 def test_limits_are_each_databases_own(rows: Path, tmp_path: Path) -> None:
     with opened(rows, tmp_path) as one, opened(rows, tmp_path, None) as other:
         one.execute(FIT).fetchall()

@@ -297,6 +297,7 @@ def test_explained(con: duckdb.DuckDBPyConnection) -> None:
             assert text.startswith("svm: ")
 
 
+@pytest.mark.nightly
 def test_databases_come_and_go() -> None:
     for budget in (0, 2**40):
         with tuskml.connect(threads=2) as one, tuskml.connect(threads=2) as other:

@@ -174,6 +174,7 @@ def test_checkpoints_beside_batches_of_other_threads(tmp_path: Path) -> None:
         assert len(set(store.get(keys)[:, 0])) == 1 or (store.get(keys)[:, 0] > 0).all()
 
 
+@pytest.mark.nightly
 def test_checkpoints_in_the_midst_of_compactions(tmp_path: Path) -> None:
     """What an ended compaction left is written over later, and must not be in a checkpoint."""
     random, path = np.random.default_rng(0), tmp_path / "store"

@@ -59,6 +59,7 @@ def made(con, n, groups):
     )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ENDLESS)
 def test_progress_within_a_model(name):
     task, options = ENDLESS[name]

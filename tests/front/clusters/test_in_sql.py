@@ -72,6 +72,7 @@ def test_a_row_per_group(con: duckdb.DuckDBPyConnection) -> None:
     assert {row[2] for row in found if row[0] == "g1"} == {None}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "given",
     [
@@ -125,6 +126,7 @@ def test_parquet_files_are_read_where_they_are(
     assert {coef for _, _, coef in found} == {None}, "trees are in the payload"
 
 
+@pytest.mark.nightly
 def test_the_cluster_of_the_database_is_usual(
     con: duckdb.DuckDBPyConnection,
     tmp_path: Path,
@@ -162,6 +164,7 @@ def test_the_cluster_of_the_database_is_usual(
     assert "statements of PostgreSQL train in its server" in capsys.readouterr().err
 
 
+@pytest.mark.nightly
 def test_one_training_serves_a_statement(con: duckdb.DuckDBPyConnection) -> None:
     """Joins, a count, EXPLAIN, which trains nothing, and a statement that runs twice."""
     form = train(cluster="threads", **EXACT)
@@ -178,6 +181,7 @@ def test_one_training_serves_a_statement(con: duckdb.DuckDBPyConnection) -> None
     assert con.execute(twice).fetchall() == [(7,)]
 
 
+@pytest.mark.nightly
 def test_explain_has_the_estimates_of_a_cluster(con: duckdb.DuckDBPyConnection) -> None:
     """Below the explanation of one machine, which JSON has alone."""
     query = "SELECT model.plan, model.loss FROM {} WHERE g = 'g1'"

@@ -183,6 +183,7 @@ def test_what_is_wrong_is_one_sentence(duck: str, capsys, wrong: list, message: 
     assert err.count("\n") == 1
 
 
+@pytest.mark.nightly
 def test_plans_are_explained_by_group(database: str, capsys) -> None:
     assert main(["explain", database, *TRAIN, "--group-by", "g", "--json"]) == 0
     found = lines(capsys)
@@ -242,6 +243,7 @@ def test_nothing_is_explained_of_a_wrong_option(duck: str, capsys) -> None:
     assert capsys.readouterr().err.startswith("tuskml: unknown option 'l3'")
 
 
+@pytest.mark.nightly
 def test_intervals_are_objects(database: str, capsys) -> None:
     options = ["--option", "intervals=covariance", "--group-by", "g", "--into", "sure"]
     assert main(["train", database, *TRAIN, *options]) == 0

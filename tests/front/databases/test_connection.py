@@ -108,6 +108,7 @@ def test_load_twice_changes_nothing() -> None:
         assert one(con, FIT) == pytest.approx(2)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("n_threads", "times"), [(5, 2), pytest.param(8, 5, marks=pytest.mark.nightly)]
 )

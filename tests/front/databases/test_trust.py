@@ -150,6 +150,7 @@ def test_a_home_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path
         assert con.execute(TRAIN).fetchall() == [("ok",)]
 
 
+@pytest.mark.nightly
 def test_processes_that_begin_at_once(home: Path) -> None:
     """Each finds or makes the same repository, also where a broken one lies."""
     with tuskml.connect():

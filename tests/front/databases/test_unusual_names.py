@@ -245,6 +245,7 @@ STATEMENTS = [
 ]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_a_new_file_that_holds_something_stays(statement: str, tmp_path: Path) -> None:
     """A script that fails later has made what it made."""

@@ -62,6 +62,7 @@ def test_models_are_kept_in_a_table(pg) -> None:
     assert n == (600,)
 
 
+@pytest.mark.nightly
 def test_stochastic_gradient_descent_skips_blocks(pg, con) -> None:
     pg.execute(
         "CREATE TABLE many WITH (autovacuum_enabled = false) AS "

@@ -88,6 +88,7 @@ def test_the_gradient_of_all_rows_is_within_the_tolerance(parquet: Path, rows) -
     assert np.abs(gradient).max() <= 0.02 * 1.5
 
 
+@pytest.mark.nightly
 def test_linear_regression_in_units_of_its_label(parquet: Path, rows) -> None:
     x, deviation = standardised(rows)
     peer = LinearRegression().fit(x, rows["fare"])
@@ -100,6 +101,7 @@ def test_linear_regression_in_units_of_its_label(parquet: Path, rows) -> None:
         assert np.abs(off).max() <= 0.05 * 1.5
 
 
+@pytest.mark.nightly
 def test_the_sampler_s_name_chooses_it_too(parquet: Path) -> None:
     named = streamed(parquet, algorithm="auto", sampler="shuffled-partition", epsilon=0.02)
     assert named.coef == streamed(parquet, epsilon=0.02).coef
@@ -107,12 +109,14 @@ def test_the_sampler_s_name_chooses_it_too(parquet: Path) -> None:
     assert "row groups" in named.plan
 
 
+@pytest.mark.nightly
 def test_the_seed_chooses_the_row_groups(parquet: Path) -> None:
     first, again, other = (streamed(parquet, epsilon=0.02, seed=seed) for seed in (1, 1, 2))
     assert first.coef == again.coef
     assert first.coef != other.coef
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "given",
     [
@@ -136,6 +140,7 @@ def test_max_iter_counts_chunks(parquet: Path) -> None:
     assert len(model.history) == 2
 
 
+@pytest.mark.nightly
 def test_a_pass_that_ends_begins_again(parquet: Path) -> None:
     chunks = 1 + ROWS // streaming.CHUNK_ROWS + 2
     model = streamed(parquet, epsilon=0, max_iter=chunks)

@@ -238,6 +238,7 @@ def test_ids_that_do_not_occur_take_no_memory(base: Any) -> None:
     assert {tuple(np.flatnonzero(row)) for row in centres(model)[1]} == {(0, 400000), (0, 400001)}
 
 
+@pytest.mark.nightly
 def test_large_groups_train_by_batches(base: Any) -> None:
     x, _ = make_blobs(130_000, n_features=2, centers=6, cluster_std=2.0, random_state=2)
     lloyd = fitted(base, x, clusters=6, algorithm="lloyd", starts=2)

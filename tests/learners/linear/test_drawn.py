@@ -41,7 +41,7 @@ def model(con: duckdb.DuckDBPyConnection, features: str = "[x, z]", **options: A
     return found
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("algorithm", "sampler"),
     [  # steps of one row each, drawn by a toss for each, take longest
@@ -145,6 +145,7 @@ def in_segments(x: np.ndarray, y: np.ndarray, storage: str, segments: int) -> An
     return kept, first
 
 
+@pytest.mark.nightly
 def test_lazy_reads_what_it_samples_and_eager_reads_all(tmp_path) -> None:
     """The rows that the extension packed, by its own count."""
     n = 250_000

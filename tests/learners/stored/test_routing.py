@@ -202,6 +202,7 @@ def moved():
     return np.array([int(lines["rchar"]), int(lines["wchar"])])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 @pytest.mark.parametrize("dimension", [400_000, 10**9], ids=["a table", "a sort"])
 def test_planning_and_sealing_read_and_write_little(tmp_path, dimension):
@@ -242,6 +243,7 @@ def test_what_is_gathered_is_whole_pages_that_fit(memory):
         assert size == 256 << 10 or 4 * largest + n * (size + 4096 + 256) > memory
 
 
+@pytest.mark.nightly
 def test_more_chunks_than_pairs_of_them_fit_into_memory(tmp_path):
     """Four bytes per pair of chunks alone would take a third of the memory."""
     memory, rng = 1 << 18, np.random.default_rng(4)

@@ -173,6 +173,7 @@ def test_the_likelihood_is_tomotopy_s():
     assert -ours.loss[0] == pytest.approx(theirs.ll_per_word, rel=0.005)
 
 
+@pytest.mark.nightly
 def test_online_passes_go_to_the_limit_of_time():
     tokens, _, _ = planted(400)
     models = trained(

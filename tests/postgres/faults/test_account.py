@@ -95,6 +95,7 @@ def test_a_list_beyond_the_limit_suggests_a_store(
         assert limited.execute(sql).fetchall() == [(largest + 1,)]
 
 
+@pytest.mark.nightly
 def test_a_list_beyond_a_value_of_postgres(limited: psycopg.Connection) -> None:
     """Which has a gigabyte at most, as has its text."""
     limited.execute("SET tuskml.memory_limit = '4GB'")

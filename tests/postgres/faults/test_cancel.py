@@ -81,6 +81,7 @@ def test_cancel(trained: psycopg.Connection, name: str, tally: Tally) -> None:
     warm(trained)
 
 
+@pytest.mark.nightly
 def test_cancel_while_packages_are_imported(connect: Connect) -> None:
     """The first training of a session; the next one imports what is missing."""
     for after in (0.0, 0.05, 0.1, 0.2):
@@ -99,7 +100,7 @@ def test_cancel_in_a_subtransaction(connect: Connect) -> None:
     assert session.execute("SELECT one FROM kept").fetchall() == [(1,)]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", [*ALGORITHMS, "while rows are packed"])
 def test_terminate(pg: psycopg.Connection, connect: Connect, name: str, tally: Tally) -> None:
     session = warm(connect())
@@ -115,7 +116,7 @@ def test_terminate(pg: psycopg.Connection, connect: Connect, name: str, tally: T
     assert temporary_files(pg) == []
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", [*ALGORITHMS, "in groups", "while rows are packed"])
 def test_client_that_vanishes(pg: psycopg.Connection, connect: Connect, name: str) -> None:
     session = warm(connect())

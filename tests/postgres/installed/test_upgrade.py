@@ -272,6 +272,7 @@ def test_the_script_of_an_upgrade(generator: ModuleType, old: str, new: str, mad
             generator.upgrade(old, new)
 
 
+@pytest.mark.nightly
 def test_fields_may_have_another_order(cluster: Cluster, generator: ModuleType) -> None:
     """A field that is new in the midst of the type is the last of an upgraded one."""
     today = (cluster.server.scripts / f"tuskml--{VERSION}.sql").read_text()

@@ -132,6 +132,7 @@ def test_whether_a_name_is_there_is_not_told(connect: Connect) -> None:
         assert len(set(told)) == 1
 
 
+@pytest.mark.nightly
 def test_members_of_the_owner_and_superusers_read(pg, connect: Connect) -> None:
     team, member, bob = connect(user="team"), connect(user="member"), connect(user="bob")
     reference = train(team)
@@ -207,6 +208,7 @@ def test_a_function_with_its_owners_rights_reads_for_others(connect: Connect) ->
     refused(bob, predict, ann.execute("SELECT (m).store FROM kept").fetchone()[0])
 
 
+@pytest.mark.nightly
 def test_another_database_has_other_models(cluster, pg, connect: Connect, folder: Path) -> None:
     reference = train(connect(user="ann"))
     cluster.create_database("tusk_elsewhere")

@@ -86,6 +86,7 @@ def test_types_of_labels(pg, scored):
         assert value(pg, query) == pytest.approx(row[1], abs=1e-12)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("grouping", ["", "GROUP BY g"])
 def test_parallel_workers_say_the_same(connect, scored, grouping):
     session = connect()

@@ -124,6 +124,7 @@ def test_dense_rows_are_kept_in_a_store(pg, folder: Path, options: dict) -> None
     pg.execute("DROP TABLE m")
 
 
+@pytest.mark.nightly
 def test_early_stopping(pg, folder: Path) -> None:
     pg.execute(
         f"CREATE TABLE m AS SELECT {call(validation=0.25, max_iter=150, epsilon=0)} AS m FROM t"
@@ -171,6 +172,7 @@ def test_groups_of_one_name_are_its_versions(pg, folder: Path) -> None:
     assert StoreRoot(own(folder)).versions("ads") == [1, 2, 3]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("wait", "told"),
     [
@@ -206,6 +208,7 @@ def test_it_ends_when_it_is_asked_to(
     assert found.fetchone() == (2,)
 
 
+@pytest.mark.nightly
 def test_a_rollback_leaves_a_version_that_serves_nobody(connect: Connect, folder: Path) -> None:
     session = connect()
     with session.transaction(force_rollback=True):

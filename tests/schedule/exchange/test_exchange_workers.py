@@ -63,6 +63,7 @@ def holding(plans: list[Plan]) -> Callable[[int], Ballot]:
     return made
 
 
+@pytest.mark.nightly
 def test_each_iteration_may_have_another_plan(plain: list[Trained]) -> None:
     draw = random.Random(5)
     plans = [random_plan(draw, version) for version in range(1, ITERATIONS + 1)]

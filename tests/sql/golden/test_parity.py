@@ -3,7 +3,6 @@
 # ruff: noqa: E501, SQL is read better on one line
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import duckdb
@@ -68,17 +67,9 @@ class Databases:
         return self.here.execute(sql).fetchall()[0][0], self.there.execute(sql).fetchone()[0]
 
 
-@pytest.fixture(scope="module")
-def there(cluster: Any) -> Iterator[Any]:
-    cluster.create_database("parity")
-    with cluster.connect("parity") as connection:
-        yield connection
-    cluster.drop_database("parity")
-
-
 @pytest.fixture
-def both(con: duckdb.DuckDBPyConnection, there: Any) -> Databases:
-    return Databases(con, there)
+def both(con: duckdb.DuckDBPyConnection, file_session: Any) -> Databases:
+    return Databases(con, file_session)
 
 
 def call(task: str, features: str, **options: object) -> str:

@@ -158,6 +158,7 @@ def metrics(trials: dict[str, Any]) -> list[tuple[str, float]]:
     return [(json.dumps(one["configuration"]), one["metric"]) for one in trials["trials"]]
 
 
+@pytest.mark.sample(1)
 def test_each_group_tries_as_many_as_asked_and_chooses_its_own(session: tuple[str, Any]) -> None:
     found = asked(session, OPTIONS)
     for trials, options in found.values():

@@ -36,12 +36,9 @@ def duck() -> Any:
 
 
 @pytest.fixture(scope="module")
-def post(cluster: Any) -> Any:
-    cluster.create_database("range")
-    with cluster.connect("range") as connection:
-        connection.execute("CREATE TABLE edge (y DOUBLE PRECISION, x DOUBLE PRECISION[])")
-        yield connection
-    cluster.drop_database("range")
+def post(file_session: Any) -> Any:
+    file_session.execute("CREATE TABLE edge (y DOUBLE PRECISION, x DOUBLE PRECISION[])")
+    return file_session
 
 
 def rows(label: float = 1.0, first: float = 1.0) -> tuple[np.ndarray, np.ndarray]:

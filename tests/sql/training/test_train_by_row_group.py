@@ -61,6 +61,7 @@ def check_near(model: dict, whole: dict, epsilon: float) -> None:
         assert abs(a - b) * s < 7 * epsilon
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["table", "file"])
 def test_a_part_of_the_rows_is_read(made, kind: str) -> None:
     source = "flights" if kind == "table" else of_file(made)
@@ -117,6 +118,7 @@ def test_what_needs_all_rows_reads_them(made, given: dict) -> None:
     assert "counters" not in model["options"]
 
 
+@pytest.mark.nightly
 def test_rounds_that_do_not_suffice_end_with_all_rows(made, monkeypatch) -> None:
     monkeypatch.setattr(rounds, "MOST_ROUNDS", 2)
     model = train(made, algorithm="sgd", epsilon=0, max_iter=8)

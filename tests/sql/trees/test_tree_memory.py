@@ -52,7 +52,7 @@ def test_rows_that_were_copied_to_hold_some_out_are_given_back(trained) -> None:
     assert alone + 0.9 * copies < used["peak"] < alone + copies + 0.9 * CELLS
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("task", "rows", "more"),
     [

@@ -137,6 +137,7 @@ def test_models_of_more_files_than_are_kept_open(root, con) -> None:
         assert sum(str(root.path) in line for line in maps) <= 16
 
 
+@pytest.mark.nightly
 def test_threads_predict_together(root, con) -> None:
     references = [
         root.publish_weights(f"m{i}", np.full(50_000, float(i))).reference for i in range(20)

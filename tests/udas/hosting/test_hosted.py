@@ -75,6 +75,7 @@ def answers(text: str) -> list:
     return [json.loads(line) for line in text.splitlines()]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("where", INSIDE, indirect=True)
 @pytest.mark.usefixtures("where")
 def test_numbers_are_those_of_python() -> None:
@@ -105,6 +106,7 @@ def test_errors_are_sentences_and_the_session_goes_on() -> None:
     assert '{"s":"ok"}' in said
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.usefixtures("where")
 def test_a_model_in_a_store(tmp_path: Path) -> None:
@@ -127,6 +129,7 @@ def test_settings_are_those_at_load() -> None:
     assert found == {"budget": 300 << 20}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.usefixtures("where")
 def test_ctrl_c_ends_the_training() -> None:
     """In a terminal, where the client's own handler of the signal goes on with the next statement."""
@@ -221,6 +224,7 @@ while thread.is_alive():
     assert "the training was interrupted" in done.stdout
 
 
+@pytest.mark.nightly
 def test_a_copy_finds_the_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     """`tuskml install` writes the note and prints the statement; without one the client says how."""
     monkeypatch.setenv("HOME", str(tmp_path))

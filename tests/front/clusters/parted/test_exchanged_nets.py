@@ -148,6 +148,7 @@ def test_one_batch_of_all_rows_is_that_of_one_machine(
     assert len(model.coef) == len(other.coef) > 300
 
 
+@pytest.mark.nightly
 def test_a_database_predicts_by_it(
     con: duckdb.DuckDBPyConnection, source: str, workers: Callable[[int], None]
 ) -> None:
@@ -161,6 +162,7 @@ def test_a_database_predicts_by_it(
         assert found < 0.6
 
 
+@pytest.mark.nightly
 def test_a_model_without_groups(
     con: duckdb.DuckDBPyConnection, source: str, workers: Callable[[int], None]
 ) -> None:
@@ -212,6 +214,7 @@ def plain(con: duckdb.DuckDBPyConnection, source: str, workers: Callable[[int], 
     return found
 
 
+@pytest.mark.nightly
 def test_plans_change_no_bit(
     con: duckdb.DuckDBPyConnection,
     source: str,
@@ -225,6 +228,7 @@ def test_plans_change_no_bit(
     assert all(set(one.versions) - {0} for one in sessions), "iterations followed the plan"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("what", [pytest.param("optimizer", marks=pytest.mark.nightly), "link"])
 def test_what_is_lost_changes_no_bit(
     con: duckdb.DuckDBPyConnection,

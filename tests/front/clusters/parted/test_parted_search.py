@@ -149,6 +149,7 @@ def test_the_bits_are_those_of_one_worker(
         assert metrics == [one["metric"] for one in trials(expected[key])["trials"]]
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "more", [{}, {"weight": "1 + abs(x)"}, {"class_weight": "balanced", "algorithm": "bgd"}]
@@ -190,6 +191,7 @@ def test_an_error_of_one_configuration_ends_the_group_alone(
     assert len(failed.value.models) > 0
 
 
+@pytest.mark.nightly
 def test_configurations_of_a_net_hop_at_the_same_time(
     con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +219,7 @@ def test_configurations_of_a_net_hop_at_the_same_time(
     assert together
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("task", "more"),
@@ -288,6 +291,7 @@ def test_rows_with_a_gap_are_those_of_rows_in_one_place(
     assert metrics[0] == pytest.approx(metrics[1], rel=0.1)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("task", "more", "sentence"),
     [

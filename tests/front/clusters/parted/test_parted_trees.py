@@ -50,7 +50,7 @@ def by_parts(con: duckdb.DuckDBPyConnection, **given: Any) -> tuskml.Models:
     return sharded.by_parts(con, "gbdt", **given)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "more",
     [
@@ -217,6 +217,7 @@ def test_parts_that_forget_are_told_all(
     parted_trees.assert_parts_may_forget(monkeypatch, lambda: by_parts(con, **given))
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("more", [{"label": "n"}, {"label": "k", "objective": "logistic"}])
 def test_parts_that_forget_between_iterations_draw_anew(
@@ -264,6 +265,7 @@ def test_a_cancel_ends_leaders_too(
     assert not part_rows._held
 
 
+@pytest.mark.nightly
 def test_two_giant_groups_have_room_where_whole_groups_have_none(giants: Any) -> None:
     """GTP needs the rows of a group in memory or on disk, GAP those of a shard at a time."""
     run = giants(300_000, shard_bytes=1_000_000)
