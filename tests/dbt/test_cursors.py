@@ -45,6 +45,7 @@ def trained(cursor):
     cursor.execute("CREATE TABLE m AS SELECT train_model('linear', y, [x]) AS model FROM t")
 
 
+@pytest.mark.nightly
 def test_macros_are_made_once(tmp_path):
     with Opened(tmp_path / "a.duckdb") as opened:
         first, second = opened.cursor(), opened.cursor()

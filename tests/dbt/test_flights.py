@@ -389,6 +389,7 @@ def test_it_is_deployed_when_they_pass(project: Any, built: dict[str, Any]) -> N
     ]
 
 
+@pytest.mark.nightly
 def test_a_rollback(project: Any, built: dict[str, Any]) -> None:
     rollback = ["run-operation", "tuskml_rollback", "--args"]
     project.dbt(*rollback, "{model: late_models}")

@@ -140,6 +140,7 @@ tuskml.register_operator("sample", "drawn", drawn)
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("algorithm", ["bgd", 'mgd", "sampler": "drawn'])
 @pytest.mark.parametrize("group_by", ["", "GROUP BY g"])

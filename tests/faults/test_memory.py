@@ -132,6 +132,7 @@ def test_the_limit_is_kept(rows: Path, tmp_path: Path) -> None:
     assert max(seen["spilled"] for seen in done) > LIMIT
 
 
+@pytest.mark.nightly
 def test_memory_limit_of_the_connection(rows: Path, tmp_path: Path) -> None:
     """With DuckDB's own setting, in the 1 : 3 proportion that the README promises."""
     with tuskml.connect(threads=2, memory_limit="32MB", temp_directory=tmp_path) as con:

@@ -146,6 +146,7 @@ def test_sparse_rows_of_every_length(con: duckdb.DuckDBPyConnection) -> None:
     fit(con, "logistic", "sparse(ids, x)", far, max_iter=2, l2=0.1)
 
 
+@pytest.mark.nightly
 def test_many_groups(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("SET threads = 4")
     for task in ("linear", "logistic", "svm"):

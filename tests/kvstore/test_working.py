@@ -278,6 +278,7 @@ def test_nobody_else_may_enter(store: ModelStore) -> None:
     assert all(not path.stat().st_mode & 0o077 for path in store.path.iterdir())
 
 
+@pytest.mark.nightly
 def test_measured_cost_of_this_disk(stores: StoreRoot) -> None:
     cost = measure_store(stores.path)
     assert 0 < cost.t_seek < 1

@@ -278,6 +278,7 @@ def test_labels_times(
     assert check(found, case, times_label(case), 1.0) >= len(TIMES)
 
 
+@pytest.mark.nightly
 @settings(max_examples=12)
 @given(case=st.sampled_from(NUMBERS), storage=STORAGE, weighted=WEIGHTED, seed=SEED)
 def test_labels_plus(

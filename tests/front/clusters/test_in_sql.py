@@ -225,6 +225,7 @@ def test_what_a_statement_cannot_train_is_a_sentence(
         con.execute(f"SELECT count(*) FROM {train(**place | given)}")
 
 
+@pytest.mark.nightly
 def test_rows_that_only_the_statement_sees_are_refused(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("BEGIN; UPDATE rows SET x = -x WHERE rowid = 7")
     with pytest.raises(duckdb.Error, match="than this statement sees: commit them first"):

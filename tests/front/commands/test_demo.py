@@ -58,6 +58,7 @@ def test_the_demo_on_all_flights(tmp_path: Path, capsys) -> None:
     assert float(united[5]) > 0.85
 
 
+@pytest.mark.nightly
 def test_all_flights_are_there() -> None:
     with tuskml.connect() as con:
         assert load_flights(con) == 336_776

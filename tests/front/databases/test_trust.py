@@ -54,6 +54,7 @@ def plain(*statements: str) -> list:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.nightly
 def test_a_plain_connection_trains_after_install(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -105,6 +105,7 @@ def test_the_readme_s_sql_finds_what_its_rows_were_made_of(con, root: Path) -> N
     ]
 
 
+@pytest.mark.nightly
 def test_operators_of_one_s_own_run_one_after_the_other(root: Path, capsys) -> None:
     scope: dict[str, object] = {}
     with own_things():

@@ -184,6 +184,7 @@ def test_urls_and_engines_of_duckdb(tmp_path: Path) -> None:
     engine.dispose()
 
 
+@pytest.mark.nightly
 def test_a_model_in_a_store_predicts_where_the_store_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -340,6 +340,7 @@ def test_a_browser_sorts_searches_and_opens(chromium: str, report: Path, tmp_pat
     assert ">1 of 3</span>" in dom
 
 
+@pytest.mark.nightly
 def test_a_browser_runs_no_script_of_a_key(chromium: str, tmp_path: Path) -> None:
     path = tmp_path / "hostile.html"
     groups = [

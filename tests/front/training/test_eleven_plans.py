@@ -260,6 +260,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("train", [trained, trained_in_sql])
 def test_auto_reads_a_twentieth_of_a_file(

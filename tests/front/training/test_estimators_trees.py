@@ -59,6 +59,7 @@ def test_scikit_learn_s_checks(estimator: Any, check: Any) -> None:
         check(estimator)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("load", [load_breast_cancer, load_digits])
 @pytest.mark.parametrize(("ours", "peer"), CLASSIFIERS)
 def test_classes_are_told_as_well_as_by_scikit_learn_s_trees(

@@ -94,6 +94,7 @@ def test_stochastic_gradient_descent_skips_blocks(pg, con) -> None:
     assert seen.n_rows == 1000
 
 
+@pytest.mark.nightly
 def test_train_in_sql_reads_some_blocks(pg, con) -> None:
     """The call that reads all rows and the one that reads some agree within the tolerance."""
     pg.execute(

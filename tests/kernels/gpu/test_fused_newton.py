@@ -91,6 +91,7 @@ def test_iterations_are_at_most_those_asked_for(device):
     assert state.iterations.max() == 3
 
 
+@pytest.mark.nightly
 def test_steps_are_halved_where_the_objective_would_rise(device):
     """From far out a full step of the logistic loss goes further still."""
     problem, plan = problem_of(2, l2=1e-4), plan_of()

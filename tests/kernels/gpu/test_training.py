@@ -28,6 +28,7 @@ def both(con, task, n=N, **options):
     return [fit(con, task, device=device, **options) for device in ("cpu", "gpu")]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("task", "options"),
     [

@@ -249,6 +249,7 @@ def test_large_groups_train_by_batches(base: Any) -> None:
     assert fitted(base, x[::-1], clusters=6, threads=1).coef == model.coef
 
 
+@pytest.mark.nightly
 def test_limits_of_iterations_and_time(base: Any) -> None:
     x = np.random.default_rng(1).normal(size=(3000, 6))
     short = fitted(base, x, clusters=20, max_iter=2, starts=1)

@@ -177,6 +177,7 @@ def test_lazy_reads_what_it_samples_and_eager_reads_all(tmp_path) -> None:
     assert len(packed) == 10  # with bgd the paper's eleven
 
 
+@pytest.mark.nightly
 def test_few_different_rows_are_mixed_and_held_out_by_chance(tmp_path) -> None:
     """Eight contents, of 400,000 rows: what is held out has each of them, as the others have.
 

@@ -134,6 +134,7 @@ def test_same_updates_as_numpy(tmp_path, batch_size, penalty):
     assert loss == pytest.approx(np.sum(np.log1p(np.exp(-(2 * y - 1) * margins))), rel=1e-4)
 
 
+@pytest.mark.nightly
 def test_memory_is_bounded_by_construction(tmp_path):
     """A model of eight times the memory is planned in the memory, and trains in it."""
     memory, rng = 1 << 19, np.random.default_rng(3)

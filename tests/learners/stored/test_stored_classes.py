@@ -217,6 +217,7 @@ def test_weights_that_travel_are_estimated(con, penalty) -> None:
     assert small.loss == pytest.approx(large.loss, rel=0.02)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("penalty", [{}, {"l2": 0.01}])
 def test_held_out_rows_stop_it_early(con, root, penalty) -> None:
     given = penalty | {"validation": 0.25, "threads": 1, "seed": 3} | IN_STORE

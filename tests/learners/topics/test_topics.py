@@ -144,6 +144,7 @@ def test_an_explanation_names_the_plan():
     assert "collapsed Gibbs sampling, 5 topics, 30 sweeps, 2 threads" in text
 
 
+@pytest.mark.nightly
 def test_memory_is_charged_and_given_back():
     memory = account()
     from tuskml.kernels.charged import memory_use

@@ -75,6 +75,7 @@ def test_a_statement_stays_within_its_limit(limited: psycopg.Connection, table: 
         assert megabytes <= LIMIT + TOLERANCE, (task, options, state)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("largest", [10_000_000, 2_147_483_646])
 def test_a_list_beyond_the_limit_suggests_a_store(
     limited: psycopg.Connection, largest: int

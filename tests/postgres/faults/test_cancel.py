@@ -91,6 +91,7 @@ def test_cancel_while_packages_are_imported(connect: Connect) -> None:
         warm(session)
 
 
+@pytest.mark.nightly
 def test_cancel_in_a_subtransaction(connect: Connect) -> None:
     session = warm(connect())
     with session.transaction():

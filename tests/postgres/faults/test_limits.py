@@ -177,6 +177,7 @@ def test_no_memory_for_the_kernels(connect: Connect, spare_memory: Spare, algori
     warm(session)
 
 
+@pytest.mark.nightly
 def test_no_memory_for_the_packages(connect: Connect, spare_memory: Spare) -> None:
     """The first training of a session, when numpy cannot be loaded."""
     session = connect()

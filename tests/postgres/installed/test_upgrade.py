@@ -161,6 +161,7 @@ def test_an_upgraded_extension_is_a_fresh_one(
         assert new[name] == facts, name
 
 
+@pytest.mark.nightly
 def test_models_outlive_an_upgrade(upgraded: psycopg.Connection) -> None:
     """Those of a version without payloads get theirs by with_payload, in the tables that hold them."""
     upgraded.execute(

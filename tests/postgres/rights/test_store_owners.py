@@ -182,6 +182,7 @@ def test_grants(pg, connect: Connect) -> None:
         pg.execute("SELECT grant_store('private', 'member')")
 
 
+@pytest.mark.nightly
 def test_a_session_that_changes_its_role_changes_its_rights(pg, connect: Connect) -> None:
     """Files that a backend has open are no way around them."""
     ann = connect(user="ann")

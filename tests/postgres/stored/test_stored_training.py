@@ -137,6 +137,7 @@ def test_early_stopping(pg, folder: Path) -> None:
     pg.execute("DROP TABLE m")
 
 
+@pytest.mark.nightly
 def test_a_model_beyond_memory_is_stored_unasked(pg, folder: Path) -> None:
     pg.execute(
         "CREATE TABLE wide AS SELECT i % 2 AS y, ARRAY(SELECT (j * 7919 + i * 104729) % 400000 FROM generate_series(1, 100) j)::int[] AS ids, "
@@ -219,6 +220,7 @@ def test_a_rollback_leaves_a_version_that_serves_nobody(connect: Connect, folder
     assert left(folder) == []
 
 
+@pytest.mark.nightly
 def test_the_root_is_a_superusers_setting(pg, connect: Connect, cluster, folder: Path) -> None:
     pg.execute("CREATE ROLE dora LOGIN; GRANT tuskml_user TO dora; GRANT SELECT ON t TO dora")
     try:

@@ -119,6 +119,7 @@ def expected_file(database: str, case: str) -> Path:
     return CASES / (case + suffix)
 
 
+@pytest.mark.sample(2 * len(cases()))  # every case in both databases
 @pytest.mark.parametrize("case", cases())
 @pytest.mark.parametrize("database", ["duckdb", "postgres"])
 def test_golden(database: str, case: str, request: pytest.FixtureRequest) -> None:

@@ -104,7 +104,7 @@ def same_models(both: Databases, selection: str, n: int) -> list[dict]:
     return duck
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("storage", STORAGE)
 @pytest.mark.parametrize("task", TASKS)
 def test_algorithms(both: Databases, task: str, storage: str) -> None:
@@ -125,6 +125,7 @@ def test_options(both: Databases, name: str) -> None:
         same_models(both, f"SELECT {model} AS m FROM rows", 1)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("storage", STORAGE)
 def test_many_rows(both: Databases, storage: str) -> None:
     """As many as are trained on a sample first, and on several threads."""

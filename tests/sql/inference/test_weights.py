@@ -189,6 +189,7 @@ def test_any_whole_weights_are_rows_repeated(here: Client, weights: list[int]) -
     assert numbers(weighted) == pytest.approx(numbers(repeated), rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.nightly
 def test_a_task_of_your_own_takes_weights(con: duckdb.DuckDBPyConnection) -> None:
     """The log cosh of the residual; a weight of 2 is the row twice."""
 

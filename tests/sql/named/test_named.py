@@ -281,6 +281,7 @@ def test_rows_of_null_alone_train_nothing(own: duckdb.DuckDBPyConnection) -> Non
         ).fetchall() == [(None,)]
 
 
+@pytest.mark.nightly
 def test_threads_that_meet_levels_in_another_order(own: duckdb.DuckDBPyConnection) -> None:
     """Each thread numbers the levels that it meets; a model is of the levels, not of the numbers."""
     rows = "(SELECT i % 2 AS g, 'c' || (hash(i // 2 + i // 130000) % 20) AS c, hash(i // 2 + i // 130000) % 20 + hash(i) % 7 AS y FROM range(400000) t(i))"

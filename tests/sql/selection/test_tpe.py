@@ -102,6 +102,7 @@ def penalty(u: np.ndarray) -> np.ndarray:
     return out
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("loss", "d"), [(hartmann, 3), (branin, 2), (penalty, 4)])
 def test_it_finds_better_ones_than_as_many_draws(

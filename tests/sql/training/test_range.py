@@ -134,6 +134,7 @@ def test_other_learners_say_that_squares_of_labels_leave_the_doubles(
     assert mean == pytest.approx(3 * size, rel=1e-9)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("which", ["duck", "post"])
 @pytest.mark.parametrize("task", ALGORITHMS)
 def test_features_at_the_end_of_the_doubles(which: str, task: str, request: Any) -> None:

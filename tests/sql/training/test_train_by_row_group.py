@@ -91,6 +91,7 @@ def test_row_groups_that_are_not_wanted_are_not_read(made) -> None:
     assert (characters_read() - before) / path.stat().st_size < share + 0.1
 
 
+@pytest.mark.nightly
 def test_auto_does_it_by_itself(made, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large table and a tolerance: nobody names an algorithm or a sampler."""
     assert train(made, epsilon=0.01)["n_rows"] == ROWS
@@ -126,6 +127,7 @@ def test_rounds_that_do_not_suffice_end_with_all_rows(made, monkeypatch) -> None
     assert model["packed"] > ROWS
 
 
+@pytest.mark.nightly
 def test_the_callers_own_rows_are_read(made) -> None:
     """What the transaction has changed, and a temporary table of the same name."""
     made.execute("BEGIN; UPDATE flights SET late = true")

@@ -238,6 +238,7 @@ def test_ids_that_a_model_does_not_know_weigh_nothing(client: Client) -> None:
     assert text == f"decision: feature id -{TOP} is negative, ids start at 0"
 
 
+@pytest.mark.nightly
 def test_parallel_workers_pass_wide_rows_on(post: Client) -> None:
     """In a file for one large group, in the message for small ones."""
     post.run(

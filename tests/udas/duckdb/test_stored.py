@@ -126,6 +126,7 @@ def test_classes_probabilities_and_null(root, con) -> None:
         ask(con, f"predict({literal(reference)}, sparse([-1], [1.0]))")
 
 
+@pytest.mark.nightly
 def test_models_of_more_files_than_are_kept_open(root, con) -> None:
     n = 40
     references = [root.publish_weights(f"m{i}", np.array([float(i)])).reference for i in range(n)]

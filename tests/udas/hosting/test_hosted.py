@@ -197,6 +197,7 @@ def test_a_python_that_only_loads_the_file_trains() -> None:
     assert plain(train, train, extension=extension_path()) == [wanted] * 2
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("where", INSIDE, indirect=True)
 @pytest.mark.usefixtures("where")
 def test_cancel_from_another_connection() -> None:
@@ -243,6 +244,7 @@ def test_a_copy_finds_the_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert "run `pip install tuskml`" in client(train, extension=copy, TUSKML_PYTHON="")
 
 
+@pytest.mark.nightly
 def test_a_note_that_others_could_have_written_starts_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -223,6 +223,7 @@ def test_auto_is_the_estimate_of_a_sample(
     assert "TP took" in told.plan
 
 
+@pytest.mark.nightly
 def test_the_answer_is_kept(
     con: duckdb.DuckDBPyConnection, source: str, tmp_path: Path, ran: list[Ran]
 ) -> None:

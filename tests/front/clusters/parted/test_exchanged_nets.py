@@ -114,6 +114,7 @@ def test_the_bits_are_those_of_one_worker(
     assert not any(one.fallbacks for one in sessions)
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "more",
@@ -262,6 +263,7 @@ def test_what_is_lost_changes_no_bit(
         assert all(one.versions[-1] == 0 for one in sessions)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("times", [pytest.param(1, marks=pytest.mark.nightly), 3])
 def test_a_worker_that_is_lost(
     con: duckdb.DuckDBPyConnection,

@@ -149,6 +149,7 @@ def test_keys_of_many_rows_are_sent_in_slices(
     assert asked_of(ran)["sorted"] == 8 * parts
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_the_bits_do_not_depend_on_workers(
@@ -242,6 +243,7 @@ def test_a_value_that_is_no_level_is_refused(con: duckdb.DuckDBPyConnection, sou
         by_parts(con, **GIVEN | {"source": source, "categorical": [1], "invalid": "error"})
 
 
+@pytest.mark.nightly
 def test_a_cancel_ends_leaders_too(
     con: duckdb.DuckDBPyConnection,
     source: str,

@@ -183,6 +183,7 @@ def test_the_bits_do_not_depend_on_the_number_of_workers(
     assert found[0] == found[1]
 
 
+@pytest.mark.nightly
 def test_a_search_chooses_from_rows_with_names(
     con: duckdb.DuckDBPyConnection, source: str
 ) -> None:

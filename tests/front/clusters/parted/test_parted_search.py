@@ -107,6 +107,7 @@ def test_a_metric_that_does_not_take_the_labels_compares_nothing(
         assert all(text.startswith("no metric: ") for text in told)
 
 
+@pytest.mark.nightly
 def test_a_trial_is_judged_by_rows_that_it_has_not_seen(
     con: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
@@ -133,6 +134,7 @@ def test_a_trial_is_judged_by_rows_that_it_has_not_seen(
     assert all(0.35 < one["metric"] < 0.65 for one in trials(model)["trials"])
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("n", [2, 4])
 def test_the_bits_are_those_of_one_worker(

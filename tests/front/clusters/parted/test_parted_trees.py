@@ -103,6 +103,7 @@ def test_the_trees_are_those_of_rows_in_one_place(
     assert len({one.unit.pin for one in ran}) > 5, "each part is asked by itself"
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "more",
@@ -192,6 +193,7 @@ def nodes_of(model: tuskml.Model | None) -> list[list[dict[str, Any]]]:
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "more",
@@ -233,6 +235,7 @@ def test_parts_that_forget_between_iterations_draw_anew(
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("placement", ["dp", "sp"])
 def test_the_baselines_have_the_same_trees(

@@ -65,6 +65,7 @@ def test_another_plan_goes_on(con, monkeypatch, task, wrong):
     np.testing.assert_allclose(model["coef"], truth["coef"], rtol=2e-3, atol=2e-3)
 
 
+@pytest.mark.nightly
 def test_without_the_guard_the_plan_stays(con, monkeypatch):
     put(con, *ill_conditioned("linear"), storage="FLOAT")
     believing(monkeypatch, "bgd")

@@ -41,6 +41,7 @@ def nowhere_told(monkeypatch):
     monkeypatch.delenv("TUSKML_STORE_ROOT", raising=False)
 
 
+@pytest.mark.nightly
 def test_it_trains_into_the_store(tmp_path) -> None:
     with connected(store_root=tmp_path) as con:
         model = one(con, QUERY, max_iter=3)

@@ -108,6 +108,7 @@ def test_resuming(con, tmp_path, often, told, options) -> None:
     assert sum(counters[name] for name in names) == counters["features"]
 
 
+@pytest.mark.nightly
 def test_resuming_by_four_threads(con, tmp_path, often) -> None:
     options = STEADY | {"threads": 4, "max_iter": 40}
     whole = train(con, **options, store="whole")
