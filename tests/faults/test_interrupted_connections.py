@@ -34,7 +34,7 @@ def con(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_interrupt(
     con: duckdb.DuckDBPyConnection, name: str, tmp_path: Path, tally: Tally, record_property

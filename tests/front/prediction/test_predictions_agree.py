@@ -228,6 +228,7 @@ def rows_of(connection: Any, features: list[str]) -> np.ndarray:
     return np.array(connection.execute(query).fetchall(), float)
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("name", NAMES)
 def test_all_ways_agree(seen: Any, name: str) -> None:
     given = given_of(name)
@@ -237,6 +238,7 @@ def test_all_ways_agree(seen: Any, name: str) -> None:
     compare(ways, truth(name, model, x))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", NAMES)
 def test_postgres_agrees(seen: Any, pg: Any, name: str) -> None:
     """Of a model that DuckDB trained; its own tasks are not registered there."""
@@ -254,6 +256,7 @@ def test_postgres_agrees(seen: Any, pg: Any, name: str) -> None:
     assert here == pytest.approx(there, rel=1e-9)
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize(
     "name", [name for name in NAMES if name != "matrix_factorization" and is_labelled(name)]
 )

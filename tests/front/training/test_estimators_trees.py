@@ -49,7 +49,7 @@ def known(estimator: Any) -> dict[str, str]:
     return {REPEATED: "leaves and bins have their least rows, whatever rows weigh"}
 
 
-@pytest.mark.sample(50)
+@pytest.mark.sample(18)
 @parametrize_with_checks(
     [one(trees=20, options={"threads": 1}) for one in ALL], expected_failed_checks=known
 )

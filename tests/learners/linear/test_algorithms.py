@@ -40,7 +40,7 @@ def possible(task, penalty, algorithm="lbfgs"):
     )
 
 
-@pytest.mark.sample(40)
+@pytest.mark.sample(14)
 @pytest.mark.parametrize(
     ("task", "penalty", "algorithm"),
     [c for c in itertools.product(TASKS, PENALTIES, [*EXACT, "auto"]) if possible(*c)],
@@ -154,7 +154,7 @@ def start_of(model):
     return SimpleNamespace(**vars(model) | {"coef": np.zeros_like(model.coef), "intercept": 0.0})
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     ("task", "penalty"),
     [

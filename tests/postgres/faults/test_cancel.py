@@ -54,7 +54,7 @@ MANY = [
 """Statements without end, of which that one is slow to begin."""
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", MANY)
 def test_statement_timeout(trained: psycopg.Connection, name: str, tally: Tally) -> None:
     session = trained
@@ -68,7 +68,7 @@ def test_statement_timeout(trained: psycopg.Connection, name: str, tally: Tally)
     assert temporary_files(warm(session)) == []
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", MANY)
 def test_cancel(trained: psycopg.Connection, name: str, tally: Tally) -> None:
     with (

@@ -3,7 +3,6 @@
 # ruff: noqa: E501, SQL is read better on one line
 
 import json
-from collections.abc import Iterator
 
 import duckdb
 import numpy as np
@@ -45,12 +44,10 @@ def flights(n: int = 3000, seed: int = 1) -> pd.DataFrame:
 
 
 @pytest.fixture
-def own() -> Iterator[duckdb.DuckDBPyConnection]:
-    con = tuskml.connect(threads=2)
+def own(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     con.register("frame", flights())
     con.execute("CREATE TABLE flights AS FROM frame")
-    yield con
-    con.close()
+    return con
 
 
 def design(frame: pd.DataFrame) -> pd.DataFrame:

@@ -73,7 +73,7 @@ def test_sparse_rows_as_in_numpy(root, con, rows, density: float, dtype: str) ->
         assert found == pytest.approx(0.5 + x @ seen, rel=1e-12, abs=1e-9)
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("width", [0, 1, 255, 256, 257, 4096, 9000, N + 10])
 @pytest.mark.parametrize("density", [1.0, 0.05])
 def test_dense_rows_as_in_numpy(root, con, width: int, density: float) -> None:
