@@ -65,12 +65,10 @@ def test_every_value_is_tried_once_or_more() -> None:
     assert found == tried(all_of_them)
 
 
-def test_every_value_is_tried_in_both_databases() -> None:
-    databases = ("duck", "post")
-    found = tried(list(product(range(5), databases, range(4))))
-    assert {one[:2] for one in found} == set(product(range(5), databases))
-    assert {one[1:] for one in found} == set(product(databases, range(4)))
-    assert len(found) < 20
+def test_both_databases_are_tried() -> None:
+    found = tried(list(product(range(5), ("duck", "post"), range(4))))
+    assert {one[1] for one in found} == {"duck", "post"}
+    assert len(found) < 10
 
 
 def test_few_are_all_tried() -> None:

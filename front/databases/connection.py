@@ -26,6 +26,8 @@ from tuskml.udas.duckdb import extension_path
 from tuskml.udas.model_fields import MODEL_FIELDS
 
 PATH_BYTES = 4096
+MEMORY = ":memory:"
+"""The path of a database that is new and of one connection."""
 USUAL_EXECUTOR = "CREATE OR REPLACE TEMP MACRO _tusk_executor() AS '{}';"
 """The macro that stores where a connection trains by group."""
 UNSIGNED = "allow_unsigned_extensions"
@@ -33,7 +35,7 @@ _loading = hold_in_forks(threading.RLock())
 
 
 def connect(
-    path: str | Path = ":memory:",
+    path: str | Path = MEMORY,
     *,
     store_root: str | Path | None = None,
     executor: str | None = None,
@@ -64,7 +66,7 @@ def connect(
     settings = {name: str(value) for name, value in config.items()} | trusting(config)
     connection = duckdb.connect(str(path), read_only=read_only, config=settings)
     try:
-        load(connection, store_root)
+        _load(connection, store_root, is_new=str(path) == MEMORY)
         if usual is not None:
             create_macros(connection, USUAL_EXECUTOR.format(usual))
             own_cluster(connection, usual)
@@ -83,6 +85,15 @@ def load(
     the database must allow unsigned extensions, which DuckDB decides when it is opened.
     store_root: as for `connect`; None leaves it as it is.
     """
+    return _load(connection, store_root)
+
+
+def _load(
+    connection: duckdb.DuckDBPyConnection,
+    store_root: str | Path | None = None,
+    is_new: bool = False,
+) -> duckdb.DuckDBPyConnection:
+    """The same; is_new: whether the database is empty, so that it has no macros of our names."""
     path = extension_path()
     with _loading:
         library = ctypes.CDLL(str(path))
@@ -101,7 +112,7 @@ def load(
         share_rounds(library)
         if store_root is not None:
             set_store_root(connection, store_root, library)
-        run_macros(connection)
+        run_macros(connection, is_new)
     return connection
 
 
@@ -190,14 +201,15 @@ def ensure_macros(connection: duckdb.DuckDBPyConnection) -> None:
         run_macros(connection)
 
 
-def run_macros(connection: duckdb.DuckDBPyConnection) -> None:
-    """Runs the functions that are written in SQL.
+def run_macros(connection: duckdb.DuckDBPyConnection, is_new: bool = False) -> None:
+    """Runs the functions that are written in SQL; is_new: as for `_load`.
 
     A database file keeps nothing of tuskml: its macros belong to the connection, and a cursor gets
     them by `load(cursor)`. In memory every cursor sees them. The mark that they exist is made
     last: the next call completes an interrupted one.
     """
-    text = sql_text("macros.sql") + documented_macros(connection)
+    names = sql_text("names.sql") if is_new else documented_macros(connection)
+    text = sql_text("macros.sql") + names
     connection.execute(text)
     if holds(connection, IN_MEMORY) and not holds(connection, MADE_BY_LOAD):
         connection.execute(for_all_cursors(text))

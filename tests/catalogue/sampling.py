@@ -9,19 +9,13 @@ import pytest
 
 FEW = 4
 """Items of a test that are all tried."""
-PLACES = {
-    *("duck", "post", "duckdb", "postgres", "DuckDB", "PostgreSQL", "here", "there"),
-    *("inside", "helper"),
-    *("stand-in", "arrays", "gpu"),
-}
-"""Values of parameters that say where a test runs: in which database, process or device."""
 
 
 def leave_the_rest_to_the_night(items: Iterable[pytest.Item]) -> None:
     """Marks as nightly what `make test` leaves out.
 
     Of a test marked sample(n) it tries n items. Of another one with several parameters, each with
-    values of its own, it tries as many as have every value, and every value in every place.
+    values of its own, it tries as many as have every value, the database being one of them.
     The choice depends on the test's name, so every run and every process makes the same.
     """
     of_a_test: defaultdict[str, list[pytest.Item]] = defaultdict(list)
@@ -41,15 +35,15 @@ def leave_the_rest_to_the_night(items: Iterable[pytest.Item]) -> None:
 
 
 def covering(name: str, items: Sequence[Any]) -> Sequence[Any]:
-    """Items in which every value of each parameter occurs, in every place that it occurs in.
+    """Items in which every value of each parameter occurs.
 
     All items where they are few, or have one parameter.
     """
     values = values_of(items) if len(items) > FEW else []
     if not values or len(values[0]) < 2:
         return items
-    wanted = [wanted_of(one) for one in values]
-    missing = set().union(*wanted)
+    wanted = [set(enumerate(one)) for one in values]
+    missing: set[tuple[int, str]] = set().union(*wanted)
     left = list(range(len(items)))
     random.Random(name).shuffle(left)
     kept = []
@@ -59,13 +53,6 @@ def covering(name: str, items: Sequence[Any]) -> Sequence[Any]:
         kept.append(best)
         missing -= wanted[best]
     return [items[index] for index in sorted(kept)]
-
-
-def wanted_of(values: Sequence[str]) -> set[object]:
-    """The values of an item by their parameters, and each with the place where it runs."""
-    placed = list(enumerate(values))
-    places = [one for one in placed if one[1] in PLACES]
-    return {*placed, *((one, place) for one in placed for place in places)}
 
 
 def values_of(items: Sequence[Any]) -> list[tuple[str, ...]]:

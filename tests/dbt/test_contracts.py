@@ -24,6 +24,7 @@ models:
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("project", ["duckdb", "postgres"], indirect=True)
 def test_a_contract_names_the_type_of_models(project: Any, built: dict[str, Any]) -> None:
     for name, content in MODELS.items():

@@ -45,6 +45,7 @@ def trained(cursor):
     cursor.execute("CREATE TABLE m AS SELECT train_model('linear', y, [x]) AS model FROM t")
 
 
+@pytest.mark.nightly
 def test_macros_are_made_once(tmp_path):
     with Opened(tmp_path / "a.duckdb") as opened:
         first, second = opened.cursor(), opened.cursor()
@@ -112,6 +113,7 @@ def test_a_file_whose_name_needs_quotes(tmp_path):
         assert cursor.execute("SELECT round(predict(model, [21.0])) FROM m").fetchall() == [(42,)]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("why", ["locked", "taken"])
 def test_cursors_have_their_own_where_nothing_is_shared(tmp_path, monkeypatch, why):
     if why == "locked":

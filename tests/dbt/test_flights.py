@@ -85,6 +85,9 @@ def test_predictions_metrics_and_summaries(project: Any, built: dict[str, Any]) 
 
 
 # The tests of deployment below go on from here, so it is never left to the night.
+@pytest.mark.parametrize(
+    "project", ["duckdb", pytest.param("postgres", marks=pytest.mark.nightly)], indirect=True
+)
 def test_a_version_that_fails_its_tests_is_not_deployed(
     project: Any, built: dict[str, Any]
 ) -> None:
@@ -153,6 +156,7 @@ select distinct keys, features from partitionings() where partitioning = 'hours'
 """A layout that one model keeps under a name and another one trains with."""
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 def test_a_training_takes_a_partitioning_by_name(project: Any, built: dict[str, Any]) -> None:
     paths = {project.folder / "models" / name: text for name, text in KEPT.items()}
@@ -195,7 +199,7 @@ from {{{{ ref('flight_features') }}}} as f cross join {{{{ ref('zz_named') }}}} 
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "features",
     [
@@ -241,6 +245,7 @@ EXTRAS = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "project", ["duckdb", pytest.param("postgres", marks=pytest.mark.nightly)], indirect=True
 )
@@ -293,6 +298,7 @@ CLUSTERED = """{{{{ config(materialized='model', task='linear', label='dep_delay
 select * from {{{{ ref('flight_features') }}}}"""
 
 
+@pytest.mark.sample(1)
 def test_a_config_names_the_column_of_clusters(project: Any, built: dict[str, Any]) -> None:
     """The features are a row then, of which the column of clusters is no feature."""
     path = project.folder / "models" / "zz_clustered.sql"
@@ -360,6 +366,9 @@ def test_first_mistakes_are_sentences(project: Any, built: dict[str, Any]) -> No
         path.unlink()
 
 
+@pytest.mark.parametrize(
+    "project", [pytest.param("duckdb", marks=pytest.mark.nightly), "postgres"], indirect=True
+)
 def test_it_is_deployed_when_they_pass(project: Any, built: dict[str, Any]) -> None:
     """Nothing changed but the test: nothing is trained. The order of the rows is no change."""
     project.edit("models/schema.yml", "minimum: 1.1", f"minimum: {LEAST_AUC}")
@@ -380,6 +389,7 @@ def test_it_is_deployed_when_they_pass(project: Any, built: dict[str, Any]) -> N
     ]
 
 
+@pytest.mark.nightly
 def test_a_rollback(project: Any, built: dict[str, Any]) -> None:
     rollback = ["run-operation", "tuskml_rollback", "--args"]
     project.dbt(*rollback, "{model: late_models}")
@@ -394,6 +404,7 @@ def test_a_rollback(project: Any, built: dict[str, Any]) -> None:
     )
 
 
+@pytest.mark.nightly
 def test_dbt_run_waits_for_dbt_test(project: Any, built: dict[str, Any]) -> None:
     """A row that comes twice is a change, of one carrier."""
     if project.schema == "analytics":

@@ -60,6 +60,7 @@ def served(project: Any) -> dict[str, int]:
     return dict(project.sql(f"SELECT carrier, version FROM {project.schema}.gated_models"))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "project", ["duckdb", pytest.param("postgres", marks=pytest.mark.nightly)], indirect=True
 )
@@ -161,6 +162,7 @@ def stages_of_other(project: Any) -> list[tuple]:
     return project.sql(f"SELECT DISTINCT stage FROM tuskml.models WHERE name = '{NAME}'")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("project", ["postgres"], indirect=True)  # DuckDB has no users
 def test_a_second_user_is_told_what_to_grant(other: Any) -> None:
     done = other.dbt("build", "--select", "+late_models", success=False)

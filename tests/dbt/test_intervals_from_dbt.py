@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("dbt.cli.main", reason="dbt is not installed: pip install 'tuskml[dbt]'")
-
 CONFIG = (
     "materialized='model', task='linear', label='arr_delay', features=['dep_delay', 'hour'], "
     "group_by='carrier', options={'intervals': 'covariance'}"

@@ -28,6 +28,9 @@ def indexed(project: Any, built: dict[str, Any]) -> Iterator[Any]:
             connection.execute(f"DROP TABLE IF EXISTS {project.schema}.{name}")
 
 
+@pytest.mark.parametrize(
+    "project", [pytest.param("duckdb", marks=pytest.mark.nightly), "postgres"], indirect=True
+)
 def test_an_index_survives_runs_and_metrics_are_columns(indexed: Any) -> None:
     nodes = indexed.dbt("run", "--select", "zi_*")["nodes"]
     assert nodes["zi_indexed"] == ["success", "TRAIN 4 of 4"]
@@ -86,6 +89,9 @@ select f.y, {{ tuskml.predict("'SCHEMA.zj_keys'", ['f.x'], group=['f.k', 'f.t'])
 from {{ ref('zj_rows') }} as f where f.k <> 0"""
 
 
+@pytest.mark.parametrize(
+    "project", ["duckdb", pytest.param("postgres", marks=pytest.mark.nightly)], indirect=True
+)
 def test_groups_are_told_apart_and_found_again(project: Any, built: dict[str, Any]) -> None:
     """Keys of which one is '' or has a slash, that differ by case, or are 0 and -0."""
     files = {

@@ -63,6 +63,7 @@ def test_blocks_run_and_print_what_is_shown(page: str, folder: Path) -> None:
     compare(path, list(Runner().page([b for b in found if not behind(b, found, "pgsql")])))
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("page", IN_POSTGRES)
 def test_blocks_run_in_postgresql(page: str, session: Any) -> None:
     path = DOCS / page

@@ -30,6 +30,7 @@ def test_the_pages_are_as_the_generator_writes_them(reference: ModuleType) -> No
     assert sorted(reference.stale()) == [], "run make docs"
 
 
+@pytest.mark.nightly
 def test_a_changed_option_is_noticed(reference: ModuleType, monkeypatch) -> None:
     from dataclasses import replace
 

@@ -95,6 +95,7 @@ def test_a_statement_stays_within_its_limit(
 LARGE = 'SELECT m.n_features, len(m.coef), m.coef[1], m.coef[4000001], m.intercept, list_sum(list_transform(m.coef, lambda c: abs(c))), m.std_err FROM (SELECT train_model(\'linear\', 3 * sin(i) - 2 * cos(i) + 7, sparse([0, {large}], [sin(i), cos(i)]), \'{"algorithm": "%s", "epsilon": 1e-10}\') AS m FROM range(40) t(i)) AS s'
 
 
+@pytest.mark.nightly
 def test_the_largest_id_changes_nothing_but_the_length() -> None:
     """y = 3 sin i - 2 cos i + 7 exactly."""
     for name, told, _ in measured(

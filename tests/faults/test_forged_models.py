@@ -64,6 +64,7 @@ def is_sentence(said: str) -> bool:
     return not any(word in said for word in ("internal error", "Traceback", "Python failed"))
 
 
+@pytest.mark.nightly
 def test_in_duckdb() -> None:
     """In a process of its own, which a crash would end."""
     first, last = (FEW, MANY) if "TUSKML_EXAMPLES" in os.environ else (0, FEW)

@@ -97,6 +97,7 @@ def test_the_first_rows_are_enough(table: duckdb.DuckDBPyConnection) -> None:
     assert resident(table) == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 def test_a_failure_leaves_the_others_their_rows(table: duckdb.DuckDBPyConnection) -> None:
     """Statements with the same text side by side, most of which fail."""
@@ -146,6 +147,7 @@ print(psutil.Process().memory_info().rss - before)
 """
 
 
+@pytest.mark.nightly
 def test_a_closed_database_keeps_no_rows() -> None:
     """Each forgets about 4 MB, and has but a temporary table when it closes."""
     done = subprocess.run(

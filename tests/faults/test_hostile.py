@@ -69,6 +69,7 @@ def refusals(kind: str, *calls: str) -> list[str]:
     return said
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("functions", [TRAINING, OFFLINE], ids=["training", "offline"])
 def test_hostile_options(functions: tuple[str, ...]) -> None:
@@ -76,6 +77,7 @@ def test_hostile_options(functions: tuple[str, ...]) -> None:
     assert len(said) == len(functions) * len(texts())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("megabytes", [16, pytest.param(64, marks=pytest.mark.nightly)])
 def test_large_options(megabytes: int) -> None:
     """By night as many characters as there may be, which is a limit of the C code for both
@@ -96,6 +98,7 @@ def test_large_options(megabytes: int) -> None:
     assert all(is_sentence(sentence.split(": ", 1)[1]) for sentence in said)
 
 
+@pytest.mark.nightly
 @pytest.mark.fault(family="bad input by chance")
 def test_scrambled_options() -> None:
     names = ("train_model", "partition_model")
@@ -227,6 +230,7 @@ print("END")
 """
 
 
+@pytest.mark.nightly
 def test_a_store_root_that_is_not_utf_8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TUSKML_STORE_ROOT", os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe"))
     for line in lines_of(STORE_ROOT)[:-1]:

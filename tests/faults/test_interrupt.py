@@ -140,6 +140,7 @@ tuskml.register_operator("sample", "drawn", drawn)
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("algorithm", ["bgd", 'mgd", "sampler": "drawn'])
 @pytest.mark.parametrize("group_by", ["", "GROUP BY g"])
@@ -188,6 +189,7 @@ print(con.execute("SELECT train_model('linear', i, [i]).n_rows FROM range(9) t(i
 """
 
 
+@pytest.mark.nightly
 def test_ctrl_c_before_a_training_listens() -> None:
     """Rows are packed, and Python has not yet begun: the thread that trains may not be the one
     that hears of signals."""
@@ -198,6 +200,7 @@ def test_ctrl_c_before_a_training_listens() -> None:
     assert done.stdout.splitlines()[-2:] == ["1", "[(9,)]"]
 
 
+@pytest.mark.nightly
 def test_ctrl_c_gives_the_memory_back() -> None:
     told = press_ctrl_c(STATEMENTS["sgd"], rows=1_800_000, after=1.0)
     assert told["after"]["peak"] > 32 << 20
@@ -207,6 +210,7 @@ def test_ctrl_c_gives_the_memory_back() -> None:
 PACKING = "SELECT {g} AS g, train_model('linear', i, [i, sqrt(i), sin(i), cos(i), ln(i + 1)]) FROM range(30000000) r(i) GROUP BY {g}"
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("group", ["1", "i % 100000", "i // 10"])
 def test_ctrl_c_while_rows_are_packed(group: str, tally: Tally) -> None:
@@ -346,6 +350,7 @@ con.execute(sys.argv[2]).fetchall()
 """
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.fault(family="kills and power loss")
 def test_the_process_can_be_ended(started, how: signal.Signals) -> None:

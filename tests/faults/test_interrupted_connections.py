@@ -34,7 +34,7 @@ def con(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_interrupt(
     con: duckdb.DuckDBPyConnection, name: str, tmp_path: Path, tally: Tally, record_property
@@ -93,6 +93,7 @@ def test_an_interrupt_without_a_training_stops_none(con: duckdb.DuckDBPyConnecti
     ]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("how", ["interrupt", "cancel"])
 def test_waiting_for_a_stores_lock_ends(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, how: str

@@ -40,6 +40,7 @@ def kept(limit: str) -> list[list[int]]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("limit", "least", "most"), [("4GB", 60, 140), ("240MB", 0, 24)])
 def test_rows_leave_pages_that_the_system_may_take(limit: str, least: int, most: int) -> None:
     """6M rows of 24 bytes are 137 MiB, of which the first 64 MiB stay for good."""

@@ -100,6 +100,7 @@ print(*seen)
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("sql", [FIT, GROUPED])
 def test_the_same_model_bit_for_bit(rows: Path, tmp_path: Path, sql: str) -> None:
@@ -131,6 +132,7 @@ def test_the_limit_is_kept(rows: Path, tmp_path: Path) -> None:
     assert max(seen["spilled"] for seen in done) > LIMIT
 
 
+@pytest.mark.nightly
 def test_memory_limit_of_the_connection(rows: Path, tmp_path: Path) -> None:
     """With DuckDB's own setting, in the 1 : 3 proportion that the README promises."""
     with tuskml.connect(threads=2, memory_limit="32MB", temp_directory=tmp_path) as con:
@@ -142,6 +144,7 @@ def test_memory_limit_of_the_connection(rows: Path, tmp_path: Path) -> None:
         assert use(con)["spilled"] == 0
 
 
+@pytest.mark.nightly
 def test_memory_limit_set_later(rows: Path, tmp_path: Path) -> None:
     """SET is seen by the next statement that packs much, and by those of cursors."""
     sql = f"SELECT train_model('logistic', y, x, '{OPTIONS}').n_rows FROM '{rows}'"
@@ -245,6 +248,7 @@ def test_nothing_is_left_after_kill_9(started, rows: Path, tmp_path: Path) -> No
     assert holders(tmp_path) == []  # so that the system has the blocks back
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("sql", [FIT, GROUPED])
 @pytest.mark.fault(family="full disks")
 def test_temp_directory_is_full(rows: Path, small_disk: Path, sql: str) -> None:
@@ -274,6 +278,7 @@ def test_temp_directory_is_missing(rows: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "not").exists()
 
 
+@pytest.mark.nightly
 def test_limits_are_each_databases_own(rows: Path, tmp_path: Path) -> None:
     with opened(rows, tmp_path) as one, opened(rows, tmp_path, None) as other:
         one.execute(FIT).fetchall()

@@ -30,7 +30,7 @@ def pytest_ignore_collect(config: pytest.Config) -> bool | None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks all of this folder."""
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.nodeid.startswith("tests/foreign/"):
             item.add_marker(pytest.mark.foreign)
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-import tuskml
 from tuskml import evaluate, predict, train
 from tuskml.plots import (
     plot_calibration,
@@ -29,10 +28,9 @@ CURVES = ("roc_curve", "precision_recall_curve", "calibration", "lift")
 
 
 @pytest.fixture
-def trips():
-    with tuskml.connect(threads=2) as con:
-        con.execute(ROWS)
-        yield con
+def trips(con):
+    con.execute(ROWS)
+    return con
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ def made(file: str, tmp_path: Path, *more: str) -> str:
     return out.read_text()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("models", "groups"), [("one", 1), ("models", 3)])
 def test_curves_of_each_group(file: str, tmp_path: Path, models: str, groups: int) -> None:
     page = made(file, tmp_path, "--models", models, "--rows", "trips", "--label", "late")

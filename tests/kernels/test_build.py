@@ -76,6 +76,7 @@ def test_an_object_serves_while_what_was_read_for_it_is_the_same(
     assert "compiled 1 of 1" in compile_in(folders[1], "long a;\n")[1]
 
 
+@pytest.mark.nightly
 def test_precompiled_headers_change_no_object(build, root, tmp_path, monkeypatch):
     if "Free Software Foundation" not in check_output(["c++", "--version"], text=True):
         pytest.skip("GCC alone reads them")

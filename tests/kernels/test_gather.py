@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import tuskml
 from tuskml.kernels import passes
 from tuskml.learners.linear import training as trainer
 
@@ -13,14 +12,15 @@ MANY = 3 * passes.LEAST_GROUPS
 
 
 @pytest.fixture
-def con():
+def con(con):
     """A table of groups, one row of each in turn: every group has several segments."""
-    with tuskml.connect(threads=1) as connection:
-        connection.execute(f"""
-            CREATE TABLE t AS SELECT (i % {MANY})::INTEGER AS g, sin(i * 7) AS a, cos(i * 3) AS b,
-                a + 2 * b + sin(i * 11) AS y, i FROM (SELECT i, sin(i * 7) a, cos(i * 3) b
-                FROM range({MANY} * 40) r(i) WHERE hash(i) % 5 > 0)""")
-        yield connection
+    con.execute(f"""
+        SET threads = 1; CREATE TABLE t AS
+            SELECT (i % {MANY})::INTEGER AS g, sin(i * 7) AS a, cos(i * 3) AS b,
+            a + 2 * b + sin(i * 11) AS y, i FROM (SELECT i, sin(i * 7) a, cos(i * 3) b
+            FROM range({MANY} * 40) r(i) WHERE hash(i) % 5 > 0)""")
+    yield con
+    con.execute("SET threads = 2")
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ def fit(
     return models
 
 
-@pytest.mark.sample(36)
+@pytest.mark.sample(13)
 @pytest.mark.parametrize(
     ("algorithm", "task"), [(a, t) for a in ALGORITHMS for t in ONLY.get(a, TASKS)]
 )
@@ -91,7 +91,7 @@ def test_l1(con: duckdb.DuckDBPyConnection, algorithm: str, features: str) -> No
     fit(con, "logistic", FEATURES[features], algorithm=algorithm, max_iter=3, l1=0.01, l2=0.001)
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("schedule", ["constant", "1/sqrt(i)", "1/i", "1/i^2"])
 @pytest.mark.parametrize("batch", [1, 2, 7, 8, 9, 100, 5000])
 def test_batches(con: duckdb.DuckDBPyConnection, schedule: str, batch: int) -> None:
@@ -146,6 +146,7 @@ def test_sparse_rows_of_every_length(con: duckdb.DuckDBPyConnection) -> None:
     fit(con, "logistic", "sparse(ids, x)", far, max_iter=2, l2=0.1)
 
 
+@pytest.mark.nightly
 def test_many_groups(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("SET threads = 4")
     for task in ("linear", "logistic", "svm"):
@@ -297,6 +298,7 @@ def test_explained(con: duckdb.DuckDBPyConnection) -> None:
             assert text.startswith("svm: ")
 
 
+@pytest.mark.nightly
 def test_databases_come_and_go() -> None:
     for budget in (0, 2**40):
         with tuskml.connect(threads=2) as one, tuskml.connect(threads=2) as other:

@@ -90,6 +90,7 @@ def test_what_outlives_the_training_is_no_longer_counted(account):
     assert grown[:100].sum() == 100
 
 
+@pytest.mark.nightly
 def test_an_array_outlives_its_account(con):
     import tuskml
 

@@ -36,6 +36,7 @@ def folder() -> Iterator[Path]:
         yield path
 
 
+@pytest.mark.sample(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("work", LEAST_CALLS)
 @pytest.mark.parametrize("mode", FAILING)
@@ -45,6 +46,7 @@ def test_old_or_new_when_io_fails(
     sweep(shim, folder, tally, work, mode, FAILING[mode])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.slow
 @pytest.mark.fault(family="kills and power loss")
 @pytest.mark.parametrize("work", LEAST_CALLS)

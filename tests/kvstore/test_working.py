@@ -174,6 +174,7 @@ def test_checkpoints_beside_batches_of_other_threads(tmp_path: Path) -> None:
         assert len(set(store.get(keys)[:, 0])) == 1 or (store.get(keys)[:, 0] > 0).all()
 
 
+@pytest.mark.nightly
 def test_checkpoints_in_the_midst_of_compactions(tmp_path: Path) -> None:
     """What an ended compaction left is written over later, and must not be in a checkpoint."""
     random, path = np.random.default_rng(0), tmp_path / "store"
@@ -277,6 +278,7 @@ def test_nobody_else_may_enter(store: ModelStore) -> None:
     assert all(not path.stat().st_mode & 0o077 for path in store.path.iterdir())
 
 
+@pytest.mark.nightly
 def test_measured_cost_of_this_disk(stores: StoreRoot) -> None:
     cost = measure_store(stores.path)
     assert 0 < cost.t_seek < 1

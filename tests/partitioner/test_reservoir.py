@@ -54,6 +54,7 @@ def test_rows_are_equally_likely() -> None:
     assert is_uniform(counts, runs, 5 / 40)
 
 
+@pytest.mark.nightly
 def test_rows_of_merged_samples_are_equally_likely() -> None:
     """Streams of 10 and 30 rows are merged, and 20 more rows pass."""
     runs, counts = 4_000, np.zeros(60)

@@ -1,12 +1,10 @@
 """Tests of what reproduces the papers run at night."""
 
-from pathlib import Path
-
 import pytest
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.nodeid.startswith("tests/research/"):
             item.add_marker(pytest.mark.nightly)

@@ -78,6 +78,7 @@ def made(con, n, groups):
     )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ENDLESS)
 def test_progress_within_a_model(name, tmp_path):
     task, options = ENDLESS[name]

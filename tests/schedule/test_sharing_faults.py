@@ -143,6 +143,7 @@ def begin():
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
+@pytest.mark.nightly
 def test_all_of_several_killed_at_once(tmp_path):
     others = [begin() for _ in range(4)]
     try:

@@ -54,6 +54,7 @@ def trained(session: Session, case: tuple[str, str, str, str]) -> str:
     return f"train_model('{task}', {label}, {given}, '{options}')"
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]} {case[2]}")
 def test_both_databases_and_python_have_the_same_card(
     con: Any, post: Any, case: tuple[str, str, str, str]

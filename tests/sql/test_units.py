@@ -266,6 +266,7 @@ def stored(case: Case, storage: str) -> str:
     return "list" if storage == "sparse" and not case.sparse else storage
 
 
+@pytest.mark.nightly
 @settings(max_examples=12)
 @given(case=st.sampled_from(NUMBERS), storage=STORAGE, weighted=WEIGHTED, seed=SEED)
 def test_labels_times(
@@ -277,6 +278,7 @@ def test_labels_times(
     assert check(found, case, times_label(case), 1.0) >= len(TIMES)
 
 
+@pytest.mark.nightly
 @settings(max_examples=12)
 @given(case=st.sampled_from(NUMBERS), storage=STORAGE, weighted=WEIGHTED, seed=SEED)
 def test_labels_plus(
@@ -360,6 +362,7 @@ def weights_of(model: Model, case: Case) -> np.ndarray[Any, Any]:
     return numbers.reshape(-1, 3)[:, 1:] if case.labels == "several" else numbers
 
 
+@pytest.mark.nightly
 @settings(max_examples=8)
 @given(case=st.sampled_from(FAR_CASES), weighted=WEIGHTED, seed=SEED)
 def test_far_features_that_a_sparse_row_lacks(

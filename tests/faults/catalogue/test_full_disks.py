@@ -94,6 +94,7 @@ TRAININGS = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.measured_costs
 @pytest.mark.parametrize(
     "name",

@@ -113,6 +113,7 @@ def is_refused(session: psycopg.Connection, sql: str, more: int, wrong: list[tup
     return False
 
 
+@pytest.mark.nightly
 def test_in_postgres(
     cluster: Any, database: str, spare_files: Callable[..., None], tally: Tally
 ) -> None:

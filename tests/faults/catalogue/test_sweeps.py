@@ -42,6 +42,7 @@ def swept(program: str, shim: Path, folder: Path, mode: str, first: int) -> dict
     return json.loads(done.stdout)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.fault(family="kills and power loss")
 @pytest.mark.parametrize(("mode", "first"), [("kill", 1), ("power", 4)])
 def test_models_in_a_database_when_its_process_ends(
@@ -53,6 +54,7 @@ def test_models_in_a_database_when_its_process_ends(
     assert found["calls"] > 15
 
 
+@pytest.mark.nightly
 @pytest.mark.fault(family="failing I/O")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("mode", FAILING)

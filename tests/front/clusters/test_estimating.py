@@ -69,6 +69,7 @@ def test_files_that_a_batch_has_for_itself_are_all_its_own(
     assert share_of(database, listed, Batch((largest,))) == largest.rows / N_ROWS
 
 
+@pytest.mark.nightly
 def test_estimates_scale_with_the_workers(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     units = units_of(con, sharded.shards(con, tmp_path / "s"))
     one, many = execution(units, 1, False), execution(units, 8, False)
@@ -93,6 +94,7 @@ def test_a_run_that_is_explained_says_what_it_took(
     assert tuskml.train(con, "logistic", **given).execution is None
 
 
+@pytest.mark.nightly
 def test_the_shell_estimates_without_a_training(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -169,6 +171,7 @@ def sized(con: duckdb.DuckDBPyConnection, folder: Path, group: str) -> str:
     return sharded.shards(con, folder, 20_000)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.usefixtures("slow_machine")
 @pytest.mark.parametrize("approach", list(SIZES))
 def test_each_approach_wins_where_its_groups_are(
@@ -191,6 +194,7 @@ def test_each_approach_wins_where_its_groups_are(
     sharded.assert_same_bits(found, tuskml.train(con, "logistic", placement=named, **given))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("groups", ["i % 24", SIZES["GAP"]])
 def test_a_pilot_runs_only_where_it_may_change_the_choice(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, groups: str

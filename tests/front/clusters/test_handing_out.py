@@ -216,6 +216,7 @@ def test_a_node_that_vanishes_with_idle_workers_fails_no_unit() -> None:
     assert sum(len(worker.runs) for worker in gone) == 1
 
 
+@pytest.mark.nightly
 def test_an_idle_worker_that_says_nothing_when_it_is_asked_again_is_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -72,6 +72,7 @@ def test_a_row_per_group(con: duckdb.DuckDBPyConnection) -> None:
     assert {row[2] for row in found if row[0] == "g1"} == {None}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "given",
     [
@@ -125,6 +126,7 @@ def test_parquet_files_are_read_where_they_are(
     assert {coef for _, _, coef in found} == {None}, "trees are in the payload"
 
 
+@pytest.mark.nightly
 def test_the_cluster_of_the_database_is_usual(
     con: duckdb.DuckDBPyConnection,
     tmp_path: Path,
@@ -162,6 +164,7 @@ def test_the_cluster_of_the_database_is_usual(
     assert "statements of PostgreSQL train in its server" in capsys.readouterr().err
 
 
+@pytest.mark.nightly
 def test_one_training_serves_a_statement(con: duckdb.DuckDBPyConnection) -> None:
     """Joins, a count, EXPLAIN, which trains nothing, and a statement that runs twice."""
     form = train(cluster="threads", **EXACT)
@@ -178,6 +181,7 @@ def test_one_training_serves_a_statement(con: duckdb.DuckDBPyConnection) -> None
     assert con.execute(twice).fetchall() == [(7,)]
 
 
+@pytest.mark.nightly
 def test_explain_has_the_estimates_of_a_cluster(con: duckdb.DuckDBPyConnection) -> None:
     """Below the explanation of one machine, which JSON has alone."""
     query = "SELECT model.plan, model.loss FROM {} WHERE g = 'g1'"
@@ -221,6 +225,7 @@ def test_what_a_statement_cannot_train_is_a_sentence(
         con.execute(f"SELECT count(*) FROM {train(**place | given)}")
 
 
+@pytest.mark.nightly
 def test_rows_that_only_the_statement_sees_are_refused(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("BEGIN; UPDATE rows SET x = -x WHERE rowid = 7")
     with pytest.raises(duckdb.Error, match="than this statement sees: commit them first"):

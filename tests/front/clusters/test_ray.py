@@ -91,6 +91,7 @@ def assert_bits_of_one_machine(
     assert sum(event.rows for event in heard) == N_ROWS
 
 
+@pytest.mark.nightly
 def test_a_killed_and_a_stopped_arbiter_hold_up_no_training(
     local_ray: Any,
     source: str,
@@ -203,6 +204,7 @@ def test_a_killed_worker_costs_a_note_and_no_model(
     sharded.assert_same_bits(found, expected)
 
 
+@pytest.mark.nightly
 def test_a_killed_worker_costs_no_model_by_parts(
     local_ray: Any,
     con: duckdb.DuckDBPyConnection,

@@ -44,7 +44,7 @@ def test_the_models_are_those_of_one_query(
     sharded.assert_same_bits(found, expected)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "keys",
     [
@@ -137,6 +137,7 @@ def test_models_into_a_table_predict(
     assert n == len(found), "each group is trained once"
 
 
+@pytest.mark.nightly
 def test_searches_travel(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     source = sharded.shards(con, tmp_path / "s")
     given = sharded.GIVEN | {"l2": [0.1, 1.0], "folds": 2}
@@ -280,6 +281,7 @@ def test_a_damaged_file_of_a_finished_unit_is_no_answer(tmp_path: Path) -> None:
         UnitFolder(tmp_path / "no" / "f")
 
 
+@pytest.mark.nightly
 def test_files_in_no_order_get_advice(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

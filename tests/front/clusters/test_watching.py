@@ -204,6 +204,7 @@ def test_executor_and_cluster_are_one_argument(con: duckdb.DuckDBPyConnection, p
         tuskml.connect(executor="ray", cluster=place)
 
 
+@pytest.mark.nightly
 def test_a_database_file_does_not_say_where_groups_are_trained(tmp_path: Path) -> None:
     """It may be anybody's, and would name a cluster to send work to."""
     path = tmp_path / "a.duckdb"

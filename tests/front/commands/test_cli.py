@@ -228,6 +228,7 @@ def test_ctrl_c_ends_a_training(script) -> None:
     assert (process.returncode, err) == (130, "tuskml: interrupted\n")
 
 
+@pytest.mark.nightly
 def test_a_closed_pipe_is_quiet(script) -> None:
     path = script("SELECT repeat('x', 80) FROM range(100);\n" * 50)
     with subprocess.Popen(

@@ -36,6 +36,7 @@ def test_the_demo_on_some_of_the_flights(tmp_path: Path, capsys, monkeypatch) ->
     assert err == ""  # bars are for terminals
 
 
+@pytest.mark.nightly
 def test_the_demo_for_programs(tmp_path: Path, capsys) -> None:
     picture = tmp_path / "curves.png"
     assert main(["demo", "--rows", "20000", "--output", str(picture), "--json"]) == 0
@@ -57,6 +58,7 @@ def test_the_demo_on_all_flights(tmp_path: Path, capsys) -> None:
     assert float(united[5]) > 0.85
 
 
+@pytest.mark.nightly
 def test_all_flights_are_there() -> None:
     with tuskml.connect() as con:
         assert load_flights(con) == 336_776

@@ -78,7 +78,7 @@ IN_PYTHON = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(18)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("what", IN_PYTHON)
 def test_in_python(flights: Any, what: str) -> None:
     given, sentence = IN_PYTHON[what]
@@ -185,7 +185,7 @@ IN_SQL = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("what", IN_SQL)
 def test_in_scripts(flights: Any, what: str, tmp_path: Path, monkeypatch, capsys) -> None:
     """`tuskml sql`, which ends with one sentence and its line."""
@@ -253,7 +253,7 @@ SHELL = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("arguments", SHELL, ids=" ".join)
 def test_in_the_shell(arguments: tuple[str, ...], tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)

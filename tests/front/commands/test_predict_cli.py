@@ -89,6 +89,7 @@ def test_models_that_know_their_features_need_no_names(database: str, capsys) ->
     assert all(row["prediction"] == pytest.approx(row["y"]) for row in lines(capsys))
 
 
+@pytest.mark.nightly
 def test_models_without_names_or_with_several_ask_for_them(database: str, capsys) -> None:
     mark = "ARRAY[x]" if database.startswith("postgresql") else "[x]"
     one = f"SELECT train_model('linear', y, {mark}) AS model FROM t"
@@ -124,6 +125,7 @@ def test_one_model_scores_all_rows(database: str, capsys) -> None:
         assert row["prediction"] == pytest.approx(2 * row["x"])
 
 
+@pytest.mark.nightly
 def test_probabilities_are_sql_s(duck: str, capsys) -> None:
     more = ["--task", "logistic", "--label", "late", "--option", "l2=0.1", "--into", "risks"]
     assert main(["train", duck, *TRAIN, *more]) == 0
@@ -183,6 +185,7 @@ def test_what_is_wrong_is_one_sentence(duck: str, capsys, wrong: list, message: 
     assert err.count("\n") == 1
 
 
+@pytest.mark.nightly
 def test_plans_are_explained_by_group(database: str, capsys) -> None:
     assert main(["explain", database, *TRAIN, "--group-by", "g", "--json"]) == 0
     found = lines(capsys)
@@ -206,6 +209,7 @@ def test_a_server_s_training_is_shown_to_a_terminal(postgres: str, capfd, monkey
     assert "iteration=" in err
 
 
+@pytest.mark.nightly
 def test_ctrl_c_ends_a_training_in_a_server(postgres: str, tmp_path: Path, cluster) -> None:
     script = tmp_path / "endless.sql"
     script.write_text(
@@ -242,6 +246,7 @@ def test_nothing_is_explained_of_a_wrong_option(duck: str, capsys) -> None:
     assert capsys.readouterr().err.startswith("tuskml: unknown option 'l3'")
 
 
+@pytest.mark.nightly
 def test_intervals_are_objects(database: str, capsys) -> None:
     options = ["--option", "intervals=covariance", "--group-by", "g", "--into", "sure"]
     assert main(["train", database, *TRAIN, *options]) == 0

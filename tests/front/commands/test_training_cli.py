@@ -119,6 +119,7 @@ def test_a_task_that_does_not_exist_is_wrong_usage(database: str, capsys) -> Non
     assert "did you mean 'linear'?" in capsys.readouterr().err
 
 
+@pytest.mark.nightly
 def test_a_bar_is_for_terminals(database: str, capfd, monkeypatch) -> None:
     assert main(["train", database, *GIVEN, "--group-by", "g"]) == 0
     assert capfd.readouterr().err == ""

@@ -39,7 +39,7 @@ def test_settings_are_duckdbs(tmp_path) -> None:
         assert one(con, "SELECT current_setting('default_order')").upper().startswith("DESC")
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("limit", "budget"), [
     ("300MB", 300e6), ("1GB", 1e9), ("2GiB", 2**31), ("123456KiB", 123456 * 1024), ("1.5GB", 1.5e9), ("1TB", 1e12),
 ])  # fmt: skip
@@ -108,6 +108,7 @@ def test_load_twice_changes_nothing() -> None:
         assert one(con, FIT) == pytest.approx(2)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("n_threads", "times"), [(5, 2), pytest.param(8, 5, marks=pytest.mark.nightly)]
 )
@@ -150,6 +151,7 @@ PLACES = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("database", [":memory:", "db.duckdb"])
 def test_macros_find_each_other(tmp_path, database: str, place: str) -> None:

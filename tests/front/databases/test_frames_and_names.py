@@ -158,6 +158,7 @@ def test_estimators_are_exported(cancer: tuple[Any, Any], tmp_path: Path) -> Non
     )
 
 
+@pytest.mark.nightly
 def test_what_is_no_model_is_said(cancer: tuple[Any, Any], tmp_path: Path, con) -> None:
     from tuskml import export_mlflow
     from tuskml.export_onnx import save_onnx

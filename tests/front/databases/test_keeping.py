@@ -126,6 +126,7 @@ def address(rides: Any, tmp_path: Path) -> str:
     return path
 
 
+@pytest.mark.sample(1)
 def test_models_by_the_command_line(address: str, capsys) -> None:
     training = ["train", address, *TRAIN, "--into", "shell_models"]
     for _ in range(2):
@@ -135,6 +136,7 @@ def test_models_by_the_command_line(address: str, capsys) -> None:
     assert "the table shell_models already exists" in capsys.readouterr().err
 
 
+@pytest.mark.sample(1)
 def test_predictions_by_the_command_line(address: str, tmp_path: Path, capsys) -> None:
     training = ["train", address, *TRAIN, "--into", "city_models"]
     assert main([*training, "--group-by", "city", "--replace"]) == 0
@@ -173,6 +175,7 @@ def test_replace_without_into(rides: Any) -> None:
         tuskml.train(rides.connection, "linear", **GIVEN, replace=True)
 
 
+@pytest.mark.nightly
 def test_what_writes_makes_the_file_and_what_reads_refuses_it(
     tmp_path: Path, monkeypatch, capsys
 ) -> None:

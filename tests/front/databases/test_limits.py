@@ -52,6 +52,7 @@ def test_no_folder_for_spilled_rows(con: duckdb.DuckDBPyConnection, given: str) 
     assert budget(con) > 0
 
 
+@pytest.mark.nightly
 def test_nothing_stays_of_closed_databases() -> None:
     for _ in range(2):
         tuskml.connect().close()

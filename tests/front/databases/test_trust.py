@@ -54,6 +54,7 @@ def plain(*statements: str) -> list:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.nightly
 def test_a_plain_connection_trains_after_install(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,6 +151,7 @@ def test_a_home_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path
         assert con.execute(TRAIN).fetchall() == [("ok",)]
 
 
+@pytest.mark.nightly
 def test_processes_that_begin_at_once(home: Path) -> None:
     """Each finds or makes the same repository, also where a broken one lies."""
     with tuskml.connect():

@@ -48,7 +48,7 @@ def odd(request: pytest.FixtureRequest, make_place: Callable[[str], Any]) -> Any
     return place
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_column_of_any_name_in_a_list(odd: Any, name: str) -> None:
     """The same numbers as of the same column with a plain name."""
@@ -63,7 +63,7 @@ def test_a_column_of_any_name_in_a_list(odd: Any, name: str) -> None:
     assert tuskml.evaluate(odd.connection, found, source="odd")["n_rows"] == 60
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_key_of_any_name(odd: Any, name: str) -> None:
     """The table of models has a column of the key's name, which predict finds."""
@@ -245,6 +245,7 @@ STATEMENTS = [
 ]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_a_new_file_that_holds_something_stays(statement: str, tmp_path: Path) -> None:
     """A script that fails later has made what it made."""

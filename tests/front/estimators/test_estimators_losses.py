@@ -53,7 +53,7 @@ def quietly(check: Any, estimator: Any) -> None:
         check(estimator)
 
 
-@pytest.mark.sample(30)
+@pytest.mark.sample(10)
 @parametrize_with_checks(DEFAULTS, expected_failed_checks=known)
 def test_scikit_learn_s_checks(estimator: Any, check: Any) -> None:
     quietly(check, estimator)

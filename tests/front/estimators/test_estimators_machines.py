@@ -14,7 +14,7 @@ from tuskml.estimators import TuskFMClassifier, TuskFMRegressor
 from tuskml.export_onnx import to_onnx
 
 
-@pytest.mark.sample(25)
+@pytest.mark.sample(9)
 @parametrize_with_checks([TuskFMRegressor(), TuskFMClassifier()])
 def test_scikit_learn_s_checks(estimator: Any, check: Any) -> None:
     check(estimator)

@@ -1,14 +1,11 @@
 """What the manual shows runs as it is: README, docs/sql/, the example scripts."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-import duckdb
 import pytest
 from own import own_things
 
-import tuskml
 from tuskml.commands.cli import main
 from tuskml.databases.script import run
 from tuskml.learners.linear.result import STATUSES
@@ -31,12 +28,7 @@ def blocks(path: Path, language: str) -> list[str]:
     return [block for not_run, block in found if not not_run]
 
 
-@pytest.fixture
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
-    with tuskml.connect() as connection:
-        yield connection
-
-
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_end_in_a_table(name: str, root: Path, capsys) -> None:
     assert main(["sql", str(root / "sql" / "examples" / f"{name}.sql")]) == 0
@@ -105,6 +97,7 @@ def test_the_readme_s_sql_finds_what_its_rows_were_made_of(con, root: Path) -> N
     ]
 
 
+@pytest.mark.nightly
 def test_operators_of_one_s_own_run_one_after_the_other(root: Path, capsys) -> None:
     scope: dict[str, object] = {}
     with own_things():

@@ -80,6 +80,7 @@ def same(ours: Any, text: str) -> bool:
     return ours == text
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", TUTORIALS)
 def test_the_last_table_is_the_same_in_both(name: str, root: Path, cluster, database, capsys):
     path = root / "sql" / "examples" / f"{name}.sql"

@@ -74,6 +74,7 @@ def test_importance_is_scikit_learns(con: duckdb.DuckDBPyConnection) -> None:
     assert (again.mean == found.mean).all()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("label", ["y > 1", "floor(y / 3)"])
 def test_classes_have_the_log_loss(con: duckdb.DuckDBPyConnection, label: str) -> None:
     model, (x, y) = trained(con, label, objective="logistic"), rows()

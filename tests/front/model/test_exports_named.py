@@ -152,7 +152,7 @@ def outputs_of(model: Model, frame: pd.DataFrame) -> dict[str, Any]:
     return dict(zip(names, session.run(None, given), strict=True))
 
 
-@pytest.mark.sample(22)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("options", DERIVED, ids=range(len(DERIVED)))
 @pytest.mark.parametrize(("task", "label", "more"), MODELS)
 def test_graphs_of_all_models_prepare_the_rows(

@@ -202,6 +202,7 @@ def of_case(con: Any, case: str) -> Model:
     return fitted(con, task, label, **{**trees, **(more if trees else {}), **options})
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("case", BY_NAME)
 def test_rows_with_names(con: Any, in_postgres: Run, case: str) -> None:
     model = of_case(con, case)

@@ -50,6 +50,7 @@ def save_report(models: Path, path: Path) -> None:
 SAVERS = {"model": save_model, "lightgbm": save_lightgbm, "report": save_report}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", SAVERS)
 def test_a_file_that_cannot_be_written(
     models: Path, tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
@@ -70,6 +71,7 @@ def test_a_file_that_cannot_be_written(
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", SAVERS)
 def test_a_pipe_stays_one(models: Path, tmp_path: Path, kind: str) -> None:
     """So do /dev/null and /dev/stdout."""

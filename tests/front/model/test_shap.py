@@ -44,6 +44,7 @@ SETS = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", SETS)
 def test_contributions_are_those_of_lightgbm(name: str) -> None:
     """Of the same trees, with missing values."""

@@ -98,6 +98,7 @@ def database(request: pytest.FixtureRequest) -> Any:
     return request.getfixturevalue(request.param)
 
 
+@pytest.mark.nightly
 def test_groups_have_their_own_estimators(database: Any) -> None:
     found = asked(
         database,

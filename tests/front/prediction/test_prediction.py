@@ -122,6 +122,7 @@ def test_rows_without_label_or_features_do_not_count(trips) -> None:
     assert evaluate(trips, model, source=holes)["n_rows"] == 295
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
 def test_frames_are_sources_and_come_back_as_they_are(trips, package: str) -> None:
     module = importlib.import_module(package)
@@ -161,6 +162,7 @@ def test_rows_come_in_the_form_that_is_asked_for(trips) -> None:
     assert list(rows["a"]) == ["a", "a"]
 
 
+@pytest.mark.nightly
 def test_urls_and_engines_of_duckdb(tmp_path: Path) -> None:
     path = tmp_path / "some.duckdb"
     with tuskml.connect(path) as con:
@@ -182,6 +184,7 @@ def test_urls_and_engines_of_duckdb(tmp_path: Path) -> None:
     engine.dispose()
 
 
+@pytest.mark.nightly
 def test_a_model_in_a_store_predicts_where_the_store_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -233,6 +233,7 @@ def rows_of(connection: Any, features: list[str]) -> np.ndarray:
     return np.array(connection.execute(query).fetchall(), float)
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("name", NAMES)
 def test_all_ways_agree(seen: Any, name: str) -> None:
     given = given_of(name)
@@ -242,6 +243,7 @@ def test_all_ways_agree(seen: Any, name: str) -> None:
     compare(ways, truth(name, model, x))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", NAMES)
 def test_postgres_agrees(seen: Any, pg: Any, name: str) -> None:
     """Of a model that DuckDB trained; its own tasks are not registered there."""
@@ -259,6 +261,7 @@ def test_postgres_agrees(seen: Any, pg: Any, name: str) -> None:
     assert here == pytest.approx(there, rel=1e-9)
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize(
     "name", [n for n in NAMES if n not in ("matrix_factorization", "ordinal") and is_labelled(n)]
 )

@@ -30,6 +30,7 @@ def file(made, tmp_path):
     return shutil.copy(path, tmp_path), model
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("step", ["sql_text", "run_registry_macros", "create_macros", "holds"])
 def test_a_cursor_whose_first_call_was_interrupted_has_the_registry(file, monkeypatch, step):
     """Wherever it was: what says that all macros are there comes last."""

@@ -239,6 +239,7 @@ QUICK = ("date", "timestamptz", "numeric", "infinity", "text")
 """Kinds of keys whose texts differ the most from database to database."""
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "kinds",
     [
@@ -305,6 +306,7 @@ def test_no_model_to_register(place: Any) -> None:
         registry.register(place.connection, "none", {1: None})
 
 
+@pytest.mark.sample(1)
 def test_the_command_line(place: Any, capsys: pytest.CaptureFixture[str]) -> None:
     registry.register(place.connection, "city", place.fit(group_by="city"), metrics={"r2": 1.0})
     if place.kind == "duckdb":
@@ -329,6 +331,7 @@ def test_the_command_line(place: Any, capsys: pytest.CaptureFixture[str]) -> Non
     assert told("drop", place.address, "city") == {"dropped": 3}
 
 
+@pytest.mark.sample(1)
 def test_the_command_line_registers_tables(place: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """What `tuskml train --into` makes, by the columns beside the models or by those named."""
     place.fit(group_by="city", into="trained")

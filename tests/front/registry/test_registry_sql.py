@@ -128,6 +128,7 @@ def test_an_aggregate_within_predict(make_place: Callable[[str], Any]) -> None:
     assert place.sql(f"SELECT predict(model, [10]) FROM {inner}") == [(pytest.approx(24),)]
 
 
+@pytest.mark.nightly
 def test_a_file_opened_again_has_its_models(make_place: Callable[[str], Any]) -> None:
     place = make_place("duckdb")
     registry.create(place.connection)

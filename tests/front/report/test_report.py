@@ -178,6 +178,7 @@ def test_ratings_have_factors_and_no_coefficients() -> None:
     assert "No model has non-zero coefficients" in Outline(page([group_of([], value)])).text
 
 
+@pytest.mark.nightly
 def test_a_page_of_many_groups_stays_small() -> None:
     groups = many(3200)
     text = page(groups, keys=["name", "day"])
@@ -296,6 +297,7 @@ def drawn(picture: Path, colour: str) -> np.ndarray:
     return np.argwhere(np.abs(pixels - wanted).max(axis=2) <= 8)
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_browser_draws_the_curves(chromium: str, report: Path, tmp_path: Path, theme) -> None:
@@ -338,6 +340,7 @@ def test_a_browser_sorts_searches_and_opens(chromium: str, report: Path, tmp_pat
     assert ">1 of 3</span>" in dom
 
 
+@pytest.mark.nightly
 def test_a_browser_runs_no_script_of_a_key(chromium: str, tmp_path: Path) -> None:
     path = tmp_path / "hostile.html"
     groups = [

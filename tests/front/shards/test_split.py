@@ -82,6 +82,7 @@ def test_the_manifest_says_what_the_shards_hold(
     assert read_manifest(tmp_path / "s") == manifest
 
 
+@pytest.mark.nightly
 @settings(max_examples=12)
 @given(
     sizes=st.lists(st.integers(1, 400), min_size=1, max_size=12),

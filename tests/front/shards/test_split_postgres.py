@@ -32,6 +32,7 @@ def test_a_table_and_its_expressions(pg: Any, tmp_path: Path) -> None:
         assert found[key].n_rows == model.n_rows
 
 
+@pytest.mark.nightly
 def test_the_command(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(tmp_path / "s")
     given = ["--source", "SELECT * FROM sales WHERE x > 50", "--group-by", "shop"]

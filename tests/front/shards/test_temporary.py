@@ -43,6 +43,7 @@ def train(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(tuskml.train(con, "linear", source="t", **given)) == 2
 
 
+@pytest.mark.nightly
 def test_the_folder_of_a_killed_process_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: subprocess.Popen[str]
 ) -> None:

@@ -103,6 +103,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: " ".join(map(str, plan)))
 def test_each_reaches_the_optimum_in_duckdb(path: Path, rows: Rows, plan: Any) -> None:
     given = options_of(plan)
@@ -227,7 +228,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("train", [trained, trained_in_sql])
 @pytest.mark.parametrize("sampler", ["shuffled-partition", "random-partition"])
 def test_bytes_of_a_file_are_those_that_the_system_counts(
@@ -259,6 +260,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("train", [trained, trained_in_sql])
 def test_auto_reads_a_twentieth_of_a_file(
@@ -286,6 +288,7 @@ def test_auto_reads_a_twentieth_of_a_file(
     assert (every.n_rows, whole > 0.9 * size) == (15 * N, True)  # without that choice
 
 
+@pytest.mark.nightly
 def test_bytes_of_a_table_in_a_file_are_those_of_its_blocks(tmp_path: Path) -> None:
     """Ten row groups of 122,880 rows, of which some columns are in two blocks of 256 KiB."""
     with tuskml.connect(f"{tmp_path}/rows.duckdb", threads=1) as con:

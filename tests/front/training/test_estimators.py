@@ -33,7 +33,7 @@ from tuskml.estimators import TuskClassifier, TuskRegressor, model_of
 L2 = 0.01
 
 
-@pytest.mark.sample(30)
+@pytest.mark.sample(10)
 @parametrize_with_checks([TuskRegressor(), TuskClassifier()])
 def test_scikit_learn_s_checks(estimator: Any, check: Any) -> None:
     with warnings.catch_warnings():

@@ -18,7 +18,7 @@ from tuskml import OptionError
 from tuskml.estimators import TuskNetClassifier, TuskNetRegressor
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(8)
 @parametrize_with_checks([TuskNetRegressor(), TuskNetClassifier()])
 def test_scikit_learn_s_checks(estimator: Any, check: Any) -> None:
     with warnings.catch_warnings():

@@ -49,7 +49,7 @@ def known(estimator: Any) -> dict[str, str]:
     return {REPEATED: "leaves and bins have their least rows, whatever rows weigh"}
 
 
-@pytest.mark.sample(50)
+@pytest.mark.sample(18)
 @parametrize_with_checks(
     [one(trees=20, options={"threads": 1}) for one in ALL], expected_failed_checks=known
 )
@@ -59,6 +59,7 @@ def test_scikit_learn_s_checks(estimator: Any, check: Any) -> None:
         check(estimator)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("load", [load_breast_cancer, load_digits])
 @pytest.mark.parametrize(("ours", "peer"), CLASSIFIERS)
 def test_classes_are_told_as_well_as_by_scikit_learn_s_trees(

@@ -61,6 +61,7 @@ def pictures(cell: Any) -> list[bytes]:
     ]
 
 
+@pytest.mark.nightly
 def test_the_notebook_shows_what_it_showed(root: Path, tmp_path: Path, monkeypatch) -> None:
     # jsonschema checks IRIs by it, and its grammar takes seconds to compile.
     monkeypatch.setitem(sys.modules, "rfc3987_syntax", None)

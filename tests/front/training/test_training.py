@@ -139,6 +139,7 @@ def test_a_database_file_is_opened_and_closed(tmp_path: Path) -> None:
         assert con.execute("SELECT count(*) FROM trips").fetchone() == (600,)
 
 
+@pytest.mark.nightly
 def test_parquet_files(trips, tmp_path: Path) -> None:
     for carrier in range(3):
         name = str(tmp_path / f"trips {carrier}'.parquet").replace("'", "''")

@@ -62,6 +62,7 @@ def test_models_are_kept_in_a_table(pg) -> None:
     assert n == (600,)
 
 
+@pytest.mark.nightly
 def test_stochastic_gradient_descent_skips_blocks(pg, con) -> None:
     pg.execute(
         "CREATE TABLE many WITH (autovacuum_enabled = false) AS "
@@ -93,6 +94,7 @@ def test_stochastic_gradient_descent_skips_blocks(pg, con) -> None:
     assert seen.n_rows == 1000
 
 
+@pytest.mark.nightly
 def test_train_in_sql_reads_some_blocks(pg, con) -> None:
     """The call that reads all rows and the one that reads some agree within the tolerance."""
     pg.execute(

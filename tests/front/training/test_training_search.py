@@ -94,6 +94,7 @@ def test_what_cannot_be_searched_is_refused_before_rows_are_read(
         tuskml.train(con, "auto", source=SOURCE, label="y", features="x")
 
 
+@pytest.mark.nightly
 def test_searches_from_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(tmp_path / "rows.duckdb")
     with tuskml.connect(path) as con:

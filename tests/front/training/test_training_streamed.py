@@ -88,6 +88,7 @@ def test_the_gradient_of_all_rows_is_within_the_tolerance(parquet: Path, rows) -
     assert np.abs(gradient).max() <= 0.02 * 1.5
 
 
+@pytest.mark.nightly
 def test_linear_regression_in_units_of_its_label(parquet: Path, rows) -> None:
     x, deviation = standardised(rows)
     peer = LinearRegression().fit(x, rows["fare"])
@@ -100,6 +101,7 @@ def test_linear_regression_in_units_of_its_label(parquet: Path, rows) -> None:
         assert np.abs(off).max() <= 0.05 * 1.5
 
 
+@pytest.mark.nightly
 def test_the_sampler_s_name_chooses_it_too(parquet: Path) -> None:
     named = streamed(parquet, algorithm="auto", sampler="shuffled-partition", epsilon=0.02)
     assert named.coef == streamed(parquet, epsilon=0.02).coef
@@ -107,12 +109,14 @@ def test_the_sampler_s_name_chooses_it_too(parquet: Path) -> None:
     assert "row groups" in named.plan
 
 
+@pytest.mark.nightly
 def test_the_seed_chooses_the_row_groups(parquet: Path) -> None:
     first, again, other = (streamed(parquet, epsilon=0.02, seed=seed) for seed in (1, 1, 2))
     assert first.coef == again.coef
     assert first.coef != other.coef
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "given",
     [
@@ -136,6 +140,7 @@ def test_max_iter_counts_chunks(parquet: Path) -> None:
     assert len(model.history) == 2
 
 
+@pytest.mark.nightly
 def test_a_pass_that_ends_begins_again(parquet: Path) -> None:
     chunks = 1 + ROWS // streaming.CHUNK_ROWS + 2
     model = streamed(parquet, epsilon=0, max_iter=chunks)
@@ -177,12 +182,14 @@ def test_the_start_may_be_good_enough(parquet: Path) -> None:
     assert (model.iterations, model.status, model.coef) == (0, "ok", [0, 0, 0])
 
 
+@pytest.mark.nightly
 def test_a_third_class_is_found_in_any_chunk(parquet: Path) -> None:
     label = "CASE WHEN i % 1013 = 0 THEN 2 ELSE late::INT END"
     with pytest.raises(DataError, match="labels are 0, 1, 2, 'logistic' needs two classes"):
         streamed(parquet, label=label)
 
 
+@pytest.mark.nightly
 def test_one_class_is_the_constant_model(parquet: Path) -> None:
     assert streamed(parquet, label="late OR true").status == "one class"
 
@@ -290,6 +297,7 @@ def few_are_usual(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streaming, "CHUNK_ROWS", 8192)
 
 
+@pytest.mark.nightly
 def test_auto_skips_where_the_tolerance_needs_few_rows(parquet: Path, few_are_usual: None) -> None:
     model = auto(parquet, epsilon=0.02, l2=0.001)
     assert model.converged
@@ -325,6 +333,7 @@ def test_auto_reads_all_rows_of_small_tables(parquet: Path) -> None:
     assert auto(parquet, epsilon=0.02).n_rows == ROWS
 
 
+@pytest.mark.nightly
 def test_auto_gives_up_after_a_third(
     parquet: Path, few_are_usual: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -363,6 +372,7 @@ FROM (SELECT sqrt(-2 * ln((1 + hash(i) % 1000000) / 1000001)) * cos(6.283185 * (
 """Of independent normal numbers; the log of the odds is nearly x0 - x1 / 2 + log(share)."""
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("algorithm", ["sgd", "mgd", "auto"])
 @pytest.mark.parametrize("share", [0.1, 0.004])

@@ -10,6 +10,7 @@ import pytest
 from standin import StandIn
 
 
+@pytest.mark.nightly
 def test_every_figure_is_there(root, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(root / "scripts" / "bench" / "gpu"))
     monkeypatch.delitem(sys.modules, "gpu", raising=False)

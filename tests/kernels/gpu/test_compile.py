@@ -109,7 +109,7 @@ def told(log: str, kernel: Source) -> tuple[int, int]:
     return int(spilled[1]), int(registers[1])
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("kernel", SOURCES, ids=name_of)
 def test_by_nvrtc(nvrtc, kernel):
     """With CuPy's options, and the assembler's report of what a thread takes."""

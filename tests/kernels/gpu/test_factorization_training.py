@@ -61,6 +61,7 @@ def test_each_group_has_its_model(db, standing_in):
     assert [m["loss"] for m in gpu] == pytest.approx([m["loss"] for m in cpu], rel=0.01)
 
 
+@pytest.mark.nightly
 def test_early_stopping_and_convergence(db, standing_in):
     stopped = one(db, call(device="gpu", validation=0.2, l2=0.0, rank=30, max_iter=200))
     assert stopped["status"] == "early stop"

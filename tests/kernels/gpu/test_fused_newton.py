@@ -46,6 +46,7 @@ def trained(problem, rows, plan):
     return run(part, NEWTON.operators(part, plan, start, None)), part
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "how",
     [
@@ -90,6 +91,7 @@ def test_iterations_are_at_most_those_asked_for(device):
     assert state.iterations.max() == 3
 
 
+@pytest.mark.nightly
 def test_steps_are_halved_where_the_objective_would_rise(device):
     """From far out a full step of the logistic loss goes further still."""
     problem, plan = problem_of(2, l2=1e-4), plan_of()
@@ -107,6 +109,7 @@ def test_steps_are_halved_where_the_objective_would_rise(device):
     assert np.allclose(state.objective, cpu.objective, rtol=1e-9)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("order", [0, 1, 2])
 def test_threads_may_run_in_any_order(order):
     problem, plan = problem_of(4), plan_of()

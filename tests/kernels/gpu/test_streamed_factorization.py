@@ -171,6 +171,7 @@ def test_through_sql(little, standing_in, more):
     assert streamed["loss"] == pytest.approx(whole["loss"], rel=tolerance)
 
 
+@pytest.mark.nightly
 def test_early_stopping(little):
     stopped = one(little, call(device="gpu", validation=0.2, l2=0.0, rank=30, max_iter=200))
     assert stopped["status"] == "early stop"

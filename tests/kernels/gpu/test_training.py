@@ -28,6 +28,7 @@ def both(con, task, n=N, **options):
     return [fit(con, task, device=device, **options) for device in ("cpu", "gpu")]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("task", "options"),
     [
@@ -70,6 +71,7 @@ def test_epochs_are_the_cpu_s(con, standing_in, algorithm):
     assert ("epoch", (1, 1)) in standing_in.launches
 
 
+@pytest.mark.nightly
 def test_many_groups_are_one_launch(con, standing_in):
     """Groups of different sizes, some of one class: each as the CPU has it, no launch a group."""
     sizes = rng.integers(20, 60, 40)
@@ -246,6 +248,7 @@ def test_a_candidate_of_ones_own_trains_where_the_rows_are(con, standing_in, mon
     assert found.loss == pytest.approx(usual.loss, rel=1e-5)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("task", "algorithm"), [("svm", "dcd"), ("logistic", "newton_cg")])
 def test_algorithms_of_the_cpu_alone(con, standing_in, monkeypatch, task, algorithm):
     """Asked for, they keep the rows on the CPU; else the rows on the GPU leave them out."""

@@ -91,7 +91,7 @@ PENALTIES = {
 }
 
 
-@pytest.mark.sample(32)
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("batch_size", [1, 32])
 @pytest.mark.parametrize("task", ["linear", "logistic", "svm"])

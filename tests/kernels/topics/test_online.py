@@ -25,7 +25,7 @@ def in_our_order(rows, dim):
     return scipy.sparse.csr_matrix((ones, (row, word)), (len(start) - 1, dim))
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("batch", [32, 1000])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_topics_and_bound_are_scikit_learn_s(batch, seed):

@@ -238,6 +238,7 @@ def test_stamps_travel_with_payloads(store: ModelStore, kept: bool) -> None:
         frames.release(held)
 
 
+@pytest.mark.nightly
 def test_a_large_table_grows_and_finds(tmp_path: Path) -> None:
     """One weight a key, keys with a stride: as many frames as fit, all found again."""
     keys = np.arange(60_000) * 64

@@ -100,6 +100,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert not found[500:].any()
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.memory

@@ -84,7 +84,7 @@ KINDS: dict[str, Callable[[StoreRoot], bool]] = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_flips_and_cuts_of_every_file(root: StoreRoot, kind: str) -> None:
     path, works = files_of(root)[kind], KINDS[kind]

@@ -126,6 +126,7 @@ def test_what_is_in_use_stays(stores: StoreRoot, monkeypatch: pytest.MonkeyPatch
     assert seen == ["0", "0"]
 
 
+@pytest.mark.nightly
 def test_collecting_beside_trainings_never_fails(stores: StoreRoot) -> None:
     """Working stores appear and go while the collector looks at them."""
     stores.publish_weights("m", np.zeros(3))

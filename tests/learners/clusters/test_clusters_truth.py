@@ -238,6 +238,7 @@ def test_ids_that_do_not_occur_take_no_memory(base: Any) -> None:
     assert {tuple(np.flatnonzero(row)) for row in centres(model)[1]} == {(0, 400000), (0, 400001)}
 
 
+@pytest.mark.nightly
 def test_large_groups_train_by_batches(base: Any) -> None:
     x, _ = make_blobs(130_000, n_features=2, centers=6, cluster_std=2.0, random_state=2)
     lloyd = fitted(base, x, clusters=6, algorithm="lloyd", starts=2)
@@ -248,6 +249,7 @@ def test_large_groups_train_by_batches(base: Any) -> None:
     assert fitted(base, x[::-1], clusters=6, threads=1).coef == model.coef
 
 
+@pytest.mark.nightly
 def test_limits_of_iterations_and_time(base: Any) -> None:
     x = np.random.default_rng(1).normal(size=(3000, 6))
     short = fitted(base, x, clusters=20, max_iter=2, starts=1)

@@ -77,6 +77,7 @@ def test_ids_without_ratings_are_zeros(root):
     assert not coef[~seen].any()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "threads", [2, *(pytest.param(n, marks=pytest.mark.nightly) for n in (1, 4))]
 )

@@ -16,6 +16,7 @@ GUARD = 60.0
 """Seconds after which the test fails instead of hanging."""
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("threads", "rank"), [(1, 8), (2, 256)])
 def test_a_cancel_ends_a_training(threads: int, rank: int) -> None:
     """The epochs would take many minutes; it is cancelled once it has begun, and ends alone."""

@@ -40,7 +40,7 @@ def possible(task, penalty, algorithm="lbfgs"):
     )
 
 
-@pytest.mark.sample(40)
+@pytest.mark.sample(14)
 @pytest.mark.parametrize(
     ("task", "penalty", "algorithm"),
     [c for c in itertools.product(TASKS, PENALTIES, [*EXACT, "auto"]) if possible(*c)],
@@ -88,6 +88,7 @@ def test_line_search_on_ill_conditioned_data(con, task):
     assert model.loss == pytest.approx(fit(con, task, epsilon=1e-10).loss, rel=1e-12)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("task", TASKS)
 def test_svrg_on_ill_conditioned_data(con, task):
     """Linear in the condition: after so many epochs the objective is there, not all weights."""
@@ -153,7 +154,7 @@ def start_of(model):
     return SimpleNamespace(**vars(model) | {"coef": np.zeros_like(model.coef), "intercept": 0.0})
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     ("task", "penalty"),
     [
@@ -321,7 +322,7 @@ def test_stochastic_schedules_are_obeyed(con, algorithm, schedule):
 HINGE_BOUNDS = {"lbfgs": 1e-5, "newton": 1e-5, "bgd": 1e-5, "svrg": 1e-3}
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("algorithm", [*sorted({*EXACT} - {"newton_cg"}), *STOCHASTIC, "dcd"])
 @pytest.mark.parametrize("l2", [0.05])
 def test_svm_reaches_the_optimum_of_the_hinge(con, algorithm, l2):
@@ -339,6 +340,7 @@ def test_svm_reaches_the_optimum_of_the_hinge(con, algorithm, l2):
     assert best * (1 - 1e-7) <= model.loss <= best * (1 + bound)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("algorithm", ["bgd", "lbfgs", "newton"])
 def test_svm_keeps_to_max_iter(con, algorithm):
     """The hinge's corner gets sharper within the iterations, not beyond them."""

@@ -41,7 +41,7 @@ def model(con: duckdb.DuckDBPyConnection, features: str = "[x, z]", **options: A
     return found
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("algorithm", "sampler"),
     [  # steps of one row each, drawn by a toss for each, take longest
@@ -145,6 +145,7 @@ def in_segments(x: np.ndarray, y: np.ndarray, storage: str, segments: int) -> An
     return kept, first
 
 
+@pytest.mark.nightly
 def test_lazy_reads_what_it_samples_and_eager_reads_all(tmp_path) -> None:
     """The rows that the extension packed, by its own count."""
     n = 250_000
@@ -176,6 +177,7 @@ def test_lazy_reads_what_it_samples_and_eager_reads_all(tmp_path) -> None:
     assert len(packed) == 10  # with bgd the paper's eleven
 
 
+@pytest.mark.nightly
 def test_few_different_rows_are_mixed_and_held_out_by_chance(tmp_path) -> None:
     """Eight contents, of 400,000 rows: what is held out has each of them, as the others have.
 

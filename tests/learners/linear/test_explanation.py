@@ -285,6 +285,7 @@ def test_estimates_stand_beside_what_was(con, rows, monkeypatch):
     assert "estimated" in model["plan"]
 
 
+@pytest.mark.nightly
 def test_what_is_kept_is_bounded(con, rows):
     text = 'train_model(\'linear\', y, x, \'{"algorithm": "mgd", "max_iter": 1, "batch_size": \''
     answer(con, f"i, {text} || (i + 1) || '}}')", ", range(90) r(i) GROUP BY i")

@@ -48,7 +48,7 @@ def exact(
     return found.x[:d] - found.x[d + 1 : 2 * d + 1], found.fun
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("l1", [0.3, 0.03, 0.003])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rows", ROWS)
@@ -70,7 +70,7 @@ def test_svm_with_l1_is_the_linear_program_s(con: Any, rows: str, kind: str, l1:
     assert ((model.coef == 0) == (np.abs(weights * size) < 1e-7)).all()
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("quantile", [0.05, 0.5, 0.9])
 @pytest.mark.parametrize("l1", [0.3, 0.03, 0.003])
 @pytest.mark.parametrize("kind", KINDS)

@@ -91,6 +91,7 @@ def rare(n=1200, d=120, seed=0):
     return x, y.astype(float)
 
 
+@pytest.mark.nightly
 def test_first_guess_of_rare_features_spares_passes(con, monkeypatch):
     """It ends at the same objective as newton, by fewer passes in all than without a guess."""
     x, y = rare()

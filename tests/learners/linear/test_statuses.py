@@ -127,6 +127,7 @@ def test_no_usable_rows(con, table):
     assert value is None
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize(
     ("task", "algorithm"),
     [

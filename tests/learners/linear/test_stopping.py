@@ -19,7 +19,7 @@ from problems import (
 pytestmark = pytest.mark.native
 
 
-@pytest.mark.sample(26)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("epochs", [1, 7, 40])
 @pytest.mark.parametrize(
     ("task", "algorithm"),

@@ -123,7 +123,7 @@ def test_an_ill_conditioned_neighbour_does_not_change_a_bit(con, algorithm):
     assert bits(beside) == bits(fit(con, "logistic", table="(FROM t WHERE k = 1)", **options))
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("algorithm", ["auto", *REPRODUCIBLE])
 @pytest.mark.parametrize("features", ["x", "sparse(ids, x)"])
 def test_neighbours_of_other_sizes_do_not_change_a_bit(con, algorithm, features):

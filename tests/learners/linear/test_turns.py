@@ -46,6 +46,7 @@ def test_no_training_makes_more_iterations_than_it_may(
         assert model.options["max_iter"] == most
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("options", [{}, {"delta": 0.001}])
 def test_a_huber_of_epochs_does_not_take_long(con: Any, options: dict[str, Any]) -> None:
     put(con, X, LABELS["numbers"])
@@ -84,6 +85,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("task", "options"), CASES)
 def test_a_group_s_iterations_are_its_own(con: Any, task: str, options: dict[str, Any]) -> None:
     """Neighbours that take longer, or less, change no bit of a group's model."""

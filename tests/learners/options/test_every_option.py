@@ -139,6 +139,7 @@ def test_each_option_has_a_value() -> None:
         assert not lacking - BY_TASK.get(task, {}).keys(), task
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "task",
     [

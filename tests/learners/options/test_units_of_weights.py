@@ -101,6 +101,7 @@ def check(con: duckdb.DuckDBPyConnection, one: Try, units: tuple[float, ...]) ->
     return True
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("task", tasks())
 def test_the_default_model_of_any_unit(rows: duckdb.DuckDBPyConnection, task: str) -> None:
     """With each kind of features; a task that takes no weights says so."""
@@ -110,6 +111,7 @@ def test_the_default_model_of_any_unit(rows: duckdb.DuckDBPyConnection, task: st
     assert any(made) or any("weight" in str(trained(rows, one, 1.0)) for one in some.values())
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("task", tasks())
 @settings(max_examples=EXAMPLES)
 @given(data=st.data(), unit=st.sampled_from(UNITS))

@@ -48,6 +48,7 @@ def test_scheduled_updates_reach_the_published_optimum(depth, workers):
     assert found.iterations < 2000
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("depth", [1, 3])
 def test_dependent_weights_are_corrected_by_what_the_others_changed(depth):

@@ -134,6 +134,7 @@ def test_same_updates_as_numpy(tmp_path, batch_size, penalty):
     assert loss == pytest.approx(np.sum(np.log1p(np.exp(-(2 * y - 1) * margins))), rel=1e-4)
 
 
+@pytest.mark.nightly
 def test_memory_is_bounded_by_construction(tmp_path):
     """A model of eight times the memory is planned in the memory, and trains in it."""
     memory, rng = 1 << 19, np.random.default_rng(3)
@@ -202,6 +203,7 @@ def moved():
     return np.array([int(lines["rchar"]), int(lines["wchar"])])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 @pytest.mark.parametrize("dimension", [400_000, 10**9], ids=["a table", "a sort"])
 def test_planning_and_sealing_read_and_write_little(tmp_path, dimension):
@@ -242,6 +244,7 @@ def test_what_is_gathered_is_whole_pages_that_fit(memory):
         assert size == 256 << 10 or 4 * largest + n * (size + 4096 + 256) > memory
 
 
+@pytest.mark.nightly
 def test_more_chunks_than_pairs_of_them_fit_into_memory(tmp_path):
     """Four bytes per pair of chunks alone would take a third of the memory."""
     memory, rng = 1 << 18, np.random.default_rng(4)

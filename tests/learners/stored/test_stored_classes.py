@@ -75,7 +75,7 @@ def test_it_is_scikit_learn_s_optimum(con, root, partition, threads) -> None:
     assert np.sum(intercepts) == pytest.approx(0, abs=1e-6)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "options",
     [{}, {"l1": 0.002}, {"l1": 0.001, "l2": 0.01}, {"l2": 0.01, "class_weight": "balanced"},
@@ -131,6 +131,7 @@ def test_a_cache_that_holds_few_of_the_weights(con) -> None:
     assert small.loss == pytest.approx(large.loss, rel=0.02)
 
 
+@pytest.mark.nightly
 def test_rows_wider_than_the_cache(con) -> None:
     """Partial dot products per class, part after part of a row's keys."""
     con.execute(
@@ -216,6 +217,7 @@ def test_weights_that_travel_are_estimated(con, penalty) -> None:
     assert small.loss == pytest.approx(large.loss, rel=0.02)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("penalty", [{}, {"l2": 0.01}])
 def test_held_out_rows_stop_it_early(con, root, penalty) -> None:
     given = penalty | {"validation": 0.25, "threads": 1, "seed": 3} | IN_STORE
@@ -267,6 +269,7 @@ def test_ids_beyond_31_bits(con, root) -> None:
     assert objective(weights, intercepts, l2=0.01) == pytest.approx(far.loss, rel=1e-4)
 
 
+@pytest.mark.nightly
 def test_memory_that_the_weights_outgrow_sends_them_to_the_store(tmp_path) -> None:
     """By `auto`; with room for them it trains in memory, which is exact.
 

@@ -144,6 +144,7 @@ def test_an_explanation_names_the_plan():
     assert "collapsed Gibbs sampling, 5 topics, 30 sweeps, 2 threads" in text
 
 
+@pytest.mark.nightly
 def test_memory_is_charged_and_given_back():
     memory = account()
     from tuskml.kernels.charged import memory_use
@@ -173,6 +174,7 @@ def test_the_likelihood_is_tomotopy_s():
     assert -ours.loss[0] == pytest.approx(theirs.ll_per_word, rel=0.005)
 
 
+@pytest.mark.nightly
 def test_online_passes_go_to_the_limit_of_time():
     tokens, _, _ = planted(400)
     models = trained(

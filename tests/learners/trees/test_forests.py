@@ -74,6 +74,7 @@ def test_order_and_threads_change_no_bit(seed, threads) -> None:
     assert one.rows.tobytes() == other.rows.tobytes()
 
 
+@pytest.mark.nightly
 def test_large_groups_are_the_same_for_any_number_of_threads() -> None:
     """The group is large enough for several threads, and for bins from a sample. Its leaves have
     their rows divided by one thread or by several, in any mixture."""

@@ -122,6 +122,7 @@ def loss_of(
     return float(np.average(np.logaddexp(0, np.where(y > 0, -m, m)), weights=weight))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", SETS)
 def test_the_loss_is_that_of_lightgbm(name: str) -> None:
     """Within 0.1 % after 50 trees, of the rows trained on.

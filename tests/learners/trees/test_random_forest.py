@@ -83,6 +83,7 @@ def test_shares_are_between_0_and_1() -> None:
     assert two.max() < 0.5 + 1e-9
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("objective", [SQUARED, GINI])
 def test_order_of_rows_and_threads_change_no_bit(objective: int) -> None:
     rng = np.random.default_rng(3)

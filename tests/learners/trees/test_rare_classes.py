@@ -68,6 +68,7 @@ def compare(seeds: range, **more: Any) -> None:
     assert np.mean(ours) < 1.03 * np.mean(theirs)
 
 
+@pytest.mark.nightly
 def test_held_out_losses_are_those_of_lightgbm_or_less() -> None:
     compare(range(1))
 

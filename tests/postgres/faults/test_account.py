@@ -75,6 +75,7 @@ def test_a_statement_stays_within_its_limit(limited: psycopg.Connection, table: 
         assert megabytes <= LIMIT + TOLERANCE, (task, options, state)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("largest", [10_000_000, 2_147_483_646])
 def test_a_list_beyond_the_limit_suggests_a_store(
     limited: psycopg.Connection, largest: int
@@ -95,6 +96,7 @@ def test_a_list_beyond_the_limit_suggests_a_store(
         assert limited.execute(sql).fetchall() == [(largest + 1,)]
 
 
+@pytest.mark.nightly
 def test_a_list_beyond_a_value_of_postgres(limited: psycopg.Connection) -> None:
     """Which has a gigabyte at most, as has its text."""
     limited.execute("SET tuskml.memory_limit = '4GB'")

@@ -54,7 +54,7 @@ MANY = [
 """Statements without end, of which that one is slow to begin."""
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", MANY)
 def test_statement_timeout(trained: psycopg.Connection, name: str, tally: Tally) -> None:
     session = trained
@@ -68,7 +68,7 @@ def test_statement_timeout(trained: psycopg.Connection, name: str, tally: Tally)
     assert temporary_files(warm(session)) == []
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", MANY)
 def test_cancel(trained: psycopg.Connection, name: str, tally: Tally) -> None:
     with (
@@ -81,6 +81,7 @@ def test_cancel(trained: psycopg.Connection, name: str, tally: Tally) -> None:
     warm(trained)
 
 
+@pytest.mark.nightly
 def test_cancel_while_packages_are_imported(connect: Connect) -> None:
     """The first training of a session; the next one imports what is missing."""
     for after in (0.0, 0.05, 0.1, 0.2):
@@ -90,6 +91,7 @@ def test_cancel_while_packages_are_imported(connect: Connect) -> None:
         warm(session)
 
 
+@pytest.mark.nightly
 def test_cancel_in_a_subtransaction(connect: Connect) -> None:
     session = warm(connect())
     with session.transaction():
@@ -99,7 +101,7 @@ def test_cancel_in_a_subtransaction(connect: Connect) -> None:
     assert session.execute("SELECT one FROM kept").fetchall() == [(1,)]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", [*ALGORITHMS, "while rows are packed"])
 def test_terminate(pg: psycopg.Connection, connect: Connect, name: str, tally: Tally) -> None:
     session = warm(connect())
@@ -115,7 +117,7 @@ def test_terminate(pg: psycopg.Connection, connect: Connect, name: str, tally: T
     assert temporary_files(pg) == []
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", [*ALGORITHMS, "in groups", "while rows are packed"])
 def test_client_that_vanishes(pg: psycopg.Connection, connect: Connect, name: str) -> None:
     session = warm(connect())

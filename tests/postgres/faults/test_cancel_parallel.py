@@ -48,6 +48,7 @@ def test_cancelled_parallel_queries_leave_no_files(connect: Connect, large: str)
     warm(session)
 
 
+@pytest.mark.nightly
 def test_terminated_workers_leave_no_files(
     pg: psycopg.Connection, connect: Connect, large: str
 ) -> None:
@@ -69,6 +70,7 @@ def test_terminated_workers_leave_no_files(
     warm(session)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("after", [0.01, 0.03, 0.06])
 def test_terminated_leader_leaves_no_files(
     pg: psycopg.Connection, connect: Connect, large: str, after: float

@@ -95,6 +95,7 @@ def test_killed_in_training(cluster: Any, name: str) -> None:
         assert connection.execute("SELECT to_regclass('more')").fetchall() == [(None,)]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("victim", ["worker", "leader"])
 def test_killed_in_a_parallel_query(cluster: Any, name: str, victim: str) -> None:
     """With luck in the moment in which a file has a name; PostgreSQL clears its folder."""

@@ -71,6 +71,7 @@ def test_large_options(session: psycopg.Connection) -> None:
         assert told.sqlstate == "22023"
 
 
+@pytest.mark.nightly
 def test_a_store_root_that_is_not_utf_8(cluster: Any) -> None:
     """Of a database in SQL_ASCII, where a setting may have any bytes."""
     with cluster.connect("postgres") as admin:

@@ -139,6 +139,7 @@ def spare_memory(cluster: Any) -> Spare:
 MANY_WIDE = "SELECT train_model('linear', i % 7, array_fill((i % 11)::float8, ARRAY[4000])) FROM generate_series(1, 1000) AS i"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("sql", [f"SELECT train_model('logistic', y, x) FROM {WIDE}", MANY_WIDE])
 def test_no_more_memory(connect: Connect, spare_memory: Spare, sql: str) -> None:
     session = warm(connect())
@@ -157,6 +158,7 @@ def test_no_more_memory(connect: Connect, spare_memory: Spare, sql: str) -> None
 NIGHTLY = [pytest.param(name, marks=pytest.mark.nightly) for name in ("hogwild", "sgd")]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("algorithm", ["newton", *NIGHTLY])
 def test_no_memory_for_the_kernels(connect: Connect, spare_memory: Spare, algorithm: str) -> None:
     """Of the copy of the rows, of the threads, of what the kernels need."""
@@ -175,6 +177,7 @@ def test_no_memory_for_the_kernels(connect: Connect, spare_memory: Spare, algori
     warm(session)
 
 
+@pytest.mark.nightly
 def test_no_memory_for_the_packages(connect: Connect, spare_memory: Spare) -> None:
     """The first training of a session, when numpy cannot be loaded."""
     session = connect()

@@ -180,6 +180,7 @@ def test_an_environment_that_the_server_may_not_read(
     assert found.count("tuskml:") == 0
 
 
+@pytest.mark.nightly
 def test_the_extension_can_live_in_any_schema(cluster: Cluster, plain: str, capsys) -> None:
     with cluster.connect(CREATED) as connection:
         connection.execute("CREATE EXTENSION plpython3u")
@@ -260,6 +261,7 @@ def test_uninstall_says_that_it_cannot_look(cluster: Cluster, capsys) -> None:
     assert cluster.server.library.exists()
 
 
+@pytest.mark.nightly
 def test_a_scorer_in_the_schema_that_was_given(
     cluster: Cluster, plain: str, ann: str, capsys
 ) -> None:

@@ -153,6 +153,7 @@ def test_functions_of_others_stay_and_are_named_once(owner: psycopg.Connection) 
     assert rows_of(owner, "SELECT * FROM v") == [(2, 42)]
 
 
+@pytest.mark.nightly
 def test_a_schema_alone_for_all(cluster: Cluster, owner: psycopg.Connection) -> None:
     owner.execute("CREATE SCHEMA tuskml")
     owner.execute("CREATE EXTENSION tuskml SCHEMA tuskml")

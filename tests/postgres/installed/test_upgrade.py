@@ -161,6 +161,7 @@ def test_an_upgraded_extension_is_a_fresh_one(
         assert new[name] == facts, name
 
 
+@pytest.mark.nightly
 def test_models_outlive_an_upgrade(upgraded: psycopg.Connection) -> None:
     """Those of a version without payloads get theirs by with_payload, in the tables that hold them."""
     upgraded.execute(
@@ -272,6 +273,7 @@ def test_the_script_of_an_upgrade(generator: ModuleType, old: str, new: str, mad
             generator.upgrade(old, new)
 
 
+@pytest.mark.nightly
 def test_fields_may_have_another_order(cluster: Cluster, generator: ModuleType) -> None:
     """A field that is new in the midst of the type is the last of an upgraded one."""
     today = (cluster.server.scripts / f"tuskml--{VERSION}.sql").read_text()

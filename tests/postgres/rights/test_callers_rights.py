@@ -111,6 +111,7 @@ def test_search_path(connect: Connect, pg: psycopg.Connection) -> None:
     pg.execute("DROP SCHEMA evil CASCADE")
 
 
+@pytest.mark.nightly
 def test_another_schema(cluster: Any, database: str) -> None:
     """The extension lives where it was put, in whatever search_path it is called."""
     name = database + "_2"

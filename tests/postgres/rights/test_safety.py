@@ -293,6 +293,7 @@ def test_python_path_is_for_superusers(connect: Connect, trap: Path) -> None:
     assert not (trap / "mark").exists()
 
 
+@pytest.mark.nightly
 def test_python_path_set_before_the_library_is_loaded(
     connect: Connect, cluster: Any, trap: Path
 ) -> None:

@@ -132,6 +132,7 @@ def test_whether_a_name_is_there_is_not_told(connect: Connect) -> None:
         assert len(set(told)) == 1
 
 
+@pytest.mark.nightly
 def test_members_of_the_owner_and_superusers_read(pg, connect: Connect) -> None:
     team, member, bob = connect(user="team"), connect(user="member"), connect(user="bob")
     reference = train(team)
@@ -181,6 +182,7 @@ def test_grants(pg, connect: Connect) -> None:
         pg.execute("SELECT grant_store('private', 'member')")
 
 
+@pytest.mark.nightly
 def test_a_session_that_changes_its_role_changes_its_rights(pg, connect: Connect) -> None:
     """Files that a backend has open are no way around them."""
     ann = connect(user="ann")
@@ -207,6 +209,7 @@ def test_a_function_with_its_owners_rights_reads_for_others(connect: Connect) ->
     refused(bob, predict, ann.execute("SELECT (m).store FROM kept").fetchone()[0])
 
 
+@pytest.mark.nightly
 def test_another_database_has_other_models(cluster, pg, connect: Connect, folder: Path) -> None:
     reference = train(connect(user="ann"))
     cluster.create_database("tusk_elsewhere")

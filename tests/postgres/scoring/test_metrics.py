@@ -86,6 +86,7 @@ def test_types_of_labels(pg, scored):
         assert value(pg, query) == pytest.approx(row[1], abs=1e-12)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("grouping", ["", "GROUP BY g"])
 def test_parallel_workers_say_the_same(connect, scored, grouping):
     session = connect()
@@ -100,7 +101,7 @@ def test_parallel_workers_say_the_same(connect, scored, grouping):
         assert found == pytest.approx(expected, rel=1e-11)
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize(
     "frame", ["", "ROWS BETWEEN 300 PRECEDING AND CURRENT ROW", "RANGE UNBOUNDED PRECEDING"]

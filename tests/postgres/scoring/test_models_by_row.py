@@ -122,6 +122,7 @@ def test_packed_trees_stay_within_the_memory_of_kept_models(trained: psycopg.Con
     assert found < 768 * 1024, found
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("trained_as", "rows"),
     [

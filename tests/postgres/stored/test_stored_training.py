@@ -124,6 +124,7 @@ def test_dense_rows_are_kept_in_a_store(pg, folder: Path, options: dict) -> None
     pg.execute("DROP TABLE m")
 
 
+@pytest.mark.nightly
 def test_early_stopping(pg, folder: Path) -> None:
     pg.execute(
         f"CREATE TABLE m AS SELECT {call(validation=0.25, max_iter=150, epsilon=0)} AS m FROM t"
@@ -136,6 +137,7 @@ def test_early_stopping(pg, folder: Path) -> None:
     pg.execute("DROP TABLE m")
 
 
+@pytest.mark.nightly
 def test_a_model_beyond_memory_is_stored_unasked(pg, folder: Path) -> None:
     pg.execute(
         "CREATE TABLE wide AS SELECT i % 2 AS y, ARRAY(SELECT (j * 7919 + i * 104729) % 400000 FROM generate_series(1, 100) j)::int[] AS ids, "
@@ -171,6 +173,7 @@ def test_groups_of_one_name_are_its_versions(pg, folder: Path) -> None:
     assert StoreRoot(own(folder)).versions("ads") == [1, 2, 3]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("wait", "told"),
     [
@@ -206,6 +209,7 @@ def test_it_ends_when_it_is_asked_to(
     assert found.fetchone() == (2,)
 
 
+@pytest.mark.nightly
 def test_a_rollback_leaves_a_version_that_serves_nobody(connect: Connect, folder: Path) -> None:
     session = connect()
     with session.transaction(force_rollback=True):
@@ -216,6 +220,7 @@ def test_a_rollback_leaves_a_version_that_serves_nobody(connect: Connect, folder
     assert left(folder) == []
 
 
+@pytest.mark.nightly
 def test_the_root_is_a_superusers_setting(pg, connect: Connect, cluster, folder: Path) -> None:
     pg.execute("CREATE ROLE dora LOGIN; GRANT tuskml_user TO dora; GRANT SELECT ON t TO dora")
     try:

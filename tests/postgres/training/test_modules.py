@@ -88,6 +88,7 @@ def test_a_task_of_ones_own(session: psycopg.Connection) -> None:
     } == {"z"}
 
 
+@pytest.mark.nightly
 def test_a_task_of_ones_own_in_a_store(session: psycopg.Connection) -> None:
     """On sparse rows the loss is asked from the store's kernels, on the backend's own thread."""
     sparse = "sparse(ARRAY[0, 1], x)"

@@ -79,6 +79,7 @@ def test_progress(pg: psycopg.Connection, session: psycopg.Connection, end: str)
     assert session.execute("SHOW application_name").fetchall() == [("my report",)]
 
 
+@pytest.mark.nightly
 def test_progress_of_groups(pg: psycopg.Connection, session: psycopg.Connection) -> None:
     sql = f"SELECT g, {endless('sgd', time='1.5s')} FROM t GROUP BY g"
     notices, names = watched(pg, session, sql)
@@ -87,6 +88,7 @@ def test_progress_of_groups(pg: psycopg.Connection, session: psycopg.Connection)
     assert session.execute(NAME).fetchall() == [("my report",)]
 
 
+@pytest.mark.nightly
 def test_no_progress_when_it_is_off(pg: psycopg.Connection, session: psycopg.Connection) -> None:
     session.execute("SET tuskml.progress = off")
     notices, names = watched(pg, session, f"SELECT {endless('sgd', time='1.5s')} FROM t")
@@ -98,7 +100,7 @@ def test_no_progress_when_it_is_off(pg: psycopg.Connection, session: psycopg.Con
     assert len(names) >= 2
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("milliseconds", [987, 990, 993, 999])
 def test_cancel_as_the_first_notice_is_sent(connect: Connect, milliseconds: int) -> None:
     """A NOTICE looks for interrupts itself: its error must not jump over Python's frames."""

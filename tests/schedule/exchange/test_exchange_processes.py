@@ -104,6 +104,7 @@ def worker_killed(victim: int, watched: int, iteration: int) -> None:
             assert "WorkerLost: the" in fault, fault
 
 
+@pytest.mark.nightly
 def test_the_optimizer_is_killed(plain: list[str]) -> None:
     optimizer_killed(plain, 0, 12)
 

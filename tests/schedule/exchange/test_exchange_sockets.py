@@ -51,6 +51,7 @@ def compositions(motif: Motif) -> list[Expression]:
     ]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", algebra.OPERATIONS)
 def test_connections_give_the_bits_of_memory(kind: algebra.Kind, links: list[Links]) -> None:
     numbers = np.random.default_rng(3)

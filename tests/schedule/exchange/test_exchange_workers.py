@@ -63,6 +63,7 @@ def holding(plans: list[Plan]) -> Callable[[int], Ballot]:
     return made
 
 
+@pytest.mark.nightly
 def test_each_iteration_may_have_another_plan(plain: list[Trained]) -> None:
     draw = random.Random(5)
     plans = [random_plan(draw, version) for version in range(1, ITERATIONS + 1)]
@@ -99,6 +100,7 @@ def test_losses_fall_and_are_those_of_one_worker(plain: list[Trained]) -> None:
     assert plain[0].losses[-1] < plain[0].losses[0]
 
 
+@pytest.mark.nightly
 def test_a_link_that_breaks_is_not_used_again(plain: list[Trained]) -> None:
     def broken(session: Session, iteration: int) -> None:
         if iteration == 6 and session.links.rank == 2:
@@ -167,6 +169,7 @@ def test_a_plan_is_followed_once_all_can_and_left_when_the_optimizer_is_gone(
     assert all(each.fallbacks == 0 for each in found)
 
 
+@pytest.mark.nightly
 def test_a_plan_that_one_worker_refuses_is_followed_by_none(plain: list[Trained]) -> None:
     connections, ballot = controlled()
     optimizer = Central(DAG, connections, 2)

@@ -89,6 +89,7 @@ def test_each_is_picked_once_before_any_is_picked_again():
     assert set(chain(*picked)) == set(range(50))
 
 
+@pytest.mark.nightly
 def test_those_that_moved_twice_as_far_are_drawn_four_times_as_often():
     order = Prioritised(200, None, 2, candidates=1, seed=3)
     while len(order.fresh):

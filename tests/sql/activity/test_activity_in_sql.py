@@ -67,10 +67,10 @@ def training(connection, cancel):
 
 
 @pytest.fixture
-def other(session, cluster, database):
+def other(session, cluster):
     """Another connection to the session's database, or to another one of DuckDB."""
     if session[0] == "post":
-        with cluster.connect(database) as connection:
+        with cluster.connect(session[1].info.dbname) as connection:
             yield connection
     else:
         with tuskml.connect() as connection:

@@ -129,6 +129,7 @@ def test_each_group_has_its_own_model(db: duckdb.DuckDBPyConnection) -> None:
         assert plain(model) == plain(alone)
 
 
+@pytest.mark.nightly
 def test_many_small_groups(db: duckdb.DuckDBPyConnection) -> None:
     found = models(
         db, f"{call(rank=2, max_iter=3)} FROM ratings GROUP BY i % 700 ORDER BY i % 700"
@@ -314,6 +315,7 @@ def test_explanation(db: duckdb.DuckDBPyConnection) -> None:
     assert "after 20 epochs, or after 5 s" in text
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "options", [{}, {"biases": False, "l2": 0.2}, {"validation": 0.2, "seed": 3}]
 )

@@ -53,6 +53,7 @@ def test_many_groups_train_as_each_alone(con: duckdb.DuckDBPyConnection) -> None
         assert con.execute(sql.replace("ONLY", f"g = {g}")).fetchall() == [together[g]]
 
 
+@pytest.mark.nightly
 def test_the_numbers_of_a_machine_are_charged(
     new_con: duckdb.DuckDBPyConnection, tmp_path: Any
 ) -> None:

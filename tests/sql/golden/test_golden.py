@@ -15,8 +15,6 @@ from typing import Any
 
 import pytest
 
-import tuskml
-
 CASES = Path(__file__).with_name("cases")
 DATA = Path(__file__).with_name("data")
 ANSWERS = re.compile(r"\s*(SELECT|WITH|VALUES|EXECUTE)\b", re.IGNORECASE)
@@ -34,23 +32,17 @@ Run = Callable[[str], Answer]
 
 
 @pytest.fixture
-def duckdb() -> Iterator[Run]:
-    with tuskml.connect(threads=2) as connection:
+def duckdb(con: Any) -> Run:
+    def run(statement: str) -> Answer:
+        cursor = con.execute(statement)
+        return [column[0] for column in cursor.description], cursor.fetchall()
 
-        def run(statement: str) -> Answer:
-            cursor = connection.execute(statement)
-            return [column[0] for column in cursor.description], cursor.fetchall()
-
-        yield run
+    return run
 
 
 @pytest.fixture(scope="module")
-def session(cluster: Any) -> Iterator[Any]:
-    """A session in a database of its own."""
-    cluster.create_database("golden")
-    with cluster.connect("golden") as connection:
-        yield connection
-    cluster.drop_database("golden")
+def session(file_session: Any) -> Any:
+    return file_session
 
 
 @pytest.fixture
@@ -119,6 +111,7 @@ def expected_file(database: str, case: str) -> Path:
     return CASES / (case + suffix)
 
 
+@pytest.mark.sample(2 * len(cases()))  # every case in both databases
 @pytest.mark.parametrize("case", cases())
 @pytest.mark.parametrize("database", ["duckdb", "postgres"])
 def test_golden(database: str, case: str, request: pytest.FixtureRequest) -> None:

@@ -3,7 +3,6 @@
 # ruff: noqa: E501, SQL is read better on one line
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import duckdb
@@ -68,17 +67,9 @@ class Databases:
         return self.here.execute(sql).fetchall()[0][0], self.there.execute(sql).fetchone()[0]
 
 
-@pytest.fixture(scope="module")
-def there(cluster: Any) -> Iterator[Any]:
-    cluster.create_database("parity")
-    with cluster.connect("parity") as connection:
-        yield connection
-    cluster.drop_database("parity")
-
-
 @pytest.fixture
-def both(con: duckdb.DuckDBPyConnection, there: Any) -> Databases:
-    return Databases(con, there)
+def both(con: duckdb.DuckDBPyConnection, file_session: Any) -> Databases:
+    return Databases(con, file_session)
 
 
 def call(task: str, features: str, **options: object) -> str:
@@ -113,7 +104,7 @@ def same_models(both: Databases, selection: str, n: int) -> list[dict]:
     return duck
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("storage", STORAGE)
 @pytest.mark.parametrize("task", TASKS)
 def test_algorithms(both: Databases, task: str, storage: str) -> None:
@@ -134,6 +125,7 @@ def test_options(both: Databases, name: str) -> None:
         same_models(both, f"SELECT {model} AS m FROM rows", 1)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("storage", STORAGE)
 def test_many_rows(both: Databases, storage: str) -> None:
     """As many as are trained on a sample first, and on several threads."""

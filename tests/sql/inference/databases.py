@@ -3,7 +3,6 @@
 # ruff: noqa: E501, SQL is read better on one line
 
 import json
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -91,11 +90,8 @@ class Client:
 
 
 @pytest.fixture(scope="module")
-def there(cluster: Any) -> Iterator[Client]:
-    cluster.create_database("inference")
-    with cluster.connect("inference") as connection:
-        yield Client(connection, "%s")
-    cluster.drop_database("inference")
+def there(file_session: Any) -> Client:
+    return Client(file_session, "%s")
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ def labels(x: np.ndarray, task: str) -> np.ndarray:
     )
 
 
-@pytest.mark.sample(18)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("storage", ["dense", "sparse"])

@@ -89,7 +89,7 @@ def test_each_link_of_each_task_is_a_case() -> None:
     assert every - usual <= set(CASES) <= every
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("storage", ["dense", "sparse", "float"])
 @pytest.mark.parametrize(("task", "link"), PAIRS)
 def test_a_link_is_that_of_a_glm(client: Client, task: str, link: str, storage: str) -> None:
@@ -109,7 +109,7 @@ def test_a_link_is_that_of_a_glm(client: Client, task: str, link: str, storage: 
 DETERMINED = [one.name for one in REGISTERED if not (one.stochastic or one.proves_gap)]
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("algorithm", DETERMINED)
 @pytest.mark.parametrize(("task", "link"), PAIRS)
 def test_algorithms_reach_the_same_optimum(

@@ -99,7 +99,7 @@ def test_robust_errors_know_the_offset(here: Client, covariance: str) -> None:
     assert model.std_err == pytest.approx(plain.std_err, rel=1e-8)
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("storage", ["dense", "sparse"])
 @pytest.mark.parametrize(("task", "algorithm"), SETTLING)
 def test_a_constant_offset_is_taken_off_the_intercept(

@@ -157,6 +157,7 @@ def test_engel_s_food_is_koenker_s(client: Client, quantile: float, shown: Any) 
 QUANTILES = (0.5, 0.9, 0.05, 0.25)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("algorithm", "quantiles"),
     [

@@ -69,6 +69,7 @@ NOISY = [
 ]
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize(("task", "algorithm"), SETTLING)
 def test_a_weight_is_the_row_as_many_times(here: Client, task: str, algorithm: str) -> None:
     y, how = labels_of(task), SETTLED | {"algorithm": algorithm}
@@ -80,7 +81,7 @@ def test_a_weight_is_the_row_as_many_times(here: Client, task: str, algorithm: s
     assert weighted.n_rows == (WEIGHT > 0).sum()
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("storage", ["dense", "sparse"])
 @pytest.mark.parametrize(("task", "algorithm"), NOISY)
 def test_noisy_steps_end_near_the_weighted_optimum(
@@ -99,7 +100,7 @@ def test_noisy_steps_end_near_the_weighted_optimum(
     assert model.loss == pytest.approx(best.loss, rel=0.05)
 
 
-@pytest.mark.sample(18)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("storage", ["dense", "sparse", "float"])
 @pytest.mark.parametrize("task", list(LINEAR))
 def test_auto_takes_weights_in_both_databases(client: Client, task: str, storage: str) -> None:
@@ -189,6 +190,7 @@ def test_any_whole_weights_are_rows_repeated(here: Client, weights: list[int]) -
     assert numbers(weighted) == pytest.approx(numbers(repeated), rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.nightly
 def test_a_task_of_your_own_takes_weights(con: duckdb.DuckDBPyConnection) -> None:
     """The log cosh of the residual; a weight of 2 is the row twice."""
 
@@ -362,6 +364,7 @@ def test_the_table_form_takes_weight_and_offset(client: Client) -> None:
         )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("task", ["regressor", "classifier"])
 def test_estimators_take_sample_weights(task: str) -> None:
     y = NUMBERS if task == "regressor" else SIDES

@@ -1,7 +1,7 @@
 """Rows as literals, and metrics of them in either database."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
@@ -62,11 +62,8 @@ class Asked:
 
 
 @pytest.fixture(scope="module")
-def there(cluster: Any) -> Iterator[Asked]:
-    cluster.create_database("metrics")
-    with cluster.connect("metrics") as connection:
-        yield Asked(connection, True)
-    cluster.drop_database("metrics")
+def there(file_session: Any) -> Asked:
+    return Asked(file_session, True)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 # ruff: noqa: E501, SQL is read better on one line
 
 import json
-from collections.abc import Iterator
 
 import duckdb
 import numpy as np
@@ -45,12 +44,10 @@ def flights(n: int = 3000, seed: int = 1) -> pd.DataFrame:
 
 
 @pytest.fixture
-def own() -> Iterator[duckdb.DuckDBPyConnection]:
-    con = tuskml.connect(threads=2)
+def own(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     con.register("frame", flights())
     con.execute("CREATE TABLE flights AS FROM frame")
-    yield con
-    con.close()
+    return con
 
 
 def design(frame: pd.DataFrame) -> pd.DataFrame:
@@ -281,6 +278,7 @@ def test_rows_of_null_alone_train_nothing(own: duckdb.DuckDBPyConnection) -> Non
         ).fetchall() == [(None,)]
 
 
+@pytest.mark.nightly
 def test_threads_that_meet_levels_in_another_order(own: duckdb.DuckDBPyConnection) -> None:
     """Each thread numbers the levels that it meets; a model is of the levels, not of the numbers."""
     rows = "(SELECT i % 2 AS g, 'c' || (hash(i // 2 + i // 130000) % 20) AS c, hash(i // 2 + i // 130000) % 20 + hash(i) % 7 AS y FROM range(400000) t(i))"

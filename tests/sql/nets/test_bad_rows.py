@@ -71,6 +71,7 @@ def test_ten_thousand_features(con: duckdb.DuckDBPyConnection) -> None:
     assert found == [("ok", 10000, True)]
 
 
+@pytest.mark.nightly
 def test_a_quarter_of_a_million_levels(con: duckdb.DuckDBPyConnection) -> None:
     """They are refused with what to do; the most frequent ones train, and the others are one."""
     con.execute(

@@ -211,6 +211,7 @@ def test_weights_of_classes(db: Database) -> None:
         db.train("c", CLASSES | {"class_weight": [1, 2]})
 
 
+@pytest.mark.sample(1)
 def test_a_limit_of_time_keeps_the_best_so_far(db: Database) -> None:
     db.train("y", SHORT | {"max_iter": 1_000_000, "time": "0.2s", "learning_rate": 0.001})
     model = db.model()

@@ -16,12 +16,9 @@ from clients import CLICKS, WIDE, Client
 
 
 @pytest.fixture(scope="module")
-def session(cluster: Any) -> Iterator[Any]:
-    cluster.create_database("offline")
-    with cluster.connect("offline") as connection:
-        connection.execute(CLICKS)
-        yield connection
-    cluster.drop_database("offline")
+def session(file_session: Any) -> Any:
+    file_session.execute(CLICKS)
+    return file_session
 
 
 @pytest.fixture(scope="module")

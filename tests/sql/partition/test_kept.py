@@ -58,6 +58,7 @@ def train(client: Client, **options: Any) -> str:
     return client.run(TRAIN.format(text, "pairs"))[0][0]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("layout", ["id", "affinity"])
 def test_a_training_takes_it(client: Client, layout: str) -> None:
     """In both databases; by affinity the two features of a pair share a key."""

@@ -197,6 +197,7 @@ def test_parallel_workers_change_nothing(post: Client, session: Any) -> None:
         session.execute("RESET ALL")
 
 
+@pytest.mark.nightly
 def test_spilled_rows_give_the_same(tmp_path: Any) -> None:
     with tuskml.connect(threads=2) as con:
         con.execute(WIDE)

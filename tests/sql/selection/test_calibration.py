@@ -45,16 +45,13 @@ Ask = Callable[[str], list[tuple[Any, ...]]]
 
 
 @pytest.fixture(scope="module")
-def there(cluster: Any) -> Any:
-    cluster.create_database("calibration")
-    with cluster.connect("calibration") as connection:
-        columns = [*(list(map(float, c)) for c in (*X.T, F, W)), list(map(bool, Y))]
-        arrays = ", ".join([*["%s::double precision[]"] * 5, "%s::boolean[]"])
-        connection.execute(
-            f"CREATE TABLE t AS SELECT * FROM unnest({arrays}) AS r(a, b, c, f, w, y)", columns
-        )
-        yield connection
-    cluster.drop_database("calibration")
+def there(file_session: Any) -> Any:
+    columns = [*(list(map(float, c)) for c in (*X.T, F, W)), list(map(bool, Y))]
+    arrays = ", ".join([*["%s::double precision[]"] * 5, "%s::boolean[]"])
+    file_session.execute(
+        f"CREATE TABLE t AS SELECT * FROM unnest({arrays}) AS r(a, b, c, f, w, y)", columns
+    )
+    return file_session
 
 
 @pytest.fixture(params=["here", "there"])

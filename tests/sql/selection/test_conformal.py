@@ -22,16 +22,13 @@ Ask = Callable[[str], list[tuple[Any, ...]]]
 
 
 @pytest.fixture(scope="module")
-def there(cluster: Any) -> Any:
-    cluster.create_database("conformal")
-    with cluster.connect("conformal") as connection:
-        columns = [list(map(float, c)) for c in (Y, *X.T, F, W)]
-        arrays = ", ".join(["%s::double precision[]"] * 6)
-        connection.execute(
-            f"CREATE TABLE t AS SELECT * FROM unnest({arrays}) AS r(y, a, b, c, f, w)", columns
-        )
-        yield connection
-    cluster.drop_database("conformal")
+def there(file_session: Any) -> Any:
+    columns = [list(map(float, c)) for c in (Y, *X.T, F, W)]
+    arrays = ", ".join(["%s::double precision[]"] * 6)
+    file_session.execute(
+        f"CREATE TABLE t AS SELECT * FROM unnest({arrays}) AS r(y, a, b, c, f, w)", columns
+    )
+    return file_session
 
 
 @pytest.fixture(params=["here", "there"])

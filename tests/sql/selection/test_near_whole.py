@@ -217,6 +217,7 @@ def test_classes_that_rows_separate(
         assert metrics(con, **given) == pytest.approx(expected, abs=1e-6), number
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("task", "seeds"),
     [("logistic", (7, 48, 3)), ("poisson", (36, 6)), ("negative_binomial", (4, 36, 6))],

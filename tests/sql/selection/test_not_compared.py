@@ -28,6 +28,7 @@ def chosen_by(con: Any, task: str, options: dict[str, Any]) -> tuple[Any, ...]:
     return model["status"], model["task"], told.get("l2"), told.get("trees"), model["trials"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", SEARCHES)
 def test_the_simplest_model_is_taken_in_any_order(name: str) -> None:
     con = tuskml.connect()

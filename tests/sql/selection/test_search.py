@@ -152,7 +152,7 @@ class Mean(ClassifierMixin, BaseEstimator):
         return self.inner_.decision_function(x)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("metric", "scoring", "sign"),
     [
@@ -184,6 +184,7 @@ def test_winners_and_metrics_are_those_of_grid_search(
         assert score[found[g]["trials"]["chosen"]] >= score.max() - 1e-6
 
 
+@pytest.mark.sample(1)
 def test_the_winner_is_trained_again_on_all_rows(db: Any) -> None:
     found = searched(db, {"l2": L2, "folds": 3})
     for g, one in found.items():

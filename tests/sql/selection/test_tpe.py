@@ -102,6 +102,7 @@ def penalty(u: np.ndarray) -> np.ndarray:
     return out
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("loss", "d"), [(hartmann, 3), (branin, 2), (penalty, 4)])
 def test_it_finds_better_ones_than_as_many_draws(
@@ -158,6 +159,7 @@ def metrics(trials: dict[str, Any]) -> list[tuple[str, float]]:
     return [(json.dumps(one["configuration"]), one["metric"]) for one in trials["trials"]]
 
 
+@pytest.mark.sample(1)
 def test_each_group_tries_as_many_as_asked_and_chooses_its_own(session: tuple[str, Any]) -> None:
     found = asked(session, OPTIONS)
     for trials, options in found.values():

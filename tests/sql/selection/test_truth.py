@@ -101,6 +101,7 @@ def by_number(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return folds_of(x, y, 3, by_label=False)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("classes", [True, False])
 def test_winners_are_those_of_grid_search(con: duckdb.DuckDBPyConnection, classes: bool) -> None:
     values = L2[:-1] if classes else L2

@@ -40,6 +40,7 @@ def kept(one, **given):
     return replace(one, **(given | {"last": False} if "last" in given else given))
 
 
+@pytest.mark.nightly
 def test_rows_are_given_back_when_their_tokens_were_read(trained, monkeypatch):
     """Topics and counts lie where rows were, unless these are read again."""
     more = '"topics": 400, "seed": 1'

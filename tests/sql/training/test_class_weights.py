@@ -90,7 +90,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sample(14)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("task", "labels", "features"), CASES)
 def test_a_class_weighs_what_its_rows_do(

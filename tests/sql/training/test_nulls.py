@@ -4,7 +4,6 @@
 
 import math
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import duckdb
@@ -99,12 +98,9 @@ class Database:
 
 
 @pytest.fixture(scope="module")
-def there(cluster: Any) -> Iterator[Database]:
-    cluster.create_database("nulls")
-    with cluster.connect("nulls") as connection:
-        connection.execute(MODELS)
-        yield Database(connection, "%s")
-    cluster.drop_database("nulls")
+def there(file_session: Any) -> Database:
+    file_session.execute(MODELS)
+    return Database(file_session, "%s")
 
 
 @pytest.fixture

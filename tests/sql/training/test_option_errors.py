@@ -284,7 +284,7 @@ def is_refused(option: Option, value: object) -> bool:
     return False
 
 
-@pytest.mark.sample(100)
+@pytest.mark.sample(40)
 @pytest.mark.parametrize(("task", "name"), EACH)
 def test_every_option_refuses_a_bad_value(
     db: duckdb.DuckDBPyConnection, task: str, name: str
@@ -307,7 +307,7 @@ def test_options_of_other_learners(db: duckdb.DuckDBPyConnection, task: str, nam
     assert found.startswith(started)
 
 
-@pytest.mark.sample(100)
+@pytest.mark.sample(40)
 @pytest.mark.parametrize(("task", "name"), EACH)
 def test_every_option_says_what_is_allowed(
     db: duckdb.DuckDBPyConnection, task: str, name: str

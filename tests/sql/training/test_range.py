@@ -36,12 +36,9 @@ def duck() -> Any:
 
 
 @pytest.fixture(scope="module")
-def post(cluster: Any) -> Any:
-    cluster.create_database("range")
-    with cluster.connect("range") as connection:
-        connection.execute("CREATE TABLE edge (y DOUBLE PRECISION, x DOUBLE PRECISION[])")
-        yield connection
-    cluster.drop_database("range")
+def post(file_session: Any) -> Any:
+    file_session.execute("CREATE TABLE edge (y DOUBLE PRECISION, x DOUBLE PRECISION[])")
+    return file_session
 
 
 def rows(label: float = 1.0, first: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
@@ -102,7 +99,7 @@ def test_features_whose_squares_vanish_have_coefficients(duck: Any, fit_intercep
     assert model["coef"] == pytest.approx([3e160], rel=1e-9)
 
 
-@pytest.mark.sample(36)
+@pytest.mark.sample(13)
 @pytest.mark.parametrize("which", ["duck", "post"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS["linear"])
 @pytest.mark.parametrize(
@@ -137,6 +134,7 @@ def test_other_learners_say_that_squares_of_labels_leave_the_doubles(
     assert mean == pytest.approx(3 * size, rel=1e-9)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("which", ["duck", "post"])
 @pytest.mark.parametrize("task", ALGORITHMS)
 def test_features_at_the_end_of_the_doubles(which: str, task: str, request: Any) -> None:

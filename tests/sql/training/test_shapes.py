@@ -276,6 +276,7 @@ def test_arrow_and_pandas(con: duckdb.DuckDBPyConnection) -> None:
         assert weights(model) == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.nightly
 def test_wide_rows(con: duckdb.DuckDBPyConnection) -> None:
     """A row larger than the pieces that rows are packed into."""
     wide = "list_transform(range(300000), lambda j: ((i + 1) * j % 17)::FLOAT)"

@@ -61,6 +61,7 @@ def check_near(model: dict, whole: dict, epsilon: float) -> None:
         assert abs(a - b) * s < 7 * epsilon
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["table", "file"])
 def test_a_part_of_the_rows_is_read(made, kind: str) -> None:
     source = "flights" if kind == "table" else of_file(made)
@@ -90,6 +91,7 @@ def test_row_groups_that_are_not_wanted_are_not_read(made) -> None:
     assert (characters_read() - before) / path.stat().st_size < share + 0.1
 
 
+@pytest.mark.nightly
 def test_auto_does_it_by_itself(made, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large table and a tolerance: nobody names an algorithm or a sampler."""
     assert train(made, epsilon=0.01)["n_rows"] == ROWS
@@ -117,6 +119,7 @@ def test_what_needs_all_rows_reads_them(made, given: dict) -> None:
     assert "counters" not in model["options"]
 
 
+@pytest.mark.nightly
 def test_rounds_that_do_not_suffice_end_with_all_rows(made, monkeypatch) -> None:
     monkeypatch.setattr(rounds, "MOST_ROUNDS", 2)
     model = train(made, algorithm="sgd", epsilon=0, max_iter=8)
@@ -124,6 +127,7 @@ def test_rounds_that_do_not_suffice_end_with_all_rows(made, monkeypatch) -> None
     assert model["packed"] > ROWS
 
 
+@pytest.mark.nightly
 def test_the_callers_own_rows_are_read(made) -> None:
     """What the transaction has changed, and a temporary table of the same name."""
     made.execute("BEGIN; UPDATE flights SET late = true")

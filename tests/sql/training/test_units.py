@@ -66,12 +66,9 @@ def duck() -> Any:
 
 
 @pytest.fixture(scope="module")
-def post(cluster: Any) -> Any:
-    cluster.create_database("units")
-    with cluster.connect("units") as connection:
-        fill(connection.execute, UNITS)
-        yield connection
-    cluster.drop_database("units")
+def post(file_session: Any) -> Any:
+    fill(file_session.execute, UNITS)
+    return file_session
 
 
 def call(task: str, features: str = "x", **options: object) -> str:

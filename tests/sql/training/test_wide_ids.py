@@ -49,18 +49,14 @@ def duck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 @pytest.fixture(scope="module")
-def post(cluster: Any) -> Iterator[Client]:
+def post(file_session: Any) -> Client:
     import psycopg
 
-    cluster.create_database("wide_ids")
-    with cluster.connect("wide_ids") as connection:
+    def run(sql: str) -> list[tuple]:
+        done = file_session.execute(sql)
+        return done.fetchall() if done.description else []
 
-        def run(sql: str) -> list[tuple]:
-            done = connection.execute(sql)
-            return done.fetchall() if done.description else []
-
-        yield Client(run, psycopg.Error)
-    cluster.drop_database("wide_ids")
+    return Client(run, psycopg.Error)
 
 
 @pytest.fixture(params=["duck", "post"])
@@ -242,6 +238,7 @@ def test_ids_that_a_model_does_not_know_weigh_nothing(client: Client) -> None:
     assert text == f"decision: feature id -{TOP} is negative, ids start at 0"
 
 
+@pytest.mark.nightly
 def test_parallel_workers_pass_wide_rows_on(post: Client) -> None:
     """In a file for one large group, in the message for small ones."""
     post.run(

@@ -223,6 +223,7 @@ def test_another_feature_is_refused(db: Database) -> None:
         )
 
 
+@pytest.mark.nightly
 def test_the_usual_order_of_the_database_does_not_matter(con: Any) -> None:
     """Nor for the nodes of trees."""
     con.execute(ROWS.format(temp=""))

@@ -241,6 +241,7 @@ MANY_LEVELS = {
 }
 
 
+@pytest.mark.nightly
 def test_a_quarter_of_a_million_levels(db: Database) -> None:
     """The 255 most frequent ones are bins; the others go right together."""
     options = '{"trees": 3, "threads": 1}'

@@ -52,7 +52,7 @@ def test_rows_that_were_copied_to_hold_some_out_are_given_back(trained) -> None:
     assert alone + 0.9 * copies < used["peak"] < alone + copies + 0.9 * CELLS
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("task", "rows", "more"),
     [
@@ -97,7 +97,7 @@ def test_what_is_not_the_last_reading_keeps_the_rows(trained, monkeypatch) -> No
     assert used["peak"] > alone + 1.5 * CELLS
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("task", ["gbdt", "random_forest"])
 @pytest.mark.parametrize("more", ["", ', "validation": 0.2', ', "row_fraction": 0.5'])
 def test_spilled_rows_keep_theirs_and_give_the_same_trees(trained, task: str, more: str) -> None:
@@ -114,6 +114,7 @@ def test_spilled_rows_keep_theirs_and_give_the_same_trees(trained, task: str, mo
     assert used["resident"] == used["spilled"] == 0
 
 
+@pytest.mark.nightly
 def test_a_window_trains_as_a_group_does(new_con: duckdb.DuckDBPyConnection) -> None:
     new_con.execute(CREATE)
     call = f"train_model('gbdt', y, x, '{OPTIONS}')"

@@ -60,7 +60,7 @@ CASES = {
 }
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", CASES)
 def test_an_order_without_order_changes_no_bit(con: duckdb.DuckDBPyConnection, name: str) -> None:
     """Compared with rows in the order of their models, which are scored in another way."""

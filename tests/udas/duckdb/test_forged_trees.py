@@ -80,7 +80,7 @@ def test_older_payloads_predict_the_same(
         assert len({str(answer) for answer in answers[0]}) > 2
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("call", ["predict", "explain_prediction"])
 def test_forged_compact_trees_do_no_harm(
     con: duckdb.DuckDBPyConnection, model: tuskml.Model, call: str
@@ -137,20 +137,23 @@ def test_forged_nodes_do_no_harm(
 ) -> None:
     """Children that are parents, features that are none, counts beyond the end."""
     chosen = random.Random(1)
-    numbers = HEAD.unpack(payload[: HEAD.size])[10]
+    head = HEAD.unpack(payload[: HEAD.size])
+    numbers, n_features = head[10], 3 if head[4] & 32 else 0  # behind the labels: TUSK_HAS_LABELS
+    tries = times(1500, 3)
     answers, told = 0, []
-    for _ in range(times(1500, 3)):
+    for k in range(tries):
         forged = bytearray(payload)
         for _ in range(chosen.randint(1, 4)):
-            at = HEAD.size + 8 * chosen.randrange(numbers)
-            forged[at : at + 8] = struct.pack("<d", chosen.choice(NUMBERS))
+            place = chosen.randrange(numbers) if k else n_features
+            at = HEAD.size + 8 * place
+            forged[at : at + 8] = struct.pack("<d", chosen.choice(NUMBERS) if k else 7.0)
         try:
             answer(con, signed(bytes(forged)), call)
             answers += 1
         except duckdb.InvalidInputException as error:
             told.append(re.sub(r"[\d,]*\d", "n", str(error).rpartition(f"{call}: ")[2]))
-    assert answers > 100
-    assert len(told) > 100
+    assert answers > tries / 15
+    assert len(told) > tries / 15
     assert set(told) <= TOLD[call]
     assert {NO_TREES, WIDTH} <= set(told)
 

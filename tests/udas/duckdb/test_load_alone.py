@@ -66,6 +66,7 @@ def alone(place: str, file: Path, *queries: str) -> list:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("place", ["file", "read-only", "attached"])
 def test_answers_are_those_of_python(file: Path, place: str) -> None:
     """All bits but those of p-values, which SciPy computes where it is."""
@@ -194,6 +195,7 @@ print(con.execute("SELECT rmse(1, 2), v.p FROM v").fetchall())
 """
 
 
+@pytest.mark.nightly
 def test_macros_of_others_stay_and_are_named_once(tmp_path: Path) -> None:
     """A plain client has no warnings: one line on standard error names them, and none where there
     are none."""

@@ -114,6 +114,7 @@ def test_macros_of_the_database_stay_and_are_named_once(trapped: Path) -> None:
     assert {"predict", "tuskml_predict", "rmse", "tuskml_rmse"} <= set(re.findall(r"\w+", message))
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore:the database has macros of its own")
 def test_our_own_sql_does_not_fall_into_them(trapped: Path) -> None:
     with tuskml.connect(trapped, threads=1) as con, tuskml.connect(threads=1) as clean:

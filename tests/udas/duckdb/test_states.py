@@ -29,6 +29,7 @@ def check(con, calls, rest):
             assert value is None or value == pytest.approx(other, rel=1e-9), (calls, rest)
 
 
+@pytest.mark.nightly
 def test_a_few_rows_pass_a_filter_in_many_states_of_the_allocator(rows):
     """Aggregates of other sizes come between, and leave other memory behind."""
     draw = random.Random(3)

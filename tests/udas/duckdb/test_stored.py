@@ -73,7 +73,7 @@ def test_sparse_rows_as_in_numpy(root, con, rows, density: float, dtype: str) ->
         assert found == pytest.approx(0.5 + x @ seen, rel=1e-12, abs=1e-9)
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("width", [0, 1, 255, 256, 257, 4096, 9000, N + 10])
 @pytest.mark.parametrize("density", [1.0, 0.05])
 def test_dense_rows_as_in_numpy(root, con, width: int, density: float) -> None:
@@ -126,6 +126,7 @@ def test_classes_probabilities_and_null(root, con) -> None:
         ask(con, f"predict({literal(reference)}, sparse([-1], [1.0]))")
 
 
+@pytest.mark.nightly
 def test_models_of_more_files_than_are_kept_open(root, con) -> None:
     n = 40
     references = [root.publish_weights(f"m{i}", np.array([float(i)])).reference for i in range(n)]
@@ -137,6 +138,7 @@ def test_models_of_more_files_than_are_kept_open(root, con) -> None:
         assert sum(str(root.path) in line for line in maps) <= 16
 
 
+@pytest.mark.nightly
 def test_threads_predict_together(root, con) -> None:
     references = [
         root.publish_weights(f"m{i}", np.full(50_000, float(i))).reference for i in range(20)

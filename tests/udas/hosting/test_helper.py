@@ -132,6 +132,7 @@ def test_one_process_trains_for_all_statements_and_leaves_nothing_open(
     assert answers["many"] is True
 
 
+@pytest.mark.nightly
 def test_nothing_of_the_client_is_open_in_the_helper(tmp_path: Path) -> None:
     file = tmp_path / "of_the_client"
     file.write_text("")
@@ -218,6 +219,7 @@ def test_connections_train_at_once(answers: dict[str, object]) -> None:
     assert answers["at once"] == [True, 3]
 
 
+@pytest.mark.nightly
 def test_rows_beyond_the_limit(tmp_path: Path) -> None:
     """They are handed over by temp_directory, and nothing stays there."""
     train = "SELECT (train_model('linear', sin(i), [cos(i * (k + 1)) FOR k IN range(16)], '{\"deterministic\": true}')).coef::TEXT FROM range(200000) t(i)"
@@ -236,6 +238,7 @@ print(json.dumps([asked(sys.argv[4], other), other.execute("SELECT tuskml_memory
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_models_beyond_the_limit_are_refused_as_in_python() -> None:
     train = "SELECT train_model('linear', 1 + x, sparse([10000000::INT, 3], [x, 1.0])) FROM range(9) t(x)"
     program = """
@@ -249,6 +252,7 @@ print(json.dumps(asked(sys.argv[4], other)))
     assert said["on"] == said["off"]
 
 
+@pytest.mark.nightly
 def test_a_note_without_libpython_starts_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -266,6 +270,7 @@ def test_a_note_without_libpython_starts_it(
     )
 
 
+@pytest.mark.nightly
 def test_a_library_that_cannot_be_loaded_starts_it(tmp_path: Path) -> None:
     copy = copied(tmp_path, f"{sys.executable}\n{tmp_path}/libpython.so\n")
     assert '"ok"' in client(copy, TRAIN)

@@ -75,6 +75,7 @@ def answers(text: str) -> list:
     return [json.loads(line) for line in text.splitlines()]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("where", INSIDE, indirect=True)
 @pytest.mark.usefixtures("where")
 def test_numbers_are_those_of_python() -> None:
@@ -105,6 +106,7 @@ def test_errors_are_sentences_and_the_session_goes_on() -> None:
     assert '{"s":"ok"}' in said
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.usefixtures("where")
 def test_a_model_in_a_store(tmp_path: Path) -> None:
@@ -127,6 +129,7 @@ def test_settings_are_those_at_load() -> None:
     assert found == {"budget": 300 << 20}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.usefixtures("where")
 def test_ctrl_c_ends_the_training() -> None:
     """In a terminal, where the client's own handler of the signal goes on with the next statement."""
@@ -194,6 +197,7 @@ def test_a_python_that_only_loads_the_file_trains() -> None:
     assert plain(train, train, extension=extension_path()) == [wanted] * 2
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("where", INSIDE, indirect=True)
 @pytest.mark.usefixtures("where")
 def test_cancel_from_another_connection() -> None:
@@ -221,6 +225,7 @@ while thread.is_alive():
     assert "the training was interrupted" in done.stdout
 
 
+@pytest.mark.nightly
 def test_a_copy_finds_the_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     """`tuskml install` writes the note and prints the statement; without one the client says how."""
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -239,6 +244,7 @@ def test_a_copy_finds_the_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert "run `pip install tuskml`" in client(train, extension=copy, TUSKML_PYTHON="")
 
 
+@pytest.mark.nightly
 def test_a_note_that_others_could_have_written_starts_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

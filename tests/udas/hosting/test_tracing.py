@@ -87,6 +87,7 @@ def test_nothing_of_the_rows_is_in_them(on):
     assert not any(word in said for word in ("secret", "top", "low", "-7"))
 
 
+@pytest.mark.nightly
 def test_there_are_none_by_default(exporter):
     exporter.clear()
     tuskml.connect().execute(THREE).fetchall()

@@ -55,10 +55,12 @@ def test_each_training_is_a_line_on_standard_error():
     assert "max_iter" in failed["error"]
 
 
+@pytest.mark.nightly
 def test_at_level_error_only_failures_are():
     assert [line["event"] for line in lines("error")] == ["training failed"]
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("level", [None, "off"])
 def test_nothing_is_logged_by_default(level):

@@ -81,6 +81,7 @@ def test_cut_and_grown_topics_are_refused(
         assert BROKEN in answer(con, payload[:n], call)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("call", CALLS)
 def test_forged_bytes_do_no_harm(
     con: duckdb.DuckDBPyConnection, payload: bytes, call: str

@@ -47,6 +47,7 @@ CASES = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "case",
     [

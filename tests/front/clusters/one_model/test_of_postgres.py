@@ -69,6 +69,7 @@ def test_the_models_are_those_of_the_server(
     assert list(tmp_path.glob(f"{temporary.PREFIX}*")) == []
 
 
+@pytest.mark.nightly
 def test_keys_are_the_servers_values(pg: Any) -> None:
     given = GIVEN | {"features": ["x"], "group_by": "price"}
     expected = tuskml.train(pg, "linear", **given)
@@ -77,6 +78,7 @@ def test_keys_are_the_servers_values(pg: Any) -> None:
     assert {type(key) for key in found} == {Decimal}
 
 
+@pytest.mark.nightly
 def test_the_rows_are_those_of_the_transaction(pg: Any) -> None:
     given = GIVEN | {"features": ["x"], "group_by": "shop", "cluster": "threads"}
     with pg.transaction(force_rollback=True):
@@ -87,6 +89,7 @@ def test_the_rows_are_those_of_the_transaction(pg: Any) -> None:
     assert len(tuskml.train(pg, "linear", **given)) == 4
 
 
+@pytest.mark.nightly
 def test_models_are_kept_in_a_table_of_the_server(pg: Any, tmp_path: Path) -> None:
     given = GIVEN | {"features": ["x"], "group_by": ["shop", "late"], "cluster": "threads"}
     n = tuskml.train(pg, "linear", into="kept", **given)
@@ -155,6 +158,7 @@ def test_groups_that_were_not_trained_have_the_servers_keys(
     assert list(caught.value.models) == [datetime.date(2024, 1, 1)]
 
 
+@pytest.mark.nightly
 def test_the_shell(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     given = [url, "--task", "linear", "--source", "sales", "--label", "y", "--features", "x"]
     given += ["--group-by", "shop"]

@@ -85,6 +85,7 @@ def test_a_small_model_is_that_of_one_machine(
     assert list(tmp_path.glob(f"{temporary.PREFIX}*")) == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("task", "more"),
     [
@@ -176,6 +177,7 @@ def test_one_worker_trains_what_gains_nothing_by_parts(
     assert not ran
 
 
+@pytest.mark.nightly
 def test_steps_hop_where_they_are_asked_to(
     con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran]
 ) -> None:
@@ -195,6 +197,7 @@ def test_one_large_file_is_a_note(con: duckdb.DuckDBPyConnection, tmp_path: Path
     assert bits(found) == bits(tuskml.train(con, "logistic", source="rows", **GIVEN))
 
 
+@pytest.mark.nightly
 def test_auto_is_the_estimate_of_a_sample(
     con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,6 +223,7 @@ def test_auto_is_the_estimate_of_a_sample(
     assert "TP took" in told.plan
 
 
+@pytest.mark.nightly
 def test_the_answer_is_kept(
     con: duckdb.DuckDBPyConnection, source: str, tmp_path: Path, ran: list[Ran]
 ) -> None:
@@ -244,6 +248,7 @@ def test_a_damaged_shard_is_a_sentence(con: duckdb.DuckDBPyConnection, tmp_path:
         clustered(con, source=source)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "rows", ["SELECT * FROM rows WHERE false", "SELECT x, z, NULL y FROM rows"]
 )
@@ -266,6 +271,7 @@ def test_a_cancel_ends_it(
     assert clustered(con, source=source).n_rows == N_ROWS
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["table", "files"])
 def test_sql_has_the_bits_of_python(
     con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], kind: str
@@ -282,6 +288,7 @@ def test_sql_has_the_bits_of_python(
     assert ran
 
 
+@pytest.mark.nightly
 def test_the_shell_trains_it(source: str, capsys: pytest.CaptureFixture[str]) -> None:
     given = [":memory:", "--task", "logistic", "--source", source, "--label", "y"]
     given += ["--features", "x,z"]

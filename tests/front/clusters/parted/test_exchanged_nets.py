@@ -114,6 +114,7 @@ def test_the_bits_are_those_of_one_worker(
     assert not any(one.fallbacks for one in sessions)
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "more",
@@ -148,6 +149,7 @@ def test_one_batch_of_all_rows_is_that_of_one_machine(
     assert len(model.coef) == len(other.coef) > 300
 
 
+@pytest.mark.nightly
 def test_a_database_predicts_by_it(
     con: duckdb.DuckDBPyConnection, source: str, workers: Callable[[int], None]
 ) -> None:
@@ -161,6 +163,7 @@ def test_a_database_predicts_by_it(
         assert found < 0.6
 
 
+@pytest.mark.nightly
 def test_a_model_without_groups(
     con: duckdb.DuckDBPyConnection, source: str, workers: Callable[[int], None]
 ) -> None:
@@ -212,6 +215,7 @@ def plain(con: duckdb.DuckDBPyConnection, source: str, workers: Callable[[int], 
     return found
 
 
+@pytest.mark.nightly
 def test_plans_change_no_bit(
     con: duckdb.DuckDBPyConnection,
     source: str,
@@ -225,6 +229,7 @@ def test_plans_change_no_bit(
     assert all(set(one.versions) - {0} for one in sessions), "iterations followed the plan"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("what", [pytest.param("optimizer", marks=pytest.mark.nightly), "link"])
 def test_what_is_lost_changes_no_bit(
     con: duckdb.DuckDBPyConnection,
@@ -258,6 +263,7 @@ def test_what_is_lost_changes_no_bit(
         assert all(one.versions[-1] == 0 for one in sessions)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("times", [pytest.param(1, marks=pytest.mark.nightly), 3])
 def test_a_worker_that_is_lost(
     con: duckdb.DuckDBPyConnection,

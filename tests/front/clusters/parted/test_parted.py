@@ -229,6 +229,7 @@ def test_wrong_placements(
         tuskml.train(con, "logistic", **GIVEN | {"source": source} | given)
 
 
+@pytest.mark.nightly
 def test_a_damaged_part_fails_its_group_alone_and_the_others_are_finished(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, ran: list[Ran]
 ) -> None:
@@ -277,6 +278,7 @@ def test_features_of_another_width_in_another_file(
         tuskml.train(con, "logistic", **given)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("placement", ["mtp", "dp", "sp"])
 def test_the_baselines_have_the_same_numbers(
     con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], placement: str

@@ -74,7 +74,7 @@ def asked_of(ran: list[Ran]) -> Counter[str]:
     return found
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "more",
     [
@@ -149,6 +149,7 @@ def test_keys_of_many_rows_are_sent_in_slices(
     assert asked_of(ran)["sorted"] == 8 * parts
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_the_bits_do_not_depend_on_workers(
@@ -165,6 +166,7 @@ def test_the_bits_do_not_depend_on_workers(
     sharded.assert_same_bits(parted_trees.large_ones(by_parts(con, **given)), expected)
 
 
+@pytest.mark.nightly
 def test_other_labels_have_the_loss_of_rows_in_one_place(
     con: duckdb.DuckDBPyConnection, source: str
 ) -> None:
@@ -192,6 +194,7 @@ def test_parts_that_forget_get_all_again(
     parted_trees.assert_parts_may_forget(monkeypatch, lambda: by_parts(con, **given))
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "when",
@@ -214,6 +217,7 @@ def test_parts_that_forget_between_steps_draw_the_same_rows(
     )
 
 
+@pytest.mark.nightly
 def test_each_part_stays_and_is_asked_alike(
     con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], small_branches: None
 ) -> None:
@@ -239,6 +243,7 @@ def test_a_value_that_is_no_level_is_refused(con: duckdb.DuckDBPyConnection, sou
         by_parts(con, **GIVEN | {"source": source, "categorical": [1], "invalid": "error"})
 
 
+@pytest.mark.nightly
 def test_a_cancel_ends_leaders_too(
     con: duckdb.DuckDBPyConnection,
     source: str,

@@ -89,6 +89,7 @@ def test_features_and_models_are_those_of_rows_in_one_place(
         assert other.std_err == (model.std_err and pytest.approx(model.std_err, rel=1e-6))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("task", "more"),
     [
@@ -131,6 +132,7 @@ def test_trees_go_on_from_a_model_with_other_levels(
 NET = {"objective": "logistic", "max_iter": 3, "layers": [8], "features": ["x", "colour"]}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("more", [{"validation": 0.2}, {"label": "k", "weight": "1 + i % 3"}])
 def test_nets_embed_the_categories_of_all_parts(
     con: duckdb.DuckDBPyConnection, source: str, more: dict[str, Any]
@@ -165,6 +167,7 @@ def test_a_net_that_embeds_predicts_what_it_says(
     assert np.abs(vectors).max() > 0.1
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("task", ["logistic", "mlp"])
 def test_the_bits_do_not_depend_on_the_number_of_workers(
     con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch, task: str
@@ -180,6 +183,7 @@ def test_the_bits_do_not_depend_on_the_number_of_workers(
     assert found[0] == found[1]
 
 
+@pytest.mark.nightly
 def test_a_search_chooses_from_rows_with_names(
     con: duckdb.DuckDBPyConnection, source: str
 ) -> None:
@@ -214,6 +218,7 @@ def test_a_column_of_another_type_in_another_file_is_refused(
         )  # fmt: skip
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("reference", ["most frequent", {"colour": "red"}, {"level": "4"}])
 def test_reference_levels_are_those_of_one_place(
     con: duckdb.DuckDBPyConnection, source: str, reference: Any

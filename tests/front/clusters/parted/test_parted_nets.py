@@ -29,7 +29,7 @@ def by_parts(con: duckdb.DuckDBPyConnection, **given: Any) -> tuskml.Models:
     return sharded.by_parts(con, "mlp", **NET | given)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "more",
     [
@@ -109,6 +109,7 @@ def test_rows_held_out_are_not_trained_on(con: duckdb.DuckDBPyConnection, tmp_pa
     assert model.loss > 0.5
 
 
+@pytest.mark.nightly
 def test_a_class_that_only_rows_held_out_have(
     con: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
@@ -128,6 +129,7 @@ def test_a_class_that_only_rows_held_out_have(
         assert model.loss > 0
 
 
+@pytest.mark.nightly
 def test_a_time_limit_and_a_start(con: duckdb.DuckDBPyConnection, source: str) -> None:
     first = by_parts(con, source=source, max_iter=2)
     key = max(first, key=lambda one: first[one].n_rows)  # type: ignore[union-attr]

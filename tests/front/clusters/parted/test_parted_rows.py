@@ -38,6 +38,7 @@ def test_rows_are_freed_when_their_group_is_trained(
     assert max(held) == 2
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("placement", ["gap", "dp"])
 def test_a_label_among_its_features_has_a_status(tmp_path: Path, placement: str) -> None:
     """Where all parts of a group say so."""
@@ -62,7 +63,7 @@ BAD = {
 }
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", BAD)
 def test_bad_rows_are_told_with_their_group_and_file(tmp_path: Path, name: str) -> None:
     """As a status of the group, and with option `invalid` as an error that names it."""

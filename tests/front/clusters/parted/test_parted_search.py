@@ -107,6 +107,7 @@ def test_a_metric_that_does_not_take_the_labels_compares_nothing(
         assert all(text.startswith("no metric: ") for text in told)
 
 
+@pytest.mark.nightly
 def test_a_trial_is_judged_by_rows_that_it_has_not_seen(
     con: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
@@ -133,6 +134,7 @@ def test_a_trial_is_judged_by_rows_that_it_has_not_seen(
     assert all(0.35 < one["metric"] < 0.65 for one in trials(model)["trials"])
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("n", [2, 4])
 def test_the_bits_are_those_of_one_worker(
@@ -149,6 +151,7 @@ def test_the_bits_are_those_of_one_worker(
         assert metrics == [one["metric"] for one in trials(expected[key])["trials"]]
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "more", [{}, {"weight": "1 + abs(x)"}, {"class_weight": "balanced", "algorithm": "bgd"}]
@@ -190,6 +193,7 @@ def test_an_error_of_one_configuration_ends_the_group_alone(
     assert len(failed.value.models) > 0
 
 
+@pytest.mark.nightly
 def test_configurations_of_a_net_hop_at_the_same_time(
     con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +221,7 @@ def test_configurations_of_a_net_hop_at_the_same_time(
     assert together
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("task", "more"),
@@ -288,6 +293,7 @@ def test_rows_with_a_gap_are_those_of_rows_in_one_place(
     assert metrics[0] == pytest.approx(metrics[1], rel=0.1)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("task", "more", "sentence"),
     [

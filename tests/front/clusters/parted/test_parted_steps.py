@@ -26,7 +26,7 @@ def in_one_place(con: duckdb.DuckDBPyConnection, task: str, **given: Any) -> tus
     return tuskml.train(con, task, source="rows", **sharded.GIVEN | given)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("algorithm", "task", "more"),
     [
@@ -98,6 +98,7 @@ def test_no_two_workers_are_on_one_model(
         invariants.assert_epochs(some, 6)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("task", "more", "sentence"),
     [

@@ -50,7 +50,7 @@ def by_parts(con: duckdb.DuckDBPyConnection, **given: Any) -> tuskml.Models:
     return sharded.by_parts(con, "gbdt", **given)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "more",
     [
@@ -103,6 +103,7 @@ def test_the_trees_are_those_of_rows_in_one_place(
     assert len({one.unit.pin for one in ran}) > 5, "each part is asked by itself"
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "more",
@@ -192,6 +193,7 @@ def nodes_of(model: tuskml.Model | None) -> list[list[dict[str, Any]]]:
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "more",
@@ -217,6 +219,7 @@ def test_parts_that_forget_are_told_all(
     parted_trees.assert_parts_may_forget(monkeypatch, lambda: by_parts(con, **given))
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("more", [{"label": "n"}, {"label": "k", "objective": "logistic"}])
 def test_parts_that_forget_between_iterations_draw_anew(
@@ -232,6 +235,7 @@ def test_parts_that_forget_between_iterations_draw_anew(
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("placement", ["dp", "sp"])
 def test_the_baselines_have_the_same_trees(
@@ -264,6 +268,7 @@ def test_a_cancel_ends_leaders_too(
     assert not part_rows._held
 
 
+@pytest.mark.nightly
 def test_two_giant_groups_have_room_where_whole_groups_have_none(giants: Any) -> None:
     """GTP needs the rows of a group in memory or on disk, GAP those of a shard at a time."""
     run = giants(300_000, shard_bytes=1_000_000)

@@ -56,6 +56,7 @@ def inside(standing_in, monkeypatch):
     return found
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("task", TASKS)
 def test_two_trainings_are_not_mixed(inside, tmp_path, monkeypatch, task):
     monkeypatch.setenv(shares.SETTING, str(tmp_path / "table"))

@@ -65,6 +65,7 @@ def wide(x):
     return np.column_stack([x, np.ones(len(x))])
 
 
+@pytest.mark.nightly
 def test_a_sampler_ends_at_the_same_optimum(con, curved):
     x, y = curved
     tuskml.register_operator("sample", "importance", ByNorm)

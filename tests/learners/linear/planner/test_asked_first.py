@@ -13,6 +13,7 @@ def label_of(task):
     return LABELS["classifies" if LINEAR[task].classifies else "numbers"]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("task", sorted(LINEAR))
 def test_a_task_trains_on_thousands_of_features(new_con, task, tmp_path):
     """Newton's curvature of 6,000 would be 144 MB for each of its copies."""

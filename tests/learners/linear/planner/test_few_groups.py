@@ -73,6 +73,7 @@ def trained(con, **options):
     return {name: found for name, *found in con.execute(query).fetchall()}
 
 
+@pytest.mark.nightly
 def test_the_plan_that_takes_least_on_a_few_groups_trains_all(con, trials, monkeypatch):
     put(con)
     made, times = [], newton_cg.Curvature.times

@@ -47,6 +47,7 @@ def believing(monkeypatch, name):
     )
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("task", ["linear", "logistic"])
 @pytest.mark.parametrize("wrong", ["bgd", "newton_cg"])
 def test_another_plan_goes_on(con, monkeypatch, task, wrong):
@@ -64,6 +65,7 @@ def test_another_plan_goes_on(con, monkeypatch, task, wrong):
     np.testing.assert_allclose(model["coef"], truth["coef"], rtol=2e-3, atol=2e-3)
 
 
+@pytest.mark.nightly
 def test_without_the_guard_the_plan_stays(con, monkeypatch):
     put(con, *ill_conditioned("linear"), storage="FLOAT")
     believing(monkeypatch, "bgd")
@@ -116,6 +118,7 @@ def test_what_does_not_fall_never_arrives():
     assert iterations_left([(0, 1.0), (1, 1e-4)], 1e-3) == 0.0
 
 
+@pytest.mark.nightly
 def test_a_plan_that_used_up_its_iterations_is_not_the_last(con, monkeypatch):
     """Nobody has asked for so few: the next plan goes on. Of a `max_iter` that was asked for the
     plan is the last."""

@@ -21,6 +21,7 @@ def starving(draws):
     return Starving(draws, near=float(draws.uniform(0.05, 0.5)), calm=float(draws.uniform(0, 0.9)))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("halving", "most"), [(True, HALVING), (False, ANY)])
 def test_the_competitive_ratio_is_at_most_what_is_proved(halving, most):
     draws = np.random.default_rng(2021)
@@ -68,6 +69,7 @@ def test_plans_that_go_on_where_they_left_off_are_necessary():
     assert ratio.max() > 10
 
 
+@pytest.mark.nightly
 def test_plans_that_hardly_take_less_are_dropped_for_a_reason():
     """Ten plans that take a little less each, of which all are nearly done before one is."""
     n = 10

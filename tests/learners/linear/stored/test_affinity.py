@@ -54,6 +54,7 @@ def train(con, table: str, **options):
     return model, json.loads(model["options"])["counters"]
 
 
+@pytest.mark.nightly
 def test_cliques_are_asked_for_together(con) -> None:
     """With the same loss; how large blocks are is chosen for each layout."""
     by_id, plain = train(con, "cliques", layout="id", max_iter=1)

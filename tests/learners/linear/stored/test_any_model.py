@@ -190,7 +190,7 @@ def test_its_counters_add_up(con) -> None:
 # --- losses of the user's own ---
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", OWN)
 @pytest.mark.parametrize("penalty", [{"l2": 0.01}, {"l1": 0.005}])
 def test_own_losses_are_the_optimum_in_memory(con, own, name, penalty) -> None:
@@ -260,6 +260,7 @@ def test_every_loss_trains_as_without_a_store(con, task, features) -> None:
     np.testing.assert_allclose(again, loss, rtol=1e-12)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("validation", [0, 0.2])
 def test_what_the_cache_does_not_hold_stops_early_too(con, monkeypatch, validation) -> None:
     """Weights that travel cannot go back to the best ones; with held-out rows they do not travel."""
@@ -280,6 +281,7 @@ def test_own_losses_on_weights_that_travel(con, own, monkeypatch) -> None:
     assert travelled.loss == pytest.approx(kept.loss, rel=0.02)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("label", "more", "expected"),
     [

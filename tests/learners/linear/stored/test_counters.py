@@ -82,6 +82,7 @@ def test_what_is_handed_to_threads_that_have_not_asked(con, threads, penalty) ->
         assert model.loss == plain.loss
 
 
+@pytest.mark.nightly
 def test_a_small_cache_reads_again(con, tmp_path) -> None:
     """What does not fit into memory is read again in each epoch."""
     con.execute("CREATE TABLE wide (y DOUBLE, ids INTEGER[], vals DOUBLE[])")

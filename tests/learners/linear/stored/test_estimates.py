@@ -47,6 +47,7 @@ def con(tmp_path_factory):
         yield connection
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("options", [{}, {"partition": 0}])
@@ -67,6 +68,7 @@ def test_the_estimate_is_within_a_factor_of_two(con, name, options) -> None:
     assert (seen["store_estimate"], seen["counters"]) == (told, counted)
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "options"), [("skewed", {}), ("splice", {"partition": 0})])
 def test_an_explanation_foresees_the_same(con, name, options) -> None:

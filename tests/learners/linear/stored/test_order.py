@@ -65,6 +65,7 @@ def test_each_chunk_has_keys_of_its_own(con) -> None:
     assert keys < 0.5 * CHUNKS * counters["requests"], "not by every chunk"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_resuming(con, tmp_path, monkeypatch, penalty) -> None:
     monkeypatch.setattr(stored_run, "CHECKPOINT_SECONDS", 0)

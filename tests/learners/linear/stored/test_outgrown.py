@@ -41,6 +41,7 @@ def nowhere_told(monkeypatch):
     monkeypatch.delenv("TUSKML_STORE_ROOT", raising=False)
 
 
+@pytest.mark.nightly
 def test_it_trains_into_the_store(tmp_path) -> None:
     with connected(store_root=tmp_path) as con:
         model = one(con, QUERY, max_iter=3)
@@ -60,6 +61,7 @@ def test_with_enough_memory_it_does_not(tmp_path) -> None:
     assert StoreRoot(tmp_path).names() == []
 
 
+@pytest.mark.nightly
 def test_other_groups_stay_in_memory(tmp_path) -> None:
     with connected(store_root=tmp_path) as con:
         query = f"SELECT g, train_model('logistic', y, {SPARSE}, '{{\"max_iter\": 2}}') FROM t GROUP BY g ORDER BY g"

@@ -44,6 +44,7 @@ def test_a_slow_first_epoch_alone_says_nothing():
     assert (pace.threads, pace.description) == (1, ", by 1 of 2 threads, which is faster")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("slower", [1, 2])
 def test_a_training_goes_on_by_the_faster_way(tmp_path, monkeypatch, slower):
     """By a clock that says so; its plan tells."""

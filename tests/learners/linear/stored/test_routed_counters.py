@@ -48,6 +48,7 @@ def shim(tmp_path_factory):
     return path
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("options", [{}, {"l2": 0.01}, {"l1": 0.001}])
 def test_bytes_and_writes_are_those_of_the_calls(shim, tmp_path, options) -> None:

@@ -108,6 +108,7 @@ def test_resuming(con, tmp_path, often, told, options) -> None:
     assert sum(counters[name] for name in names) == counters["features"]
 
 
+@pytest.mark.nightly
 def test_resuming_by_four_threads(con, tmp_path, often) -> None:
     options = STEADY | {"threads": 4, "max_iter": 40}
     whole = train(con, **options, store="whole")
@@ -202,6 +203,7 @@ def test_killed_and_resumed_in_another_process(con, tmp_path) -> None:
     assert working(tmp_path) == []
 
 
+@pytest.mark.nightly
 def test_killed_without_a_checkpoint(con, tmp_path) -> None:
     program = KILLED.replace("stored_run.CHECKPOINT_SECONDS = 0", "")
     assert in_a_process(program, tmp_path).returncode == -signal.SIGKILL
@@ -214,6 +216,7 @@ def test_killed_without_a_checkpoint(con, tmp_path) -> None:
     assert collect(StoreRoot(tmp_path), "ads") == []
 
 
+@pytest.mark.nightly
 def test_two_processes_train_the_same_name(con, tmp_path) -> None:
     """Each in a working store of its own: the one that ends last is the current version."""
     done = []
@@ -230,6 +233,7 @@ def test_two_processes_train_the_same_name(con, tmp_path) -> None:
     assert working(tmp_path) == []
 
 
+@pytest.mark.nightly
 def test_a_training_that_runs_is_not_resumed(con, tmp_path, often) -> None:
     done = []
     program = "train(con, **STEADY, partition=0, max_iter=6, resume=True)"
@@ -264,6 +268,7 @@ train(con, table="wide", partition=0, max_iter=2, threads=1)
 """
 
 
+@pytest.mark.nightly
 def test_a_full_disk(tmp_path) -> None:
     """Files may not grow, as on a full disk: the version before serves, and nothing is left."""
     done = in_a_process(FULL, tmp_path)

@@ -101,7 +101,7 @@ RUNS = [
 """All pairs of a case with a partition and with threads, and of most cases with both."""
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("task", "penalty", "partition", "threads"), RUNS)
 def test_the_optimum(con, root, optimum, task, penalty, partition, threads) -> None:
     options = PENALTIES[penalty]

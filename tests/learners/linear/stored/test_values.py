@@ -308,6 +308,7 @@ with tuskml.kvstore.StoreRoot(sys.argv[1]).open(value["store"]) as sealed:
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.memory
 def test_a_model_much_larger_than_the_cache(tmp_path) -> None:
     """Payloads of 470,000 keys take about 60 MB, of which 16 MB are in memory; an array of all

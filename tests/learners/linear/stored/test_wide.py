@@ -52,6 +52,7 @@ def test_the_same_loss_as_in_memory(con, tmp_path, monkeypatch, partition, penal
         assert model.options["counters"]["requests"] > 1.5 * np.count_nonzero(coef)
 
 
+@pytest.mark.nightly
 def test_two_threads(con) -> None:
     options = STEADY | {"partition": 0, "threads": 2, "cache": "16MB"}
     whole = train(con, store="whole", **options | {"cache": "1GB"})
