@@ -201,10 +201,9 @@ FEATURES = (
     ),
     Feature(
         "models as plain SQL",
-        ("python model_to_sql",),
-        "front/model/test_plain_sql.py::test_rows_with_names",
+        ("function model_to_sql",),
+        "sql/test_model_to_sql.py::test_the_expression_is_python_s_and_gives_the_model_s_numbers",
         "duckboost",
-        "in Python",
     ),
     Feature(
         "models of XGBoost and LightGBM",
