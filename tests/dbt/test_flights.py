@@ -253,6 +253,7 @@ def test_a_config_has_weights_by_column(project: Any, built: dict[str, Any]) -> 
     assert_trains_with(project, *EXTRAS["weight"])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "project", [pytest.param("duckdb", marks=pytest.mark.nightly), "postgres"], indirect=True
 )

@@ -75,6 +75,7 @@ def test_its_own_option_is_in_force(
     assert there == [(15.25,)]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("given", "sentence"), [
     ('"l2": 1', "option 'l2' is not available with task 'mean', which has prior, format, feature_names"),
     ('"store": "means"', "option 'store' is not available with task 'mean', which has prior, format, feature_names"),

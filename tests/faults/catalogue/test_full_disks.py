@@ -54,6 +54,7 @@ def test_a_store(small_disk: Path, tally: Tally) -> None:
     assert refused > 0
 
 
+@pytest.mark.nightly
 def test_a_database_of_models(small_disk: Path, tally: Tally) -> None:
     """CREATE TABLE AS and the registry's INSERT, with more and more space."""
     refused = 0

@@ -197,6 +197,7 @@ def test_plans_are_explained_by_group(database: str, capsys) -> None:
     assert "plan      lbfgs" in out
 
 
+@pytest.mark.nightly
 def test_a_server_s_training_is_shown_to_a_terminal(postgres: str, capfd, monkeypatch) -> None:
     endless = ["algorithm=sgd", "epsilon=0", "max_iter=100000000", "time=2s"]
     options = [word for option in endless for word in ("--option", option)]

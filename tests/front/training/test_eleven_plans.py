@@ -113,6 +113,7 @@ def test_each_reaches_the_optimum_in_duckdb(path: Path, rows: Rows, plan: Any) -
     check(model, plan, rows)
 
 
+@pytest.mark.nightly
 def test_each_reaches_the_optimum_in_postgres(pg: psycopg.Connection) -> None:
     found = np.array(pg.execute("SELECT x0, x1, late::int FROM plans").fetchall(), float)
     rows = Rows(found[:, :2], found[:, 2] > 0)

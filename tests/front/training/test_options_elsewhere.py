@@ -99,6 +99,7 @@ def test_options_beside_other_groups(rows: Any, task: str) -> None:
     assert count > 20
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("task", ["linear", pytest.param("logistic", marks=pytest.mark.nightly)])
 def test_options_of_stored_models(tmp_path: Path, task: str) -> None:
     """Sparse ones, whose weights lie in the store while they are trained, and others."""

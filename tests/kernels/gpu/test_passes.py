@@ -112,6 +112,7 @@ def test_losses_alone(device):
     close(found, cpu.gradient(w)[:, :2], 1e4)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     ("d", "kind", "precise", "tolerance"),
     [

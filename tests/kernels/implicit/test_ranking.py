@@ -58,6 +58,7 @@ def held_out_auc(coef, train, held):
     ])  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_items_that_users_like_come_first():
     """In blocks: 400 users and 200 items make several."""
     train, held = planted(400, 200, np.random.default_rng(5))

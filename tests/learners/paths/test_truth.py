@@ -118,6 +118,7 @@ def test_a_path_is_scikit_learn_s():
     assert weights[0].start[2] > 0
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", KINDS[:2])
 def test_held_out_losses_are_those_of_leaving_one_out(kind):
     """Folds of one row are the same whichever way rows are dealt."""

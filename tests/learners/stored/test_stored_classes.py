@@ -189,6 +189,7 @@ def test_weights_that_travel_go_on_after_an_interruption(con, root, monkeypatch,
     assert resumed.loss == pytest.approx(whole.loss, rel=1e-3)
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("penalty", [{}, {"l2": 0.01}])
 def test_weights_that_travel_are_estimated(con, penalty) -> None:

@@ -91,6 +91,7 @@ def test_documents_without_words_have_a_status():
     assert models.n_rows.tolist() == [2, 2]
 
 
+@pytest.mark.nightly
 def test_a_time_limit_keeps_the_topics_so_far():
     tokens, _, _ = planted(400)
     models = trained(documents(tokens, 200), max_iter=2_000_000_000, time="0.3s")

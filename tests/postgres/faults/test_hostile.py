@@ -63,6 +63,7 @@ def test_hostile_options(session: psycopg.Connection, name: str) -> None:
         assert refused(session, name, text), text[:80]
 
 
+@pytest.mark.nightly
 def test_large_options(session: psycopg.Connection) -> None:
     for text in large():
         sql = f"SELECT train_model('linear', i, ARRAY[i], {text}) FROM generate_series(1, 9) AS i"

@@ -44,6 +44,7 @@ def lock(cluster, pg: psycopg.Connection) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+@pytest.mark.nightly
 def test_a_timeout(connect: Connect, lock: Path) -> None:
     session = connect()
     session.execute(call())

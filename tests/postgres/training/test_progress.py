@@ -115,6 +115,7 @@ def test_no_notice_of_short_trainings(pg: psycopg.Connection, session: psycopg.C
     assert watched(pg, session, GOOD)[0] == []
 
 
+@pytest.mark.nightly
 def test_rows_are_told_of_while_they_are_read(session: psycopg.Connection) -> None:
     """What delivers them takes its time: the count comes before the last of them."""
     notices: list[str] = []

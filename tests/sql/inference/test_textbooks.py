@@ -194,6 +194,7 @@ def least_pinball(x: Any, y: Any, quantile: float) -> float:
     return float(linprog(costs, A_eq=equal, b_eq=y, bounds=bounds).fun)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_digits])
 def test_classes_of_scikit_learn_have_its_optimum(here: Client, load: Any) -> None:
     x, y = load(return_X_y=True)

@@ -181,6 +181,7 @@ def test_a_category_of_a_megabyte(db: Database) -> None:
     assert max(map(len, kept["features"])) == 65534 + len("c[]")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("n", [300_000, pytest.param(10_000_000, marks=pytest.mark.nightly)])
 def test_too_many_distinct_values(db: Database, n: int) -> None:
     """Their texts alone take 16 bytes each."""

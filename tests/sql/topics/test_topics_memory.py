@@ -62,6 +62,7 @@ def test_words_are_written_in_the_place_of_rows(trained, monkeypatch):
     assert given_back["peak"] < used["peak"] - 0.8 * (words + topics)
 
 
+@pytest.mark.nightly
 def test_what_is_kept_of_the_words_of_a_batch_is_charged(trained):
     """28 bytes for each word of a document, of which fewer than a tenth are repeated."""
     peaks = []

@@ -108,6 +108,7 @@ def test_models_are_kept_in_a_table_of_the_server(pg: Any, tmp_path: Path) -> No
         tuskml.train(pg, "linear", into=tmp_path / "kept.parquet", **given)
 
 
+@pytest.mark.nightly
 def test_one_model_goes_by_parts(pg: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the bits of the same rows in DuckDB."""
     monkeypatch.setattr(temporary, "SHARD_BYTES", 3_000)

@@ -124,6 +124,7 @@ def test_each_part_is_asked_equally_often(
     invariants.assert_asked_alike(ran, groups=1)
 
 
+@pytest.mark.nightly
 def test_the_bits_depend_on_the_rows_alone(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

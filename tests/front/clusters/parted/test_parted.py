@@ -71,7 +71,7 @@ def assert_same_numbers(found: tuskml.Models, expected: tuskml.Models, rel: floa
             assert mine == pytest.approx(its, rel=1e-6, nan_ok=True)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "algorithm", ["lbfgs", "auto", *(pytest.param(a, marks=NIGHTLY) for a in ("bgd", "newton"))]
 )
@@ -103,7 +103,7 @@ def test_the_numbers_are_those_of_statsmodels(con: duckdb.DuckDBPyConnection, so
         assert model.std_err == pytest.approx(truth.bse.tolist(), rel=1e-6)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("task", "more"),
     [
@@ -133,7 +133,7 @@ def test_other_losses_rows_and_inference(
     assert ran
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("label", ["i // 8000", "i > 8500", "i > 23990", "7"])
 def test_parts_that_have_one_class_alone(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, ran: list[Ran], label: str
@@ -195,6 +195,7 @@ def test_events_tell_of_groups_once(con: duckdb.DuckDBPyConnection, source: str)
     assert sum(event.rows for event in heard) == 24_000
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("task", "more", "sentence"),
     [

@@ -68,6 +68,7 @@ def test_the_optimum_is_that_of_rows_in_one_place(
             assert model.coef == pytest.approx([2, -1], abs=0.05)
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("n", [1, 2, 4])
 @pytest.mark.parametrize("algorithm", ["sgd", "mgd"])

@@ -133,6 +133,7 @@ def test_trees_go_on_from_those_of_a_model(
             assert found[key].coef == model.coef
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_the_bits_do_not_depend_on_threads(

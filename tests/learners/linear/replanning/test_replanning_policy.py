@@ -103,6 +103,7 @@ def test_hysteresis():
 VOLATILITY = {"low": (0.02, 0.1), "medium": (0.1, 0.2), "high": (0.2, 0.6)}
 
 
+@pytest.mark.nightly
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", VOLATILITY)
 def test_estimates_that_are_wrong_by_a_quarter_keep_a_gain(name):

@@ -88,6 +88,7 @@ def test_every_layout_is_the_same_model(con, layout: str) -> None:
     assert losses[1] == pytest.approx(losses[0], rel=0.05)
 
 
+@pytest.mark.nightly
 def test_the_papers_layout_merges_frequent_features_alone(con) -> None:
     model, counters = train(con, "loose", layout="paper", partition=20)
     assert "20 features in" in model["plan"]
