@@ -17,7 +17,7 @@ import sharded
 
 import tuskml
 from tuskml.cluster import units
-from tuskml.groups.execution import leases
+from tuskml.groups.execution import leases, ray_executor
 from tuskml.groups.execution.leases import LeasedRun
 
 pytestmark = pytest.mark.slow
@@ -108,6 +108,7 @@ def test_one_that_lies_and_one_that_never_answers_hold_up_nobody(
         ray.get(leased.arbiter().leave.remote(app))
 
 
+@pytest.mark.nightly
 def test_a_program_chooses_its_leases(
     local_ray: Any,
     source: str,
@@ -124,6 +125,20 @@ def test_a_program_chooses_its_leases(
     assert leases.lease_seconds("10.0.0.1:6379") is None, (
         "another cluster's workers are not leased"
     )
+
+
+def test_a_lease_is_of_one_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray")
+    monkeypatch.delenv(leases.SETTING)
+    monkeypatch.setattr(leases, "_of_clusters", {})
+    monkeypatch.setattr(ray_executor, "LeasedRun", lambda *given: ("leased", given[-1]))
+    monkeypatch.setattr(ray_executor, "Run", lambda *_: "to the end")
+    cluster: Any = ray_executor.RayCluster
+    leases.choose_lease("10.0.0.1:6379", "1m30s")
+    assert cluster("10.0.0.1:6379").new(None, "work", [], None) == ("leased", 90.0)
+    assert cluster(None).new(None, "work", [], None) == "to the end"
+    leases.choose_lease("ray", "6s")
+    assert cluster(None).new(None, "work", [], None) == ("leased", LEASE)
 
 
 def test_a_lease_needs_a_cluster_and_a_duration(monkeypatch: pytest.MonkeyPatch) -> None:
