@@ -48,7 +48,7 @@ enum tusk_kind {
 /* Fields of rows besides their labels, as bits. Clusters are numbers, equal in rows of one
  * cluster, and folds are numbers by which a search deals rows to folds; rows get both when they
  * are prepared (named.h). Folds come last: without their bit a segment is as valid, and has
- * none. */
+ * none. Bits of other meaning are in merge.h. */
 enum tusk_extra { TUSK_WEIGHTS = 1, TUSK_OFFSETS = 2, TUSK_CLUSTERS = 4, TUSK_FOLDS = 8 };
 
 /* Number of set bits among these. */
@@ -66,7 +66,7 @@ typedef struct tusk_segment {
     tusk_slab *slab; /* owner of its memory */
     uint32_t n_rows;
     uint32_t cap_rows;
-    uint32_t nnz;     /* sparse: entries used */
+    uint32_t nnz;     /* sparse: entries used; dense: merge.h */
     uint32_t cap_nnz; /* dense: 0; TUSK_SPENT after the values were freed */
 } tusk_segment;
 #define TUSK_SPENT UINT32_MAX
