@@ -387,3 +387,16 @@ def test_wrong_types_are_explained(here: Client) -> None:
     with pytest.raises(duckdb.Error) as caught:
         here.connection.execute("SELECT drift(1, 2, 3, 4)")
     assert "drift" in explain_message(str(caught.value))
+
+
+@pytest.mark.parametrize("task", ["linear", "gbdt", "mlp"])
+def test_rows_in_several_places_keep_none(task: str) -> None:
+    """A histogram is of all rows of a group, which are then packed in one place."""
+    from tuskml.learners.options.table import idle_where, needs_one_place
+    from tuskml.learners.registry import learner_of, options_of, task_named
+
+    table = learner_of(task_named(task)).options.by_name
+    options = options_of(task_named(task), '{"histogram": true}')
+    assert needs_one_place(table, options) == "option 'histogram' needs all rows in one place"
+    assert idle_where(table, options, "streamed") == "histogram"
+    assert idle_where(table, options, "pooled") == "histogram"
