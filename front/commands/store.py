@@ -101,7 +101,7 @@ def duration(text: str) -> float:
 def show_stores(args: argparse.Namespace) -> None:
     """Runs the action and prints the result. Raises StoreError for a damaged model."""
     from tuskml.kvstore import StoreRoot
-    from tuskml.kvstore.names import expand_home
+    from tuskml.kvstore.access import expand_home
 
     place = None if args.root is None else expand_home(args.root)
     if place is not None and args.action != "import" and not place.is_dir():

@@ -15,7 +15,7 @@ from tuskml.errors import DataError
 from tuskml.lazy import lazy_function
 from tuskml.learners.models import Lists, Models, Names, Strings
 from tuskml.learners.tasks import weighs_features
-from tuskml.learners.topics.outcome import topics_of_payload
+from tuskml.learners.topics.training import topics_of_payload
 from tuskml.learners.trees.forest import as_bytes, trees_of_payload
 from tuskml.model import card, dependence, effects, scoring, uncertainty
 from tuskml.model import file as model_file

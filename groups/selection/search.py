@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from tuskml.errors import OptionError, nearest
-from tuskml.groups.selection.calibration import METHODS
 from tuskml.groups.selection.candidates import (
     MOST_CANDIDATES,
     SEARCHES,
@@ -29,6 +28,7 @@ from tuskml.groups.selection.candidates import (
     values_of,
 )
 from tuskml.groups.selection.choosing import Estimate, estimate_of, in_turn, pool
+from tuskml.groups.selection.held_rows import METHODS
 from tuskml.groups.selection.metrics import METRICS, fitting, parameter_for, refuse_metric, usual
 from tuskml.learners.held_out import GAP, MOST_FOLDS, HeldOut, make_held_out
 from tuskml.learners.learner import Request

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from tuskml.errors import OptionError
 from tuskml.groups.preparation import NOT_COMPARED, with_column
 from tuskml.groups.selection import choosing
-from tuskml.groups.selection.calibration import METHODS, Margins
 from tuskml.groups.selection.choosing import (
     Estimate,
     Kernel,
@@ -37,7 +36,7 @@ from tuskml.groups.selection.folds import (
     prepare_candidates,
     sets_of,
 )
-from tuskml.groups.selection.held_rows import Distances, HeldRows, with_held_rows
+from tuskml.groups.selection.held_rows import METHODS, Distances, HeldRows, Margins, with_held_rows
 from tuskml.groups.selection.lanes import (
     Load,
     Watch,

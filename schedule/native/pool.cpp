@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-#include "training.hpp"
+#include "training_state.hpp"
 
 namespace {
 

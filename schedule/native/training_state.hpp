@@ -11,9 +11,19 @@
 
 #include "../../udas/scalars/activity/table.h"
 #include "shares.h"
-#include "training.hpp"
 
 namespace tusk {
+
+// A training of this process, as the pool sees it.
+
+struct Training;
+
+// The calling thread's training; null if it does not train or sharing is off.
+Training *training_of_thread();
+
+// Number of threads that the training may have now, itself included; wanted: number that its
+// computation requests.
+int threads_of(Training *training, int wanted);
 
 struct Training {
     int depth = 0, forks = 0;
@@ -73,4 +83,5 @@ private:
 };
 
 } // namespace tusk
+
 #endif

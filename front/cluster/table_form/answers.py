@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tuskml.learners.models import Lists, Models, Names, Strings
-from tuskml.learners.topics.outcome import topics_of_payload
+from tuskml.learners.topics.training import topics_of_payload
 from tuskml.learners.trees.forest import trees_of_payload
 from tuskml.udas.model_fields import MODEL_FIELDS
 

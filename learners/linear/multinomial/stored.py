@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
-from tuskml.kernels.charged import FLOOR
-from tuskml.kernels.library import cancel_mark
+from tuskml.kernels.library import FLOOR, cancel_mark
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.renumber import n_trained
 from tuskml.kernels.softmax import Softmax, classes_of
@@ -27,8 +26,7 @@ from tuskml.learners.linear.algorithms import LAST_CHOICE
 from tuskml.learners.linear.multinomial.choice import MOST_CLASSES
 from tuskml.learners.linear.options import OF_STORES
 from tuskml.learners.linear.request import LinearOptions, Request
-from tuskml.learners.linear.stored.in_memory import ALGORITHMS
-from tuskml.learners.linear.stored.outgrown import bytes_of, room_of
+from tuskml.learners.linear.stored.estimate import ALGORITHMS, bytes_of, room_of
 from tuskml.learners.linear.stored.start import DTYPE
 from tuskml.schedule.budget import look_at_limits
 

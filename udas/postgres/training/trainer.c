@@ -20,9 +20,8 @@
 #include "utils/typcache.h"
 
 #include "../../rowblock/named.h"
-#include "../owners.h"
+#include "../extension.h"
 #include "../python.h"
-#include "emit.h"
 
 #define BATCH 8192
 
