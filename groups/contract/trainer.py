@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError, OptionError, RowsError
 from tuskml.groups import records
+from tuskml.groups.outgrown import requests_into_store
 from tuskml.groups.preparation import (
     invalid_models,
     readable,
@@ -26,7 +27,6 @@ from tuskml.groups.preparation import (
     with_held_out,
 )
 from tuskml.groups.selection.search import ANY_TASK, Search, search_of
-from tuskml.groups.stored import requests_into_store
 from tuskml.groups.wide import narrow, without_wide
 from tuskml.kernels.library import charge_memory
 from tuskml.kernels.passes import GROUP, KINDS, first_labels

@@ -34,6 +34,8 @@ Groups = NDArray[np.void]
 class HeldRows(ABC):
     """Two numbers of each held-out row, (rows, 2), by group and fold."""
 
+    option: ClassVar[str]
+    """The option by which models keep them."""
     by_group: dict[int, list[Floats]] = field(default_factory=lambda: defaultdict(list))
 
     def put(
@@ -104,6 +106,7 @@ FARTHEST, EVEN = 512, 512
 class Distances(HeldRows):
     """The distances and weights of held-out rows."""
 
+    option = "conformal"
     member: ClassVar[str] = '"conformal":true'
 
     def refuse(self, groups: NDArray[np.intp], models: Models) -> None:
@@ -145,6 +148,7 @@ STEPS = 100
 class Margins(HeldRows):
     """The margins of held-out rows and their weights, negative for the lower class."""
 
+    option = "calibration"
     method: str = METHODS[0]
 
     @property

@@ -38,7 +38,8 @@ from tuskml.learners.linear.planner.trials import time_custom_code
 from tuskml.learners.linear.renumbered import own_request
 from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.shares import of_both_classes
-from tuskml.learners.linear.stored.estimate import groups_beyond_memory, in_memory, without_store
+from tuskml.learners.linear.stored.in_memory import in_memory, without_store
+from tuskml.learners.linear.stored.outgrown import groups_beyond_memory
 
 
 def explain(groups: NDArray[np.void], request: Request, memory: int = 0) -> Iterator[str]:

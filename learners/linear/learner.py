@@ -32,7 +32,7 @@ from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.planner.candidates import FEW_FEATURES, choose
 from tuskml.learners.linear.planner.curves import Statistics
 from tuskml.learners.linear.request import LinearOptions, Request
-from tuskml.learners.linear.stored.estimate import groups_beyond_memory
+from tuskml.learners.linear.stored.outgrown import groups_beyond_memory
 from tuskml.learners.linear.tasks import LINEAR, OWN, LinearTask
 from tuskml.learners.models import Models
 from tuskml.learners.row_groups import RowGroups, SeveralClasses, Storage

@@ -26,7 +26,8 @@ from tuskml.learners.linear.algorithms import LAST_CHOICE
 from tuskml.learners.linear.multinomial.choice import MOST_CLASSES
 from tuskml.learners.linear.options import OF_STORES
 from tuskml.learners.linear.request import LinearOptions, Request
-from tuskml.learners.linear.stored.estimate import ALGORITHMS, bytes_of, room_of
+from tuskml.learners.linear.stored.in_memory import ALGORITHMS
+from tuskml.learners.linear.stored.outgrown import bytes_of, room_of
 from tuskml.learners.linear.stored.start import DTYPE
 from tuskml.schedule.budget import look_at_limits
 

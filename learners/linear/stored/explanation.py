@@ -30,8 +30,8 @@ from tuskml.learners.linear.stored.estimate import (
     estimate_epochs,
     estimate_routed_use,
     store_use,
-    without_store,
 )
+from tuskml.learners.linear.stored.in_memory import without_store
 from tuskml.learners.linear.stored.run import FEWEST_CHUNKS, Run
 from tuskml.learners.linear.stored.training import check, make_plan
 from tuskml.learners.machine import constants

@@ -30,7 +30,7 @@ from tuskml.learners.linear.objective import class_weights
 from tuskml.learners.linear.planner.planning import plan_for
 from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.result import classes_of, one_class, options_json, task_members
-from tuskml.learners.linear.stored.estimate import in_memory, train_in_memory
+from tuskml.learners.linear.stored.in_memory import in_memory, train_in_memory
 from tuskml.learners.linear.stored.online import SealedResult
 from tuskml.learners.linear.stored.run import Run
 from tuskml.learners.linear.stored.start import with_start

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from tuskml.schedule.exchange.plan import Dag
 from tuskml.schedule.exchange.sockets import Links
+from tuskml.schedule.exchange.workers import ballot as ballots
 from tuskml.schedule.exchange.workers import central, mesh
 from tuskml.schedule.exchange.workers.ballot import Ballot
 from tuskml.schedule.exchange.workers.mesh import Address
@@ -148,7 +149,7 @@ class Member:
         where = self.addresses[0][-1]
         control = mesh.connect_to_worker(self.rank, central.CONTROL, where, self.token, until)
         ballot = Ballot(everyone, control)
-        measurements = ballot.probe_links(links, everyone)
+        measurements = ballots.probe_links(links, everyone)
         ballot.report(links=[[each.inside, each.latency] for each in measurements])
         return ballot
 
