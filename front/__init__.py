@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from tuskml.formats.lightgbm_write import export_lightgbm
     from tuskml.formats.plain_sql import model_to_sql
-    from tuskml.groups.execution.activity import activity
+    from tuskml.groups.execution.executor import activity
     from tuskml.groups.programs import run_program
     from tuskml.groups.records import last_training
     from tuskml.kernels.passes import cancel
@@ -96,7 +96,7 @@ _HOMES = {
         "OptionError",
         "TuskError",
     ),
-    "groups.execution.activity": ("activity",),
+    "groups.execution.executor": ("activity",),
     "groups.records": ("last_training",),
     "groups.programs": ("run_program",),
     "kernels.passes": ("cancel",),

@@ -21,10 +21,9 @@ from tuskml.errors import DataError, OptionError, TuskError, one_of
 from tuskml.formats.onnx.columns import add_prepared_margins, columns_of, derives, graph_inputs
 from tuskml.formats.onnx.features import add_prepared_features
 from tuskml.formats.onnx.graph import ML, Graph
-from tuskml.formats.onnx.machines import machine
 from tuskml.formats.onnx.pipelines import is_pipeline, with_steps
 from tuskml.formats.onnx.single import to_single
-from tuskml.formats.onnx.trees import ensemble
+from tuskml.formats.onnx.trees import ensemble, machine
 from tuskml.learners.fm.learner import TASKS as MACHINES
 from tuskml.learners.nets.layers import layers_in, tables_in
 from tuskml.learners.nets.learner import TASKS as NETS

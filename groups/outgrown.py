@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kvstore.access import FilesRefused, check_files
+from tuskml.kvstore.access import ROOT_VARIABLE, FilesRefused, check_files, default_root
 from tuskml.learners.learner import Learner, Request
 from tuskml.learners.options.kinds import DEFAULT_CACHE, LEAST_CACHE
 
@@ -44,8 +44,6 @@ def root_is_known(root: str | None, account: int | None) -> bool:
 
     The user's data folder, which is the default root, does not count.
     """
-    from tuskml.kvstore.names import ROOT_VARIABLE, default_root  # slow to import
-
     if root is None or (ROOT_VARIABLE not in os.environ and root == str(default_root())):
         return False
     try:

@@ -26,7 +26,7 @@ from tuskml.kvstore import (
     keep_partitioning,
     list_partitionings,
 )
-from tuskml.kvstore.names import default_root, make_root
+from tuskml.kvstore.access import default_root, make_root
 from tuskml.learners.options.kinds import (
     BOOLEAN,
     DEFAULT_CACHE,

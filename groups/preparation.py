@@ -24,7 +24,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass, copy_rows
 from tuskml.kernels.rows import prepare, words
 from tuskml.kernels.rows.prepare import KnownLevels, Texts
-from tuskml.kernels.rows.structures import Preparing
+from tuskml.kernels.rows.renumber import Preparing
 from tuskml.kernels.segments import chunks, labels_of, rows_given
 from tuskml.kernels.structures import COUNTS
 from tuskml.learners.classes import LabelRange, with_sides

@@ -18,9 +18,15 @@ from tuskml.groups.execution.choosing import check_place
 from tuskml.groups.execution.ray_cluster import start_seconds
 from tuskml.groups.execution.worker import Share, limit, mismatch, versions
 from tuskml.kernels.library import cancel_mark, raise_if_cancelled
-from tuskml.schedule.programs.engines import Dynamic, Static
-from tuskml.schedule.programs.program import Program, ProgramResult
-from tuskml.schedule.programs.workers import Place, Workers, threads
+from tuskml.schedule.programs.program import (
+    Dynamic,
+    Place,
+    Program,
+    ProgramResult,
+    Static,
+    Workers,
+    threads,
+)
 
 MOST_WORKERS = 1024
 

@@ -17,8 +17,8 @@ from tuskml.groups.wide import MOST_FEATURES, NARROW, NO_IDS
 from tuskml.kernels import passes
 from tuskml.kernels.rows.vocabulary import Ids, number_ids
 from tuskml.kvstore import StoreRoot, access
+from tuskml.kvstore.access import default_root
 from tuskml.kvstore.files import interruptible
-from tuskml.kvstore.names import default_root
 from tuskml.learners.learner import Learner, Request
 from tuskml.learners.models import Models
 from tuskml.learners.options.kinds import DEFAULT_CACHE, LEAST_CACHE

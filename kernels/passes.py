@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from tuskml.kernels import structures
-from tuskml.kernels.charged import Charges
 from tuskml.kernels.epochs import Epoch
 from tuskml.kernels.library import (
+    Charges,
     Floats,
     Triangles,
     address_of,

@@ -11,7 +11,7 @@ from tuskml.schedule.declared import Interface
 KERNELS = Interface(Path(__file__).parent)
 """Declarations of the kernels' headers."""
 ADDRESS = ctypes.c_void_p
-INT32, INT64, UINT64, DOUBLE = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64, ctypes.c_double
+INT32, INT64, DOUBLE = ctypes.c_int32, ctypes.c_int64, ctypes.c_double
 
 GROUP = KERNELS.dtype("tusk_group")
 """Dtype of the C structure `tusk_group`."""

@@ -42,11 +42,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tuskml.kvstore.access import Reference
     from tuskml.kvstore.checkpoints import Checkpoint
     from tuskml.kvstore.database import LEAST_MEMORY, Counters, buffers_of, measure_store
     from tuskml.kvstore.frames import LEAST_FRAME_MEMORY, FrameCounters, Frames
     from tuskml.kvstore.maintenance import RemovedItem, Rules, collect, list_stores, verify_stores
-    from tuskml.kvstore.names import Reference
     from tuskml.kvstore.root import StoreRoot
     from tuskml.kvstore.sealed import SealedModel
     from tuskml.kvstore.transfer import export_model, import_model
@@ -91,7 +91,7 @@ _HOMES = {
     "collect": "maintenance",
     "list_stores": "maintenance",
     "verify_stores": "maintenance",
-    "Reference": "names",
+    "Reference": "access",
     "keep_partitioning": "versions",
     "list_partitionings": "versions",
     "read_partitioning": "versions",

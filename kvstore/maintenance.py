@@ -11,6 +11,7 @@ from typing import Any
 
 from tuskml.errors import StoreError
 from tuskml.kvstore import checkpoints, versions, working
+from tuskml.kvstore.access import Reference, folder_of
 from tuskml.kvstore.files import (
     TEMPORARY,
     Lock,
@@ -20,7 +21,6 @@ from tuskml.kvstore.files import (
     size_of,
     sync_directory,
 )
-from tuskml.kvstore.names import Reference, folder_of
 from tuskml.kvstore.root import (
     Leftover,
     StoreRoot,

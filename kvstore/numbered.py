@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from tuskml.errors import DataError, StoreError
+from tuskml.kvstore.access import Reference
 from tuskml.kvstore.database import LEAST_MEMORY
 from tuskml.kvstore.files import Record
-from tuskml.kvstore.names import Reference
 from tuskml.kvstore.native import Ids, Weights
 from tuskml.kvstore.root import BLOCK, StoreRoot
 from tuskml.kvstore.sealed import SealedModel, closing_generator

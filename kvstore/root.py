@@ -11,7 +11,14 @@ from numpy.typing import DTypeLike
 
 from tuskml.errors import StoreError
 from tuskml.kvstore import access, versions, working
-from tuskml.kvstore.access import NothingToResume, UnknownStore
+from tuskml.kvstore.access import (
+    NothingToResume,
+    Reference,
+    UnknownStore,
+    folder_of,
+    make_root,
+    names_in,
+)
 from tuskml.kvstore.database import LEAST_MEMORY, PROBE_PREFIX
 from tuskml.kvstore.files import (
     TEMPORARY,
@@ -22,7 +29,6 @@ from tuskml.kvstore.files import (
     remove_tree,
     reporting,
 )
-from tuskml.kvstore.names import Reference, folder_of, make_root, names_in
 from tuskml.kvstore.native import Ids, Weights
 from tuskml.kvstore.sealed import MOST_PAIRS, SealedModel, sealing
 from tuskml.kvstore.versions import Version, read_partitioning

@@ -16,8 +16,8 @@ from typing import IO, Any, TypeVar
 import numpy as np
 
 from tuskml.errors import StoreError
+from tuskml.kvstore.access import Reference
 from tuskml.kvstore.files import Record, parse, reporting, sync_directory, temporary
-from tuskml.kvstore.names import Reference
 from tuskml.kvstore.native import Array, Ids, Weights, model_dtype
 from tuskml.kvstore.root import StoreRoot
 from tuskml.kvstore.sealed import SealedModel

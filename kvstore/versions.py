@@ -26,6 +26,7 @@ from typing import Any
 
 from tuskml.errors import StoreError, nearest
 from tuskml.kvstore import access
+from tuskml.kvstore.access import Reference, check_name, parse_partitioning
 from tuskml.kvstore.files import (
     Record,
     make_directory,
@@ -35,7 +36,6 @@ from tuskml.kvstore.files import (
     waiting,
     write_record,
 )
-from tuskml.kvstore.names import Reference, check_name, parse_partitioning
 from tuskml.kvstore.sealed import SUFFIX, SealedFile
 from tuskml.partitioner import IndexMap
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.charged import FLOOR, memory_use
+from tuskml.kernels.library import FLOOR, memory_use
 from tuskml.kernels.rows.renumber import Renumbering
 from tuskml.learners.models import Models
 

@@ -7,20 +7,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tuskml.schedule.programs.engines import Dynamic, Static, ranges
     from tuskml.schedule.programs.priority import Correlations, Prioritised
-    from tuskml.schedule.programs.program import Program
+    from tuskml.schedule.programs.program import Dynamic, Program, Static, ranges
 
 __all__ = ["Correlations", "Dynamic", "Prioritised", "Program", "Static", "ranges"]
 
 # Imported when they are first used: the budget alone is needed almost everywhere.
 _HOMES = {
     "Correlations": "priority",
-    "Dynamic": "engines",
+    "Dynamic": "program",
     "Prioritised": "priority",
     "Program": "program",
-    "Static": "engines",
-    "ranges": "engines",
+    "Static": "program",
+    "ranges": "program",
 }
 
 

@@ -8,6 +8,11 @@ order of tasks do not depend on shares.
 
 The table is a file in memory, one per account of the system; `TUSKML_SHARES` names another file,
 or is `off`.
+
+`TUSKML_SHARES_REPLAY` names a file whose shares are replayed, for benchmarks and tests. A line has
+the seconds since a training began, and its threads from then on. A third number is the memory in
+MiB that the system has for files from then on. So the profiles of volatility in Mahajan 2021,
+section 2.6.2, can be repeated to the bit.
 """
 
 import ctypes
@@ -16,12 +21,66 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tuskml.errors import TuskError
-from tuskml.schedule import budget, pool, replay
+from tuskml.schedule import budget, pool
+
+REPLAY = "TUSKML_SHARES_REPLAY"
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Shares over time.
+
+    seconds: (n,) since a training began, rising; threads: (n,) from then on; memory: bytes (n,)
+    from then on, None for the system's.
+    """
+
+    seconds: NDArray[np.float64]
+    threads: NDArray[np.int32]
+    memory: NDArray[np.float64] | None = None
+
+    def apply_to(self, library: Any) -> None:
+        """Sets these shares for the calling thread's training."""
+        seconds, threads = self.seconds.ctypes.data, self.threads.ctypes.data
+        library.ts_training_replay(len(self.seconds), seconds, threads)
+
+    def memory_at(self, age: float) -> float | None:
+        """Bytes of memory at `age` seconds after the start of a training; None for the
+        system's.
+        """
+        if self.memory is None:
+            return None
+        place = int(np.searchsorted(self.seconds, age, side="right")) - 1
+        return float(self.memory[max(place, 0)])
+
+
+def read_from_environment() -> Replay | None:
+    """Reads the replay that the environment names; None without one. Raises TuskError."""
+    path = os.environ.get(REPLAY)
+    return read(Path(path)) if path else None
+
+
+def read(path: Path) -> Replay:
+    """Reads the shares in a file. Raises TuskError."""
+    try:
+        lines = [line.split() for line in path.read_text().splitlines() if line.strip()]
+        seconds = np.array([float(at) for at, *_ in lines])
+        threads = np.array([int(number) for _, number, *_ in lines], np.int32)
+        more = np.array([[float(each) for each in line[2:]] for line in lines])
+    except (OSError, ValueError) as error:
+        raise TuskError(f"{REPLAY} is '{path}', which cannot be read: {error}") from None
+    wrong = not len(seconds) or (np.diff(seconds) <= 0).any() or (threads < 1).any()
+    if wrong or more.shape[1] > 1 or not (more >= 0).all():
+        expected = "expected lines of rising seconds and a number of threads, at least 1"
+        raise TuskError(f"{REPLAY} is '{path}', {expected}, and in all lines or none MiB")
+    return Replay(seconds, threads, more[:, 0] * 2**20 if more.shape[1] else None)
+
 
 SETTING, WEIGHT = "TUSKML_SHARES", "TUSKML_WEIGHT"
 MOST, SENTENCE = 512, 4352
@@ -122,7 +181,7 @@ def training(task: bytes, groups: int, host: Host | None = None) -> Iterator[Non
     Raises TuskError if shares are to be replayed and cannot be read.
     """
     host = host or Host()
-    recorded = replay.read_from_environment() if replay.SETTING in os.environ else None
+    recorded = read_from_environment() if SETTING in os.environ else None
     taking_part = host.shares and pool.library().ts_shares_open() == 0
     if not taking_part and recorded is None:
         yield
@@ -201,7 +260,7 @@ def memory() -> float | None:
     """Bytes for files that are replayed for the calling thread's training; None without a
     replay.
     """
-    recorded = replay.read_from_environment() if replay.SETTING in os.environ else None
+    recorded = read_from_environment() if SETTING in os.environ else None
     return None if recorded is None else recorded.memory_at(age())
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tuskml.api.training import train
 from tuskml.databases.connection import connect
 from tuskml.errors import DataError
-from tuskml.learners.clusters.outcome import widen_centres
+from tuskml.learners.clusters.learner import widen_centres
 from tuskml.model.model import Model
 from tuskml.model.scoring import as_text, as_times
 from tuskml.schedule.pool import hold_in_forks

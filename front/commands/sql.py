@@ -11,8 +11,7 @@ from tuskml.commands.terminal.bar import bar
 from tuskml.commands.terminal.prompt import prompt
 from tuskml.commands.terminal.usage import Parser, add_json, describe, files
 from tuskml.databases.connection import connect
-from tuskml.databases.files import IN_MEMORY, file_of, remove_on_failure
-from tuskml.databases.opening import URLS
+from tuskml.databases.opening import IN_MEMORY, URLS, file_of, remove_on_failure
 from tuskml.databases.script import Result, run
 from tuskml.errors import DataError, OptionError
 

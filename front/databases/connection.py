@@ -140,7 +140,7 @@ def set_store_root(
 
     Not by SQL: the program that opens the database is not bound by `lock_configuration`.
     """
-    from tuskml.kvstore.names import expand_home  # slow to import
+    from tuskml.kvstore.access import expand_home  # slow to import
 
     account = connection.execute("SELECT _tusk_account()").fetchall()[0][0]
     where = os.fsencode(expand_home(path).absolute())

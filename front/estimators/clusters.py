@@ -12,7 +12,7 @@ from sklearn.metrics import euclidean_distances
 from sklearn.utils.validation import validate_data
 
 from tuskml.estimators.shared import FLOATS, Estimator, refuse_unknown_names
-from tuskml.learners.clusters.outcome import centres_in
+from tuskml.learners.clusters.learner import centres_in
 from tuskml.model.scoring import Floats, score_rows
 
 

@@ -1,19 +1,24 @@
-"""Contributions of features to the margins of rows, by the C that SQL's `explain_prediction`
-calls.
+"""Contributions and marginal effects of features, covariances, and intervals of predictions.
 
-Boosted trees: exact path-dependent Shapley values (S. Lundberg et al., From local explanations to
-global understanding with explainable AI for trees, Nature Machine Intelligence 2, 2020). Linear
-and ordinal models: coefficient times value; factorization machines: that and half of each pair's
-term. Nets: integrated gradients (M. Sundararajan, A. Taly and Q. Yan, Axiomatic Attribution for
-Deep Networks, ICML 2017) from the row whose features are 0.
+Contributions to the margins of rows come from the C that SQL's `explain_prediction` calls. Boosted
+trees: exact path-dependent Shapley values (S. Lundberg et al., From local explanations to global
+understanding with explainable AI for trees, Nature Machine Intelligence 2, 2020). Linear and
+ordinal models: coefficient times value; factorization machines: that and half of each pair's term.
+Nets: integrated gradients (M. Sundararajan, A. Taly and Q. Yan, Axiomatic Attribution for Deep
+Networks, ICML 2017) from the row whose features are 0.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tuskml.model import scoring
+import numpy as np
+
+from tuskml.errors import DataError
+from tuskml.model import scorers, scoring
 from tuskml.model.fields import Fields
 from tuskml.model.scoring import Floats
+from tuskml.model.summary import Term, freedom_of, has_ratios, terms, test_term
 
 
 @dataclass(frozen=True)
@@ -64,3 +69,117 @@ def names_of(model: Fields, d: int) -> tuple[str, ...]:
         return model.features
     found = model.feature_names
     return found if len(found) == d else tuple(f"x{place}" for place in range(1, d + 1))
+
+
+def marginal_effects(model: Fields, X: Any, weights: Any, offsets: Any) -> tuple[Term, ...]:
+    """The effects as SQL's aggregate has them, X as `Model.predict` takes it, without rows that
+    miss a number; raises DataError for a model without effects.
+    """
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    given = {"weights": numbers("weights", weights, n), "offsets": numbers("offsets", offsets, n)}
+    kept = np.all([~np.isnan(one) for one in given.values() if one is not None], axis=0)
+    kept = np.broadcast_to(kept, n).astype(bool)
+    rows: Any
+    if model.preparation is not None:
+        columns = scoring.prepare_columns(model, X)
+        rows = {name: column[kept] for name, column in columns.items()}
+    elif hasattr(X, "tocsr"):
+        rows = X.tocsr()
+        kept = kept & ~np.isnan(np.asarray(rows.sum(axis=1), float).ravel())
+        rows = rows[kept]
+    else:
+        rows = scoring.matrix(model, X)
+        scoring.check_width(model, rows)
+        kept = kept & ~np.isnan(rows).any(axis=1)
+        rows = rows[kept]
+    w, o = (None if one is None else one[kept] for one in given.values())
+    found = scorers.effects(model.payload, rows, int(kept.sum()), w, o)
+    freedom = freedom_of(model)
+    names = model.feature_names
+    return tuple(
+        test_term(
+            names[feature], effect, None if np.isnan(error) else error, freedom, ratios=False
+        )
+        for feature, effect, error in found
+    )
+
+
+def numbers(name: str, values: Any, n: int) -> Floats | None:
+    """A number for each row; raises DataError if they are not as many."""
+    if values is None:
+        return None
+    found = np.ascontiguousarray(values, np.float64)
+    if found.shape != (n,):
+        raise DataError(f"{name} has {found.size} numbers, X has {n} rows")
+    return found
+
+
+ENDS = 6
+"""Numbers of an interval."""
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """The covariance matrix of coefficients, (terms, terms), in the order of `terms`."""
+
+    terms: tuple[str, ...]
+    matrix: Floats
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Predictions of n rows, (n,) each; NaN where a number is not known.
+
+    fit: the mean; std_err: its standard error; lower, upper: its confidence interval;
+    prediction_lower, prediction_upper: the interval of a label.
+    """
+
+    fit: Floats
+    std_err: Floats
+    lower: Floats
+    upper: Floats
+    prediction_lower: Floats
+    prediction_upper: Floats
+
+
+def covariance(model: Fields) -> Covariance:
+    """The covariance of all coefficients that have a standard error; raises DataError for a model
+    that does not keep it.
+    """
+    if model.options.get("intervals") != "covariance":
+        raise DataError(
+            "the model does not keep the covariance of its coefficients, train it with the option "
+            "'intervals': 'covariance'"
+        )
+    n = round((2 * len(model.spread or ()) + 0.25) ** 0.5 - 0.5)
+    factor = np.zeros((n, n))
+    factor[np.tril_indices(n)] = model.spread or []
+    errors = (model.std_err or [])[-n:] if n else []
+    known = [place for place, error in enumerate(errors) if error is not None]
+    names = model.term_names if model.several else ("intercept", *model.term_names)
+    terms = tuple(names[len(names) - n + place] for place in known)
+    return Covariance(terms, (factor @ factor.T)[np.ix_(known, known)])
+
+
+def contrast(model: Fields, weights: Mapping[str, float]) -> Term:
+    """A weighted sum of coefficients with its test, weights by term; raises DataError for a term
+    without a standard error, and for a model that does not keep the covariance.
+    """
+    kept = covariance(model)
+    for name in weights:
+        if name not in kept.terms:
+            raise DataError(
+                f"weights has {name!r}, expected terms that have a standard error: "
+                f"{', '.join(map(repr, kept.terms[:12]))}"
+            )
+    estimates = {term.name: term.estimate or 0.0 for term in terms(model)}
+    w = np.array([weights.get(name, 0.0) for name in kept.terms])
+    estimate = float(w @ [estimates[name] for name in kept.terms])
+    error = float(np.sqrt(max(w @ kept.matrix @ w, 0.0)))
+    return test_term("contrast", estimate, error, freedom_of(model), has_ratios(model))
+
+
+def intervals(model: Fields, X: Any, level: float) -> Intervals:
+    """The intervals of rows; raises DataError for a model that does not keep what they need."""
+    found = scoring.score_lists(model, "predict_interval", X, ENDS, level)
+    return Intervals(*np.ascontiguousarray(found.T))

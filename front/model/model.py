@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.lazy import lazy_function
 from tuskml.learners.models import Lists, Models, Names, Strings
-from tuskml.learners.topics.outcome import topics_of_payload
+from tuskml.learners.topics.training import topics_of_payload
 from tuskml.learners.trees.forest import as_bytes, trees_of_payload
-from tuskml.model import card, dependence, effects, scoring, uncertainty
+from tuskml.model import card, dependence, explanation, scoring
 from tuskml.model import file as model_file
 from tuskml.model.explanation import Explanation, explain_rows
 from tuskml.model.fields import Fields
@@ -230,11 +230,11 @@ class Model(Fields):
         """
         return explain_rows(self, X)
 
-    def covariance(self) -> uncertainty.Covariance:
+    def covariance(self) -> explanation.Covariance:
         """The covariance of the coefficients, of a model with the option `intervals`, as SQL's
         `model_covariance`. Raises DataError for other models.
         """
-        return uncertainty.covariance(self)
+        return explanation.covariance(self)
 
     def contrast(self, weights: Mapping[str, float]) -> Term:
         """A weighted sum of coefficients with its standard error, test and 95% interval, weights
@@ -242,15 +242,15 @@ class Model(Fields):
 
         Raises DataError for an unknown term, and for a model without the option `intervals`.
         """
-        return uncertainty.contrast(self, weights)
+        return explanation.contrast(self, weights)
 
-    def predict_interval(self, X: Any, level: float = 0.95) -> uncertainty.Intervals:
+    def predict_interval(self, X: Any, level: float = 0.95) -> explanation.Intervals:
         """The predictions of rows with their intervals, X as in `decision`: the confidence
         interval of the mean, and the interval of a label.
 
         Raises DataError for a model that was trained without the option `intervals`.
         """
-        return uncertainty.intervals(self, X, level)
+        return explanation.intervals(self, X, level)
 
     def marginal_effects(
         self, X: Any, weights: Any = None, offsets: Any = None
@@ -262,7 +262,7 @@ class Model(Fields):
         weights, offsets: (n,). Errors are None unless the model has the option `intervals`. Raises
         DataError for models that are neither linear nor generalized linear ones.
         """
-        return effects.marginal_effects(self, X, weights, offsets)
+        return explanation.marginal_effects(self, X, weights, offsets)
 
     def permutation_importance(
         self, X: Any, y: Any, repeats: int = 5, seed: int = 0

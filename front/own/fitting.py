@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError, Interrupted
-from tuskml.kernels.charged import Charges
+from tuskml.kernels.library import Charges
 from tuskml.kernels.open_rows import error_text
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.segments import chunks, labels_of

@@ -12,9 +12,7 @@ from tuskml.api.drift import Drift
 from tuskml.databases.script import plain
 from tuskml.report import (
     coefficients,
-    drift,
     group_table,
-    importance,
     paths,
     predictions,
     recommendations,
@@ -92,11 +90,11 @@ def page(
         "searches": searches.searches(groups),
         "paths": paths.paths(groups, features),
         "predictions": predictions.predictions(scores or {}),
-        "drift": drift.drift(drifts),
+        "drift": predictions.drift(drifts),
         "recommended": recommendations.recommendations(groups),
         "plans": sections.plans(groups),
         "coefficients": coefficients.coefficients(groups, features),
-        "importance": importance.importance(groups, features),
+        "importance": coefficients.importance(groups, features),
         "stores": sections.stores(groups),
         "groups": group_table.section_of(groups, keys, features),
     }

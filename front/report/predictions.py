@@ -1,4 +1,7 @@
-"""The report's section on predictions of given rows: curves, and confusion of many classes."""
+"""The report's section on predictions of given rows: curves, and confusion of many classes.
+
+The section on drift says how far columns of new rows are from those of a reference.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tuskml.api.curves import confusion_matrix
+from tuskml.api.drift import Drift
 from tuskml.report import charts
 from tuskml.report.charts import Line
 from tuskml.report.pieces import figure, note, number, section, table
@@ -147,3 +151,46 @@ CAPTIONS = {
     "gain": "Cumulative gain: how many positive rows are among those with the highest scores.",
     "deciles": "Calibration by deciles of the predictions: on the dotted line they are right.",
 }
+
+
+SOME, MUCH = 0.1, 0.25
+"""Indices from which a column has drifted somewhat, and much: the usual rule of thumb."""
+MOST_LINES = 200
+LEAST_WIDTH = 1e-9
+"""Bounds that are nearer to each other are one number."""
+
+
+def drift(found: Sequence[Drift]) -> str:
+    """A line a column, the furthest first; '' without any."""
+    if not found:
+        return ""
+    rows = [
+        [one.name, verdict(one.psi), number(one.psi), distance(one), *map(share, one.missing)]
+        for one in found[:MOST_LINES]
+    ]
+    head = ("column", "", "PSI", "KS", "NULL in the reference", "NULL in the rows")
+    text = (
+        "The population stability index (PSI) compares shares of rows in the deciles of the "
+        f"reference, or of values that are text: below {SOME} little has changed, above {MUCH} "
+        "much. KS is the largest distance between two distributions, or its bounds."
+    )
+    return section("drift", "Drift", table(head, rows, "Columns by their drift"), note(text))
+
+
+def verdict(psi: float | None) -> str:
+    """An index in words."""
+    if psi is None:
+        return "–"
+    return "✓ little" if psi < SOME else "! some" if psi < MUCH else "✕ much"
+
+
+def distance(one: Drift) -> str:
+    """The largest distance of two distributions, or its bounds."""
+    if one.ks_high is None or one.ks is None or one.ks_high - one.ks < LEAST_WIDTH:
+        return number(one.ks)
+    return f"{number(one.ks)} to {number(one.ks_high)}"
+
+
+def share(missing: float | None) -> str:
+    """A share in percent, or a dash."""
+    return "–" if missing is None else f"{missing:.1%}"

@@ -17,8 +17,7 @@ from typing import Any
 
 from tuskml.errors import ExtensionError, StoreError
 from tuskml.groups import records
-from tuskml.groups.contract.attachment import BATCH
-from tuskml.groups.contract.refusal import refuse
+from tuskml.groups.contract.attachment import BATCH, refuse
 from tuskml.groups.contract.trainer import answer
 from tuskml.kernels import passes
 from tuskml.kernels.open_rows import error_text

@@ -11,7 +11,7 @@ from typing import Any
 
 from tuskml.errors import TuskError
 from tuskml.groups.contract import backend
-from tuskml.groups.contract.refusal import one_line, sentence, state
+from tuskml.groups.contract.attachment import one_line, sentence, state
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names
 from tuskml.learners.receiving import Receiver, handle_of, ready, receiving

@@ -29,7 +29,7 @@ from tuskml.groups.preparation import (
 )
 from tuskml.groups.selection.search import ANY_TASK, Search, search_of
 from tuskml.groups.wide import narrow, without_wide
-from tuskml.kernels.charged import charge_memory
+from tuskml.kernels.library import charge_memory
 from tuskml.kernels.passes import GROUP, KINDS, first_labels
 from tuskml.kernels.structures import FOLDS
 from tuskml.learners import events, receiving, registry

@@ -29,11 +29,9 @@ from tuskml.groups.execution.leading import Leaders
 from tuskml.groups.execution.ray_cluster import ACTOR, Caller, Run, Task
 from tuskml.groups.execution.worker import Worker
 from tuskml.learners.options.kinds import TIME
-from tuskml.schedule.fair.agent import Table, table_of
 from tuskml.schedule.fair.arbiter import Arbiter, Rules
-from tuskml.schedule.fair.leases import Workers
-from tuskml.schedule.fair.profile import Profile
-from tuskml.schedule.fair.valuation import App, Phase, Slowdowns, ideal_seconds
+from tuskml.schedule.fair.auction import App, Phase, Slowdowns, ideal_seconds
+from tuskml.schedule.fair.leases import Profile, Table, Workers, table_of
 
 SETTING = "TUSKML_CLUSTER_LEASE"
 NAME, SPACE = "tuskml arbiter", "tuskml"

@@ -20,17 +20,17 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tuskml.errors import ClusterError
-from tuskml.groups.execution import activity, leading, ray_session
+from tuskml.groups.execution import executor, leading, ray_session
 from tuskml.groups.execution.executor import (
     ANSWERED,
     Outcome,
+    Pulses,
     Unit,
     bundle,
     largest_first,
     outcomes_of,
 )
 from tuskml.groups.execution.leading import Leaders, Pins, Ran
-from tuskml.groups.execution.pulse import Pulses
 from tuskml.groups.execution.worker import Worker, difference, mismatch, versions
 from tuskml.kernels.library import cancel_mark, raise_if_cancelled
 
@@ -65,7 +65,7 @@ def start_seconds() -> float:
 class Task:
     """A unit on a worker, since a time of the monotonic clock.
 
-    counted: the same by the clock of `pulse.py`; mark: of `activity.begin`.
+    counted: the same by the clock of `executor.py`; mark: of `executor.begin`.
     """
 
     worker: Any
@@ -104,7 +104,7 @@ class Run:
         self.memory = ray_session.memory_per_processor(ray)
         self.starting: dict[Any, Any] = {}
         self.doubted: dict[Any, float] = {}
-        """When idle workers that are tested again came into doubt, by the clock of `pulse.py`."""
+        """When idle workers that are tested again came into doubt, by that clock."""
         self.working: dict[Any, Task] = {}
         self.idle: list[Any] = []
         self.failed_starts = 0
@@ -168,7 +168,7 @@ class Run:
                 continue
             self.tries.update(one.key for one in unit.each)
             reference = worker.run.remote(unit.work or self.work, unit.payload)
-            mark = activity.begin(unit, self.names[worker])
+            mark = executor.begin(unit, self.names[worker])
             self.pulses.begin(worker)
             self.working[reference] = Task(
                 worker, unit, time.monotonic(), self.pulses.clock.now, mark
@@ -244,7 +244,7 @@ class Run:
     def end_task(self, task: Task, how: str) -> None:
         """Forgets a task that has ended."""
         self.pulses.end(task.worker)
-        activity.end(task.mark, how)
+        executor.end(task.mark, how)
 
     def ready(self, pending: list[Any]) -> list[Any]:
         """Returns what has arrived, after a moment if nothing has."""
@@ -316,7 +316,7 @@ class Run:
         unit = task.unit
         self.pins.forget(task.worker)
         self.doubt_idle()
-        activity.log.warning("%s: a worker was lost: %s", unit.name, cause)
+        executor.log.warning("%s: a worker was lost: %s", unit.name, cause)
         if not self.is_wanted(unit) or unit in (one.unit for one in self.working.values()):
             pass  # a copy was faster, or may still be
         elif max(self.tries[one.key] for one in unit.each) >= ATTEMPTS:

@@ -11,9 +11,8 @@ from tempfile import gettempdir
 from typing import Any
 
 from tuskml.errors import ClusterError, ExtensionError
-from tuskml.groups.execution import activity
-from tuskml.groups.execution.activity import log
-from tuskml.groups.execution.executor import Unit, import_package
+from tuskml.groups.execution import executor
+from tuskml.groups.execution.executor import Unit, import_package, log
 
 OLDEST = (2, 50)
 REACH_SECONDS = 5.0
@@ -201,8 +200,8 @@ def metrics() -> Iterator[None]:
             rows.inc(unit.size, tags)
         took.observe(seconds, tags)
 
-    activity.hearers.append(hear)
+    executor.hearers.append(hear)
     try:
         yield
     finally:
-        activity.hearers.remove(hear)
+        executor.hearers.remove(hear)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tuskml.groups.selection.candidates import Candidate
 from tuskml.groups.selection.folds import Preparation
 from tuskml.groups.selection.search import Search
-from tuskml.kernels import charged, passes
+from tuskml.kernels import library, passes
 from tuskml.kvstore import access
 from tuskml.schedule import budget, shares
 from tuskml.schedule.placement import (
@@ -169,14 +169,14 @@ def side_by_side(
     if len(lanes) == 1:
         train(lanes[0])
         return
-    mark, counting = passes.cancel_mark(), charged.here()
+    mark, counting = passes.cancel_mark(), library.here()
 
     def run(lane: Preparation, training: int | None) -> None:
         with (
             passes.mark_begin(mark),
             budget.within(threads // len(lanes)),
             shares.within(training),
-            charged.count_as(counting),
+            library.count_as(counting),
         ):
             try:
                 train(lane)

@@ -67,9 +67,9 @@ def whole(search: Search) -> str | None:
     if search.halving or search.estimate is not None:
         strategy = "halving" if search.halving else "tpe"
         return f"the strategy '{strategy}' of option 'search' needs all rows in one place"
-    if search.dealt.column is not None or search.keeps:
+    if search.dealt.column is not None or search.held_rows:
         name = "time_by" if search.dealt.in_time else "fold_by"
-        name = search.keeping or name
+        name = search.held_rows().option if search.held_rows else name
         return f"option '{name}' needs all rows in one place"
     if search.metric not in (*MEANS, "rmse"):
         return f"metric '{search.metric}' is no mean over rows, and needs all of them in one place"

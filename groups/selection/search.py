@@ -7,14 +7,13 @@ optimization, JMLR 2012), or those of the draws that each group chooses (`choosi
 
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tuskml.errors import OptionError, nearest
-from tuskml.groups.selection.calibration import METHODS
 from tuskml.groups.selection.candidates import (
     MOST_CANDIDATES,
     SEARCHES,
@@ -29,6 +28,7 @@ from tuskml.groups.selection.candidates import (
     values_of,
 )
 from tuskml.groups.selection.choosing import Estimate, estimate_of, in_turn, pool
+from tuskml.groups.selection.held_rows import METHODS, Distances, HeldRows, Margins
 from tuskml.groups.selection.metrics import METRICS, fitting, parameter_for, refuse_metric, usual
 from tuskml.learners.held_out import GAP, MOST_FOLDS, HeldOut, make_held_out
 from tuskml.learners.learner import Request
@@ -106,8 +106,8 @@ class Search:
     whether the better half of the candidates continues, with twice the rows. time: the most
     seconds. estimate: of what groups choose from the candidates, None if they try all; plain:
     whether there is nothing to choose, and the one candidate holds out rows itself, or none;
-    keeps: what models keep of held-out rows: '' for nothing, "conformal", or a way to calibrate
-    probabilities.
+    held_rows: creates an empty collection of the numbers of held-out rows that models keep; None
+    if they keep none.
     """
 
     candidates: tuple[Candidate, ...]
@@ -120,12 +120,7 @@ class Search:
     seed: int
     estimate: Estimate | None = None
     plain: bool = False
-    keeps: str = ""
-
-    @property
-    def keeping(self) -> str:
-        """The option by which models keep something of held-out rows."""
-        return "calibration" if self.keeps in METHODS else self.keeps
+    held_rows: Callable[[], HeldRows] | None = None
 
     @property
     def sets(self) -> Sequence[tuple[int, ...]]:
@@ -282,7 +277,7 @@ def conformal_search(search: Search) -> Search:
                 "option 'conformal' is about predictions of numbers, and the task is "
                 f"'{one.task.name}' of classes: expected a task or objective of numbers"
             )
-    return replace(search, keeps="conformal")
+    return replace(search, held_rows=Distances)
 
 
 def calibrating_search(search: Search, method: str) -> Search:
@@ -305,7 +300,7 @@ def calibrating_search(search: Search, method: str) -> Search:
                 "option 'calibration' is about two classes without an order, and the task is "
                 f"'{one.task.name}': expected 'logistic'"
             )
-    return replace(search, keeps=method)
+    return replace(search, held_rows=functools.partial(Margins, method=method))
 
 
 def without_choice(search: Search, folds: int | None) -> Search:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from tuskml.errors import OptionError
 from tuskml.groups.preparation import NOT_COMPARED, with_column
 from tuskml.groups.selection import choosing
-from tuskml.groups.selection.calibration import METHODS, Margins
 from tuskml.groups.selection.choosing import (
     Estimate,
     Kernel,
@@ -37,7 +36,7 @@ from tuskml.groups.selection.folds import (
     prepare_candidates,
     sets_of,
 )
-from tuskml.groups.selection.held_rows import Distances, HeldRows, with_held_rows
+from tuskml.groups.selection.held_rows import HeldRows, with_held_rows
 from tuskml.groups.selection.lanes import (
     Load,
     Watch,
@@ -75,7 +74,8 @@ def search_groups(
             running = Running(parts, library, until, first_held_rows(search))
             trials = running.try_all(Trials.none(search, len(groups)))
             winners = trials.winners()
-            kept = running.collect_held_rows(winners) if search.keeps else None
+            empty = search.held_rows() if search.held_rows else None
+            kept = running.collect_held_rows(winners, empty) if empty else None
         shown = with_identities(trials.texts(winners), parts[0])
         texts = with_load(shown, search, groups, watch)
         for part in parts:
@@ -83,14 +83,9 @@ def search_groups(
                 yield part.seen.describe(with_held_rows(found, kept))
 
 
-def empty_held_rows(search: Search) -> HeldRows:
-    """An empty collection of the numbers of held-out rows that models keep."""
-    return Margins(method=search.keeps) if search.keeps in METHODS else Distances()
-
-
 def first_held_rows(search: Search) -> HeldRows | None:
-    """The same for the trials, if there is one candidate alone, which wins."""
-    return empty_held_rows(search) if search.keeps and len(search.candidates) == 1 else None
+    """The collection that the trials fill, if there is one candidate alone, which wins."""
+    return search.held_rows() if search.held_rows and len(search.candidates) == 1 else None
 
 
 def with_identities(texts: list[str], part: Preparation) -> list[str]:
@@ -222,18 +217,17 @@ class Running:
         ]
         return replace(self, parts=parts)
 
-    def collect_held_rows(self, winners: NDArray[np.intp]) -> HeldRows:
+    def collect_held_rows(self, winners: NDArray[np.intp], empty: HeldRows) -> HeldRows:
         """The held-out rows of each group by its winner, which is trained on its folds again
-        unless it was the only candidate.
+        unless it was the only candidate. empty: the collection that they go to.
         """
         if self.held_rows is not None:
             return self.held_rows
         (search, *_) = [part.search for part in self.parts]
-        found = empty_held_rows(search)
         won = winners == np.arange(len(search.candidates))[:, None]
-        again = replace(self._of(won), held_rows=found, until=math.inf)
+        again = replace(self._of(won), held_rows=empty, until=math.inf)
         again._on(slices_of(search), Trials.none(search, len(winners)), won)
-        return found
+        return empty
 
     def _try(
         self, part: Preparation, trials: Trials, sets: Sets, alive: NDArray[np.bool_]

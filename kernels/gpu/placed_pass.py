@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.gpu import source
-from tuskml.kernels.gpu.chunks import chunk_rows, table, within
 from tuskml.kernels.gpu.device import Device
-from tuskml.kernels.gpu.rows import DeviceRows, DeviceTable, Part
+from tuskml.kernels.gpu.rows import DeviceRows, DeviceTable, Part, chunk_rows, table, within
 from tuskml.kernels.gpu.source import Source
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.segments import value_size

@@ -17,7 +17,7 @@ from tuskml.kernels.parts.message import Array, pack_message, unpack_message
 from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.rows.cells import Cells
-from tuskml.kernels.rows.structures import PartOfRows
+from tuskml.kernels.rows.renumber import PartOfRows
 from tuskml.kernels.structures import GROUP, OFFSETS, WEIGHTS
 
 Hashes = NDArray[np.uint64]

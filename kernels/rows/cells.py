@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.library import cancel_mark, check_code, library, pointer
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.rows.structures import Dealing
+from tuskml.kernels.rows.renumber import Dealing
 from tuskml.kernels.structures import GROUP
 
 BY_CHANCE, BY_VALUE, BY_ORDER = 0, 1, 2

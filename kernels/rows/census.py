@@ -31,7 +31,7 @@ from tuskml.kernels.rows.prepare import (
     levels_of,
     prepare,
 )
-from tuskml.kernels.rows.structures import Preparing
+from tuskml.kernels.rows.renumber import Preparing
 
 OWN = ("threads", "cancel_mark", "census", "known", "n_known")
 """Fields of `Preparing` that are specific to a part, or sent separately."""

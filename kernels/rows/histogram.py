@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.library import check_code, library, pointer
-from tuskml.kernels.rows.structures import HistogramOf
+from tuskml.kernels.rows.renumber import HistogramOf
 
 
 def name_list(names: Sequence[str]) -> tuple[bytes | None, int]:

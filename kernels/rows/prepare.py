@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import GROUP
-from tuskml.kernels.rows.structures import LevelTable, Preparing
+from tuskml.kernels.rows.renumber import LevelTable, Preparing
 from tuskml.kernels.structures import INT64, KERNELS
 
 REFUSED = KERNELS.constant("TK_REFUSED")

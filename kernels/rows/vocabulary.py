@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
-from tuskml.kernels.charged import wrap_memory
-from tuskml.kernels.library import check_code, library, pointer
+from tuskml.kernels.library import check_code, library, pointer, wrap_memory
 from tuskml.kernels.passes import GROUP
 
 Ids = NDArray[np.int64]

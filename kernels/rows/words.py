@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.library import check_code, library, pointer
-from tuskml.kernels.rows.structures import Words
+from tuskml.kernels.rows.renumber import Words
 
 Texts = tuple[bytes, NDArray[np.int64]]
 """Words concatenated in UTF-8, and the offset of each, (n + 1,) int64."""

@@ -1,6 +1,6 @@
 """`matrix_factorization` of implicit feedback: a batch of groups in, a batch of models out.
 
-The objective and its source are in `kernels/factorization/implicit.py`. Models are those of
+The objective and its source are in `kernels/factorization/ratings.py`. Models are those of
 explicit feedback: `intercept` is 0, and a prediction is the preference x_u.y_i of least squares,
 which have no biases, or with loss bpr the score x_u.y_i + b_i.
 """
@@ -21,10 +21,9 @@ from tuskml.kernels.passes import Pass
 from tuskml.learners import events
 from tuskml.learners.classes import LabelRange
 from tuskml.learners.explaining import Document, document, plan_document
-from tuskml.learners.factorization.algorithms import REGISTERED
 from tuskml.learners.factorization.epochs import Epochs
 from tuskml.learners.factorization.explanation import model
-from tuskml.learners.factorization.options import BPR, IMPLICIT, FactorizationOptions
+from tuskml.learners.factorization.options import BPR, IMPLICIT, REGISTERED, FactorizationOptions
 from tuskml.learners.factorization.settings import AnySettings, option_settings
 from tuskml.learners.factorization.training import Fit, each, refuse_too_long, shape_of
 from tuskml.learners.models import FORMAT, Models

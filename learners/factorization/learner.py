@@ -11,9 +11,14 @@ from tuskml.kernels.passes import Floats
 from tuskml.learners.classes import LabelRange, Mask
 from tuskml.learners.explaining import format_explanation
 from tuskml.learners.factorization import explanation, implicit, training
-from tuskml.learners.factorization.algorithms import REGISTERED
 from tuskml.learners.factorization.implicit import explain
-from tuskml.learners.factorization.options import IMPLICIT, OPTIONS, FactorizationOptions, Request
+from tuskml.learners.factorization.options import (
+    IMPLICIT,
+    OPTIONS,
+    REGISTERED,
+    FactorizationOptions,
+    Request,
+)
 from tuskml.learners.learner import (
     NAMES_NUMBERED,
     Encoding,

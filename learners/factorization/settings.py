@@ -7,17 +7,15 @@ from typing import Any
 
 from tuskml.errors import OptionError, one_of
 from tuskml.kernels.factorization import Shape
-from tuskml.learners.factorization.algorithms import (
+from tuskml.learners.factorization.options import (
     ALGORITHMS,
+    FALLING,
     REGISTERED,
+    ROTATION,
     Algorithm,
+    FactorizationOptions,
     Place,
     default_for,
-)
-from tuskml.learners.factorization.options import (
-    FALLING,
-    ROTATION,
-    FactorizationOptions,
 )
 from tuskml.learners.models import FORMAT
 from tuskml.learners.options.kinds import POWERS

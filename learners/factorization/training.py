@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError, RowsError
 from tuskml.kernels import passes
-from tuskml.kernels.charged import FLOOR, memory_use
 from tuskml.kernels.factorization import Factorization, Ids, Shape, rating_ids
 from tuskml.kernels.gpu import cuda, placement
 from tuskml.kernels.gpu.cuda import failures, unless_it_fails
 from tuskml.kernels.gpu.factorization.training import DeviceFactorization, piece_rows, too_large
 from tuskml.kernels.gpu.placement import Answer
+from tuskml.kernels.library import FLOOR, memory_use
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.structures import WEIGHTS
 from tuskml.learners import events

@@ -12,7 +12,7 @@ from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.structures import OFFSETS, WEIGHTS
 from tuskml.learners.classes import LabelRange
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
+from tuskml.learners.linear.algorithms.parts.epochs import DRAWN
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.options import refuse_unfit
 from tuskml.learners.linear.own.operators import base_of, refuse_sampler

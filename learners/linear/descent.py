@@ -15,9 +15,8 @@ from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import Floats, Meter
 from tuskml.learners import events
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.algorithms.parts.batch import Beginning
+from tuskml.learners.linear.algorithms.parts.batch import Beginning, in_metric
 from tuskml.learners.linear.algorithms.parts.epochs import finish as finish_epochs
-from tuskml.learners.linear.algorithms.parts.metric import in_metric
 from tuskml.learners.linear.check import refuse_lost
 from tuskml.learners.linear.gap import WithinGap, settle_gap, wants_gap
 from tuskml.learners.linear.operators import Loop, Operators, State, run

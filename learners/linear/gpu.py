@@ -14,7 +14,7 @@ from tuskml.kernels.gpu.placement import Answer
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.linear.algorithms import ALGORITHMS as BUILT_IN
 from tuskml.learners.linear.algorithms import FIRST_CHOICE, LAST_CHOICE
-from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
+from tuskml.learners.linear.algorithms.parts.epochs import DRAWN
 from tuskml.learners.linear.planner.candidates import choose, corners
 from tuskml.learners.linear.planner.planning import statistics
 from tuskml.learners.linear.request import Plan, Request

@@ -17,14 +17,14 @@ from tuskml.kernels.structures import OFFSETS
 from tuskml.learners.class_weights import two_classes, weights_of
 from tuskml.learners.classes import TINY
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
+from tuskml.learners.linear.algorithms.parts.epochs import DRAWN
 from tuskml.learners.linear.check import constant
-from tuskml.learners.linear.crowded import CROWDED
 from tuskml.learners.linear.inference.dispersion import by_moments
 from tuskml.learners.linear.own.assembled import transform_problem
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import CLASSIC, CLUSTERED, SURVEY, LinearOptions, Plan, Request
 from tuskml.learners.linear.tasks import LinearTask
+from tuskml.learners.linear.turns import CROWDED
 from tuskml.learners.near import Near
 
 MOMENT_ROWS = 4096

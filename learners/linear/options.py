@@ -6,7 +6,7 @@ from typing import Any
 from tuskml.errors import OptionError, one_of
 from tuskml.learners.linear.algorithms import ALGORITHMS, REGISTERED
 from tuskml.learners.linear.algorithms.parts.algorithm import Unfit
-from tuskml.learners.linear.algorithms.parts.drawn import DRAWN, EAGER
+from tuskml.learners.linear.algorithms.parts.epochs import DRAWN, EAGER
 from tuskml.learners.linear.request import (
     CLASSIC,
     COVARIANCES,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
-from tuskml.kernels.charged import Charges
+from tuskml.kernels.library import Charges
 from tuskml.kernels.rows.renumber import Ids, Renumbering
 from tuskml.learners.linear.problem import Index
 from tuskml.learners.linear.request import LinearOptions, Request

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from tuskml.errors import memory_for
 from tuskml.kernels import passes
-from tuskml.kernels.charged import FLOOR, Charges, room_beside
 from tuskml.kernels.gpu import placement
 from tuskml.kernels.gpu.passes import DevicePass
+from tuskml.kernels.library import FLOOR, Charges, room_beside
 from tuskml.kernels.passes import Pass, gather_groups
 from tuskml.kernels.rows.renumber import renumber
 from tuskml.kernels.segments import dense_bytes
@@ -34,7 +34,6 @@ from tuskml.learners.linear.check import (
     with_extras,
     with_link,
 )
-from tuskml.learners.linear.crowded import go_on_in_crowds
 from tuskml.learners.linear.descent import Run, Timing
 from tuskml.learners.linear.gpu import place_plan, train_in_turns, wants_gpu
 from tuskml.learners.linear.inference import determined, limit, outcome
@@ -71,7 +70,7 @@ from tuskml.learners.linear.result import (
     task_members,
 )
 from tuskml.learners.linear.shares import of_both_classes
-from tuskml.learners.linear.turns import Turns, first_turn
+from tuskml.learners.linear.turns import Turns, first_turn, go_on_in_crowds
 from tuskml.learners.models import Models, Strings, join_models
 from tuskml.learners.validation import renumber_parts, shuffle_rows
 from tuskml.schedule import shares

@@ -35,14 +35,14 @@ from tuskml.kernels.parts.merging import merge_moments
 from tuskml.kernels.parts.sharded import ShardedPass, add_arrays
 from tuskml.kernels.passes import Floats, once
 from tuskml.learners.classes import positive_class
-from tuskml.learners.nets.options import NetOptions
-from tuskml.learners.nets.outcome import Alike, head_of_net
-from tuskml.learners.nets.training import SPARSE, refuse_weights, rules_of
-from tuskml.learners.nets.weights import (
+from tuskml.learners.nets.layers import (
     class_weights,
     classes_by_options,
     warm_start,
 )
+from tuskml.learners.nets.options import NetOptions
+from tuskml.learners.nets.outcome import Alike, head_of_net
+from tuskml.learners.nets.training import SPARSE, refuse_weights, rules_of
 
 CONSTANT = 1e-13
 """Relative to the mean: a deviation below it is rounding, as in `kernels/native/nets/inputs.cpp`.

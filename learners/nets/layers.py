@@ -6,14 +6,136 @@ categories follow T, the number of tables; for each table the first feature, the
 length of its vectors; and then the vectors, by table and level. At the end, for each layer and
 unit, the bias and the weight of each input. The inputs of the first layer are the features outside
 of tables and then the vectors, table by table.
+
+A category of n levels has vectors of min(50, round(1.6 n^0.56)) numbers by default: fast.ai's rule
+(Howard and Gugger, Information 11, 2020, section 4), with a limit. The option `embedding`
+overrides it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tuskml.kernels.nets.training import ACTIVATIONS
+from tuskml.errors import DataError, OptionError
+from tuskml.kernels.nets.training import ACTIVATIONS, SQUARED
 from tuskml.kernels.passes import Floats
+from tuskml.learners.class_weights import two_classes, weights_of
+from tuskml.learners.learner import Request
+from tuskml.learners.nets.options import NetOptions
+from tuskml.learners.tasks import Task
+
+Tables = tuple[tuple[int, int, int], ...]
+"""For each embedded category the first feature, the levels and the length of its vectors."""
+SPARSE_FROM = 1_000_000
+"""Numbers of vectors from which on steps are sparse, unless an option says so: a dense step takes
+milliseconds then, whatever the batch."""
+LONGEST = 50
+"""Numbers of a vector, unless an option says how many."""
+
+
+def usual_length(levels: int) -> int:
+    """The default length of vectors of a category with `levels` levels."""
+    return int(min(LONGEST, round(1.6 * levels**0.56)))
+
+
+def embeds(options: NetOptions) -> bool:
+    """Returns whether categories are embedded."""
+    return options.embedding != 0
+
+
+def sparse_steps(options: NetOptions, tables: Tables) -> bool:
+    """Returns whether a step changes the vectors of the levels of its batch alone."""
+    if options.sparse_embeddings is not None:
+        return options.sparse_embeddings
+    return sum(levels * length for _, levels, length in tables) >= SPARSE_FROM
+
+
+def tables_of(request: Request[Task, NetOptions], group: int) -> Tables:
+    """The tables of a group; a category of one level does not vary, and needs none."""
+    options = request.options
+    if request.categories is None or not embeds(options):
+        return ()
+    return tuple(
+        (first, levels, options.embedding or usual_length(levels))
+        for first, levels in request.categories(group)
+        if levels > 1
+    )
+
+
+def by_shape(
+    groups: NDArray[np.void], request: Request[Task, NetOptions]
+) -> Iterator[tuple[NDArray[np.intp], Tables]]:
+    """Places of the groups of one width, kind and tables."""
+    found: dict[tuple[int, Tables], list[int]] = {}
+    named = request.categories is not None and embeds(request.options)
+    _, shape = np.unique(np.stack([groups["dim"], groups["kind"]]), axis=1, return_inverse=True)
+    if not named:
+        for number in range(int(shape.max()) + 1):
+            yield np.flatnonzero(shape == number), ()
+        return
+    for place, number in enumerate(shape.tolist()):
+        tables = tables_of(request, place)
+        found.setdefault((number, tables), []).append(place)
+    for (_, tables), places in sorted(found.items()):
+        yield np.array(places, np.intp), tables
+
+
+def class_weights(
+    options: NetOptions,
+    labels: NDArray[np.void] | None,
+    loss: int,
+    many: tuple[Floats, Floats] | None,
+) -> Floats | None:
+    """The weights of the losses of the classes, (G, K); None: all 1.
+
+    labels: LABELS of groups of two classes; many: of more than two each group's labels and the
+    weights of their rows, (G, K). Raises DataError if a class has no weight.
+    """
+    if options.class_weight is None or loss == SQUARED:
+        return None
+    if many is None:
+        assert labels is not None
+        many = classes_by_options(options, labels)
+    return weights_of(options, *many)
+
+
+def classes_by_options(options: NetOptions, labels: NDArray[np.void]) -> tuple[Floats, Floats]:
+    """As `two_classes`, with the classes that the options name, if any."""
+    label, count = two_classes(labels)
+    if options.classes is not None:
+        label = np.tile(np.array(options.classes, np.float64), (len(labels), 1))
+    return label, count
+
+
+def log_odds_of(weight: Floats | None) -> Floats | float:
+    """The change of log-odds due to the weights of two classes (G, 2)."""
+    return 0.0 if weight is None else np.log(weight[:, 1] / weight[:, 0])
+
+
+def warm_start(
+    options: NetOptions, head: Floats, n_groups: int, classes: Floats | None
+) -> Floats | None:
+    """The weights to start from, (G, weights); None to draw them.
+
+    head: the first numbers of a net of these groups; classes: (G, K) of more than two. Adam's
+    means and the momentum start at 0. Raises DataError for another net.
+    """
+    given = options.warm_start
+    if given is None:
+        return None
+    if given.store is not None:
+        raise OptionError(
+            f"warm_start is the stored model '{given.store}', expected a model of 'mlp' with "
+            "coefficients"
+        )
+    numbers = np.array(given.coef, np.float64)
+    if len(numbers) < len(head) or (numbers[: len(head)] != head).any():
+        raise DataError(f"warm_start is {describe_net(numbers)}, expected {describe_net(head)}")
+    if classes is not None and given.classes and (classes != np.array(given.classes)).any():
+        raise DataError("warm_start has other classes than the labels, expected the same")
+    return np.tile(numbers[len(head) :], (n_groups, 1))
+
 
 HEAD = 3
 """Numbers before the units of the layers."""

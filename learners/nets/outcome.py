@@ -35,10 +35,8 @@ from tuskml.learners.models import (
     thin_history,
     threads_text,
 )
-from tuskml.learners.nets.layers import head_of
+from tuskml.learners.nets.layers import Tables, class_weights, head_of, log_odds_of
 from tuskml.learners.nets.options import OPTIONS, NetOptions
-from tuskml.learners.nets.tables import Tables
-from tuskml.learners.nets.weights import class_weights, log_odds_of
 from tuskml.learners.tasks import Task
 
 STATUSES = (

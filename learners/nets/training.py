@@ -34,10 +34,9 @@ from tuskml.learners import events
 from tuskml.learners.classes import check_classes, positive_class, refuse_large, refuse_no_classes
 from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.models import Models
+from tuskml.learners.nets.layers import Tables, by_shape, class_weights, sparse_steps, warm_start
 from tuskml.learners.nets.options import NetOptions
 from tuskml.learners.nets.outcome import Alike, head_of_net, models_of, plan_of
-from tuskml.learners.nets.tables import Tables, by_shape, sparse_steps
-from tuskml.learners.nets.weights import class_weights, warm_start
 from tuskml.learners.tasks import Task
 from tuskml.learners.validation import apart
 from tuskml.schedule import budget, shares

@@ -370,7 +370,7 @@ def _warm_start(value: Any) -> WarmStart:
 
 
 def _check_named_start(value: Any) -> WarmStart:
-    from tuskml.kvstore.names import Reference
+    from tuskml.kvstore.access import Reference
 
     if not isinstance(value, str):
         return _warm_start(value)
@@ -381,7 +381,7 @@ def _check_named_start(value: Any) -> WarmStart:
 
 
 def _partition(value: Any) -> int | str:
-    from tuskml.kvstore.names import parse_partitioning
+    from tuskml.kvstore.access import parse_partitioning
 
     if not isinstance(value, str):
         return int(integer(0, 1 << 20).parse(value))
@@ -393,7 +393,7 @@ def _partition(value: Any) -> int | str:
 
 
 def _store(value: Any) -> str:
-    from tuskml.kvstore.names import check_name
+    from tuskml.kvstore.access import check_name
 
     if not isinstance(value, str):
         raise ValueError

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError, RowsError
 from tuskml.kernels import passes
-from tuskml.kernels.charged import Charges
+from tuskml.kernels.library import Charges
 from tuskml.kernels.ordinal import LINKS, Levels
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.rows.renumber import Renumbering, renumber

@@ -15,7 +15,12 @@ from tuskml.kvstore import StoreRoot
 from tuskml.kvstore.numbered import MOST_ID, NumberedRoot
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models
-from tuskml.learners.paths.by_number import copy_group, features_asked, of_numbers, refuse_named
+from tuskml.learners.paths.feature_groups import (
+    copy_group,
+    features_asked,
+    of_numbers,
+    refuse_named,
+)
 from tuskml.learners.paths.options import PathOptions, PathTask
 from tuskml.learners.paths.training import train_groups
 from tuskml.learners.stored.progress import DTYPE, about, model_value, pairs_of

@@ -30,9 +30,16 @@ from tuskml.learners.held_out import HeldOut
 from tuskml.learners.learner import Request, refuse_offsets
 from tuskml.learners.list_size import refuse_too_long
 from tuskml.learners.models import Models, seconds_by_group
-from tuskml.learners.paths.by_number import copy_group, of_numbers, spread
-from tuskml.learners.paths.feature_groups import blocks_of, refuse_groups
-from tuskml.learners.paths.features import find_feature, names_of, refuse_unknown
+from tuskml.learners.paths.feature_groups import (
+    blocks_of,
+    copy_group,
+    find_feature,
+    names_of,
+    of_numbers,
+    refuse_groups,
+    refuse_unknown,
+    spread,
+)
 from tuskml.learners.paths.options import Path, PathOptions, PathTask
 from tuskml.learners.paths.outcome import PathFits, models_of, one_class_models, plan_of, plans_of
 from tuskml.learners.validation import pass_until

@@ -12,7 +12,7 @@ from tuskml.learners.explaining import format_explanation
 from tuskml.learners.learner import Facts, Groups, Learner, Request, Trials
 from tuskml.learners.models import Models
 from tuskml.learners.tasks import Task, built_in, in_table
-from tuskml.learners.topics import outcome, training
+from tuskml.learners.topics import training
 from tuskml.learners.topics.options import OPTIONS, TopicOptions
 
 TASKS = built_in(Task(**in_table("lda"), features="a list of text, or `sparse(ids, counts)`"))
@@ -58,7 +58,7 @@ class Topics(Learner):
     ) -> Iterator[str]:
         training.refuse_rows(groups, request.task.name)
         for group in np.split(groups, len(groups)):
-            found = outcome.explain(group, request)
+            found = training.explain(group, request)
             yield format_explanation(found, request.options.format)
 
 

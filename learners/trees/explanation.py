@@ -19,7 +19,7 @@ from tuskml.learners.held_out import count_held_out
 from tuskml.learners.learner import Request
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees import training
-from tuskml.learners.trees.objectives import OBJECTIVES
+from tuskml.learners.trees.forest import OBJECTIVES
 from tuskml.learners.trees.options import (
     ForestOptions,
     TreeOptions,

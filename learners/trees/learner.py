@@ -25,7 +25,7 @@ from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import Task, built_in, in_table
 from tuskml.learners.trees import training
-from tuskml.learners.trees.objectives import OBJECTIVES
+from tuskml.learners.trees.forest import OBJECTIVES
 from tuskml.learners.trees.options import (
     FOREST_OPTIONS,
     NO_LIMIT,

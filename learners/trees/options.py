@@ -41,7 +41,7 @@ from tuskml.learners.trees.constraints import (
     ByName,
     Sets,
 )
-from tuskml.learners.trees.objectives import BOOSTED, OBJECTIVES
+from tuskml.learners.trees.forest import BOOSTED, OBJECTIVES
 from tuskml.learners.trees.warm_start import TREES_BEFORE
 
 BY_GRADIENTS = with_option(

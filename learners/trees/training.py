@@ -50,8 +50,7 @@ from tuskml.learners.trees.constraints import (
     together_of,
     without_names,
 )
-from tuskml.learners.trees.forest import as_numbers
-from tuskml.learners.trees.objectives import OBJECTIVES, response_of
+from tuskml.learners.trees.forest import OBJECTIVES, as_numbers, response_of
 from tuskml.learners.trees.options import (
     FOREST_OPTIONS,
     OPTIONS,

@@ -1,4 +1,4 @@
-#include "overlap.hpp"
+#include "sample.hpp"
 
 namespace tusk {
 namespace {

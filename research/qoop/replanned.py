@@ -34,7 +34,7 @@ from research.qoop.adversaries import Profile
 from research.qoop.model import Queries, Rules, simulate
 from tuskml.learners.linear.planner import guard, replanning
 from tuskml.learners.linear.planner.replanning import Resources, next_plan
-from tuskml.schedule import replay
+from tuskml.schedule import shares
 
 PROFILES = {"low": (0.02, 0.1), "medium": (0.1, 0.2), "high": (0.2, 0.6)}
 """Parts of a cluster by which a share changes at once (section 2.6.2.1)."""
@@ -159,10 +159,10 @@ class SharesOf:
         self.path.write_text("\n".join(f"{at:.4f} {number}" for at, number in lines))
 
     def __enter__(self) -> None:
-        os.environ[replay.SETTING] = str(self.path)
+        os.environ[shares.SETTING] = str(self.path)
 
     def __exit__(self, *_: object) -> None:
-        del os.environ[replay.SETTING]
+        del os.environ[shares.SETTING]
         self.folder.cleanup()
 
 

@@ -14,12 +14,18 @@ from itertools import permutations
 
 import numpy as np
 
-from tuskml.schedule.exchange.dag import Dag
 from tuskml.schedule.exchange.events import Key, Ran, Rules, Streams
 from tuskml.schedule.exchange.network import SEGMENTS, Network
-from tuskml.schedule.exchange.ordering import cyclic, opt_sched, sequence
-from tuskml.schedule.exchange.plan import Option, Plan, greedy
-from tuskml.schedule.exchange.search import DEFAULT, Search, optimize, walk_options
+from tuskml.schedule.exchange.ordering import (
+    DEFAULT,
+    Search,
+    cyclic,
+    opt_sched,
+    optimize,
+    sequence,
+    walk_options,
+)
+from tuskml.schedule.exchange.plan import Dag, Option, Plan, greedy
 
 Options = Mapping[str, Option]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tuskml.schedule.exchange.dag import Dag, Operation
 from tuskml.schedule.exchange.network import Channel, Network
+from tuskml.schedule.exchange.plan import Dag, Operation
 
 GB = 1e9
 REACHED = 0.8

@@ -16,8 +16,8 @@ from statistics import median
 
 from research.syndicate import baselines, dlrm
 from research.syndicate.baselines import Judge, Reached
-from tuskml.schedule.exchange.dag import Dag, Operation
-from tuskml.schedule.exchange.search import Search, optimize
+from tuskml.schedule.exchange.ordering import Search, optimize
+from tuskml.schedule.exchange.plan import Dag, Operation
 
 ASKED = {"LIFO": 1.38, "hand-optimised": 1.2, "all-to-all first": 1.1}
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.schedule.exchange.dag import Dag, Operation
+from tuskml.schedule.exchange.plan import Dag, Operation
 from tuskml.schedule.exchange.workers.session import Session
 
 Floats = NDArray[np.float32]

@@ -14,9 +14,8 @@ import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tuskml.schedule.exchange.dag import Dag
 from tuskml.schedule.exchange.network import Network
-from tuskml.schedule.exchange.plan import Option, Strand, strands
+from tuskml.schedule.exchange.plan import Dag, Option, Strand, strands
 
 Key = Callable[[float, int, int], tuple[float, ...]]
 """Priority by the time when an exchange became ready, its index and its iteration; least first."""

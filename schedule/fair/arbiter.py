@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tuskml.schedule.fair.agent import Table
 from tuskml.schedule.fair.auction import (
     STAY,
     Award,
@@ -26,6 +25,7 @@ from tuskml.schedule.fair.auction import (
 )
 from tuskml.schedule.fair.leases import (
     Leases,
+    Table,
     Workers,
     distribute_free_workers,
     largest,

@@ -15,7 +15,7 @@ from tuskml.kernels.library import library, pointer
 from tuskml.kernels.structures import KERNELS
 from tuskml.kvstore import native as store
 from tuskml.partitioner import native as partitioner
-from tuskml.schedule import pool
+from tuskml.schedule import budget, pool
 from tuskml.schedule.declared import NUMBERS, Interface
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +24,7 @@ INTERFACES = {
     "kernels": KERNELS,
     "kvstore": store.STORE,
     "partitioner": partitioner.PARTITIONER,
-    "schedule": Interface(Path(pool.__file__).parent),
+    "schedule": Interface(Path(budget.__file__).parent),
 }
 LIBRARIES = {
     "kernels": library,

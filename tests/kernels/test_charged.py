@@ -8,7 +8,7 @@ import pytest
 from rows import account
 
 import tuskml
-from tuskml.kernels.charged import Charges, memory_use
+from tuskml.kernels.library import Charges, memory_use
 
 
 def test_arrays_are_written_and_aligned():

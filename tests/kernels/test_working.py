@@ -10,8 +10,8 @@ import pytest
 from rows import block, rows_pass
 
 from tuskml.groups.selection.lanes import side_by_side
-from tuskml.kernels.charged import FLOOR, charge_memory, here, memory_use
 from tuskml.kernels.hinge import Interior
+from tuskml.kernels.library import FLOOR, charge_memory, here, memory_use
 
 MEGABYTE = 1 << 20
 

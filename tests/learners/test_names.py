@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tuskml.learners.factorization.algorithms import ALGORITHMS as OF_RATINGS
+from tuskml.learners.factorization.options import ALGORITHMS as OF_RATINGS
 from tuskml.learners.linear.algorithms import ALGORITHMS
 
 SOUGHT = re.compile(rf"\b({'|'.join([*ALGORITHMS, *OF_RATINGS, 'matrix_factorization'])})\b")
 ROOMS = ("front", "groups", "kernels", "learners", "schedule", "udas")
-OF_LINEAR, OF_FACTORIZATION = "learners/linear/algorithms", "learners/factorization/algorithms.py"
+OF_LINEAR, OF_FACTORIZATION = "learners/linear/algorithms", "learners/factorization/options.py"
 OF_STEPS = f"{OF_LINEAR}/stochastic.py"
 COSTS = "learners/linear/planner/cost.py"
 """Two kinds of steps have the names of algorithms in calibrations."""
@@ -32,9 +32,9 @@ ALLOWED = {
         COSTS,
         DEMO,
     ),
-    "bgd": (f"{OF_LINEAR}/parts/epochs.py", f"{OF_LINEAR}/parts/sampled.py", COSTS, DEMO),
+    "bgd": (f"{OF_LINEAR}/parts/epochs.py", "learners/linear/own/assembled.py", COSTS, DEMO),
     "lbfgs": (DEMO, "front/api/reading_seconds.py", "learners/linear/streamed/training.py"),
-    "svrg": (DEMO,),
+    "svrg": (OF_STEPS, DEMO),
     "mgd": (OF_STEPS, DEMO),
     "sgd": (
         OF_STEPS,

@@ -100,7 +100,7 @@ OTHER = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import sharing_work
-from tuskml.schedule import budget
+from tuskml.schedule import budget, pool
 budget.processors = lambda: sharing_work.CORES
 with sharing_work.Work(b"poisson"):
     print("begun", flush=True)

@@ -129,7 +129,7 @@ SEVERAL = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import sharing_work
-from tuskml.schedule import budget
+from tuskml.schedule import budget, pool
 budget.processors = lambda: sharing_work.CORES
 with sharing_work.Work(b"poisson"):
     sharing_work.until(lambda: sharing_work.shares.activity())
@@ -297,7 +297,7 @@ import resource, signal, sys
 sys.path.insert(0, sys.argv[1])
 import sharing_work
 from tuskml.errors import TuskError
-from tuskml.schedule import budget, shares
+from tuskml.schedule import budget, pool, shares
 budget.processors = lambda: sharing_work.CORES
 if sys.argv[2] == "limit":
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)

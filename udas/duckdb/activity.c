@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../scalars/activity/columns.h"
+#include "../scalars/activity/listing.h"
 #include "../scalars/activity/table.h"
 #include "database.h"
 

@@ -7,7 +7,7 @@
 
 #include "../../kvstore/mapped/sealed_cache.h"
 #include "features/numberings.h"
-#include "hosting/loaded.h"
+#include "hosting/python.h"
 #include "models/plan_pool.h"
 #include "training/eras.h"
 #include "training/specs.h"

@@ -10,7 +10,7 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
-#include "../scalars/activity/columns.h"
+#include "../scalars/activity/listing.h"
 #include "../scalars/activity/table.h"
 
 static Datum of_WHOLE(int64 value, bool *null) {

@@ -1,4 +1,4 @@
-#include "owners.h"
+#include "extension.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 
 #include "miscadmin.h"
 
-#include "owners.h"
+#include "extension.h"
 
 const char *backend_store_root(void) {
     static char path[MAXPGPATH];

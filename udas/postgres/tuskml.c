@@ -11,7 +11,7 @@
 #include "utils/guc.h"
 #include "utils/timeout.h"
 
-#include "training/parallel.h"
+#include "training/trainer.h"
 
 PG_MODULE_MAGIC;
 

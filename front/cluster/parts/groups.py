@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.cluster.parts.crews import Crew, leave
-from tuskml.cluster.parts.joint_requests import Ask, Together, asking
+from tuskml.cluster.parts.crews import Ask, Crew, Together, asking, leave
 from tuskml.cluster.parts.part_rows import (
     TOGETHER,
     WORK,

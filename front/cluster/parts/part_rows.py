@@ -28,7 +28,7 @@ from tuskml.groups.execution.worker import share
 from tuskml.groups.preparation import rows_at_fault, usable_by_all
 from tuskml.groups.selection.parted import judgement, judges
 from tuskml.kernels import passes
-from tuskml.kernels.charged import memory_use
+from tuskml.kernels.library import memory_use
 from tuskml.kernels.parts.answering import answer_message as answer_of
 from tuskml.kernels.parts.dealing import dealt
 from tuskml.kernels.parts.keeping import PartRows, copy_rows

@@ -30,8 +30,7 @@ from tuskml.learners.models import FORMAT
 from tuskml.learners.nets.layers import head_of
 from tuskml.learners.registry import TASKS
 from tuskml.learners.tasks import weighs_features
-from tuskml.learners.trees.forest import set_of, splits_by_level
-from tuskml.learners.trees.objectives import BOOSTED, response_of
+from tuskml.learners.trees.forest import BOOSTED, response_of, set_of, splits_by_level
 from tuskml.model.scoring import Floats
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import numpy as np
 
 from tuskml.kernels.gpu.device import Device
 from tuskml.kernels.gpu.factorization.records import OnDevice, Records, Schedule, as_table
-from tuskml.kernels.gpu.orders import MASK, permutation, scramble
+from tuskml.kernels.gpu.nets.orders import MASK, permutation, scramble
 
 LOCK_FREE_ROWS = 256
 """Ratings that a lock-free worker takes at a time, as in the paper."""

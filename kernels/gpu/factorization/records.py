@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.gpu.device import Device, Mark
-from tuskml.kernels.gpu.orders import epoch_key, permutation, permutation_there
+from tuskml.kernels.gpu.nets.orders import epoch_key, permutation, permutation_there
 
 RECORD = 12
 """Bytes of a record."""

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels import passes
-from tuskml.kernels.charged import Charges
 from tuskml.kernels.factorization import Shape
 from tuskml.kernels.gpu.device import Device
 from tuskml.kernels.gpu.factorization.ratings import (
@@ -25,6 +24,7 @@ from tuskml.kernels.gpu.factorization.ratings import (
 )
 from tuskml.kernels.gpu.factorization.records import PIECE_BYTES, RECORD, OnHost, as_table
 from tuskml.kernels.gpu.rows import SLACK, DeviceRows
+from tuskml.kernels.library import Charges
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.segments import dense_row_bytes
 

@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 
 from tuskml.kernels import passes
-from tuskml.kernels.charged import Charges
 from tuskml.kernels.factorization import Shape
 from tuskml.kernels.gpu import source
 from tuskml.kernels.gpu.device import Device
@@ -25,7 +24,8 @@ from tuskml.kernels.gpu.factorization.ratings import (
 )
 from tuskml.kernels.gpu.factorization.records import AT_ONCE, as_table
 from tuskml.kernels.gpu.factorization.sort import RatingRows, sort_on_host
-from tuskml.kernels.gpu.orders import MASK, scramble
+from tuskml.kernels.gpu.nets.orders import MASK, scramble
+from tuskml.kernels.library import Charges
 from tuskml.kernels.passes import Floats, Pass
 
 START = 0.03

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.gpu.device import Device
-from tuskml.kernels.gpu.nets.fused import FusedNets, fits
-from tuskml.kernels.gpu.nets.layers import Layers, gradient, losses, margins
+from tuskml.kernels.gpu.nets.fused import FusedNets, Layers, fits, gradient, losses, margins
 from tuskml.kernels.gpu.nets.orders import Orders, first_weights
 from tuskml.kernels.gpu.nets.rows import Block, block_of, parts_of
 from tuskml.kernels.library import raise_if_cancelled

@@ -1,4 +1,4 @@
-#include "points.hpp"
+#include "passes.hpp"
 
 #include <atomic>
 #include <cmath>

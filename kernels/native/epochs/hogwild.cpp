@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "rowwise.hpp"
-#include "shared_weights.hpp"
+#include "step_weights.hpp"
 
 namespace tusk {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "../shared/values.hpp"
 #include "rowwise.hpp"
-#include "shared_weights.hpp"
+#include "step_weights.hpp"
 
 namespace tusk {
 

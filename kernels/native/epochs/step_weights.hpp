@@ -3,11 +3,22 @@
 // have the same size as without weights.
 #pragma once
 
+#include <atomic>
 #include <vector>
 
 #include "api.h"
 
 namespace tusk {
+
+// Weights that several threads read and write without a lock. Relaxed atomics avoid data races and
+// compile to plain moves.
+
+template <class W> inline W read_shared(W &x) {
+    return std::atomic_ref<W>(x).load(std::memory_order_relaxed);
+}
+template <class W> inline void write_shared(W &x, W v) {
+    std::atomic_ref<W>(x).store(v, std::memory_order_relaxed);
+}
 
 class StepWeights {
 public:

@@ -1,4 +1,4 @@
-#include "rows.hpp"
+#include "machine.hpp"
 
 #include <algorithm>
 #include <atomic>

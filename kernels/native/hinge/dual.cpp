@@ -12,7 +12,6 @@
 
 #include "../epochs/order.hpp"
 #include "dual.hpp"
-#include "intercept.hpp"
 
 namespace tusk {
 namespace {

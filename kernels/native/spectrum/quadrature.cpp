@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "api.h"
-#include "vectors.hpp"
+#include "moves.hpp"
 
 namespace tusk {
 namespace {

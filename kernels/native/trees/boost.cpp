@@ -10,8 +10,7 @@
 #include "../shared/pool.hpp"
 #include "../shared/telling/progress.hpp"
 #include "categories/levels.hpp"
-#include "forest/bagging.hpp"
-#include "forest/started.hpp"
+#include "forest/forest.hpp"
 #include "near/near_grow.hpp"
 #include "sample.hpp"
 

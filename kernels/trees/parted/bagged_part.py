@@ -17,9 +17,8 @@ from tuskml.kernels.parts.keeping import Beside
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.trees.boosting import Rules, Targets, boost_of
-from tuskml.kernels.trees.parted.addressed_part import KEPT, TreePart, find_part, free_part
 from tuskml.kernels.trees.parted.binning import Bins
-from tuskml.kernels.trees.parted.part import splits_of
+from tuskml.kernels.trees.parted.part import KEPT, TreePart, find_part, free_part, splits_of
 from tuskml.kernels.trees.parted.trees import TreeList
 
 CODED, APART, PLACED, STARTED = range(4)

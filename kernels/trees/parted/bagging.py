@@ -30,8 +30,7 @@ from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.trees.boosting import EXTENT, GINI, Forest, Growing, Rules, Targets, boost_of
 from tuskml.kernels.trees.parted.bagged_part import APART, CODED, PLACED, STARTED
 from tuskml.kernels.trees.parted.binning import Bins, bins_of, measure_weights
-from tuskml.kernels.trees.parted.messenger import NOTHING, Messenger, sum_terms
-from tuskml.kernels.trees.parted.summed import Grower
+from tuskml.kernels.trees.parted.messenger import NOTHING, Grower, Messenger, sum_terms
 from tuskml.kernels.trees.parted.trees import Tree, as_bytes, of_trees
 
 MOST_DRAWN = 32

@@ -33,15 +33,14 @@ from tuskml.kernels.trees.boosting import (
 )
 from tuskml.kernels.trees.parted.binning import Bins, bins_of, measure_weights
 from tuskml.kernels.trees.parted.holding import Hold
-from tuskml.kernels.trees.parted.messenger import NOTHING, Messenger, sum_terms
-from tuskml.kernels.trees.parted.rank_queries import (
+from tuskml.kernels.trees.parted.messenger import NOTHING, Grower, Messenger, sum_terms
+from tuskml.kernels.trees.parted.ranks import (
     constant,
     leaf_quantiles,
     one_side,
+    share_of,
     with_quantile_leaves,
 )
-from tuskml.kernels.trees.parted.ranks import share_of
-from tuskml.kernels.trees.parted.summed import Grower
 from tuskml.kernels.trees.parted.trees import Tree, as_bytes, of_forest, of_trees
 
 

@@ -9,13 +9,25 @@
 // Little-endian. Whichever is shorter is written. -0.0 and NaN come back as they were.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
-#include "crc32c.hpp"
+#include "../../mapped/crc32c.h"
 
 namespace tusk {
+
+// CRC-32C of payloads and blocks.
+
+inline std::uint32_t crc32c(std::uint32_t crc, const void *bytes, std::size_t n) {
+    return tusk_crc32c(crc, bytes, n);
+}
+
+// The CRC of a payload with its key, so that a payload stored under another key does not match.
+inline std::uint32_t keyed_crc(std::uint64_t key, const void *bytes, std::size_t n) {
+    return crc32c(crc32c(0, &key, sizeof key), bytes, n);
+}
 
 constexpr std::uint32_t FORMAT = 1, DOUBLES = 1 << 4, PAIRS = 1 << 5;
 constexpr std::uint32_t KNOWN_BITS = 0xf | DOUBLES | PAIRS;

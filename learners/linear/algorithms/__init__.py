@@ -1,6 +1,6 @@
 """The algorithms, each a choice of the seven operators; a file here has one or several alike."""
 
-from tuskml.learners.linear.algorithms import bgd, dcd, lbfgs, newton, newton_cg, stochastic, svrg
+from tuskml.learners.linear.algorithms import bgd, dcd, lbfgs, newton, newton_cg, stochastic
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Streams
 
 REGISTERED: tuple[Algorithm, ...] = (
@@ -9,7 +9,7 @@ REGISTERED: tuple[Algorithm, ...] = (
     lbfgs.ALGORITHM,
     bgd.ALGORITHM,
     dcd.ALGORITHM,
-    svrg.ALGORITHM,
+    stochastic.ALGORITHM,
     stochastic.MGD,
     stochastic.SGD,
     stochastic.HOGBATCH,

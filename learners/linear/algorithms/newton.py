@@ -22,7 +22,9 @@ from tuskml.learners.linear.algorithms.parts.batch import (
     OF_WHOLE_STEPS,
     Bounds,
     Evaluate,
+    Metric,
     backtrack,
+    metric_of,
     settle_move,
 )
 from tuskml.learners.linear.algorithms.parts.kept_curvature import (
@@ -33,7 +35,6 @@ from tuskml.learners.linear.algorithms.parts.kept_curvature import (
     Steepness,
     Steps,
 )
-from tuskml.learners.linear.algorithms.parts.metric import Metric, metric_of
 from tuskml.learners.linear.operators import (
     Compute,
     Operators,

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
-from tuskml.kernels.charged import FLOOR
-from tuskml.kernels.library import cancel_mark
+from tuskml.kernels.library import FLOOR, cancel_mark
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.renumber import n_trained
 from tuskml.kernels.softmax import Softmax, classes_of

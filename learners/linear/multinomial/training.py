@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.kernels import passes
-from tuskml.kernels.charged import Charges
+from tuskml.kernels.library import Charges
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.segments import rows_given
 from tuskml.kernels.softmax import Softmax, classes_of
@@ -19,12 +19,11 @@ from tuskml.learners.class_weights import weights_of
 from tuskml.learners.classes import class_fields, refuse_large, refuse_no_classes
 from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE
 from tuskml.learners.linear.algorithms.parts.batch import Beginning
-from tuskml.learners.linear.crowded import go_on_in_crowds
 from tuskml.learners.linear.descent import Timing, deadline_of, descend
 from tuskml.learners.linear.inference.determined import without_constants
 from tuskml.learners.linear.inference.limit import greatest
 from tuskml.learners.linear.inference.tempered import strength
-from tuskml.learners.linear.multinomial import separation, terms
+from tuskml.learners.linear.multinomial import inference
 from tuskml.learners.linear.multinomial.choice import (
     MOST_CLASSES,
     go_on,
@@ -39,7 +38,7 @@ from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Plan, Request
 from tuskml.learners.linear.result import Inputs, judge, options_json, plan_line
-from tuskml.learners.linear.turns import Counts, Turns
+from tuskml.learners.linear.turns import Counts, Turns, go_on_in_crowds
 from tuskml.learners.models import Lists, Models, Strings, by_group, join_models, thin_history
 from tuskml.learners.options.kinds import WarmStart
 from tuskml.learners.validation import shuffle_rows
@@ -59,7 +58,7 @@ class Many:
     classes: Softmax
     counts: Floats
     widths: NDArray[np.int64]
-    terms: NDArray[np.int64] | None
+    problem: NDArray[np.int64] | None
 
 
 def train_many(given: Inputs, request: Request, memory: int, began: float) -> Models:
@@ -233,12 +232,12 @@ def models_of(
     seen = infer(problem, state, plan.threads, about.deadline, request.options)
     tests = of_terms(problem, state, plan, seen, about) if request.options.fit else {}
     if seen.roots is not None:
-        tests["spread"] = terms.triangles(seen.roots, widths)
+        tests["spread"] = problem.triangles(seen.roots, widths)
     errors, ridge = seen.std_err, np.zeros(n, bool)
     if "l2" in request.options.given:
-        separation.leave_directions(problem, state, seen.runaways)
+        inference.leave_directions(problem, state, seen.runaways)
     else:
-        ridge = separation.soften(problem, state, seen.runaways)
+        ridge = inference.soften(problem, state, seen.runaways)
     k = problem.softmax.n_classes
     status = judge(problem, state, plan, constant, seen.dependent, seen.parted, k)
     more = members(problem, state, about.given.counts) if request.options.fit else {}
@@ -283,7 +282,7 @@ def of_terms(
 ) -> dict[str, Lists]:
     """The fields of models from which tests of terms are computed."""
     given, deadline = about.given, about.deadline
-    found = {"covariance": terms.covariances(problem, seen.spreads or {}, given.widths)}
+    found = {"covariance": problem.covariances(problem, seen.spreads or {}, given.widths)}
     if given.terms is None:
         return found
 
@@ -296,7 +295,7 @@ def of_terms(
     if problem.has_penalty or problem.softmax.weight is not None:
         likely[:] = False
     tested = problem, v, np.flatnonzero(likely)
-    found["ratios"] = terms.likelihood_ratios(*tested, given.terms, again, over)
+    found["ratios"] = problem.likelihood_ratios(*tested, given.terms, again, over)
     return found
 
 

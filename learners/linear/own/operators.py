@@ -18,7 +18,7 @@ from tuskml.kernels.open_rows import error_text
 from tuskml.kernels.passes import Floats, raise_if_cancelled
 from tuskml.learners.linear.algorithms import ALGORITHMS as BUILT_IN_ALGORITHMS
 from tuskml.learners.linear.algorithms import BY_SAMPLER, SAMPLED
-from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
+from tuskml.learners.linear.algorithms.parts.epochs import DRAWN
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Found, Problem
 from tuskml.learners.linear.request import CUSTOM, LinearOptions, Plan

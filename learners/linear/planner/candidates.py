@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, LAST_CHOICE, SAMPLED
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm
-from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
+from tuskml.learners.linear.algorithms.parts.epochs import DRAWN
 from tuskml.learners.linear.own.operators import ALGORITHMS as OWN_ALGORITHMS
 from tuskml.learners.linear.own.operators import OPERATORS, base_of, steps_in_python
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, TYPICAL, Cost, Costs

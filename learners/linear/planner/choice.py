@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from tuskml.learners.explaining import format_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS, BY_SAMPLER, LAST_CHOICE, STORED, UNASKED
 from tuskml.learners.linear.algorithms.parts.batch import FirstPass
-from tuskml.learners.linear.algorithms.parts.drawn import DRAWN, EAGER
+from tuskml.learners.linear.algorithms.parts.epochs import DRAWN, EAGER
 from tuskml.learners.linear.planner.candidates import (
     SAMPLE_ROWS,
     PlanCosts,

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels import passes
-from tuskml.kernels.charged import memory_use, room_beside
+from tuskml.kernels.library import memory_use, room_beside
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.events import is_phase
 from tuskml.learners.linear.algorithms import ALGORITHMS, LAST_CHOICE
 from tuskml.learners.linear.algorithms.parts.batch import FirstPass
-from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
+from tuskml.learners.linear.algorithms.parts.epochs import DRAWN
 from tuskml.learners.linear.planner import choice, sampling, trials
 from tuskml.learners.linear.planner.candidates import choose, families
 from tuskml.learners.linear.planner.choice import LEAST_ROWS, Candidate, Choice, assess_elsewhere

@@ -30,7 +30,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.charged import FLOOR, memory_use
+from tuskml.kernels.library import FLOOR, memory_use
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.batch import Beginning

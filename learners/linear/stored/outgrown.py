@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels import passes
-from tuskml.kernels.charged import FLOOR, memory_use
+from tuskml.kernels.library import FLOOR, memory_use
 from tuskml.kernels.rows.renumber import n_trained
 from tuskml.learners.learner import Outgrown
 from tuskml.learners.linear.algorithms import LAST_CHOICE

@@ -21,13 +21,13 @@ import numpy as np
 
 from tuskml.learners.explaining import format_bytes, format_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS, BY_SAMPLER, UNASKED
-from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
-from tuskml.learners.linear.algorithms.parts.drawn import EAGER as FROM_ALL
 from tuskml.learners.linear.algorithms.parts.epochs import (
+    DRAWN,
     STEPS,
     STEPS_A_DECADE,
     EpochAlgorithm,
 )
+from tuskml.learners.linear.algorithms.parts.epochs import EAGER as FROM_ALL
 from tuskml.learners.linear.planner.candidates import PlanCosts
 from tuskml.learners.linear.planner.choice import (
     ALL_ROWS,

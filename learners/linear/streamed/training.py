@@ -65,8 +65,7 @@ from tuskml.learners.linear.result import (
     with_lost,
 )
 from tuskml.learners.linear.streamed import skipping
-from tuskml.learners.linear.streamed.choosing import StreamedChoice, choose
-from tuskml.learners.linear.streamed.explanation import explain_streamed
+from tuskml.learners.linear.streamed.choosing import StreamedChoice, choose, explain_streamed
 from tuskml.learners.linear.streamed.plans import confirming
 from tuskml.learners.linear.streamed.skipping import may_skip, most_chunks
 from tuskml.learners.models import (

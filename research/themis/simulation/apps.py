@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from tuskml.schedule.fair.valuation import Slowdowns
+from tuskml.schedule.fair.auction import Slowdowns
 
 NO_SLOWDOWN = Slowdowns(1.0, 1.0, 1.0)
 

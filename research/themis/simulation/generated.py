@@ -30,7 +30,7 @@ from research.themis.simulation.apps import (
     Stage,
     successive_halving,
 )
-from tuskml.schedule.fair.valuation import Slowdowns
+from tuskml.schedule.fair.auction import Slowdowns
 
 NETWORK = Slowdowns(1.0, 1.29, 1.6)
 """Of a network-intensive model: VGG16 on 4 GPUs of 2 machines has 80.4 of 103.6 images a second

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from research.themis.simulation.apps import NO_SLOWDOWN, Spec, Stage
-from tuskml.schedule.fair.valuation import Slowdowns
+from tuskml.schedule.fair.auction import Slowdowns
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,11 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
-from tuskml.schedule.exchange.dag import Dag
 from tuskml.schedule.exchange.network import Channel, Network
-from tuskml.schedule.exchange.plan import Plan
-from tuskml.schedule.exchange.search import Search, optimize, rehearse
-from tuskml.schedule.exchange.workers.ballot import lines, say
+from tuskml.schedule.exchange.ordering import Search, optimize, rehearse
+from tuskml.schedule.exchange.plan import Dag, Plan
+from tuskml.schedule.exchange.workers.ballot import lines, network, say, with_seconds
 from tuskml.schedule.exchange.workers.mesh import accept_worker
-from tuskml.schedule.exchange.workers.probing import network, with_seconds
 
 CONTROL = -1
 """Identifies a connection to the optimizer in a greeting, in place of a link."""

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from tuskml.schedule.exchange.dag import Dag
+from tuskml.schedule.exchange.plan import Dag
 from tuskml.schedule.exchange.sockets import Links
-from tuskml.schedule.exchange.workers import central, mesh, probing
+from tuskml.schedule.exchange.workers import ballot as ballots
+from tuskml.schedule.exchange.workers import central, mesh
 from tuskml.schedule.exchange.workers.ballot import Ballot
 from tuskml.schedule.exchange.workers.mesh import Address
 from tuskml.schedule.exchange.workers.session import Session
@@ -148,7 +149,7 @@ class Member:
         where = self.addresses[0][-1]
         control = mesh.connect_to_worker(self.rank, central.CONTROL, where, self.token, until)
         ballot = Ballot(everyone, control)
-        measurements = probing.probe_links(links, everyone)
+        measurements = ballots.probe_links(links, everyone)
         ballot.report(links=[[each.inside, each.latency] for each in measurements])
         return ballot
 

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 
 from tuskml.schedule.exchange import algebra
 from tuskml.schedule.exchange.algebra import Beside, Expression, Motif, segment, spline
-from tuskml.schedule.exchange.dag import Dag
 from tuskml.schedule.exchange.enforcer import Step
 from tuskml.schedule.exchange.network import CHOICES, splines_of
 from tuskml.schedule.exchange.ordering import legal
-from tuskml.schedule.exchange.plan import Option, Plan
+from tuskml.schedule.exchange.plan import Dag, Option, Plan
 
 PLAIN = {
     "all_reduce": "scattered",

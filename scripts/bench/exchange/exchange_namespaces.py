@@ -33,11 +33,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / ".links"))
 
 from research.syndicate.recommend import Shape, Worker, operations, planted
 from tuskml.schedule.exchange.network import Channel
-from tuskml.schedule.exchange.ordering import plain
+from tuskml.schedule.exchange.ordering import Search, plain, spread
 from tuskml.schedule.exchange.plan import Plan, greedy
-from tuskml.schedule.exchange.search import Search, spread
 from tuskml.schedule.exchange.sockets import Links
-from tuskml.schedule.exchange.workers import central, mesh, probing
+from tuskml.schedule.exchange.workers import ballot as ballots
+from tuskml.schedule.exchange.workers import central, mesh
 from tuskml.schedule.exchange.workers.ballot import Ballot
 from tuskml.schedule.exchange.workers.session import Session
 from tuskml.schedule.exchange.workers.windows import Workers
@@ -126,7 +126,7 @@ def worker(rank: int, config: Mapping[str, Any]) -> None:
     peers = mesh.connect(rank, servers, addresses, TOKEN)
     links = Links(rank, peers, [math.inf] * (LINKS + 1))
     everyone = Workers(operations(SHAPE, hosts), hosts, LINKS)
-    found = probing.probe_links(links, everyone)
+    found = ballots.probe_links(links, everyone)
     session = Session(links, everyone, ballot(order, rank, everyone, found))
     trained(
         session,
@@ -176,7 +176,7 @@ def ballot(order: str, rank: int, everyone: Workers, found: list[Channel]) -> Ba
         return made
     if order == "FIFO":
         return None
-    net, dag = probing.network(found, everyone.count), everyone.dag
+    net, dag = ballots.network(found, everyone.count), everyone.dag
     some = [dag.operations[place] for place in dag.exchanges]
     chosen = {one.name: greedy(net, one.kind, one.size, True) for one in some}
     made = Ballot(everyone)

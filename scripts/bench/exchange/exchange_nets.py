@@ -42,10 +42,10 @@ from tuskml.groups.execution.executor import Outcome, Unit, attempt, decode_outc
 from tuskml.groups.execution.leading import Leaders
 from tuskml.groups.execution.worker import Share, limit
 from tuskml.learners.nets.exchange import worker
-from tuskml.schedule.exchange.ordering import plain
+from tuskml.schedule.exchange.ordering import plain, spread
 from tuskml.schedule.exchange.plan import Plan, greedy
-from tuskml.schedule.exchange.search import spread
-from tuskml.schedule.exchange.workers import crew, probing
+from tuskml.schedule.exchange.workers import ballot as ballots
+from tuskml.schedule.exchange.workers import crew
 from tuskml.schedule.exchange.workers.ballot import Ballot
 from tuskml.schedule.exchange.workers.windows import Workers
 
@@ -136,7 +136,7 @@ def watch(rank: int, folder: Path) -> None:
     ends: list[float] = []
     links: list[list[float]] = []
     iterate, run = worker.Training.iterate, worker.Training.run
-    probed = probing.probe_links
+    probed = ballots.probe_links
 
     def timed(training: Any, session: Any, k: int, now: Any, after: Any) -> None:
         if now.epoch is not None:
@@ -160,16 +160,16 @@ def watch(rank: int, folder: Path) -> None:
         (folder / f"{rank}.json").write_text(json.dumps(about))
 
     worker.Training.iterate, worker.Training.run = timed, ran  # type: ignore[method-assign]
-    probing.probe_links = seen
+    ballots.probe_links = seen
 
 
 def ballot(member: Any, order: str, links: Any, dag: Any) -> Ballot | None:
     """The ballot that a worker follows if no plan is searched for."""
     everyone = Workers(dag, member.count, member.links)
-    found = probing.probe_links(links, everyone)
+    found = ballots.probe_links(links, everyone)
     if order == "FIFO":
         return None
-    net = probing.network(found, everyone.count)
+    net = ballots.network(found, everyone.count)
     some = [dag.operations[place] for place in dag.exchanges]
     chosen = {one.name: greedy(net, one.kind, 1e6, True) for one in some}
     made = Ballot(everyone)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tuskml.kernels import passes
-from tuskml.kernels.gpu.orders import scramble
+from tuskml.kernels.gpu.nets.orders import scramble
 from tuskml.kernels.segments import SEGMENT
 
 REPEATS = 7

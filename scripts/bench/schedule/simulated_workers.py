@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tuskml.schedule import Program
-from tuskml.schedule.programs.workers import Place
+from tuskml.schedule.programs.program import Place
 
 
 class Inline:

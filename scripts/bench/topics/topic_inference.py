@@ -123,7 +123,7 @@ class Ours:
         """The perplexity of the second halves by the topics of the first ones."""
         from topic_blob import read
 
-        from tuskml.learners.topics.outcome import topics_of_payload
+        from tuskml.learners.topics.training import topics_of_payload
 
         rows = self.con.execute("SELECT predict_topics(model, words) FROM half, m ORDER BY i")
         theta = np.array([row[0] for row in rows.fetchall()])

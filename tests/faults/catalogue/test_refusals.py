@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from tuskml.groups.contract.refusal import sentence, state
+from tuskml.groups.contract.attachment import sentence, state
 
 pytestmark = pytest.mark.fault(family="open files")
 

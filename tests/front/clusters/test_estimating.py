@@ -22,7 +22,7 @@ from tuskml.cluster.shards.catalogue import catalogue_of
 from tuskml.cluster.units import Batch, Units
 from tuskml.commands.cli import main
 from tuskml.databases.duckdb import DuckDB
-from tuskml.groups.execution import threads
+from tuskml.groups.execution import choosing
 from tuskml.schedule.simulation import Workload, estimates
 
 N_ROWS = 30_000
@@ -157,7 +157,7 @@ SIZES = {
 def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four workers, whose rows take long, and units of few rows."""
     monkeypatch.setattr(cutting, "BATCH_ROWS", 2_500)
-    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 4)
+    monkeypatch.setattr(choosing.budget, "threads", lambda asked=None: 4)
     pilot = Pilot(rows=1_000, seconds=1.0, reading=0.0, passes=10, coefficients=2, features=2)
     monkeypatch.setattr(estimating, "train_pilot", lambda units: pilot)
 
@@ -201,7 +201,7 @@ def test_a_pilot_runs_only_where_it_may_change_the_choice(
 ) -> None:
     """24 equal groups keep four workers busy, and others gain nothing, whatever a row costs."""
     ran = []
-    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 4)
+    monkeypatch.setattr(choosing.budget, "threads", lambda asked=None: 4)
     monkeypatch.setattr(
         estimating, "train_pilot", lambda units: ran.append(units) or train_pilot(units)
     )

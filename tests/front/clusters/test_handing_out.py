@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 import tuskml
-from tuskml.groups.execution import leading, pulse, ray_cluster
-from tuskml.groups.execution.executor import Outcome, Unit
+from tuskml.groups.execution import executor, leading, ray_cluster
+from tuskml.groups.execution.executor import Clock, Outcome, Unit
 from tuskml.groups.execution.leading import Leaders
-from tuskml.groups.execution.pulse import Clock
 from tuskml.groups.execution.worker import versions
 
 
@@ -255,7 +254,7 @@ def test_an_answer_that_cannot_be_fetched_is_computed_again(
     worker lives.
     """
     monkeypatch.setattr(ray_cluster, "SILENT_SECONDS", 0.02)
-    monkeypatch.setattr(pulse, "MOST_STEP", 0.01)
+    monkeypatch.setattr(executor, "MOST_STEP", 0.01)
     away: list[Reference] = []
 
     def act(workers: list[Worker]) -> None:

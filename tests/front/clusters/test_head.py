@@ -10,7 +10,7 @@ import sharded
 
 import tuskml
 from tuskml.cluster import units
-from tuskml.groups.execution import threads
+from tuskml.groups.execution import choosing
 
 CODE = """
 import json, os, sys
@@ -94,7 +94,7 @@ def test_a_head_that_comes_back_costs_no_model(
         sentence, trained_after = after("restart", source, tmp_path / "f")
         assert sentence == ""
         assert trained_after > 0
-        monkeypatch.setattr(threads.Threads, "run", None)  # nothing is left to be trained
+        monkeypatch.setattr(choosing.Threads, "run", None)  # nothing is left to be trained
         kept = sharded.GIVEN | {"source": source, "executor": "threads"}
         monkeypatch.setattr(units, "BATCH_ROWS", 2_000)
         found = tuskml.train(con, "logistic", finished=tmp_path / "f", **kept)

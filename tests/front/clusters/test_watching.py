@@ -17,11 +17,10 @@ from tuskml.cluster.resuming import UnitFolder
 from tuskml.cluster.shards.catalogue import shard_of
 from tuskml.commands.cli import main
 from tuskml.databases.duckdb import DuckDB
-from tuskml.groups.execution import leading, pulse
+from tuskml.groups.execution import executor, leading
 from tuskml.groups.execution.choosing import executor_of
-from tuskml.groups.execution.executor import Unit
+from tuskml.groups.execution.executor import Clock, Pulses, Unit
 from tuskml.groups.execution.leading import Leaders
-from tuskml.groups.execution.pulse import Clock, Pulses
 
 N_ROWS = 30_000
 
@@ -43,7 +42,7 @@ def test_who_waits_sees_which_groups_are_trained_where(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = sharded.shards(con, tmp_path / "s")
-    seen: list[tuskml.groups.execution.activity.Activity] = []
+    seen: list[tuskml.groups.execution.executor.Activity] = []
     verify = worker.verify
 
     def look(shard: Any) -> None:
@@ -284,7 +283,7 @@ def test_a_worker_is_silent_by_the_time_that_this_process_ran(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr(pulse.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(executor.time, "monotonic", lambda: now[0])
     pulses, one, other = Pulses(4.0), Asked(), Asked()
     pulses.begin(one)
     pulses.begin(other)
@@ -308,7 +307,7 @@ def test_a_worker_is_silent_by_the_time_that_this_process_ran(
 
 def test_a_clock_counts_a_second_a_look_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(pulse.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(executor.time, "monotonic", lambda: now[0])
     clock = Clock()
     for step in (0.5, 30.0, 0.25):
         now[0] += step

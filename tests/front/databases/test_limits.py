@@ -9,7 +9,7 @@ import pytest
 
 import tuskml
 from tuskml.databases import limits
-from tuskml.kernels import charged
+from tuskml.kernels import library
 from tuskml.schedule import budget as thread_budget
 
 WIDE = (
@@ -24,7 +24,7 @@ def budget(connection: duckdb.DuckDBPyConnection) -> int:
     account = connection.execute("SELECT _tusk_account()").fetchall()[0][0]
     memory = limits._memory_of(account)
     thread_budget.look_at_limits(memory)
-    return charged.memory_use(memory).budget
+    return library.memory_use(memory).budget
 
 
 @pytest.mark.parametrize(

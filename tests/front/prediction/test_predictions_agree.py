@@ -27,7 +27,7 @@ from tuskml import DataError, Model, TuskError
 from tuskml.estimators import TuskClassifier, TuskRegressor
 from tuskml.export_mlflow import ModelWrapper
 from tuskml.export_onnx import to_onnx
-from tuskml.learners.clusters.outcome import centres_in
+from tuskml.learners.clusters.learner import centres_in
 from tuskml.learners.fm.options import machine_in
 from tuskml.learners.linear.tasks import OWN
 from tuskml.learners.nets.layers import layers_in

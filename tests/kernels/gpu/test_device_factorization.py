@@ -9,7 +9,7 @@ from test_factorization import made, objective, predictions, ratings, reference,
 from tuskml.kernels.factorization import Shape
 from tuskml.kernels.gpu.factorization.ratings import side_of
 from tuskml.kernels.gpu.factorization.training import DeviceFactorization
-from tuskml.kernels.gpu.orders import permutation
+from tuskml.kernels.gpu.nets.orders import permutation
 
 
 def rows_of(user, item, rating, kind="dense float64"):

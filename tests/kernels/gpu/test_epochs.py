@@ -6,7 +6,7 @@ from rows import rows_pass
 from standin import StandIn
 from test_passes import groups_of, weights_of
 
-from tuskml.kernels.gpu import epochs
+from tuskml.kernels.gpu import passes
 from tuskml.kernels.gpu.passes import on_device
 from tuskml.kernels.passes import Epoch
 
@@ -114,7 +114,7 @@ def test_an_epoch_in_pieces_is_the_epoch(device, monkeypatch, anchored):
 
     monkeypatch.setattr(type(device), "launch", counted)
     for values in (1 << 23, 6 * 100):
-        monkeypatch.setattr(epochs, "PIECE_VALUES", values)
+        monkeypatch.setattr(passes, "PIECE_VALUES", values)
         v, mean = anchor + 0.1, np.empty_like(anchor)
         loss = np.zeros(3)
         if anchored:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tuskml.kernels.gpu.linear_systems import DeviceTriangles
+from tuskml.kernels.gpu.passes import DeviceTriangles
 from tuskml.kernels.passes import solve
 
 

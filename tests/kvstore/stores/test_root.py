@@ -13,7 +13,7 @@ import pytest
 from tuskml.commands.cli import main
 from tuskml.errors import StoreError
 from tuskml.kvstore import Reference, Rules, StoreRoot, collect, files, list_stores, verify_stores
-from tuskml.kvstore.names import default_root
+from tuskml.kvstore.access import default_root
 from tuskml.partitioner import IndexMap
 
 pytestmark = pytest.mark.fault(family="security")

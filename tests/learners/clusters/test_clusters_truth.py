@@ -14,7 +14,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris, load_wine, make_blobs
 
 import tuskml
-from tuskml.learners.clusters.outcome import centres_in
+from tuskml.learners.clusters.learner import centres_in
 from tuskml.model.model import Model
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]

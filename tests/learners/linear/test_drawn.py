@@ -11,7 +11,7 @@ import tuskml
 from tuskml.databases.connection import rows_read
 from tuskml.kernels.epochs import Epoch, EpochSample
 from tuskml.kernels.passes import Pass
-from tuskml.learners.linear.algorithms.parts import drawn
+from tuskml.learners.linear.algorithms.parts import epochs
 from tuskml.learners.linear.planner.calibration import groups_of
 from tuskml.learners.row_groups import Layout, Piece
 
@@ -55,7 +55,7 @@ def test_each_plan_comes_near_the_optimum(made, algorithm, sampler, features) ->
     exact = model(made, features)
     found = model(made, features, algorithm=algorithm, sampler=sampler, transform="eager")
     assert found["loss"] == pytest.approx(exact["loss"], rel=0.01)
-    assert (f"sampler {sampler}" in found["plan"]) is (sampler in drawn.DRAWN)
+    assert (f"sampler {sampler}" in found["plan"]) is (sampler in epochs.DRAWN)
     again = model(made, features, algorithm=algorithm, sampler=sampler, transform="eager")
     assert again["coef"] == found["coef"]
     other = model(made, features, algorithm=algorithm, sampler=sampler, seed=3)
@@ -68,7 +68,7 @@ def test_bernoulli_tosses_for_each_row(size: int) -> None:
     n, random = 1000, np.random.default_rng(1)
     sizes, counts = [], np.zeros(n)
     for _ in range(40 if size < 900 else 400):
-        rows, of = drawn.draw_bernoulli(n, size, random)
+        rows, of = epochs.draw_bernoulli(n, size, random)
         assert len(rows) == of.sum()
         sizes.append(of)
         for sample in np.split(rows, np.cumsum(of)[:-1]):
@@ -90,7 +90,7 @@ def test_bernoulli_tosses_for_each_row(size: int) -> None:
 def test_random_partition_takes_rows_again() -> None:
     """Drawn with replacement, an epoch leaves out one over e of the rows (its limit)."""
     n, random = 20_000, np.random.default_rng(2)
-    rows = drawn.in_partitions(n, 1000, random)
+    rows = epochs.in_partitions(n, 1000, random)
     assert len(rows) == n
     assert len(np.unique(rows)) / n == pytest.approx(1 - np.exp(-1), abs=0.02)
     partitions = np.bincount(rows // 1000, minlength=20)

@@ -9,8 +9,7 @@ from rows import account, block, together
 from topic_blob import read
 
 from tuskml.errors import DataError, Interrupted, OptionError
-from tuskml.kernels.charged import charge_memory
-from tuskml.kernels.library import cancel
+from tuskml.kernels.library import cancel, charge_memory
 from tuskml.learners import events
 from tuskml.learners.learner import Request
 from tuskml.learners.registry import learner_of, options_of, task_named
@@ -148,7 +147,7 @@ def test_an_explanation_names_the_plan():
 @pytest.mark.nightly
 def test_memory_is_charged_and_given_back():
     memory = account()
-    from tuskml.kernels.charged import memory_use
+    from tuskml.kernels.library import memory_use
 
     before = memory_use(memory).resident
     peak = []

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from exchange_training import COUNT, DAG, EVERYONE, LINKS
 
-from tuskml.schedule.exchange.search import Search
-from tuskml.schedule.exchange.workers.ballot import Ballot
+from tuskml.schedule.exchange.ordering import Search
+from tuskml.schedule.exchange.workers.ballot import Ballot, with_seconds
 from tuskml.schedule.exchange.workers.central import IN_A_ROW, WARM, Central, Report
-from tuskml.schedule.exchange.workers.probing import with_seconds
 
 COMPUTED = {"fwd_bottom": 0.01, "fwd_emb": 0.002, "fwd_top": 0.01}
 

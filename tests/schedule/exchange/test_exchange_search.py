@@ -8,12 +8,19 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from research.syndicate import baselines, dlrm
-from tuskml.schedule.exchange.dag import Dag, Operation
 from tuskml.schedule.exchange.events import Rules, Streams
 from tuskml.schedule.exchange.network import Channel, Network
-from tuskml.schedule.exchange.ordering import cyclic, legal, opt_sched, plain, sequence
-from tuskml.schedule.exchange.plan import Option, Plan, options, read, strands
-from tuskml.schedule.exchange.search import Search, optimize, rehearse
+from tuskml.schedule.exchange.ordering import (
+    Search,
+    cyclic,
+    legal,
+    opt_sched,
+    optimize,
+    plain,
+    rehearse,
+    sequence,
+)
+from tuskml.schedule.exchange.plan import Dag, Operation, Option, Plan, options, read, strands
 
 NET = Network(2, 2, (Channel(100.0, 10.0, 0.0), Channel(100.0, 10.0, 0.0)))
 

@@ -23,9 +23,8 @@ from exchange_training import (
     together,
 )
 
-from tuskml.schedule.exchange.ordering import legal
+from tuskml.schedule.exchange.ordering import Search, legal, optimize
 from tuskml.schedule.exchange.plan import Plan, read
-from tuskml.schedule.exchange.search import Search, optimize
 from tuskml.schedule.exchange.workers import mesh
 from tuskml.schedule.exchange.workers.ballot import Ballot, lines, say
 from tuskml.schedule.exchange.workers.central import Central

@@ -5,11 +5,16 @@ from collections.abc import Mapping
 
 import pytest
 
-from tuskml.schedule.fair.agent import Table, subsets, table_of
 from tuskml.schedule.fair.arbiter import Arbiter, Reply, Rules
-from tuskml.schedule.fair.leases import distribute_free_workers, largest
-from tuskml.schedule.fair.profile import Profile
-from tuskml.schedule.fair.valuation import App, Phase, Slowdowns
+from tuskml.schedule.fair.auction import App, Phase, Slowdowns
+from tuskml.schedule.fair.leases import (
+    Profile,
+    Table,
+    distribute_free_workers,
+    largest,
+    subsets,
+    table_of,
+)
 
 RULES = Rules(f=0.5, lease=10.0, answer=2.0, silent=30.0)
 

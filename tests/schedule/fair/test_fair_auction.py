@@ -10,9 +10,18 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from research.themis.pieces import SIZES, capacity, fits, packed, split, use
-from tuskml.schedule.fair.auction import Bid, draw_kept_workers, partial_allocation, worst_off
+from tuskml.schedule.fair.auction import (
+    Bid,
+    Phase,
+    Slowdowns,
+    draw_kept_workers,
+    halving,
+    ideal_seconds,
+    partial_allocation,
+    rho,
+    worst_off,
+)
 from tuskml.schedule.fair.solving import Bundles, exactly, greedily, program, total_gain
-from tuskml.schedule.fair.valuation import Phase, Slowdowns, halving, ideal_seconds, rho
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tuskml
 from tuskml.schedule import Dynamic, Program, Static, ranges
-from tuskml.schedule.programs.engines import dealt
+from tuskml.schedule.programs.program import dealt
 
 sys.path.append(str(Path(__file__).parent))
 from recorded import Counting, Ring

@@ -14,9 +14,8 @@ from nets import layers_of, margins
 
 import tuskml
 from tuskml.export_onnx import to_onnx
-from tuskml.learners.nets.layers import shape_in, tables_in
+from tuskml.learners.nets.layers import shape_in, sparse_steps, tables_in, usual_length
 from tuskml.learners.nets.options import OPTIONS
-from tuskml.learners.nets.tables import sparse_steps, usual_length
 
 ROWS = """
 CREATE {temp} TABLE t AS

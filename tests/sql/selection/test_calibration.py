@@ -22,7 +22,7 @@ from tuskml.errors import DataError, OptionError
 from tuskml.estimators import TuskClassifier
 from tuskml.export_onnx import to_onnx
 from tuskml.formats.plain_sql import model_to_sql
-from tuskml.groups.selection.calibration import sigmoid, steps
+from tuskml.groups.selection.held_rows import sigmoid, steps
 
 RANDOM = np.random.default_rng(8)
 N, FOLDS = 300, 5

@@ -16,7 +16,7 @@ from sklearn.metrics import log_loss
 import tuskml
 from tuskml.kernels.trees.boosting import LOGISTIC, SOFTMAX
 from tuskml.learners.trees import explanation
-from tuskml.learners.trees.objectives import OBJECTIVES
+from tuskml.learners.trees.forest import OBJECTIVES
 
 ROWS = """
 CREATE {temp} TABLE t AS

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../training/options.h"
+#include "../training/specs.h"
 
 rows rows_of(duckdb_data_chunk chunk, const overload *o) {
     rows r = {.chunk = chunk,

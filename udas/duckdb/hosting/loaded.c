@@ -1,5 +1,5 @@
 /* DuckDB's settings when the extension was loaded. */
-#include "loaded.h"
+#include "python.h"
 
 #include <stdio.h>
 #include <stdlib.h>

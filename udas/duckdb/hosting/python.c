@@ -17,7 +17,6 @@
 #include <wchar.h>
 
 #include "helper/helper.h"
-#include "python_home.h"
 
 /* Interface to the package (front/databases/hosted.py). */
 typedef struct request {

@@ -3,7 +3,7 @@
  * and in the user's data folder, for copies of the extension elsewhere; an executable named by
  * TUSKML_PYTHON prints it. */
 #define _GNU_SOURCE
-#include "python_home.h"
+#include "python.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 #include "../catching.h"
 #include "../features/named.h"
 #include "../metrics/metrics.h"
-#include "stores.h"
+#include "model_column.h"
 
 #define NAME "marginal_effects"
 

@@ -2,8 +2,10 @@
 #ifndef TUSK_MODEL_COLUMN_H
 #define TUSK_MODEL_COLUMN_H
 
+#include "../../scalars/models/payload.h"
 #include "../../scalars/models/score.h"
 #include "../any_type.h"
+#include "../database.h"
 
 typedef struct model_column {
     column self, task, intercept, options, preparation, payload, iterations;
@@ -28,5 +30,24 @@ bool names_of_any(duckdb_vector v, idx_t n, scratch *s, list_column *l);
 duckdb_vector field_of(duckdb_vector v, const char *name);
 /* Whether the type is that of NULL without a cast. */
 bool is_null_type(duckdb_vector v);
+
+/* Writes payloads into vectors. */
+
+/* The payload that was made last, from which that of a model like it follows. */
+typedef struct last_payload {
+    tusk_model_fields fields;
+    tusk_payload_parts parts;
+    bool made;
+} last_payload;
+
+/* Makes the payload of a model and writes it into a column of BLOBs. On failure, returns false
+ * and a sentence. */
+bool put_payload_of(duckdb_vector v, idx_t row, const tusk_model_fields *fields,
+                    last_payload *last, char *sentence);
+
+/* Stores of models that are larger than memory, for predictions. */
+
+/* Files of stores may use a quarter of the memory that rows may use. */
+tusk_stores stores_of(database *d);
 
 #endif

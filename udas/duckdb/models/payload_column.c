@@ -1,6 +1,5 @@
 /* model_payload(model): makes the payload from a model's other fields. The macro with_payload
  * puts it into the model. */
-#include "payload_column.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -19,7 +19,6 @@
 #include "plan_pool.h"
 #include "predict.h"
 #include "scattered.h"
-#include "stores.h"
 
 /* --- reading the model --- */
 

@@ -1,4 +1,4 @@
-#include "stores.h"
+#include "model_column.h"
 
 static const char *readable(const tusk_stores *stores, const char *reference, size_t length,
                             sealed_error *e) {

@@ -13,7 +13,7 @@
 #include "../../scalars/models/quoted.h"
 #include "../database.h"
 #include "../features/named.h"
-#include "../models/stores.h"
+#include "../models/model_column.h"
 
 enum field { F_ITEM, F_SCORE, F_BASIS, FIELDS };
 static const char *const FIELD_NAMES[FIELDS] = {"item", "score", "basis"};

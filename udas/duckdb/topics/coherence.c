@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "../features/named.h"
-#include "add_function.h"
 #include "documents.h"
 
 enum argument { A_MODEL, A_TOKENS, A_MEASURE, A_WORDS };

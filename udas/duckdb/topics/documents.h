@@ -3,6 +3,7 @@
 #define TUSK_DUCKDB_DOCUMENTS_H
 
 #include "../../scalars/topics/topics.h"
+#include "../database.h"
 #include "../features/words.h"
 
 /* One chunk of documents. */
@@ -34,5 +35,29 @@ bool has_document(const documents *d, idx_t row);
 /* Counts a row's words. *room, which is freed and reallocated, is for documents of ids. */
 bool count_row(documents *d, idx_t row, void **room, tusk_word_counts *counts);
 void free_documents(documents *d);
+
+/* Registers a scalar function that sees NULLs. */
+
+/* Registers a function of n arguments, and frees `result`. extra: the function's extra info, which
+ * must outlive the function. */
+static inline bool add_function(duckdb_connection connection, const char *name,
+                                const duckdb_type *arguments, idx_t n, duckdb_logical_type result,
+                                duckdb_scalar_function_t body, void *extra) {
+    duckdb_scalar_function f = duckdb_create_scalar_function();
+    duckdb_scalar_function_set_name(f, name);
+    for (idx_t i = 0; i < n; i++) {
+        duckdb_logical_type type = duckdb_create_logical_type(arguments[i]);
+        duckdb_scalar_function_add_parameter(f, type);
+        duckdb_destroy_logical_type(&type);
+    }
+    duckdb_scalar_function_set_return_type(f, result);
+    duckdb_scalar_function_set_special_handling(f);
+    duckdb_scalar_function_set_extra_info(f, extra, NULL);
+    duckdb_scalar_function_set_function(f, body);
+    bool done = duckdb_register_scalar_function(connection, f) == DuckDBSuccess;
+    duckdb_destroy_logical_type(&result);
+    duckdb_destroy_scalar_function(&f);
+    return done;
+}
 
 #endif

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "../features/named.h"
-#include "add_function.h"
 
 enum answer_kind { PREDICTS, COMPLETES };
 

@@ -6,7 +6,7 @@
 #include "../../scalars/models/payload.h"
 #include "../catching.h"
 #include "../hosting/helper/answers.h"
-#include "../models/payload_column.h"
+#include "../models/model_column.h"
 
 /* Models that are written at once, field by field. */
 #define AT_ONCE 64

@@ -1,5 +1,5 @@
 /* Options as a STRUCT or a MAP, converted to the JSON text that the trainer parses. */
-#include "options.h"
+#include "specs.h"
 
 #include <math.h>
 #include <stdio.h>

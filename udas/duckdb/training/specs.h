@@ -3,10 +3,11 @@
 #ifndef TUSK_SPECS_H
 #define TUSK_SPECS_H
 
+#include "../../scalars/named/gaps.h"
+#include "../any_type.h"
+
 #include <stdbool.h>
 #include <stddef.h>
-
-#include "../../scalars/named/gaps.h"
 
 typedef struct spec_table spec_table;
 
@@ -37,5 +38,12 @@ void spec_table_free(spec_table *table);
 spec *spec_intern(spec_table *table, text task, text options);
 void spec_retain(spec *s);
 void spec_release(spec *s);
+
+/* Options of a training as SQL has them: JSON text, a STRUCT such as {'l2': 0.1}, or a MAP whose
+ * keys are text. */
+
+/* Options as text, (n,). False if they are of another type, if one of their values has a type
+ * that JSON lacks, or if memory runs out (see scratch). */
+bool options_of_any(duckdb_vector v, idx_t n, scratch *s, column *options);
 
 #endif

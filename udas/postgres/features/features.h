@@ -4,6 +4,8 @@
 
 #include "../backend.h"
 
+#include "utils/array.h"
+
 #include "../../rowblock/remarks.h"
 
 /* One row's features. values is float if f64 is false, otherwise double. In a sparse row,
@@ -47,5 +49,11 @@ Oid number_type(Oid type);
 double read_number(Datum datum, Oid type);
 /* The same; sets *rounded if another number of the type may have the same double. */
 double read_number_noted(Datum datum, Oid type, bool *rounded);
+
+/* Makes sparse features. */
+
+/* A value of the composite type that the function returns at this call site; a NULL array
+ * becomes a NULL field. */
+Datum make_sparse(FunctionCallInfo fcinfo, ArrayType *indices, ArrayType *values);
 
 #endif

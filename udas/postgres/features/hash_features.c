@@ -1,5 +1,5 @@
 /* hash_features: turns named features into sparse ones by the hashing trick. */
-#include "sparse.h"
+#include "features.h"
 
 #include "catalog/pg_type.h"
 #include "mb/pg_wchar.h"

@@ -1,6 +1,5 @@
 /* sparse(indices, values): combines two arrays into one value, converted to the types of its
  * fields. */
-#include "sparse.h"
 #include "features.h"
 
 #include <math.h>

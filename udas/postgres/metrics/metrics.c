@@ -3,7 +3,6 @@
 #include "metrics.h"
 
 #include "../../scalars/metrics/metric.h"
-#include "sums.h"
 
 /* It contains no pointers, so parallel workers send a copy of its bytes. */
 typedef struct metric_state {

@@ -2,11 +2,11 @@
 #ifndef TUSK_POSTGRES_METRICS_H
 #define TUSK_POSTGRES_METRICS_H
 
-#include "../features/features.h"
-
+#include "../../scalars/metrics/metric.h"
 #include "../../scalars/metrics/scored.h"
 #include "../../scalars/metrics/shares.h"
 #include "../../scalars/metrics/table.h"
+#include "../features/features.h"
 
 enum metric_argument { A_STATE, A_LABEL, A_PREDICTED, A_THIRD, A_FOURTH, A_FIFTH };
 
@@ -51,5 +51,10 @@ typedef struct array_writer array_writer;
 array_writer *array_begin(FunctionCallInfo fcinfo, const tusk_table *table);
 tusk_writer array_rows(array_writer *w);
 Datum array_end(array_writer *w);
+
+/* Declarations shared by the transitions of metrics that are sums. */
+
+/* Adds a row to the transition's state, and returns the state. */
+Datum take_judged(FunctionCallInfo fcinfo, enum tusk_metric_kind kind, const tusk_judged *row);
 
 #endif

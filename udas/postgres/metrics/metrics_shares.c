@@ -8,7 +8,6 @@
 #include "utils/numeric.h"
 
 #include "../../scalars/metrics/shares.h"
-#include "sums.h"
 
 /* Adds the classes of an object; *known is false if a probability is null. */
 static bool read_shares(Jsonb *p, tusk_shares *s, bool *known, char *sentence) {

@@ -1,4 +1,4 @@
-#include "noted.h"
+#include "model_value.h"
 
 #include "access/detoast.h"
 #include "common/hashfn.h"

@@ -2,7 +2,7 @@
 #include "../../scalars/models/payload.h"
 #include "../../scalars/models/kinds.h"
 
-#include "../training/emit.h"
+#include "../training/trainer.h"
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"

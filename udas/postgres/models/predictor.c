@@ -3,14 +3,14 @@
  * as the few bytes of its TOAST pointer. Alternating models, as for rows that are joined with a
  * model each, are kept within a share of the memory for rows (kept_room); half of it is for
  * models that have occurred twice. The columns of rows by name are found once for all models. */
-#include "noted.h"
+
+#include "model_value.h"
 
 #include "access/detoast.h"
 #include "miscadmin.h"
 
 #include "../../scalars/models/payload.h"
 #include "../stores.h"
-#include "model_value.h"
 
 /* Approximate memory of a kept model besides its bytes and its packed trees. */
 #define KEPT_BYTES 4096

@@ -5,7 +5,7 @@
 #include "utils/typcache.h"
 
 #include "../../scalars/rolling/fit.h"
-#include "../training/emit.h"
+#include "../training/trainer.h"
 
 enum argument { A_STATE, A_LABEL, A_FEATURES, A_WEIGHT };
 

@@ -1,4 +1,4 @@
-#include "emit.h"
+#include "trainer.h"
 
 #include <math.h>
 

@@ -6,9 +6,8 @@
  * is named after the leader. The leader removes it when the query ends, and all its files when a
  * transaction ends. After a crash PostgreSQL empties its temporary folder.
  */
-#include "parallel.h"
 #include "groups.h"
-#include "parts.h"
+#include "trainer.h"
 
 #include <dirent.h>
 #include <fcntl.h>

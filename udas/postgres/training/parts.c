@@ -1,4 +1,4 @@
-#include "parts.h"
+#include "trainer.h"
 
 #include "groups.h"
 

@@ -21,9 +21,8 @@
 
 #include "../../rowblock/merge.h"
 #include "../../rowblock/named.h"
-#include "../owners.h"
+#include "../extension.h"
 #include "../python.h"
-#include "emit.h"
 
 #define BATCH 8192
 

@@ -66,11 +66,6 @@ static which_metric named(const char *name) {
     return w;
 }
 
-EXPORTED int tusk_judges_by(const char *metric) {
-    which_metric w = named(metric);
-    return w.sum >= 0 || w.ranking >= 0 || w.classes >= 0 || w.perplexity;
-}
-
 /* --- one row --- */
 
 static bool by_chances(const judged *j) {

@@ -25,9 +25,6 @@ typedef struct tusk_judging {
                void *context);
 } tusk_judging;
 
-/* Whether models can be evaluated by a metric of that name. */
-int tusk_judges_by(const char *metric);
-
 /* Evaluates model i on the rows of group i; out, of shape (n,), is NaN if the rows do not
  * determine the metric, it is not defined for a prediction, or the model predicts NULL. Returns
  * 0 if rejected, -1 if cancelled. */

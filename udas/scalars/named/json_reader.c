@@ -1,5 +1,5 @@
 /* Reads the parts of a JSON text; growing byte buffers. */
-#include "json_reader.h"
+#include "preparation.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -58,9 +58,4 @@ static inline bool tusk_lexicon_knows(const tusk_lexicon *l, const tusk_named_ro
     return l->fresh && l->serial == rows->serial;
 }
 
-static inline uint32_t tusk_lexicon_level(tusk_lexicon *l, const tusk_given_column *given,
-                                          const tusk_named_rows *rows, uint64_t row) {
-    return tusk_lexicon_knows(l, rows) ? l->row[row] : tusk_lexicon_look_up(l, given, rows, row);
-}
-
 #endif

@@ -1,4 +1,4 @@
-#include "active.hpp"
+#include "fit.hpp"
 
 #include <cmath>
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../columns.hpp"
+#include "../fit.hpp"
 #include "../vectors.hpp"
 
 namespace tusk {

@@ -1,4 +1,4 @@
-#include "batch.hpp"
+#include "online.hpp"
 
 namespace tusk::topics {
 

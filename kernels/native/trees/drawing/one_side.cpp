@@ -1,5 +1,5 @@
 // Draws rows by the size of their gradients.
-#include "one_side.hpp"
+#include "../sample.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,4 @@
 // Grows random forests.
-#include "bagging.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -7,7 +6,7 @@
 #include "../../shared/common/exact_sum.hpp"
 #include "../categories/levels.hpp"
 #include "../losses/gradients.hpp"
-#include "drawing.hpp"
+#include "forest.hpp"
 
 namespace tusk {
 namespace {

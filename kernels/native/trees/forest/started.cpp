@@ -1,5 +1,5 @@
 // Margins of trees by the values of rows that are not binned.
-#include "started.hpp"
+#include "forest.hpp"
 
 #include <utility>
 #include <vector>

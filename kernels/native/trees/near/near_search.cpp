@@ -2,7 +2,7 @@
 // 2 l, h = H_l + l and t = G_l - G h / S, the children's scores G_l^2 / (H_l + l) + G_r^2 / (H_r +
 // l) are G^2 / S + S t^2 / (h (S - h)). So the search maximises t^2 / (h (S - h)), which avoids
 // the rounding of a difference of large scores.
-#include "near_search.hpp"
+#include "near_grow.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 
 #include "../../shared/charged.hpp"
 #include "../../shared/pool.hpp"
-#include "../forest/drawing.hpp"
+#include "../forest/forest.hpp"
 #include "leaves.hpp"
 
 namespace tusk {

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "../../shared/pool.hpp"
-#include "../forest/started.hpp"
+#include "../forest/forest.hpp"
 #include "../sample.hpp"
 #include "leaves.hpp"
 #include "ranks.hpp"

@@ -98,10 +98,10 @@ class Absolute:
         """The curvature by coefficient."""
         return np.where(self.used, 1.0 / (self.s / self.a + self.e / self.room), 0.0)
 
-    def asked(
+    def residuals(
         self, target: Floats | None = None, bent: Changes | None = None
     ) -> tuple[Floats, Floats]:
-        """Required changes of both products; target (G,): of a row's products."""
+        """What both products lack, each (G, d); target (G,): of a row's products."""
         lower, upper = -self.a * self.s, -self.room * self.e
         if target is not None and bent is not None:
             aim = target[:, None] / self.n
@@ -109,14 +109,14 @@ class Absolute:
             upper = upper + aim + bent.a * bent.e
         return lower, upper
 
-    def slope(self, asked: tuple[Floats, Floats]) -> Floats:
+    def slope(self, residuals: tuple[Floats, Floats]) -> Floats:
         """The right side of the system for the step."""
-        pull = self.curvature() * (asked[0] / self.a - asked[1] / self.room)
+        pull = self.curvature() * (residuals[0] / self.a - residuals[1] / self.room)
         return np.where(self.used, self.a - self.l1 + pull, 0.0)
 
-    def changes(self, asked: tuple[Floats, Floats], step: Floats) -> Changes:
+    def changes(self, residuals: tuple[Floats, Floats], step: Floats) -> Changes:
         """The changes that go with a step of the coefficients."""
-        lower, upper = asked
+        lower, upper = residuals
         a = self.curvature() * (lower / self.a - upper / self.room + step)
         return Changes(a, (lower - self.s * a) / self.a, (upper + self.e * a) / self.room)
 
@@ -129,7 +129,7 @@ class Absolute:
             found = np.minimum(found, part.min(axis=1, initial=np.inf))
         return found
 
-    def moved(self, by: Changes, length: Floats) -> "Absolute":
+    def after(self, by: Changes, length: Floats) -> "Absolute":
         """The variables after a part (G,) of the changes."""
         part = np.where(self.used, length[:, None], 0.0)
         return replace(

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from tuskml.kernels.gpu import source
-from tuskml.kernels.gpu.linear_systems import DeviceTriangles
-from tuskml.kernels.gpu.passes import DevicePass
+from tuskml.kernels.gpu.passes import DevicePass, DeviceTriangles
 from tuskml.kernels.passes import Floats, raise_if_cancelled
 from tuskml.kernels.segments import dense_bytes, value_size
 from tuskml.learners.linear.algorithms.parts.batch import settle_move

@@ -49,7 +49,7 @@ NEAR = 10.0
 """
 
 
-Asked = tuple[Floats, Floats]
+Residuals = tuple[Floats, Floats]
 """Changes that both products of variables of the l1 penalty have to make."""
 
 
@@ -195,38 +195,38 @@ class InteriorStep:
             hessian[:, diagonal(rows.p)[:-1]] += part.scale**2 * more.curvature()
         before = inside.groups["product"].copy()
 
-        def towards(sums: Floats, mode: int, asked: Asked | None) -> Floats:
+        def towards(sums: Floats, mode: int, residuals: Residuals | None) -> Floats:
             side = right_side(part, sums)
             side[:, :-1] += curved * v[:, :-1]
-            if more is not None and asked is not None:
-                side[:, :-1] += part.scale * more.slope(asked)
+            if more is not None and residuals is not None:
+                side[:, :-1] += part.scale * more.slope(residuals)
             step = -solve(
                 hessian, side, self.threads, cancel_mark=rows.cancel_mark, deadline=rows.deadline
             ).step
             inside.aim(rows, part.to_caller(step), mode)
             return step
 
-        asked = None if more is None else more.asked()
-        step = towards(sums, AFFINE, asked)
+        residuals = None if more is None else more.residuals()
+        step = towards(sums, AFFINE, residuals)
         bent = None
         if more is None:
             after = inside.groups["product"]
             share = np.divide(after, before, where=before > 0, out=np.zeros_like(before))
         else:
-            assert asked is not None
-            bent = more.changes(asked, part.scale * step[:, :-1])
+            assert residuals is not None
+            bent = more.changes(residuals, part.scale * step[:, :-1])
             before, share = shrunk(inside, before, more, bent)
         target = np.minimum(np.maximum(share, 0.0), 1.0) ** 3 * before
         inside.groups["target"] = target
-        asked = None if more is None else more.asked(target, bent)
-        step = towards(inside.gradient(rows, CORRECTED), CORRECTED, asked)
+        residuals = None if more is None else more.residuals(target, bent)
+        step = towards(inside.gradient(rows, CORRECTED), CORRECTED, residuals)
         length = inside.groups["step"]
-        if more is not None and asked is not None and own.absolute is not None:
-            by = more.changes(asked, part.scale * step[:, :-1])
+        if more is not None and residuals is not None and own.absolute is not None:
+            by = more.changes(residuals, part.scale * step[:, :-1])
             np.minimum(length, more.longest(by), out=length)
         np.minimum(NOT_QUITE * length, 1.0, out=length)
         if more is not None and own.absolute is not None:
-            own.absolute.put(active, more.moved(by, length))
+            own.absolute.put(active, more.after(by, length))
         inside.move(rows)
         own.weights[active] = v + length[:, None] * step
         own.inside.groups[active] = inside.groups
@@ -254,7 +254,7 @@ def shrunk(
         where=whole > 0,
         out=np.zeros_like(whole),
     )
-    left = n * (before * (1 - length) + bend * length**2) + more.moved(bent, length).product()
+    left = n * (before * (1 - length) + bend * length**2) + more.after(bent, length).product()
     all_ = n * before + more.product()
     return all_ / (n + more.count), np.divide(left, all_, where=all_ > 0, out=np.zeros_like(all_))
 

@@ -19,12 +19,12 @@ from tuskml.schedule.fair.arbiter import Claim
 from tuskml.schedule.fair.auction import (
     STAY,
     Bid,
+    Slowdowns,
     draw_kept_workers,
     partial_allocation,
     worst_off,
 )
 from tuskml.schedule.fair.solving import Solver, Uses, greedily
-from tuskml.schedule.fair.valuation import Slowdowns
 
 MOST_BUNDLES = 12
 NOTHING = 100.0

@@ -15,7 +15,7 @@ import tuskml
 from tuskml.cluster import estimating, units
 from tuskml.cluster.shards import temporary
 from tuskml.commands.cli import main
-from tuskml.groups.execution import leading, threads
+from tuskml.groups.execution import choosing, leading
 from tuskml.groups.execution.leading import Ran
 
 N_ROWS = 12_000
@@ -132,7 +132,7 @@ def test_the_bits_depend_on_the_rows_alone(
     con.execute("CREATE OR REPLACE TABLE whole AS SELECT (9 * x)::INT AS x, z, y FROM rows")
     expected = bits(clustered(con, source="whole"))
     for n in (1, 2, 4):
-        monkeypatch.setattr(threads.budget, "threads", lambda asked=None, n=n: n)
+        monkeypatch.setattr(choosing.budget, "threads", lambda asked=None, n=n: n)
         assert bits(clustered(con, source="SELECT * FROM whole ORDER BY z DESC")) == expected
     doubles = "SELECT x::DOUBLE AS x, z, y FROM whole"
     assert bits(clustered(con, source=doubles)) == expected
@@ -213,7 +213,7 @@ def test_auto_is_the_estimate_of_a_sample(
 
     monkeypatch.setattr(estimating, "some_of", some_of)
     monkeypatch.setattr(estimating, "BATCH_ROWS", 5_000)
-    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 2)  # one has no choice
+    monkeypatch.setattr(choosing.budget, "threads", lambda asked=None: 2)  # one has no choice
     found = clustered(con, source=source, placement="auto", deterministic=False)
     assert "approach" in found.plan
     assert "12,000 rows in 1 group, configurations: 1, workers: 2" in found.plan

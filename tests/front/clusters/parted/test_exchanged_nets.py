@@ -15,11 +15,11 @@ import sharded
 
 import tuskml
 from tuskml.cluster import units
-from tuskml.groups.execution import threads
+from tuskml.groups.execution import choosing
 from tuskml.groups.execution import worker as processes
 from tuskml.learners.nets.exchange import worker
 from tuskml.learners.nets.exchange.rows import pieces_of
-from tuskml.schedule.exchange.search import Search
+from tuskml.schedule.exchange.ordering import Search
 from tuskml.schedule.exchange.workers import central, crew, mesh
 from tuskml.schedule.exchange.workers.session import Session
 
@@ -60,7 +60,7 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Sets how many there are."""
 
     def of(n: int) -> None:
-        monkeypatch.setattr(threads.budget, "threads", lambda asked=None: asked or n)
+        monkeypatch.setattr(choosing.budget, "threads", lambda asked=None: asked or n)
 
     return of
 

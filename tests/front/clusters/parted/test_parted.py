@@ -13,7 +13,7 @@ import statsmodels.api as sm
 
 import tuskml
 from tuskml.cluster.parts import part_rows
-from tuskml.groups.execution import leading, threads
+from tuskml.groups.execution import choosing, leading
 from tuskml.groups.execution.leading import Ran
 from tuskml.learners.events import Event, listening
 
@@ -173,7 +173,7 @@ def test_the_bits_do_not_depend_on_threads(
 ) -> None:
     given = GIVEN | {"source": source, "deterministic": True}
     expected = by_parts(con, "logistic", **given)
-    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: n)
+    monkeypatch.setattr(choosing.budget, "threads", lambda asked=None: n)
     sharded.assert_same_bits(by_parts(con, "logistic", **given), expected)
 
 

@@ -11,7 +11,7 @@ import pytest
 import sharded
 
 import tuskml
-from tuskml.groups.execution import threads
+from tuskml.groups.execution import choosing
 
 ROWS = """
 SELECT ['big', 'big', 'large'][1 + i % 3] AS g, i, hash(i, 1) % 1000 / 500 - 1 AS x,
@@ -176,7 +176,7 @@ def test_the_bits_do_not_depend_on_the_number_of_workers(
     given |= NET if task == "mlp" else {"deterministic": True}
     found = []
     for n in (1, 3):
-        monkeypatch.setattr(threads.budget, "threads", lambda asked=None, n=n: n)
+        monkeypatch.setattr(choosing.budget, "threads", lambda asked=None, n=n: n)
         models = sharded.by_parts(con, task, **given)
         big = models["big"]  # the other one is not cut
         found.append((big.coef, big.preparation, big.loss))

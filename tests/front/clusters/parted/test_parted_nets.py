@@ -10,7 +10,7 @@ import sharded
 
 import tuskml
 from tuskml.cluster import units
-from tuskml.groups.execution import threads
+from tuskml.groups.execution import choosing
 from tuskml.groups.execution.leading import Ran
 
 FIELDS = {key: value for key, value in sharded.GIVEN.items() if key != "deterministic"}
@@ -70,10 +70,10 @@ def test_the_bits_are_those_of_one_worker(
 ) -> None:
     """One worker visits the shards one after another; several, the same way."""
     given = more | {"source": source, "max_iter": 3}
-    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 1)
+    monkeypatch.setattr(choosing.budget, "threads", lambda asked=None: 1)
     expected = by_parts(con, **given)
     for n in (2, 4):
-        monkeypatch.setattr(threads.budget, "threads", lambda asked=None, n=n: n)
+        monkeypatch.setattr(choosing.budget, "threads", lambda asked=None, n=n: n)
         sharded.assert_same_bits(by_parts(con, **given), expected)
 
 
@@ -81,7 +81,7 @@ def test_no_two_workers_are_on_one_net(
     con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Config isolation; every epoch visits every part of a group once, in an order of its own."""
-    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 3)
+    monkeypatch.setattr(choosing.budget, "threads", lambda asked=None: 3)
     by_parts(con, source=source, max_iter=6)
     models = invariants.assert_config_isolation(ran, "net_steps")
     assert len(models) > 1

@@ -13,7 +13,7 @@ import sharded
 import tuskml
 from tuskml.cluster import units
 from tuskml.cluster.parts import groups
-from tuskml.groups.execution import threads
+from tuskml.groups.execution import choosing
 from tuskml.groups.execution.executor import Outcome, Unit
 from tuskml.groups.execution.leading import Ran
 from tuskml.groups.selection import parted
@@ -141,9 +141,9 @@ def test_the_bits_are_those_of_one_worker(
     con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch, n: int
 ) -> None:
     given = {"source": source, "l2": [0.001, 0.1], "folds": 2}
-    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 1)
+    monkeypatch.setattr(choosing.budget, "threads", lambda asked=None: 1)
     expected = by_parts(con, "logistic", **given)
-    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: n)
+    monkeypatch.setattr(choosing.budget, "threads", lambda asked=None: n)
     found = by_parts(con, "logistic", **given)
     sharded.assert_same_bits(found, expected)
     for key, model in found.items():
@@ -198,7 +198,7 @@ def test_configurations_of_a_net_hop_at_the_same_time(
     con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While one of them is at a shard, another one is at another shard of the same group."""
-    attempt = threads.attempt
+    attempt = choosing.attempt
 
     def taking_long(work: str, unit: Unit) -> Outcome:
         outcome = attempt(work, unit)
@@ -206,8 +206,8 @@ def test_configurations_of_a_net_hop_at_the_same_time(
             time.sleep(0.05)  # a step takes 0.4 ms, in which another one need not begin
         return outcome
 
-    monkeypatch.setattr(threads, "attempt", taking_long)
-    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 2)
+    monkeypatch.setattr(choosing, "attempt", taking_long)
+    monkeypatch.setattr(choosing.budget, "threads", lambda asked=None: 2)
     given = {key: value for key, value in GIVEN.items() if key != "deterministic"}
     rates = {"learning_rate": [0.001, 0.01, 0.1], "folds": 2}
     tuskml.train(con, "mlp", source=source, objective="logistic", max_iter=4, **given, **rates)

@@ -9,7 +9,7 @@ import pytest
 import sharded
 
 import tuskml
-from tuskml.groups.execution import threads
+from tuskml.groups.execution import choosing
 from tuskml.groups.execution.leading import Ran
 
 GIVEN: dict[str, Any] = sharded.GIVEN | {"executor": "threads", "placement": "gap"}
@@ -80,9 +80,9 @@ def test_the_bits_are_those_of_one_worker(
     n: int,
 ) -> None:
     """One worker visits the shards one after another; several, the same way."""
-    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 1)
+    monkeypatch.setattr(choosing.budget, "threads", lambda asked=None: 1)
     expected = by_parts(con, "logistic", source=source, algorithm=algorithm, max_iter=5)
-    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: n)
+    monkeypatch.setattr(choosing.budget, "threads", lambda asked=None: n)
     found = by_parts(con, "logistic", source=source, algorithm=algorithm, max_iter=5)
     sharded.assert_same_bits(found, expected)
 
@@ -91,7 +91,7 @@ def test_no_two_workers_are_on_one_model(
     con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Config isolation; every epoch visits every part of a group once."""
-    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 3)
+    monkeypatch.setattr(choosing.budget, "threads", lambda asked=None: 3)
     by_parts(con, "logistic", source=source, algorithm="sgd", max_iter=6, step=0.1)
     models = invariants.assert_config_isolation(ran, "sgd")
     assert len(models) > 1

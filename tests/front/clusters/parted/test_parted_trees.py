@@ -11,7 +11,7 @@ import sharded
 
 import tuskml
 from tuskml.cluster.parts import part_rows
-from tuskml.groups.execution import leading, threads
+from tuskml.groups.execution import choosing, leading
 from tuskml.groups.execution.leading import Ran
 from tuskml.kernels.trees.parted import boosting
 
@@ -142,7 +142,7 @@ def test_the_bits_do_not_depend_on_threads(
     """With labels that are no whole numbers, whose sums depend on the order of the parts."""
     given = GIVEN | {"source": source, "label": "n + u / 3", "weight": "1.1 + z"}
     expected = parted_trees.large_ones(by_parts(con, **given))
-    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: n)
+    monkeypatch.setattr(choosing.budget, "threads", lambda asked=None: n)
     sharded.assert_same_bits(parted_trees.large_ones(by_parts(con, **given)), expected)
 
 

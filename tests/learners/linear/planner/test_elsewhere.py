@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
+from tuskml.learners.linear.algorithms.parts.epochs import DRAWN
 from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner.choice import (
     ELSEWHERE,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuskml.learners.nets.exchange.rows import Division, pieces_of
-from tuskml.learners.nets.exchange.vectors import request_vectors
+from tuskml.learners.nets.exchange.worker import request_vectors
 
 SIZES = st.integers(1, 3000), st.integers(1, 300)
 

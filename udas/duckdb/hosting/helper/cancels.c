@@ -1,4 +1,4 @@
-#include "cancels.h"
+#include "helper.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -19,7 +19,6 @@
 #include "../../../rowblock/fork_safe.h"
 #include "../../emit.h"
 #include "../../training/interrupt.h"
-#include "cancels.h"
 #include "channel.h"
 
 extern char **environ;

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 typedef struct helper {
@@ -34,5 +35,15 @@ void helper_end(helper *h, char *why, size_t room);
 /* Trains a batch in the helper (batch.h). */
 struct tusk_batch;
 int helper_train(struct tusk_batch *batch);
+
+/* Ctrl-C and tuskml_cancel() in a client's process that has a helper, and so no kernels: what
+ * kernels/native/shared/pool.cpp does elsewhere. */
+
+/* To be called once before the others. */
+void own_cancels_begin(void);
+int64_t own_cancel_count(void);
+void own_cancel(void);
+/* While enabled, as often as it was enabled, SIGINT counts as a cancel. */
+void own_watch_sigint(int on);
 
 #endif

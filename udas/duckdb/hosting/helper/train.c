@@ -10,7 +10,6 @@
 
 #include "../../training/interrupt.h"
 #include "answers.h"
-#include "cancels.h"
 #include "channel.h"
 #include "helper.h"
 #include "parcel.h"
