@@ -32,7 +32,12 @@ from tuskml.learners.linear.multinomial.choice import (
     refuse,
 )
 from tuskml.learners.linear.multinomial.inference import Errors, infer, members
-from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
+from tuskml.learners.linear.multinomial.problem import (
+    SoftmaxProblem,
+    covariances,
+    likelihood_ratios,
+    triangles,
+)
 from tuskml.learners.linear.objective import describe, locate_rows, move_origin
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Problem
@@ -58,7 +63,7 @@ class Many:
     classes: Softmax
     counts: Floats
     widths: NDArray[np.int64]
-    problem: NDArray[np.int64] | None
+    terms: NDArray[np.int64] | None
 
 
 def train_many(given: Inputs, request: Request, memory: int, began: float) -> Models:
@@ -232,7 +237,7 @@ def models_of(
     seen = infer(problem, state, plan.threads, about.deadline, request.options)
     tests = of_terms(problem, state, plan, seen, about) if request.options.fit else {}
     if seen.roots is not None:
-        tests["spread"] = problem.triangles(seen.roots, widths)
+        tests["spread"] = triangles(seen.roots, widths)
     errors, ridge = seen.std_err, np.zeros(n, bool)
     if "l2" in request.options.given:
         inference.leave_directions(problem, state, seen.runaways)
@@ -282,7 +287,7 @@ def of_terms(
 ) -> dict[str, Lists]:
     """The fields of models from which tests of terms are computed."""
     given, deadline = about.given, about.deadline
-    found = {"covariance": problem.covariances(problem, seen.spreads or {}, given.widths)}
+    found = {"covariance": covariances(problem, seen.spreads or {}, given.widths)}
     if given.terms is None:
         return found
 
@@ -295,7 +300,7 @@ def of_terms(
     if problem.has_penalty or problem.softmax.weight is not None:
         likely[:] = False
     tested = problem, v, np.flatnonzero(likely)
-    found["ratios"] = problem.likelihood_ratios(*tested, given.terms, again, over)
+    found["ratios"] = likelihood_ratios(*tested, given.terms, again, over)
     return found
 
 

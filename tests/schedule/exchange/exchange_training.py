@@ -27,7 +27,7 @@ from tuskml.schedule.exchange.ordering import Search, rehearse, spread
 from tuskml.schedule.exchange.plan import Plan, options
 from tuskml.schedule.exchange.sockets import Links
 from tuskml.schedule.exchange.workers import central, mesh
-from tuskml.schedule.exchange.workers.ballot import Ballot
+from tuskml.schedule.exchange.workers.ballot import Ballot, probe_links
 from tuskml.schedule.exchange.workers.session import Session
 from tuskml.schedule.exchange.workers.windows import Workers
 
@@ -128,7 +128,7 @@ def program(role: str, config: Mapping[str, Any]) -> None:
     ballot = Ballot(
         EVERYONE, mesh.connect_to_worker(rank, central.CONTROL, (host, port), TOKEN, until)
     )
-    found = ballot.probe_links(links, EVERYONE)
+    found = probe_links(links, EVERYONE)
     ballot.report(links=[[each.inside, each.latency] for each in found])
 
     def say(session: Session, iteration: int) -> None:
