@@ -69,9 +69,10 @@ def to_onnx(
         raise TuskError("an export to ONNX needs onnx: pip install 'tuskml[onnx]'") from error
     if precision not in PRECISIONS:
         raise OptionError(f"precision is {precision!r}, expected {one_of(PRECISIONS)}")
-    if rows is not None and not is_pipeline(model):
+    pipeline: Any = model if is_pipeline(model) else None
+    if rows is not None and pipeline is None:
         raise DataError("rows are for a Pipeline whose last step is an estimator of tuskml")
-    trained = model_in(model[-1] if is_pipeline(model) else model)
+    trained = model_in(model if pipeline is None else pipeline[-1])
     proto = graph_of(trained)
     if precision == "float32":
         if any("part" in column for column in columns_of(trained)):
@@ -81,8 +82,8 @@ def to_onnx(
             )
         to_single(proto)
     about = {prop.key: prop.value for prop in proto.metadata_props}
-    if is_pipeline(model) and len(model) > 1:
-        proto = with_steps(model, rows, proto)
+    if pipeline is not None and len(pipeline) > 1:
+        proto = with_steps(pipeline, rows, proto)
         helper.set_model_props(proto, about)
     checker.check_model(proto)
     return proto

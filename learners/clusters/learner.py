@@ -81,7 +81,7 @@ def widen_centres(coef: Floats, n_features: int) -> Floats:
     """Returns the same centres with the coordinate 0 for features beyond the last one."""
     factors, centres = centres_in(coef)
     more = n_features - (centres.shape[1] - 1)
-    parts = [head_of(n_features, len(centres), factors is not None)]
+    parts: list[Floats | list[float]] = [head_of(n_features, len(centres), factors is not None)]
     if factors is not None:
         parts.append(np.pad(factors, (0, more)))
     return np.concatenate([*parts, np.pad(centres, ((0, 0), (0, more))).ravel()])

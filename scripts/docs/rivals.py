@@ -64,7 +64,12 @@ FEATURES = (
         "sql/inference/test_links.py::test_a_link_is_that_of_a_glm",
         "anofox_statistics, MADlib, Oracle",
     ),
-    Feature("ordinal classes", ("task ordinal",), "", "ml, MADlib"),
+    Feature(
+        "ordinal classes",
+        ("task ordinal",),
+        "sql/inference/test_ordinal.py::test_housing_is_polr",
+        "ml, MADlib",
+    ),
     Feature("isotonic regression", ("task isotonic",), "", "anofox_ml, anofox_statistics, vgi"),
     Feature(
         "quantiles",

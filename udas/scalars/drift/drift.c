@@ -9,7 +9,7 @@
 #include "../explaining/effects.h"
 #include "../metrics/metric.h"
 #include "../models/quoted.h"
-#include "../named/json_reader.h"
+#include "../named/preparation.h"
 
 #define DECILES 10
 #define LEAST_SHARE 1e-4 /* of a bin that one side does not have, whose logarithm is infinite */
