@@ -69,10 +69,10 @@ def test_what_is_lacking_is_refused(
 def test_a_new_task_is_in_the_table(
     rivals: ModuleType, functions: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ordinal = next(one for one in rivals.FEATURES if one.needs == ("task ordinal",))
-    assert rivals.own_cell(ordinal, functions) == "–"
-    monkeypatch.setattr(rivals, "TASKS", {"x": Named("ordinal")})
-    assert rivals.own_cell(ordinal, functions) == "`ordinal`"
+    survival = next(one for one in rivals.FEATURES if one.needs == ("task cox",))
+    assert rivals.own_cell(survival, functions) == "–"
+    monkeypatch.setattr(rivals, "TASKS", {"x": Named("cox")})
+    assert rivals.own_cell(survival, functions) == "`cox`"
 
 
 class Named:
