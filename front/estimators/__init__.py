@@ -8,6 +8,7 @@ from tuskml.estimators.linear import TuskClassifier, TuskRegressor
 from tuskml.estimators.losses import TuskGLMRegressor, TuskHuberRegressor, TuskQuantileRegressor
 from tuskml.estimators.machines import TuskFMClassifier, TuskFMRegressor
 from tuskml.estimators.nets import TuskNetClassifier, TuskNetRegressor
+from tuskml.estimators.ordinal import TuskOrdinalClassifier
 from tuskml.estimators.shared import model_of
 from tuskml.estimators.sparse import TuskElasticNet, TuskLasso, TuskSparseClassifier
 from tuskml.estimators.trees import (
@@ -32,6 +33,7 @@ __all__ = [
     "TuskLasso",
     "TuskNetClassifier",
     "TuskNetRegressor",
+    "TuskOrdinalClassifier",
     "TuskQuantileRegressor",
     "TuskRegressor",
     "TuskSparseClassifier",

@@ -39,6 +39,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "TuskLasso": [{"penalty": 0.1}, {"penalty": 0.01, "fit_intercept": False}],
     "TuskNetClassifier": [{"layers": [8], "max_iter": 30}, {"layers": [4, 4]}],
     "TuskNetRegressor": [{"layers": [16], "learning_rate": 0.01}, {"layers": [4, 4]}],
+    "TuskOrdinalClassifier": [{"link": "probit", "l2": 0.1}, {"epsilon": 1e-9}],
     "TuskQuantileRegressor": [{"quantile": 0.8}, {"quantile": 0.3, "l2": 0.1}],
     "TuskRegressor": [
         {"l2": 0.5, "fit_intercept": False},
