@@ -132,26 +132,29 @@ def is_no_number(column: Any) -> bool:
 def train_frame(
     task: str,
     frame: Any,
-    y: NDArray[Any],
+    y: NDArray[Any] | None,
     options: Mapping[str, Any],
     weight: NDArray[Any] | None = None,
 ) -> Model:
-    """Trains on a pandas frame whose columns are features by name; y: labels (n,)."""
+    """Trains on a pandas frame whose columns are features by name.
+
+    y: labels (n,), None for a task without labels.
+    """
     import pyarrow as pa
 
     names = [str(name) for name in frame.columns]
     label = "y" * (1 + max(map(len, names)))
     columns = {name: arrow_column(name, frame.iloc[:, k]) for k, name in enumerate(names)}
-    columns[label] = pa.array(y)
     given = dict(options)
+    if y is not None:
+        columns[label] = pa.array(y)
+        given["label"] = label
     if weight is not None:
         given["weight"] = "w" * (1 + len(label))  # no column's name either
         columns[given["weight"]] = pa.array(np.asarray(weight, np.float64))
     with cursor() as connection:
-        model: Model = train(
-            connection, task, source=pa.table(columns), label=label, features=names, **given
-        )
-    return replace(model, label="y")
+        model: Model = train(connection, task, source=pa.table(columns), features=names, **given)
+    return model if y is None else replace(model, label="y")
 
 
 def arrow_column(name: str, column: Any) -> Any:

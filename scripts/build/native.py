@@ -90,6 +90,7 @@ STORE_FOLDERS = tuple(f"kvstore/native{part}" for part in ("", "/leveldb", "/cac
 COMMON_FLAGS = ["-O3", "-fPIC", "-fvisibility=hidden", "-Iudas", "-Wall", "-Wextra"]
 KERNEL_FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-Wno-psabi", "-pthread"]
 LINK_FLAGS = ["-Wl,-z,defs"] if sys.platform == "linux" else []
+STRIP_FLAGS = ["-Wl,-s"] if sys.platform == "linux" else []
 X86_64_LEVELS = {
     "_v3": ["-march=x86-64-v3"],
     "_v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
@@ -455,6 +456,8 @@ class BuildNative(build_ext):
         target.unlink(missing_ok=True)
         linker = compiler(max(Path(name).suffix for name in ext.sources))  # C++ where there is any
         flags = ["-shared", "-pthread", *(sanitizer_flags() or LINK_FLAGS)]
+        if ext.name == EXTENSION and not self.inplace and not sanitizer_flags():
+            flags += STRIP_FLAGS  # now, since the signature must stay the end of the file
         last = portable.link_flags() if is_portable() else ["-ldl"]
         run([*linker, *flags, "-o", str(target), *objects, "-lm", *last])
         if ext.name == EXTENSION:

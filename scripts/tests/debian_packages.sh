@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# As root, installs the packages that `make debian` built in a copy of this system that nobody else sees and that is gone at
-# the end, and tries them there:  debian_packages.sh build/debian
+# As root, installs the packages that `make debian` built in a system that nobody else sees and that is gone at the end, and
+# tries them there:  debian_packages.sh build/debian
 #
-# A database's owner, who is no superuser, creates the scorer where the other package and Python's are not installed yet.
+# The system is Debian's base alone, by debootstrap (from DEBIAN_MIRROR), or without debootstrap a copy of this one. A
+# database's owner, who is no superuser, creates the scorer where the other package and Python's are not installed yet.
 # Then a superuser trains, and the owner predicts with a dump of the models.
 set -euo pipefail
 if [ "${2:-}" != alone ]; then
@@ -12,7 +13,19 @@ packages=$1 scratch=$(mktemp -d)
 trap 'umount --lazy "$scratch"; rmdir "$scratch"' EXIT
 mount -t tmpfs tmpfs "$scratch"
 mkdir "$scratch"/{upper,work,root}
-mount -t overlay overlay -o "lowerdir=/,upperdir=$scratch/upper,workdir=$scratch/work" "$scratch/root"
+if command -v debootstrap >/dev/null; then
+    release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    debootstrap --variant=minbase "$release" "$scratch/root" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" \
+        >"$scratch/log" || { tail -n 5 "$scratch/log" >&2 && exit 1; }
+    rm -r "$scratch/root/etc/apt"
+    cp -r /etc/apt "$scratch/root/etc"
+    echo "in Debian's base, $release:"
+else
+    mount -t overlay overlay -o "lowerdir=/,upperdir=$scratch/upper,workdir=$scratch/work" "$scratch/root"
+    echo "in a copy of this system:"
+fi
+printf '#!/bin/sh\nexit 101\n' >"$scratch/root/usr/sbin/policy-rc.d" # no server starts by itself
+chmod +x "$scratch/root/usr/sbin/policy-rc.d"
 mount --rbind /dev "$scratch/root/dev"
 mount -t proc proc "$scratch/root/proc"
 mount -t tmpfs tmpfs "$scratch/root/tmp"
@@ -29,6 +42,7 @@ programs=/usr/lib/postgresql/$version/bin
 ask() { "$programs/psql" -XAtq -v ON_ERROR_STOP=1 "$@"; }
 by_postgres() { su postgres -c "$*"; }
 
+apt-get -qq update
 $install "$scorer" >/dev/null
 by_postgres "$programs/initdb -D /tmp/data -A trust >/dev/null"
 by_postgres "$programs/pg_ctl -D /tmp/data -l /tmp/log -w -o \"-k /tmp -p $PGPORT -c listen_addresses=''\" start >/dev/null"
