@@ -22,7 +22,7 @@ from tuskml.learners.learner import (
     Trials,
 )
 from tuskml.learners.models import Models
-from tuskml.learners.options.table import OptionTable
+from tuskml.learners.options.table import OptionTable, needs_one_place
 from tuskml.learners.tasks import Task, built_in, in_table
 from tuskml.learners.trees import training
 from tuskml.learners.trees.forest import OBJECTIVES
@@ -78,7 +78,8 @@ class TreesByParts(ByParts):
             return "objective 'huber' without option 'delta' needs all rows in one place"
         if request.options.class_weight is not None:
             return f"option 'class_weight' of '{request.task.name}' needs all rows in one place"
-        return None
+        table = OPTIONS if request.task.name == "gbdt" else FOREST_OPTIONS
+        return needs_one_place(table.by_name, request.options)
 
     def train(self, parts: Parts, request: Request[Task, TreeOptions]) -> Models | None:
         from tuskml.learners.trees import parted  # for clusters alone

@@ -368,7 +368,7 @@ def test_first_mistakes_are_sentences(project: Any, built: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize(
-    "project", [pytest.param("duckdb", marks=pytest.mark.nightly), "postgres"], indirect=True
+    "project", ["duckdb", pytest.param("postgres", marks=pytest.mark.nightly)], indirect=True
 )
 def test_it_is_deployed_when_they_pass(project: Any, built: dict[str, Any]) -> None:
     """Nothing changed but the test: nothing is trained. The order of the rows is no change."""

@@ -184,6 +184,6 @@ def test_a_schema_of_another_role_is_refused(cluster: Cluster, owner: psycopg.Co
 def test_sparse_features_are_known_in_any_schema(owner: psycopg.Connection) -> None:
     owner.execute('CREATE SCHEMA "m l"')
     owner.execute('CREATE EXTENSION tuskml SCHEMA "m l"')
-    model = """ROW('linear', NULL, NULL, '{1,2}', 0, NULL, NULL, NULL, 1, 0, NULL, 2, 0, NULL, 1, true, 'ok', '', 0, '{"tuskml":1,"l2":0}', NULL, NULL, NULL, NULL)::"m l".tuskml_model"""
+    model = """ROW('linear', NULL, NULL, '{1,2}', 0, NULL, NULL, NULL, 1, 0, NULL, 2, 0, NULL, 1, true, 'ok', '', 0, '{"tuskml":1,"l2":0}', NULL, NULL, NULL, NULL, NULL)::"m l".tuskml_model"""
     query = f"SELECT sum(contribution) FROM tuskml.explain_prediction(tuskml.with_payload({model}), tuskml.sparse(ARRAY[1], ARRAY[3.0]))"
     assert rows_of(owner, query) == [(6,)]

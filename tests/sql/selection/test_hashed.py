@@ -90,7 +90,7 @@ def test_every_task_with_sparse_features_is_tried():
         for learner in learners()
         if learner.facts.takes_sparse
         for task, known in learner.tasks.items()
-        if known.weighs_features or task == "fm"
+        if known.weighs_features or task in ("fm", "ordinal")
     }
     assert takes == {*CLASSES, *NUMBERS}
 

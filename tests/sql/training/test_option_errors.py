@@ -246,6 +246,7 @@ OF_CLUSTERS = {
 """The same of clusters."""
 OF_LEVELS: dict[str, tuple[object, str]] = {
     "link": ("log", "'logit', 'probit' or 'cloglog'; did you mean 'logit'?"),
+    "covariance": ("hc3", "'classic', 'HC0' or 'HC1'; did you mean 'HC1'?"),
     "classes": (["a"], 'a list of levels as text, the lowest first, such as ["low", "high"]'),
 }
 """The same of ordered levels."""

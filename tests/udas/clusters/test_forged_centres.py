@@ -94,9 +94,9 @@ def test_cut_and_grown_payloads_are_refused(
 def test_versions_and_bits(con: duckdb.DuckDBPyConnection, forgeable: tuple[bytes, str]) -> None:
     payload, row = forgeable
     assert struct.unpack("<H", payload[4:6]) == (6,)
-    later = signed(payload[:4] + struct.pack("<H", 8) + payload[6:])
+    later = signed(payload[:4] + struct.pack("<H", 9) + payload[6:])
     with pytest.raises(
-        duckdb.Error, match=r"has format 8, and this tuskml .* reads formats 1 to 7"
+        duckdb.Error, match=r"has format 9, and this tuskml .* reads formats 1 to 8"
     ):
         answer(con, later, row)
     flipped = bytearray(payload)

@@ -123,7 +123,7 @@ def test_rows_that_come_back_are_read_by_the_plan_of_light_passes(rows, monkeypa
 def test_memory_may_be_replayed(rows, monkeypatch, tmp_path):
     path = tmp_path / "shares"
     path.write_text("0 2 1\n0.0001 2 2")
-    monkeypatch.setenv(shares.SETTING, str(path))
+    monkeypatch.setenv(shares.REPLAY, str(path))
     monkeypatch.setattr(planning, "not_cached", lambda spilled, room: 0.0)
     ((before, after, *_),) = SWITCH.findall(trained(rows)["plan"])
     assert (before in LIGHT, after) == (True, "newton")

@@ -54,7 +54,7 @@ def by_looks(monkeypatch, *threads):
 def replayed(monkeypatch, tmp_path, *lines):
     path = tmp_path / "shares"
     path.write_text("\n".join(lines))
-    monkeypatch.setenv(shares.SETTING, str(path))
+    monkeypatch.setenv(shares.REPLAY, str(path))
 
 
 def trained(con, **options):
@@ -182,6 +182,6 @@ def test_shares_that_cannot_be_replayed(rows, monkeypatch, tmp_path, text, why):
     path = tmp_path / "shares"
     if text is not None:
         path.write_text(text)
-    monkeypatch.setenv(shares.SETTING, str(path))
+    monkeypatch.setenv(shares.REPLAY, str(path))
     with pytest.raises(Exception, match=why):
         trained(rows)
