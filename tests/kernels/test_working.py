@@ -17,10 +17,10 @@ MEGABYTE = 1 << 20
 
 
 @pytest.fixture
-def account(con):
+def account(new_con):
     """The account of a database, limited to 64 MB; C's `database` begins with its address."""
-    con.execute("SELECT tuskml_set_memory(?, '')", [64 * MEGABYTE]).fetchall()
-    ((database,),) = con.execute("SELECT _tusk_account()").fetchall()
+    new_con.execute("SELECT tuskml_set_memory(?, '')", [64 * MEGABYTE]).fetchall()
+    ((database,),) = new_con.execute("SELECT _tusk_account()").fetchall()
     found = ctypes.c_void_p.from_address(database).value
     assert memory_use(found).budget == 64 * MEGABYTE
     return found
@@ -55,8 +55,8 @@ def test_arrays_are_refused_beyond_the_limit(account):
     assert most(account) > 64
 
 
-def test_a_training_may_have_a_little_whatever_the_limit_is(con, account):
-    con.execute("SELECT tuskml_set_memory(0, '')").fetchall()
+def test_a_training_may_have_a_little_whatever_the_limit_is(new_con, account):
+    new_con.execute("SELECT tuskml_set_memory(0, '')").fetchall()
     with charge_memory(account):
         assert most(account) == FLOOR // MEGABYTE
 
@@ -91,7 +91,7 @@ def test_what_outlives_the_training_is_no_longer_counted(account):
 
 
 @pytest.mark.nightly
-def test_an_array_outlives_its_account(con):
+def test_an_array_outlives_its_account(new_con):
     import tuskml
 
     with tuskml.connect() as other:

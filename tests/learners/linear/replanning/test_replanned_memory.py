@@ -35,7 +35,7 @@ SWITCH = re.compile(r"(\w+) -> (\w+) at iteration ([\d,]+): rows (\w+) -> (\w+)"
 
 
 @pytest.fixture
-def rows(con, tmp_path, monkeypatch):
+def rows(new_con, tmp_path, monkeypatch):
     """A pass for the curvature is slow beside one for the gradient, and a disk beside both."""
     monkeypatch.setattr(replanning, "SHORT", 0.0)
     monkeypatch.setattr(replanning, "LEAST_LEFT", 0.0)
@@ -43,10 +43,10 @@ def rows(con, tmp_path, monkeypatch):
     monkeypatch.setattr(shares, "now", lambda wanted: wanted)  # whatever else trains
     monkeypatch.setattr(Costs, "speedup", lambda self, kind, alone=False: SPEED.get(kind, 1.0))
     monkeypatch.setattr(reading, "PAGE_SECONDS", 0.1)
-    con.execute("SET threads = 2")
-    con.execute(ROWS)
-    con.execute("SELECT tuskml_set_memory(?, ?)", [LIMIT, str(tmp_path)]).fetchall()
-    return con
+    new_con.execute("SET threads = 2")
+    new_con.execute(ROWS)
+    new_con.execute("SELECT tuskml_set_memory(?, ?)", [LIMIT, str(tmp_path)]).fetchall()
+    return new_con
 
 
 SPEED = {"curvature": 0.005}
