@@ -28,7 +28,7 @@ def encode_classes(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
 
 
 def encode_two_classes(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """The same for an estimator of two classes; ValueError where there are more."""
+    """Encodes classes as `encode_classes` does; ValueError where there are not exactly two."""
     classes, codes = encode_classes(y)
     if len(classes) > 2:
         raise ValueError(
