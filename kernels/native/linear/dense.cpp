@@ -94,19 +94,17 @@ struct Part {
 
 // The losses of PART rows, of which the first `left` count, times their weights. d and h get the
 // first and second derivatives.
-template <bool curved, bool weighted, class Exact>
+template <bool curved, class Exact>
 inline vpart evaluate_part(const Exact &loss, const Labels &labels, const Part &rows, int left,
                            double *d, double *h) {
-    vpart weight = vpart{} + 1.0, label = rows.label;
+    vpart weight = rows.weight, label = rows.label;
     if constexpr (Exact::classifies) {
         Mask<vpart> is_positive = label == labels.positive;
         label = select<vpart>(is_positive, vpart{} + 1.0, vpart{} - 1.0);
         if (labels.weighted)
-            weight = select<vpart>(is_positive, vpart{} + labels.weight_positive,
-                                   vpart{} + labels.weight_negative);
+            weight *= select<vpart>(is_positive, vpart{} + labels.weight_positive,
+                                    vpart{} + labels.weight_negative);
     }
-    if constexpr (weighted)
-        weight *= rows.weight;
     LossValues<vpart> v = loss(rows.margin, label);
     if (left < PART) {
         static const v8i lane = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -125,7 +123,7 @@ inline vpart evaluate_part(const Exact &loss, const Labels &labels, const Part &
 
 // The loss and the curvature each cost about as much as the derivative, so they are computed only
 // on request. noinline: in one function, the losses would be compiled to slower code.
-template <bool valued, bool curved, bool weighted, class Exact>
+template <bool valued, bool curved, class Exact>
 [[gnu::noinline]] double evaluate_as(const Exact &loss, const Labels &labels, const double *m,
                                      const Targets &t, int n, double *d, double *h) {
     vpart totals[PARTS] = {};
@@ -134,16 +132,16 @@ template <bool valued, bool curved, bool weighted, class Exact>
         const int left = std::min(n - i, LANES);
         const v8d label = left == LANES ? load(y + i) : load_tail(y + i, left);
         const v8d margin = left == LANES ? load(m + i) : load_tail(m + i, left);
-        v8d weight = {};
-        if constexpr (weighted)
+        v8d weight = splat(1);
+        if (t.weight)
             weight = left == LANES ? load(t.weight + i) : load_tail(t.weight + i, left);
-        const vpart first = evaluate_part<curved, weighted>(
-            loss, labels, {part<0>(margin), part<0>(label), part<0>(weight)}, left, d + i,
-            curved ? h + i : nullptr);
+        const vpart first =
+            evaluate_part<curved>(loss, labels, {part<0>(margin), part<0>(label), part<0>(weight)},
+                                  left, d + i, curved ? h + i : nullptr);
         if constexpr (valued)
             totals[0] += first;
         if constexpr (PARTS > 1) {
-            const vpart second = evaluate_part<curved, weighted>(
+            const vpart second = evaluate_part<curved>(
                 loss, labels, {part<1>(margin), part<1>(label), part<1>(weight)}, left - PART,
                 d + i + PART, curved ? h + i + PART : nullptr);
             if constexpr (valued)
@@ -158,17 +156,22 @@ template <bool valued, bool curved, bool weighted, class Exact>
     return sum(joined(totals));
 }
 
-// Calls the kernel for a loss.
+// Calls the kernel for a loss. At another link than the usual one it computes all three values,
+// because the mean takes most of the time.
 template <bool valued>
 double evaluate_rows(const Loss &loss, const Labels &labels, const double *m, const Targets &t,
                      int n, double *d, double *h) {
-    double total = with_any_loss(loss, [&](const auto &exact) {
-        if (t.weight)
-            return h ? evaluate_as<valued, true, true>(exact, labels, m, t, n, d, h)
-                     : evaluate_as<valued, false, true>(exact, labels, m, t, n, d, h);
-        return h ? evaluate_as<valued, true, false>(exact, labels, m, t, n, d, h)
-                 : evaluate_as<valued, false, false>(exact, labels, m, t, n, d, h);
-    });
+    double total = 0;
+    if (is_linked(loss.kind)) {
+        alignas(64) double unread[BLOCK_ROWS];
+        total = with_linked_loss(loss, [&](const auto &exact) {
+            return evaluate_as<true, true>(exact, labels, m, t, n, d, h ? h : unread);
+        });
+    } else
+        total = with_loss(loss, [&](const auto &exact) {
+            return h ? evaluate_as<valued, true>(exact, labels, m, t, n, d, h)
+                     : evaluate_as<valued, false>(exact, labels, m, t, n, d, h);
+        });
     if (valued && h && loss.by_scores)
         for (int i = 0; i < BLOCK_ROWS; i++)
             h[i] = !t.weight ? d[i] * d[i] : i < n ? d[i] * d[i] / t.weight[i] : 0;

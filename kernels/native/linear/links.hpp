@@ -190,10 +190,8 @@ template <class Family, class Link> struct Linked {
     }
 };
 
-// Calls body with the loss of any kind.
-template <class Body> inline auto with_any_loss(const Loss &loss, Body &&body) {
-    if (!is_linked(loss.kind))
-        return with_loss(loss, body);
+// Calls body with the loss of a likelihood at another link than its usual one.
+template <class Body> inline auto with_linked_loss(const Loss &loss, Body &&body) {
     const double parameter = loss.parameter;
     switch ((LinkedKind)loss.kind) {
     case LinkedKind::probit:
@@ -221,6 +219,11 @@ template <class Body> inline auto with_any_loss(const Loss &loss, Body &&body) {
     default:
         return body(ByRow<Linked<InverseGaussianFamily, LogLink>>(parameter));
     }
+}
+
+// Calls body with the loss of any kind.
+template <class Body> inline auto with_any_loss(const Loss &loss, Body &&body) {
+    return is_linked(loss.kind) ? with_linked_loss(loss, body) : with_loss(loss, body);
 }
 
 } // namespace tusk

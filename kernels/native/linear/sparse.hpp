@@ -216,32 +216,18 @@ template <class T> SparseRow<T> sparse_row(const SparseBlock<T> &b, int i) {
     return {b.index + at, b.value + at, b.start[i + 1] - at};
 }
 
+// m[i] = b + x[i] . w. In sparse.cpp, because its loops are long in machine code.
 template <class T>
 void margins(const SparseBlock<T> &rows, const EvenRows<T> &even, const double *w, double b,
-             double *m) {
-    if (even)
-        return even.margins(w, b, m);
-    for (int i = 0; i < rows.n; i++)
-        m[i] = b + dot_sparse(sparse_row(rows, i), OwnWeights<const double>{w});
-}
+             double *m);
 
 template <class T> void margins(const SparseBlock<T> &rows, const double *w, double b, double *m) {
     margins(rows, EvenRows<T>(rows), w, b, m);
 }
 
+// g += sum r[i] x[i]
 template <class T>
-void add_gradient(const SparseBlock<T> &rows, const EvenRows<T> &even, const double *r,
-                  double *g) {
-    if (even)
-        return even.add_gradient(r, g);
-    for (int i = 0; i < rows.n; i++) {
-        if (r[i] == 0)
-            continue;
-        SparseRow<T> row = sparse_row(rows, i);
-        for (uint32_t k = 0; k < row.n; k++)
-            g[row.index[k]] += r[i] * row.value[k];
-    }
-}
+void add_gradient(const SparseBlock<T> &rows, const EvenRows<T> &even, const double *r, double *g);
 
 template <class T> void add_gradient(const SparseBlock<T> &rows, const double *r, double *g) {
     add_gradient(rows, EvenRows<T>(rows), r, g);
