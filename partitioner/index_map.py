@@ -239,9 +239,9 @@ class IndexMap:
             array.setflags(write=False)
 
     @classmethod
-    def by_rule(cls, blocks: "Blocks | int" = 1) -> "IndexMap":
+    def by_rule(cls, blocks: "Blocks | int" = 1, live: LiveFeatures | None = None) -> "IndexMap":
         """A map without frequent features; blocks of 1 are the paper's KV: a key per feature."""
-        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), blocks)
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), blocks, live)
 
     def locate(self, ids: ArrayLike) -> tuple[Ids, Slots]:
         """Keys, int64, and slots, int32, of features; all of shape (n,). About 10 ns per feature.

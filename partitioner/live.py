@@ -217,6 +217,11 @@ class LiveFeatures:
         counts = self._pages["count"].copy()
         return LiveFeatures(counts, self._data, Order.of(len(self), ranks))
 
+    def together(self) -> "LiveFeatures":
+        """The same, all of them as shared by groups of rows, for an order `within`."""
+        codes = np.full(len(self), SHARED, np.uint8)
+        return LiveFeatures(self._pages["count"].copy(), self._data, Order(codes, 1))
+
     def with_order(self, within: Slots) -> "LiveFeatures":
         """The same, those that several groups of rows have in the order `within` (`Order`)."""
         if self.order is None:
