@@ -7,7 +7,7 @@ delivered them in; so is the sample, and so are the sketch's estimates.
 import base64
 import ctypes
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -296,12 +296,7 @@ def partition_features(groups: NDArray[np.void], call: Call) -> Iterator[Partiti
             )
             arranged = None
             if not by_id and place not in names and group.n_rows:
-                arranged = _arrange(group, profile, options, cost, rows.mark)
-            if arranged is None and "layout" in given and not by_id and group.n_rows:
-                raise DataError(
-                    "option 'layout' is 'affinity', for which the ids take more than "
-                    f"{DEFAULT_CACHE} bytes: number them anew, or use 'id'"
-                )
+                arranged = _arrange(group, profile, options, cost, rows.mark, given)
             made = _cheapest(plain, arranged, options)
             if place in names:
                 made = with_ids(made, names[place])
@@ -322,14 +317,24 @@ def with_ids(made: Partitioning, ids: NDArray[np.int64]) -> Partitioning:
 
 
 def _arrange(
-    group: GroupRows, profile: Profile, options: dict[str, Any], cost: Cost, mark: int
+    group: GroupRows,
+    profile: Profile,
+    options: dict[str, Any],
+    cost: Cost,
+    mark: int,
+    given: Collection[str],
 ) -> Arrangement | None:
-    """The features that occur, those that occur together side by side; None if they are too
-    many.
+    """The features that occur, those that occur together side by side; None if there are none, or
+    too many and the layout is not given.
     """
     dimension, rows = int(group.group["dim"]), options["batch_rows"]
     live = live_features(group.group, lambda: (), dimension, DEFAULT_CACHE, mark)
-    if live is None:
+    if live is None and "layout" in given:
+        raise DataError(
+            "option 'layout' is 'affinity', for which the ids take more than "
+            f"{DEFAULT_CACHE} bytes: number them anew, or use 'id'"
+        )
+    if not live:
         return None
     sample = profile.sample.rows().in_batches(rows).distinct()
     found = Arranging(group.group, live.together(), rows, np.inf, cost, mark, chunks=sample)

@@ -287,10 +287,8 @@ class Profile:
         blocks, tried = (
             choose_blocks(rare, cost, most) if block is None else (Blocks.of(block), [])
         )
-        if live is not None and live.order is not None:
-            blocks = blocks.ending(live.order.start, live.order.block)
         check()
-        index = index_of(frequent, merges.partition, blocks, live)
+        index = index_of(frequent, merges.partition, blocks.of_live(live), live)
         return Partitioning(index, merges, self._explain(index, rows, cost, batch_rows, tried))
 
     def _explain(

@@ -49,10 +49,7 @@ class Arrangement:
     @property
     def index(self) -> IndexMap:
         """The index map of these blocks."""
-        blocks, order = Blocks.of(self.block), self.live.order
-        if order is not None:
-            blocks = blocks.ending(order.start, order.block)
-        return IndexMap.by_rule(blocks, self.live)
+        return IndexMap.by_rule(Blocks.of(self.block).of_live(self.live), self.live)
 
 
 def sampled_layout(

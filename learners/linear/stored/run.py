@@ -157,9 +157,9 @@ class Run:
         """Says which features share a key."""
         group, mark = self.rows.groups[0], self.rows.cancel_mark
         index = option_layout(group, self.options, self._root, mark, self.several)
+        live = None if index is not None and index.live is None else self._live()
         if index is not None:
-            return index
-        live = self._live()
+            return index if live is None else index.with_others(live)
         if live is not None and self.options.method == ROUTES and self._fits(len(live)):
             return bound_blocks(IndexMap.by_rule(CACHED_BLOCK, live), self.several)
         most = self.share // 2 // self.feature_bytes
