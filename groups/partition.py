@@ -39,7 +39,8 @@ from tuskml.learners.options.kinds import (
     real,
 )
 from tuskml.learners.options.table import read
-from tuskml.learners.stored.layout import Arrangement, Arranging, live_features
+from tuskml.learners.stored.layout import live_features
+from tuskml.learners.stored.partitions import Arrangement, Arranging
 from tuskml.partitioner import (
     WARM_LEVELDB,
     Cost,

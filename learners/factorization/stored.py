@@ -37,7 +37,7 @@ from tuskml.learners.factorization.vectors import (
 )
 from tuskml.learners.models import Lists, Models, thin_history
 from tuskml.learners.options.kinds import DEFAULT_CACHE
-from tuskml.learners.stored.layout import cost_for
+from tuskml.learners.stored.partitions import cost_for
 from tuskml.learners.stored.progress import (
     CHECKPOINT_SECONDS,
     Clock,

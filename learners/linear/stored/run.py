@@ -44,16 +44,11 @@ from tuskml.learners.linear.stored.start import DTYPE, Start, Trials, first_inte
 from tuskml.learners.options.kinds import DEFAULT_CACHE
 from tuskml.learners.stored.layout import (
     CACHED_BLOCK,
-    Arranging,
     all_fit,
     bound_blocks,
-    by_chunks,
     bytes_of_all,
-    cost_for,
     describe_layout,
     live_features,
-    option_layout,
-    sampled_layout,
 )
 from tuskml.learners.stored.progress import CHECKPOINT_SECONDS, Clock, Counters, Progress, facts_of
 from tuskml.partitioner import IndexMap, LiveFeatures
@@ -155,25 +150,36 @@ class Run:
 
     def layout(self) -> IndexMap:
         """Says which features share a key."""
+        if self.options.method != ROUTES:
+            return self._partition()
+        live = self._live()
+        if live is None or not self._fits(len(live)):
+            return self._partition()
+        return bound_blocks(IndexMap.by_rule(CACHED_BLOCK, live), self.several)
+
+    def _partition(self) -> IndexMap:
+        """The layout of methods `kv-vp` and `kv`, and of rows that are too wide for routes."""
+        from tuskml.learners.stored import partitions  # most trainings partition nothing
+
         group, mark = self.rows.groups[0], self.rows.cancel_mark
-        index = option_layout(group, self.options, self._root, mark, self.several)
-        live = None if index is not None and index.live is None else self._live()
+        index = partitions.option_layout(group, self.options, self._root, mark, self.several)
+        if index is not None and index.live is None:
+            return index
+        live = self._live()
         if index is not None:
             return index if live is None else index.with_others(live)
-        if live is not None and self.options.method == ROUTES and self._fits(len(live)):
-            return bound_blocks(IndexMap.by_rule(CACHED_BLOCK, live), self.several)
         most = self.share // 2 // self.feature_bytes
         if live is None or len(live) > MOST_ORDERED:
-            rows = self.rows_per_chunk()
-            given = 0, None, rows, most, mark, self.several
-            return sampled_layout(group, self.options, *given)
+            given = 0, None, self.rows_per_chunk(), most, mark, self.several
+            return partitions.sampled_layout(group, self.options, *given)
         self.tight = True
         rows = self.rows_per_chunk()
-        live = by_chunks(live, group, rows, mark)
+        live = partitions.by_chunks(live, group, rows, mark)
         assert live.order is not None
         most = max(most - live.order.most_exclusive, most // 2)
-        cost = cost_for(self.options, self.several)
-        arranged = Arranging(group, live, rows, most, cost, mark, self._root)(self.options.layout)
+        cost = partitions.cost_for(self.options, self.several)
+        arranging = partitions.Arranging(group, live, rows, most, cost, mark, self._root)
+        arranged = arranging(self.options.layout)
         self.arranged = f" {arranged.told}"
         return bound_blocks(arranged.index, self.several)
 
