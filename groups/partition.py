@@ -7,9 +7,10 @@ delivered them in; so is the sample, and so are the sketch's estimates.
 import base64
 import ctypes
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,8 @@ from tuskml.learners.options.kinds import (
     real,
 )
 from tuskml.learners.options.table import read
-from tuskml.learners.stored.layout import Arrangement, Arranging, by_chunks, live_features
+from tuskml.learners.stored.layout import live_features
+from tuskml.learners.stored.partitions import Arrangement, Arranging
 from tuskml.partitioner import (
     WARM_LEVELDB,
     Cost,
@@ -49,7 +51,6 @@ from tuskml.partitioner import (
     Profile,
 )
 from tuskml.partitioner.index_map import LARGEST
-from tuskml.partitioner.live import MOST_IDS
 from tuskml.partitioner.merging import MOST_FEATURES
 from tuskml.partitioner.plan import as_text
 from tuskml.schedule import budget
@@ -75,7 +76,10 @@ PARTITION_OPTIONS = {
     option.name: option
     for option in (
         Option(
-            "top", integer(0, MOST_FEATURES), 1000, "the number of frequent features to partition"
+            "top",
+            integer(0, MOST_FEATURES),
+            1000,
+            "the number of frequent features that Algorithm 3 merges, where that costs less",
         ),
         Option(
             "sample",
@@ -98,9 +102,9 @@ PARTITION_OPTIONS = {
         ),
         Option(
             "layout",
-            choice("id", "affinity"),
-            "id",
-            "the rare features that share keys: neighbours by id, or those that occur together",
+            choice("affinity", "id"),
+            "affinity",
+            "the features that share keys: those that occur together, or neighbours by id",
         ),
         Option("name", _or_null(STORE), None, "the name under which the partitioning is kept"),
         Option(
@@ -270,12 +274,13 @@ def count_features(groups: NDArray[np.void], call: Call) -> Iterator[Frequent]:
 
 def partition_features(groups: NDArray[np.void], call: Call) -> Iterator[PartitionAnswer]:
     """`partition_model` of each group."""
-    options = read(call.options, PARTITION_OPTIONS)[0]
+    options, given = read(call.options, PARTITION_OPTIONS)
     if options["list"]:
         yield from _read_partitionings(groups, call)
         return
     cost = Cost(options["t_seek"], options["t_unit"])
-    if options["layout"] != "id":
+    by_id = options["layout"] == "id"
+    if "layout" in given and not by_id:
         refuse_wide(groups, "option 'layout': 'affinity'")
     with narrow(groups, call.memory) as (few, names), Rows(few, call, options["seed"]) as rows:
         each = zip(rows, groups["n_skipped"].tolist(), strict=True)
@@ -283,15 +288,17 @@ def partition_features(groups: NDArray[np.void], call: Call) -> Iterator[Partiti
             profile = Profile(options["top"], options["sample"], options["seed"])
             for starts, ids in group.chunks():
                 profile.update(starts, ids)
-            arranged = _arrange(group, options, cost, rows.mark)
-            made = profile.partition(
+            plain = partial(
+                profile.partition,
                 cost,
-                block=arranged.block,
-                live=arranged.live,
                 batch_rows=options["batch_rows"],
                 threads=rows.threads if group.n_rows > FEW_ROWS else 1,
                 interrupted=rows.check,
             )
+            arranged = None
+            if not by_id and place not in names and group.n_rows:
+                arranged = _arrange(group, profile, options, cost, rows.mark, given)
+            made = _cheapest(plain, arranged, options)
             if place in names:
                 made = with_ids(made, names[place])
             if options["name"] is not None:
@@ -310,20 +317,44 @@ def with_ids(made: Partitioning, ids: NDArray[np.int64]) -> Partitioning:
     )
 
 
-def _arrange(group: GroupRows, options: dict[str, Any], cost: Cost, mark: int) -> Arrangement:
-    """The features that occur, and their order; not used for the layout by id."""
-    if options["layout"] == "id" or not group.n_rows:
-        return Arrangement(None, options["block"])
-    live = live_features(group.group, lambda: (), int(group.group["dim"]), DEFAULT_CACHE, mark)
-    if live is None:
+def _arrange(
+    group: GroupRows,
+    profile: Profile,
+    options: dict[str, Any],
+    cost: Cost,
+    mark: int,
+    given: Collection[str],
+) -> Arrangement | None:
+    """The features that occur, those that occur together side by side; None if there are none, or
+    too many and the layout is not given.
+    """
+    dimension, rows = int(group.group["dim"]), options["batch_rows"]
+    live = live_features(group.group, lambda: (), dimension, DEFAULT_CACHE, mark)
+    if live is None and "layout" in given:
         raise DataError(
             "option 'layout' is 'affinity', for which the ids take more than "
             f"{DEFAULT_CACHE} bytes: number them anew, or use 'id'"
         )
-    rows = options["batch_rows"]
-    live = by_chunks(live, group.group, rows, mark)
-    found = Arranging(group.group, live, rows, MOST_IDS, mark)("affinity", lambda: cost)
-    return Arrangement(found.live, options["block"] or found.block)
+    if not live:
+        return None
+    sample = profile.sample.rows().in_batches(rows).distinct()
+    found = Arranging(group.group, live.together(), rows, np.inf, cost, mark, chunks=sample)
+    return found("affinity", options["block"])
+
+
+def _cheapest(
+    partition: Callable[..., Partitioning], arranged: Arrangement | None, options: dict[str, Any]
+) -> Partitioning:
+    """The partitioning by affinity, with the frequent features apart only where that costs less,
+    as it tears them from those that they occur with; arranged: None for that by id.
+    """
+    if arranged is None:
+        return partition(block=options["block"])
+    both = [
+        partition(block=arranged.block, live=arranged.live, top=top)
+        for top in dict.fromkeys((0, options["top"]))
+    ]
+    return min(both, key=lambda made: made.explanation.after_blocks.seconds)
 
 
 def _read_partitionings(groups: NDArray[np.void], call: Call) -> Iterator[PartitionAnswer]:

@@ -461,6 +461,13 @@ class Routes:
             n = os.pwrite(self._file.fileno(), view, at)
             view, at = view[n:], at + n
 
+    def copy(self, file: IO[bytes], back: bool = False) -> None:
+        """Copies all weights, at rest, to a file; back: from there."""
+        source, target = (file, self._file) if back else (self._file, file)
+        at, size = 0, int(self.plan.region[-1])
+        while at < size:
+            at += os.copy_file_range(source.fileno(), target.fileno(), size - at, at, at)
+
     def close(self) -> None:
         """Frees memory and file. No effect the second time."""
         # in a fork it would wait for a thread that does not exist

@@ -22,26 +22,36 @@ Out-of-Core Models*, VLDB 2017, figure 2 from left to right:
 The SQL aggregates `feature_frequencies` and `partition_model` call the functions of these names.
 """
 
-from tuskml.partitioner.cost import WARM_LEVELDB, BatchStore, Cost, measure_cost
-from tuskml.partitioner.index_map import Blocks, IndexMap
-from tuskml.partitioner.live import LiveFeatures
-from tuskml.partitioner.merging import Candidate, Merges, Merging, choose_blocks, merge_features
-from tuskml.partitioner.plan import (
-    Explanation,
-    Partition,
-    Partitioning,
-    Profile,
-    Requests,
-    partition_model,
-)
-from tuskml.partitioner.rows import (
-    Frequencies,
-    FrequentFeatures,
-    RowSample,
-    SparseRows,
-    feature_frequencies,
-    sparse_rows,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tuskml.partitioner.cost import WARM_LEVELDB, BatchStore, Cost, measure_cost
+    from tuskml.partitioner.index_map import Blocks, IndexMap
+    from tuskml.partitioner.live import LiveFeatures
+    from tuskml.partitioner.merging import (
+        Candidate,
+        Merges,
+        Merging,
+        choose_blocks,
+        merge_features,
+    )
+    from tuskml.partitioner.plan import (
+        Explanation,
+        Partition,
+        Partitioning,
+        Profile,
+        Requests,
+        partition_model,
+    )
+    from tuskml.partitioner.rows import (
+        Frequencies,
+        FrequentFeatures,
+        RowSample,
+        SparseRows,
+        feature_frequencies,
+        sparse_rows,
+    )
 
 __all__ = [
     "WARM_LEVELDB",
@@ -69,3 +79,39 @@ __all__ = [
     "partition_model",
     "sparse_rows",
 ]
+
+# A name is imported when it is first used: most trainings partition nothing.
+_HOMES = {
+    "WARM_LEVELDB": "cost",
+    "BatchStore": "cost",
+    "Cost": "cost",
+    "measure_cost": "cost",
+    "Blocks": "index_map",
+    "IndexMap": "index_map",
+    "LiveFeatures": "live",
+    "Candidate": "merging",
+    "Merges": "merging",
+    "Merging": "merging",
+    "choose_blocks": "merging",
+    "merge_features": "merging",
+    "Explanation": "plan",
+    "Partition": "plan",
+    "Partitioning": "plan",
+    "Profile": "plan",
+    "Requests": "plan",
+    "partition_model": "plan",
+    "Frequencies": "rows",
+    "FrequentFeatures": "rows",
+    "RowSample": "rows",
+    "SparseRows": "rows",
+    "feature_frequencies": "rows",
+    "sparse_rows": "rows",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tuskml.partitioner' has no attribute {name!r}")
+    value = getattr(import_module(f"tuskml.partitioner.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -74,6 +74,12 @@ class Blocks:
         widths, sizes = zip(*before, strict=True)
         return Blocks((*widths, width), (*sizes, size))
 
+    def of_live(self, live: LiveFeatures | None) -> "Blocks":
+        """The blocks of live features' numbers, where these are for those that groups share."""
+        if live is None or live.order is None or live.order.n_shared == len(live):
+            return self
+        return self.ending(live.order.start, live.order.block)
+
     @cached_property
     def starts(self) -> list[int]:
         """First id of each range."""
@@ -239,9 +245,9 @@ class IndexMap:
             array.setflags(write=False)
 
     @classmethod
-    def by_rule(cls, blocks: "Blocks | int" = 1) -> "IndexMap":
+    def by_rule(cls, blocks: "Blocks | int" = 1, live: LiveFeatures | None = None) -> "IndexMap":
         """A map without frequent features; blocks of 1 are the paper's KV: a key per feature."""
-        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), blocks)
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), blocks, live)
 
     def locate(self, ids: ArrayLike) -> tuple[Ids, Slots]:
         """Keys, int64, and slots, int32, of features; all of shape (n,). About 10 ns per feature.
@@ -290,6 +296,12 @@ class IndexMap:
     def features_at(self, numbers: Ids) -> Ids:
         """Features of numbers; -1 if an order has none there."""
         return numbers if self.live is None else self.live.ids(numbers)
+
+    def with_others(self, live: LiveFeatures) -> "IndexMap":
+        """A map of these live features and others, which lie behind them in blocks."""
+        assert self.live is not None
+        both = self.live.with_others(live)
+        return IndexMap(self.features, self.partition, self.blocks, both)
 
     @property
     def n_keys(self) -> int:

@@ -103,9 +103,10 @@ class Order:
     def number(self, features: Ids) -> Ids:
         """Numbers of the features; -1 stays -1."""
         numbers = np.array(features, np.int64)
-        table = self.codes.ctypes.data, self.n_codes, self._counts.ctypes.data
-        where = self._first.ctypes.data, numbers.ctypes.data, len(numbers)
-        native.library().tp_order_number(*table, *where)
+        if self.n_shared < len(self.codes):
+            table = self.codes.ctypes.data, self.n_codes, self._counts.ctypes.data
+            where = self._first.ctypes.data, numbers.ctypes.data, len(numbers)
+            native.library().tp_order_number(*table, *where)
         if self.within is not None:
             shared = (numbers >= 0) & (numbers < self.n_shared)
             numbers[shared] = self.within[numbers[shared]]
@@ -143,6 +144,8 @@ MOST_IDS = 1 << 31
 WINDOW = 1 << 27
 """Ids that are collected in one pass over the rows, in 16 MiB of bits."""
 PAGE_BITS = 16
+PART = 1 << 20
+"""Features that are looked up at once."""
 _BITMAP_FROM, _BITMAP_LENGTH = 2048, 128 + (1 << PAGE_BITS) // 16
 _HEAD = struct.Struct("<3Q")
 
@@ -216,6 +219,35 @@ class LiveFeatures:
         ranks = ((self._ranks(np.asarray(part, np.int64)) for part in parts) for parts in groups)
         counts = self._pages["count"].copy()
         return LiveFeatures(counts, self._data, Order.of(len(self), ranks))
+
+    def together(self) -> "LiveFeatures":
+        """The same, all of them as shared by groups of rows, for an order `within`."""
+        codes = np.full(len(self), SHARED, np.uint8)
+        return LiveFeatures(self._pages["count"].copy(), self._data, Order(codes, 1))
+
+    def with_others(self, others: "LiveFeatures") -> "LiveFeatures":
+        """The features of both; those that only the others have come last in the order."""
+
+        def parts() -> Iterable[Part]:
+            for one in (self, others):
+                for first in range(0, len(one), PART):
+                    ranks = np.arange(first, min(len(one), first + PART))
+                    yield one.by_rank(ranks).astype(np.int32)
+
+        both = LiveFeatures.of(parts, max(self.dimension, others.dimension))
+        if self.order is None:
+            return both
+        codes = np.full(len(both), self.order.n_groups + 1, np.uint8)
+        for first in range(0, len(self), PART):
+            ranks = np.arange(first, min(len(self), first + PART))
+            codes[both._ranks(self.by_rank(ranks))] = self.order.codes[ranks]
+        order = Order(codes, self.order.n_groups, self.order.within)
+        return LiveFeatures(both._pages["count"].copy(), both._data, order)
+
+    @property
+    def dimension(self) -> int:
+        """An exclusive upper bound of the ids."""
+        return len(self._pages) << PAGE_BITS
 
     def with_order(self, within: Slots) -> "LiveFeatures":
         """The same, those that several groups of rows have in the order `within` (`Order`)."""

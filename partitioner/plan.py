@@ -258,6 +258,7 @@ class Profile:
         batch_rows: int = 1,
         most: float = np.inf,
         live: LiveFeatures | None = None,
+        top: int | None = None,
         threads: int = 0,
         interrupted: Callable[[], None] | None = None,
     ) -> Partitioning:
@@ -266,7 +267,8 @@ class Profile:
         cost: of the store (`measure_cost`); block: features in a block of rare ones, None to
         choose; batch_rows: sampled rows that share their requests: 1 is the paper's, larger where
         a store is read once a batch; most: features that the blocks of a batch may hold; live:
-        those of all rows, of which blocks are then made, None for blocks of all ids; threads: 0
+        those of all rows, of which blocks are then made, None for blocks of all ids; top: fewer
+        frequent features than the profile has; threads: 0
         for one a core; interrupted: called often, what it raises ends the work.
         """
         if batch_rows < 1:
@@ -274,7 +276,7 @@ class Profile:
         check = interrupted or _go_on
         rows = self.sample.rows().in_batches(batch_rows).distinct()
         check()
-        frequent = self.frequencies.top(self.top).ids
+        frequent = self.frequencies.top(self.top if top is None else top).ids
         check()
         ranks = ranks_in(frequent, rows.ids)
         ranked = SparseRows(rows.starts, ranks.astype(np.int64))
@@ -285,10 +287,8 @@ class Profile:
         blocks, tried = (
             choose_blocks(rare, cost, most) if block is None else (Blocks.of(block), [])
         )
-        if live is not None and live.order is not None:
-            blocks = blocks.ending(live.order.start, live.order.block)
         check()
-        index = index_of(frequent, merges.partition, blocks, live)
+        index = index_of(frequent, merges.partition, blocks.of_live(live), live)
         return Partitioning(index, merges, self._explain(index, rows, cost, batch_rows, tried))
 
     def _explain(

@@ -240,6 +240,9 @@ class RowSample:
 #   most SMALL of the sketch's own error. What is left out is added to the bounds, so they stay
 #   bounds.
 #
+# Where no feature is more frequent than the sketch's error, its counters run out without a result.
+# So the features with the largest exact counts so far are remembered, as many as are asked for.
+#
 # Of 1M ids drawn by Zipf's law from 10^9, 470 thousand differ and a few thousand reach the sketch.
 
 BATCH = 1 << 20
@@ -247,9 +250,10 @@ SMALL = 1 / 8
 SMALLEST_LOG2, LARGEST_LOG2 = 14, 26
 ABSENT = -1
 HEADER = struct.Struct("<8sI")  # magic, checksum of the rest
-# entries, largest left-out count of a feature, log2 of the table size
-TOTALS = struct.Struct("<QQB")
-MAGIC = b"TUSKFRQ1"
+# entries, largest left-out count of a feature, log2 of the table size, features to return, and
+# those that are remembered
+TOTALS = struct.Struct("<QQBQQ")
+MAGIC = b"TUSKFRQ2"
 
 
 def sketches() -> Any:
@@ -286,12 +290,13 @@ class Frequencies:
     def __init__(self, top: int = 1000) -> None:
         if not 0 <= top <= 1 << (LARGEST_LOG2 - 4):
             raise OptionError(f"top must be from 0 to {1 << (LARGEST_LOG2 - 4)}, got {top}")
-        self._log2 = max(SMALLEST_LOG2, (top * 11).bit_length())
+        self._top, self._log2 = top, max(SMALLEST_LOG2, (top * 11).bit_length())
         self._sketch: Any = sketches().frequent_items_sketch(self._log2)
         self._waiting: list[Ids] = []
         self._n_waiting = 0
         self._left_out = 0
         self._total = 0
+        self._large = np.zeros((2, 0), np.int64)  # features, and their largest exact counts
 
     @property
     def total(self) -> int:
@@ -324,20 +329,29 @@ class Frequencies:
         self._sketch.merge(other._sketch)
         self._left_out += other._left_out
         self._total += other._total
+        self._remember(*other._large)
 
     def top(self, n: int) -> FrequentFeatures:
-        """The n most frequent features by estimate, fewer where fewer are known."""
+        """The n most frequent features by estimate; fewer if there are fewer, or if n is above
+        `top`.
+        """
         self._flush()
         kind = sketches().frequent_items_error_type.NO_FALSE_NEGATIVES
         items = np.array(self._sketch.get_frequent_items(kind, 0), np.int64).reshape(-1, 4)
+        if len(items) < n:
+            ids, counts = self._large[:, ~np.isin(self._large[0], items[:, 0])]
+            upper = np.full(len(ids), self.error - self._left_out)
+            items = np.concatenate([items, np.column_stack((ids, counts, counts, upper))])
         ids, estimate, lower, upper = items[np.lexsort((items[:, 0], -items[:, 1]))[:n]].T.copy()
         return FrequentFeatures(ids, estimate, lower, upper + self._left_out)
 
     def to_bytes(self) -> bytes:
         """Serialises the state for a merge; about ten bytes per counter in use."""
         self._flush()
-        totals = TOTALS.pack(self._total, self._left_out, self._log2)
-        body: bytes = totals + self._sketch.serialize(sketches().PyLongsSerDe())
+        large = self._large.shape[1]
+        totals = TOTALS.pack(self._total, self._left_out, self._log2, self._top, large)
+        body: bytes = totals + self._large.astype("<i8").tobytes()
+        body += self._sketch.serialize(sketches().PyLongsSerDe())
         return HEADER.pack(MAGIC, zlib.crc32(body)) + body
 
     @classmethod
@@ -348,10 +362,14 @@ class Frequencies:
         body = data[HEADER.size :]
         if zlib.crc32(body) != HEADER.unpack_from(data)[1]:
             raise DataError("the feature frequencies are damaged: their checksum is wrong")
+        total, left_out, log2, top, large = TOTALS.unpack_from(body)
         frequencies = cls(0)
-        frequencies._total, frequencies._left_out, frequencies._log2 = TOTALS.unpack_from(body)
+        frequencies._total, frequencies._left_out = total, left_out
+        frequencies._log2, frequencies._top = log2, top
+        known = np.frombuffer(body, "<i8", 2 * large, TOTALS.size).reshape(2, large)
+        frequencies._large = known.astype(np.int64)
         frequencies._sketch = sketches().frequent_items_sketch.deserialize(
-            body[TOTALS.size :], sketches().PyLongsSerDe()
+            body[TOTALS.size + known.nbytes :], sketches().PyLongsSerDe()
         )
         return frequencies
 
@@ -360,6 +378,7 @@ class Frequencies:
         if not self._n_waiting:
             return
         ids, counts = exact_counts(np.concatenate(self._waiting))
+        self._remember(ids, counts)
         small = counts <= int(self._n_waiting * self._sketch.epsilon * SMALL)
         n_counters = 3 << self._log2 - 2  # the sketch fills three quarters of its table
         if small.any() and self._sketch.num_active_items + len(ids) > n_counters:
@@ -370,6 +389,14 @@ class Frequencies:
             update(feature, count)
         self._total += self._n_waiting
         self._waiting, self._n_waiting = [], 0
+
+    def _remember(self, ids: Ids, counts: Ids) -> None:
+        """Keeps the features with the largest exact counts; of equal ones the lowest ids."""
+        most = np.argsort(-counts, kind="stable")[: self._top]
+        both = np.concatenate([self._large, np.stack((ids[most], counts[most]))], axis=1)
+        order = np.lexsort((both[0], -both[1]))
+        _, first = np.unique(both[0, order], return_index=True)
+        self._large = both[:, order[np.sort(first)[: self._top]]]
 
 
 def exact_counts(ids: Ids) -> tuple[Ids, Ids]:

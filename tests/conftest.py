@@ -24,11 +24,8 @@ from hypothesis import settings
 import tuskml
 from tuskml.databases.connection import set_store_root
 from tuskml.learners import registry
-from tuskml.learners.factorization import stored as stored_factorization
 from tuskml.learners.linear.own import operators as own_operators
 from tuskml.learners.linear.own import tasks as own_tasks
-from tuskml.learners.stored import layout as stored_layout
-from tuskml.partitioner import WARM_LEVELDB
 from tuskml.udas.duckdb import extension_path
 
 if TYPE_CHECKING:
@@ -342,19 +339,6 @@ def untouched() -> Iterator[None]:
     yield
     left = [path.name for path in set(ROOT.iterdir()) - before if not path.name.startswith(".")]
     assert set(left) <= {"build"}, "a test wrote into the checkout, expected tmp_path"
-
-
-@pytest.fixture(autouse=True)
-def quick_costs(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Costs of stores are taken as known: to measure them takes a second for each root.
-
-    Where `measured_costs` marks a test they are measured, as users have it.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        if not request.node.get_closest_marker("measured_costs"):
-            for module in (stored_layout, stored_factorization):
-                patch.setattr(module, "cost_of", lambda *_, **__: WARM_LEVELDB)
-        yield
 
 
 @pytest.fixture(scope="session")

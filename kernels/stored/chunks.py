@@ -171,11 +171,9 @@ class Chunks:
         """Overwrites each number in a chunk's rows by table[number]."""
         library().tk_chunk_replace(self._handle, self._check(number), pointer(table))
 
-    def put(self, number: int, width: int) -> None:
-        """Makes a chunk's entries indices into a payload of `width` weights; its key is its
-        number.
-        """
-        check_code(library().tk_chunk_put(self._handle, self._check(number), number, width))
+    def put(self, number: int, key: int, width: int) -> None:
+        """Makes a chunk's entries indices into the payload of a key, of `width` weights."""
+        check_code(library().tk_chunk_put(self._handle, self._check(number), key, width))
 
     def _map_some(self, locate: Locate, sizes: Sizes, limit: int) -> bool:
         """Maps up to `limit` chunks; returns False if all were mapped before."""

@@ -104,7 +104,7 @@ class Settings(AnySettings):
             ordered=options.keeps_order,
             validation=options.validation,
             store=options.store,
-            key_a_weight=options.partition == 0,
+            key_a_weight=options.method == "kv",
             device=options.device,
             asked=options.algorithm != "auto" or options.scheduler == ROTATION,
             rotates=options.scheduler == ROTATION,
@@ -212,11 +212,6 @@ def refuse_options(options: FactorizationOptions) -> None:
     if options.store is None:
         return
     where = "task 'matrix_factorization' and option 'store'"
-    if isinstance(options.partition, str):
-        raise OptionError(
-            f"option 'partition' is {options.partition!r}, expected a number with {where}: "
-            "keys hold whole vectors of users and items"
-        )
     if options.algorithm not in STORED_ALGORITHMS:
         raise OptionError(
             f"algorithm '{options.algorithm}' is not available with {where}, "

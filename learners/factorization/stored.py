@@ -37,7 +37,7 @@ from tuskml.learners.factorization.vectors import (
 )
 from tuskml.learners.models import Lists, Models, thin_history
 from tuskml.learners.options.kinds import DEFAULT_CACHE
-from tuskml.learners.stored.layout import cost_of
+from tuskml.learners.stored.partitions import cost_for
 from tuskml.learners.stored.progress import (
     CHECKPOINT_SECONDS,
     Clock,
@@ -45,7 +45,6 @@ from tuskml.learners.stored.progress import (
     Facts,
     refuse_others,
 )
-from tuskml.partitioner import WARM_LEVELDB, Cost
 from tuskml.schedule import shares
 
 
@@ -98,8 +97,6 @@ class Progress:
 
 
 DTYPE = "float32"
-PROBED = 1 << 20
-"""Numbers read to measure the store; they take twice their memory, besides the cache."""
 
 
 class RanAway(Exception):
@@ -171,7 +168,7 @@ class StoredRun:
         assert settings.store is not None
         self.rows, self.memory, self.shape, self.settings = rows, memory, shape, settings
         self.name, self.root, self.began = settings.store, root, began
-        self.resumes = options.resume
+        self.resumes, self._cost = options.resume, cost_for(options)
         cache = options.cache or DEFAULT_CACHE
         self.buffers = buffers_of(cache)
         self.frame_memory = cache - self.buffers
@@ -193,7 +190,7 @@ class StoredRun:
             if self.resumes:
                 return self._resume(model)
             if not self.settings.key_a_weight:
-                size = choose_size(model, self.share, self._cost())
+                size = choose_size(model, self.share, self._cost)
                 self.layout = Layout(self.shape, size, self.share)
             self.layout.prepare(model)
             mapping = time.monotonic() - began
@@ -249,15 +246,6 @@ class StoredRun:
         if not self.settings.key_a_weight:
             return self.share // 2
         return self.share // 2 * vector // (self.shape.width * frame_bytes(1, WEIGHT_BYTES))
-
-    def _cost(self) -> Cost:
-        """The cost of the store, measured only if vectors will be read repeatedly.
-
-        If memory can hold them they are read once, at any cost, and the choice hardly depends on
-        it.
-        """
-        model = (self.shape.n_users + self.shape.n_items) * self.shape.stride * WEIGHT_BYTES
-        return WARM_LEVELDB if model <= self.frame_memory else cost_of(self.root.path, PROBED)
 
     def _descend(
         self, model: StoredFactorization, store: ModelStore, progress: Progress, made: Requests

@@ -12,6 +12,7 @@ from tuskml.learners.linear.request import (
     COVARIANCES,
     CUSTOM,
     FREQUENCY,
+    KV_VP,
     REFERENCE,
     SPECULATE,
     SURVEY,
@@ -88,7 +89,9 @@ SAMPLING = (
     Acts(beside=(Beside("sampler", but=(None, *IN_TURN)),)),
 )
 """Samplers that draw rows are refused with the algorithms that each of them is for."""
-OF_STORES = ("cache", "partition", "layout", "sharing", "resume")
+OF_KEYS = ("partition", "layout", "sharing")
+"""Options of method `kv-vp`, which they stand for where no method is given."""
+OF_STORES = ("cache", "method", *OF_KEYS, "resume")
 """Options that say how weights lie in a store, and so that they do."""
 TESTED = frozenset((ONE_PLACE,))
 """Acts where standard errors and tests are computed from all rows, and the model has room for
@@ -152,6 +155,7 @@ def check_together(options: LinearOptions) -> None:
             f"options 'cluster' and 'covariance' are both given, '{options.covariance}' the "
             "latter, expected one of them"
         )
+    check_keys(options)
     if options.absorb is not None:
         check_absorbing(options)
     if options.weight_kind == SURVEY and options.covariance in LEVERAGED:
@@ -170,6 +174,29 @@ def check_together(options: LinearOptions) -> None:
             f"schedule 'line_search' is not available with algorithm '{options.algorithm}', "
             f"expected {one_of(searching)}"
         )
+
+
+def check_keys(options: LinearOptions) -> None:
+    """Raises OptionError for options of keys that another method, or another of them, excludes."""
+    for name in OF_KEYS:
+        if options.method != KV_VP and options.departs(name):
+            raise OptionError(
+                f"option '{name}' is not available with method '{options.method}', expected "
+                f"'{KV_VP}'"
+            )
+    if options.partition is not None and options.departs("layout"):
+        raise OptionError(
+            f"option 'layout' is {options.layout!r}, but partitioning {options.partition!r} says "
+            "already which features share a key: leave one of them out"
+        )
+
+
+def with_method(**values: Any) -> LinearOptions:
+    """The options of a call by their values; options of keys alone choose method `kv-vp`."""
+    options = LinearOptions(**values)
+    if "method" in options.given or not options.departs(*OF_KEYS):
+        return options
+    return replace(options, method=KV_VP)
 
 
 def check_absorbing(options: LinearOptions) -> None:
@@ -219,7 +246,7 @@ def unfit_sentence(options: LinearOptions, wrong: Unfit, task: LinearTask) -> st
 
 
 OPTIONS = OptionTable(
-    LinearOptions,
+    with_method,
     (
         Option(
             "algorithm",

@@ -107,6 +107,8 @@ class LinearOptions(Options):
         return any(getattr(self, option) in names for option, names in CUSTOM.items() if names)
 
 
+ROUTES, KV_VP = "routes", "kv-vp"
+"""Methods of trainings whose weights lie in a store."""
 CUSTOM: dict[str, Collection[str]] = {}
 """The names of registered operators and algorithms, by option."""
 Request = learner.Request[LinearTask, LinearOptions]

@@ -132,11 +132,12 @@ class Constants:
     passes[kind][storage]: seconds of one thread an entry of a million, with the squared loss, of
     `curvature` an entry of the triangles, by features; penalised: the same of sparse epochs that
     apply a penalty or a scale; rows[kind][layout][task]: further seconds per row;
-    sizes[kind][layout]: by entries, the cost of an entry relative to that among a million, and the
-    speed-up of two threads; steps: seconds of an iteration's work on the weights, by weights, by
-    the names that algorithms have given them; looks: seconds a row of labels and classes, an entry
-    of moments and counts, before any plan starts; refine: whether trainings report; factors: of
-    iterations, from their reports (`refinement.py`).
+    sizes[kind][layout]: by entries, the cost of an entry relative to that among a million, and
+    the speed-up of two threads; steps: seconds of an iteration's work on the weights, by weights,
+    by the names that algorithms have given them; looks: seconds a row of labels and classes, an
+    entry of moments and counts, before any plan starts; store: seconds of a request to a store
+    and of each of its weights, where they were measured; refine: whether trainings report;
+    factors: of iterations, from their reports (`refinement.py`).
     """
 
     passes: Mapping[str, Mapping[str, Table]]
@@ -146,6 +147,7 @@ class Constants:
     steps: Mapping[str, Table]
     looks: Mapping[str, float]
     source: str
+    store: tuple[float, ...] | None = None
     refine: bool = False
     factors: Mapping[str, float] = field(default_factory=dict)
 
@@ -250,6 +252,7 @@ def parse(text: str, source: str) -> Constants:
             {name: _table(value["steps"][name]) for name in steps},
             {name: _seconds(value["looks"][name]) for name in LOOKS},
             source,
+            _points([value["store"]], 2)[0] if "store" in value else None,
             value.get("refine") is True,
         )
     except (KeyError, TypeError, AttributeError, RecursionError) as error:

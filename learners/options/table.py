@@ -128,18 +128,29 @@ SHARED = {
             OF_SPEED,
         ),
         Option(
+            "method",
+            choice("routes", "kv-vp", "kv"),
+            "routes",
+            "where weights lie while they train: they travel between chunks of rows, or lie under "
+            "keys, of features that occur together or of one each",
+            with_option("store"),
+            OF_SPEED,
+        ),
+        Option(
             "partition",
             PARTITION,
-            1000,
-            "the number of frequent features that share keys (0: none), or a kept partitioning",
+            None,
+            "with `kv-vp`, the number of the most frequent features that share keys, while each "
+            "other has its own, or a kept partitioning; otherwise all may share",
             with_option("store"),
             OF_SPEED,
         ),
         Option(
             "layout",
-            choice("auto", "affinity", "frequency", "id", "paper"),
-            "auto",
-            "the rare features that share keys, where the cache does not hold all",
+            choice("affinity", "frequency", "id"),
+            "affinity",
+            "with `kv-vp`, the features that share keys: those that occur together, those that "
+            "occur as often, or neighbours by id",
             with_option("store"),
             OF_SPEED,
         ),
@@ -147,7 +158,8 @@ SHARED = {
             "sharing",
             choice("cache", "push"),
             "cache",
-            "push: weights that a thread reads are handed to the threads that need them next",
+            "with `kv-vp`, push: weights that a thread reads are handed to the threads that need "
+            "them next",
             with_option("store"),
             OF_SPEED,
         ),
@@ -340,7 +352,8 @@ class Options:
     warm_start: WarmStart | None
     store: str | None
     cache: int | None
-    partition: int | str
+    method: str
+    partition: int | str | None
     layout: str
     sharing: str
     resume: bool

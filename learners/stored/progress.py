@@ -48,12 +48,15 @@ class Counters:
     their own.
 
     Every distinct feature of a chunk of rows, in every epoch, is either saved by partitioning,
-    saved by pushing, a cache hit or a request: these four add up to `features`.
+    read together with others, saved by pushing, a cache hit or a request: these five add up to
+    `features`.
 
     features: distinct features of the chunks, summed over chunks and epochs: the requests of a
     store with a key per feature and without a cache (Qin, Torres, Rusu, VLDB 2017, fig. 4d); with
     l1 or l2 also the keys that are brought up to date at checkpoints and at the end;
-    saved_by_partitioning: features less the keys that hold them; saved_by_pushing: keys that
+    saved_by_partitioning: features less the keys that hold them; read_together: with method
+    `routes`, which partitions nothing, features less the runs in which they come from other
+    chunks, or less the blocks that the cache holds; saved_by_pushing: keys that
     another worker read and handed to this one before it asked for them, with option 'sharing' of
     'push'; cache_hits: keys that were in memory otherwise, or that another worker was reading;
     requests: keys read from the store;
@@ -63,6 +66,7 @@ class Counters:
 
     features: int
     saved_by_partitioning: int
+    read_together: int
     saved_by_pushing: int
     cache_hits: int
     requests: int
@@ -73,15 +77,24 @@ class Counters:
     seconds: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of_frames(cls, counted: FrameCounters, features: int, saved: int, clock: Clock) -> Self:
+    def of_frames(
+        cls,
+        counted: FrameCounters,
+        features: int,
+        saved: int,
+        clock: Clock,
+        routed: bool = False,
+    ) -> Self:
         """Combines the counters of the cache with the phases of the clock.
 
-        features, saved: as `features` and `saved_by_partitioning`.
+        features: as the counter; saved: as `saved_by_partitioning`, or as `read_together` if
+        routed.
         """
         waits = {"read": counted.reading, "write": counted.writing, "wait": counted.waiting}
         return cls(
             features=features,
-            saved_by_partitioning=saved,
+            saved_by_partitioning=0 if routed else saved,
+            read_together=saved if routed else 0,
             saved_by_pushing=counted.pushed,
             cache_hits=counted.hits,
             requests=counted.requests,

@@ -8,17 +8,18 @@ and related problems, CACM 1988): in the rows an id is first replaced by its ran
 its rank by its position once that is known.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.segments import sparse_segments
@@ -276,6 +277,10 @@ class Linking:
         """Counts the features of a range that remain with each chunk, (chunks,)."""
         return self._counts.read(number * self.n_chunks, self.n_chunks).astype(np.int64)
 
+    def resting_ids(self, of: Resting) -> Array:
+        """Feature ids (int32) of a range, concatenated by the chunk that they remain with."""
+        return self._rests.read(self._at[of.number], int(of.lengths.sum()))
+
     def resting(self, of: Resting, weights: Records, to: Shelves) -> tuple[Array, Array]:
         """Feature ids (int32) of a range, concatenated by the chunk that they remain with, and
         their weights; weights: of all that remain with each chunk, by rising id.
@@ -295,11 +300,103 @@ class _Lane:
         self.scratch = arrays.empty(most, np.uint64)
 
 
-def make_records(stack: ExitStack, folder: Path, dtype: str) -> Records:
+def make_records(stack: ExitStack, folder: Path, dtype: DTypeLike) -> Records:
     """An array in a file, which the stack closes."""
     records = Records(folder, dtype)
     stack.callback(records.file.close)
     return records
+
+
+LAST = 1 << 62
+"""An id above all."""
+RANGE_BITS = 20
+"""Ids of a range of `Ascending.ranges` have these bits in common but for the last."""
+
+
+class Ascending:
+    """Pairs by rising id, to be taken range by range."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self._pairs = iter(pairs)
+        self._ids, self._weights = np.zeros(0, np.int64), np.zeros(0, np.float32)
+
+    def below(self, end: int) -> tuple[Ids, Array]:
+        """The next pairs with ids below `end`."""
+        found = []
+        while self._more():
+            cut = int(np.searchsorted(self._ids, end))
+            found.append((self._ids[:cut], self._weights[:cut]))
+            self._ids, self._weights = self._ids[cut:], self._weights[cut:]
+            if len(self._ids):
+                break
+        if not found:
+            return np.zeros(0, np.int64), np.zeros(0, np.float32)
+        ids, weights = zip(*found, strict=True)
+        return np.concatenate(ids), np.concatenate(weights)
+
+    def ranges(self, end: int) -> Pairs:
+        """Yields the next pairs with ids below `end`, in parts that end at multiples of
+        2^RANGE_BITS.
+        """
+        while self._more() and self._ids[0] < end:
+            yield self.below(min(end, ((int(self._ids[0]) >> RANGE_BITS) + 1) << RANGE_BITS))
+
+    def _more(self) -> bool:
+        """Returns whether there are pairs left, after it has made some available."""
+        while not len(self._ids):
+            part = next(self._pairs, None)
+            if part is None:
+                return False
+            self._ids, self._weights = part
+        return True
+
+
+class Others:
+    """Weights of features that no row has: those of a warm start, which penalties alone change.
+
+    They lie in files. time: the sum of the steps so far (`kernels.stored.training.Model`).
+    """
+
+    def __init__(self, stack: ExitStack, folder: Path, l1: float, l2: float) -> None:
+        self._ids = make_records(stack, folder, np.int64)
+        self._weights = make_records(stack, folder, np.float32)
+        self.l1, self.l2, self.time = l1, l2, 0.0
+
+    def add(self, ids: Ids, weights: Array) -> None:
+        """Appends weights, by rising id."""
+        some = weights != 0
+        self._ids.append(ids[some])
+        self._weights.append(weights[some])
+
+    def parts(self) -> Pairs:
+        """Yields (ids, weights) by rising id, after the penalties of `time` (`Clock`)."""
+        keeps = math.exp(-self.l2 * self.time)
+        by = self.l1 * (-math.expm1(-self.l2 * self.time) / self.l2 if self.l2 else self.time)
+        for at in range(0, self._ids.count, PART_WEIGHTS):
+            n = min(PART_WEIGHTS, self._ids.count - at)
+            weights = self._weights.read(at, n).astype(np.float64)
+            left = np.sign(weights) * np.maximum(np.abs(weights) * keeps - by, 0.0)
+            yield self._ids.read(at, n), left.astype(np.float32)
+
+    def sums(self) -> tuple[float, float]:
+        """The sums of squares and of absolute values."""
+        found = [(np.square(w, dtype=float).sum(), np.abs(w).sum()) for _, w in self.parts()]
+        squares, sizes = zip(*found, strict=True) if found else ((), ())
+        return float(sum(squares)), float(sum(sizes))
+
+    def merge(self, pairs: Pairs) -> Pairs:
+        """Yields the pairs of rows' features and these, in parts that end as those do."""
+        mine = Ascending(self.parts())
+        for ids, weights in pairs:
+            if not len(ids):
+                continue
+            grain = int(ids[0]) >> GRAIN_BITS << GRAIN_BITS
+            yield from mine.ranges(grain)
+            more, values = mine.below(((int(ids[-1]) >> GRAIN_BITS) + 1) << GRAIN_BITS)
+            both = np.concatenate([ids, more])
+            order = np.argsort(both) if len(more) else slice(None)
+            yield both[order], np.concatenate([weights, values])[order]
+        yield from mine.ranges(LAST)
 
 
 WEIGHT_BYTES = 4
@@ -350,15 +447,18 @@ class Routing:
         fewest: int,
         check: Callable[[], None],
         several: int = 1,
+        held: Pass | None = None,
     ) -> None:
         """rows: of one group, whose ids become positions in the regions; memory: bytes, of
         planning and of training each; fewest: chunks at least; check: called often, may raise to
-        stop; several: weights of a feature. Raises TooWide if the memory is too small for the
-        rows, which then are unchanged.
+        stop; several: weights of a feature; held: further rows, whose chunks come after the
+        others. Raises TooWide if the memory is too small for the rows, which then are unchanged.
         """
         self.several = several
-        self.memory, self._check, self.n_rows = memory, check, int(rows.groups["n_rows"][0])
-        self.entries, self.lanes = rows.nonzeros(), min(MOST_LANES, rows.threads)
+        self.memory, self._check = memory, check
+        self._passes = [rows] if held is None else [rows, held]
+        self.entries = sum(one.nonzeros() for one in self._passes)
+        self.lanes = min(MOST_LANES, rows.threads)
         with ExitStack() as stack:
             self._ids, self.moves = (
                 make_records(stack, folder, "i4"),
@@ -368,8 +468,9 @@ class Routing:
             each = range_bytes(memory, self.lanes)
             self._ranges = Ranges(rows.groups[0], self.entries, each, folder)
             stack.callback(self._ranges.close)
-            self.chunks = self._cut_chunks(rows, fewest)
-            stack.callback(self.chunks.close)
+            self._chunks = self._cut_chunks(fewest)
+            for one in self._chunks:
+                stack.callback(one.close)
             self._first = self._ranges.first
             self._links = Linking(self._ids, self._ranges, memory, self.lanes, check)
             stack.callback(self._links.close)
@@ -403,40 +504,52 @@ class Routing:
         return self._ranges.n_chunks
 
     @property
+    def chunks(self) -> Chunks:
+        """The chunks of the rows."""
+        return self._chunks[0]
+
+    @property
+    def held(self) -> Chunks:
+        """The chunks of the held-out rows."""
+        return self._chunks[1]
+
+    @property
     def dimension(self) -> int:
         """An id that is above all."""
         return max(1, self._ranges.dimension)
 
     # --- planning ---
 
-    def _cut_chunks(self, group: Pass, fewest: int) -> Chunks:
+    def _cut_chunks(self, fewest: int) -> list[Chunks]:
         """Writes the ids of each chunk, and their ranks into the rows."""
         most = most_features(self.memory, self.several)
-        rows = most_rows(self.memory, self.n_rows, self.entries, fewest, self.several)
+        n_rows = [int(one.groups["n_rows"][0]) for one in self._passes]
+        rows = most_rows(self.memory, n_rows[0], self._passes[0].nonzeros(), fewest, self.several)
         for _ in range(TRIES):
-            if -(-self.n_rows // rows) >= MOST_CHUNKS:
+            if sum(-(-n // rows) for n in n_rows) >= MOST_CHUNKS:
                 break
-            chunks = Chunks.of_rows(group, rows)
-            try:
-                largest = self._number(chunks, most)
+            with ExitStack() as stack:
+                self._chunks = [
+                    stack.enter_context(Chunks.of_rows(one, rows)) for one in self._passes
+                ]
+                largest = self._number(most)
                 if largest <= most and CHUNK_BYTES * self.n_chunks <= CHUNKS_SHARE * self.memory:
+                    stack.pop_all()
                     self.rows = rows
-                    return chunks
-                self._restore(chunks)
-            except BaseException:
-                chunks.close()
-                raise
-            chunks.close()
+                    return self._chunks
+                for j in range(self.n_chunks):  # puts the ids back where there were ranks
+                    chunks, number = self._own(j)
+                    chunks.replace(number, self._ids_of(j))
             if rows == 1 or largest <= most:
                 break
             rows = fewer_rows(rows, largest, most)
         raise TooWide
 
-    def _number(self, chunks: Chunks, most: int) -> int:
+    def _number(self, most: int) -> int:
         """The features of the largest chunk; it stops at one that has more than `most`."""
         self._ranges.begin()
         largest = at = 0
-        for distinct in chunks.number_ids():
+        for distinct in chain.from_iterable(one.number_ids() for one in self._chunks):
             self._check()
             self._ids.write(at, distinct)
             self._ranges.add(distinct)
@@ -446,10 +559,10 @@ class Routing:
         self._first = self._ranges.first
         return largest
 
-    def _restore(self, chunks: Chunks) -> None:
-        """Puts the ids back where there were ranks."""
-        for j in range(self.n_chunks):
-            chunks.replace(j, self._ids_of(j))
+    def _own(self, chunk: int) -> tuple[Chunks, int]:
+        """The rows of a chunk, and its number among theirs."""
+        n = len(self._chunks[0])
+        return (self._chunks[0], chunk) if chunk < n else (self._chunks[1], chunk - n)
 
     def _ids_of(self, chunk: int) -> Array:
         first, end = self._first[chunk : chunk + 2]
@@ -488,9 +601,10 @@ class Routing:
         places, going = orders_of(around, self.plan.takes(j)[1], np.cumsum(given) - given)
         self.moves.write(int(self._first[j]), going)
         np.multiply(places, self.several, out=places)
-        self.chunks.replace(j, places)
+        chunks, number = self._own(j)
+        chunks.replace(number, places)
         if len(around):
-            self.chunks.put(j, int(self.plan.places[j]) * self.several)
+            chunks.put(number, j, int(self.plan.places[j]) * self.several)
 
     # --- the weights of a chunk ---
 
@@ -503,18 +617,41 @@ class Routing:
 
     # --- all weights ---
 
-    def fill(self, routes: Routes, weights: Callable[[Ids], Array]) -> None:
-        """Puts weights(ids) into routes that were never used; weights: of features, shape (n,) or
-        (n, several).
+    def fill(self, routes: Routes, pairs: Pairs, others: Callable[[Ids, Array], None]) -> None:
+        """Puts weights into routes that were never used, as `pairs` yields them.
+
+        pairs: (ids, weights) by rising id, in parts; others: gets those that no row has.
         """
-        for j in range(self.n_chunks):
-            self._check()
-            before = self._before_of(j)
-            rests = before >= j
-            region = routes.read(j).copy()
-            found = weights(self._ids_of(j)[rests].astype(np.int64))
-            region[self._places(j, before)[rests]] = found
-            routes.write(j, region)
+        left = Ascending(pairs)
+        with ExitStack() as stack:
+            found = make_records(stack, self.folder, f"V{self.plan.weight_size}")
+            first = np.cumsum(self.plan.rests) - self.plan.rests
+            for of in self._resting_ranges(first):
+                self._check()
+                ids = self._links.resting_ids(of).astype(np.int64) * self.several
+                there, given = left.below((of.low + of.width) * self.several)
+                weights = np.zeros((len(ids), self.several), np.float32)
+                if len(there):
+                    known = np.zeros(len(there), np.bool_)
+                    for k in range(self.several):
+                        at = np.minimum(np.searchsorted(there, ids + k), len(there) - 1)
+                        hit = there[at] == ids + k
+                        weights[hit, k] = given[at[hit]]
+                        known[at[hit]] = True
+                    if not known.all():
+                        others(there[~known], given[~known])
+                found.write_runs(of.begins, of.lengths, weights.view(found.dtype).reshape(-1))
+            for rest in left.ranges(LAST):
+                others(*rest)
+            for j in range(self.n_chunks):
+                self._check()
+                before = self._before_of(j)
+                region = routes.read(j).copy()
+                weights = found.read(int(first[j]), int(self.plan.rests[j])).view(np.float32)
+                region[self._places(j, before)[before >= j]] = weights.reshape(
+                    -1, *region.shape[1:]
+                )
+                routes.write(j, region)
 
     def pairs(self, routes: Routes) -> Pairs:
         """Yields (ids, weights) of all features except some whose weight is 0, in ascending order,

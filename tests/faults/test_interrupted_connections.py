@@ -20,7 +20,7 @@ sys.path.append(str(Path(__file__).parent))
 from interrupts import ROWS, SOON, STATEMENTS, WIDE, seconds_to_end, stored
 
 import tuskml
-from tuskml.kvstore import StoreRoot, database, files
+from tuskml.kvstore import StoreRoot, files
 from tuskml.learners.tasks import Task
 
 pytestmark = pytest.mark.fault(family="cancels")
@@ -102,19 +102,3 @@ def test_waiting_for_a_stores_lock_ends(
     with files.Lock(tmp_path / "stores" / "ads" / "lock"):
         stop = con.interrupt if how == "interrupt" else tuskml.cancel
         assert seconds_to_end(con, STATEMENTS["in a store"], interrupt=stop) < SOON
-
-
-@pytest.mark.measured_costs
-def test_measuring_a_store_ends(
-    con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch
-) -> None:
-    """Which takes a second of every store's first training, and longer on a slow disk."""
-    from tuskml.learners.stored import layout as stored_layout
-
-    real = database.measure_cost
-    monkeypatch.setattr(
-        database, "measure_cost", lambda store, **more: real(store, **more | {"repeats": 500})
-    )
-    stored_layout.measure_cost.cache_clear()
-    assert seconds_to_end(con, STATEMENTS["in a store"], after=1.0) < SOON
-    assert list((tmp_path / "stores").glob(".probe-*")) == []

@@ -75,6 +75,20 @@ def test_small_models_are_counted_exactly(chunks: list[list[int]]) -> None:
     assert counted.error == 0
 
 
+@pytest.mark.parametrize("times", [1, 7])
+def test_flat_frequencies_have_a_top(times: int) -> None:
+    """Where no feature is more frequent than the sketch's error, as many as wanted are known."""
+    ids = np.random.default_rng(0).permutation(np.repeat(np.arange(320_000), times))
+    workers = [Frequencies(5), Frequencies(5)]
+    for worker, part in zip(workers, np.array_split(ids, 2), strict=True):
+        worker.update(part)
+    workers[0].merge(Frequencies.from_bytes(workers[1].to_bytes()))
+    top = workers[0].top(5)
+    assert len(np.unique(top.ids)) == 5
+    assert (top.lower <= times).all()
+    assert (times <= top.upper).all()
+
+
 def test_the_same_stream_gives_the_same_result(stream: np.ndarray) -> None:
     one, other = (feature_frequencies(stream, 500) for _ in range(2))
     assert one.ids.tolist() == other.ids.tolist()

@@ -8,7 +8,7 @@ time. The middle one of several runs counts: trainings are disturbed too.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import astuple, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,6 +27,7 @@ from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.machine.constants import LAYOUTS, LOSSES, STORAGE, VERSION
 from tuskml.schedule import budget
+from tuskml.user_folders import cache_folder
 
 SPARSE_ROW = 32
 """Entries of a sparse row in the mean."""
@@ -293,7 +294,17 @@ def measure(tell: Tell = lambda _: None) -> dict[str, Any]:
         "sizes": {kind: {at: by_size[at][kind] for at in LAYOUTS} for kind in PASSES},
         "steps": steps(),
         "looks": looks(),
+        "store": requests(),
     }
+
+
+def requests() -> list[float]:
+    """Seconds of a request to a store in the user's cache folder, and of each of its weights."""
+    from tuskml.kvstore import measure_store  # loads LevelDB
+
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    return list(astuple(measure_store(folder)))
 
 
 def processor() -> str:

@@ -98,7 +98,7 @@ def foresee_use(
     )
     labels, asked = rows.labels(), replace(request, options=options)
     run = Run(rows, labels, asked, plan, None, classes=classes)
-    if not options.validation and request.options.warm_start is None and run.travels():
+    if run.travels():
         return on_routes(group[0], run, epochs)
     index = run.layout()
     each, most = run.rows_per_chunk(), run.most_bytes(index)

@@ -100,12 +100,14 @@ LEAST_GAIN = 1e-6
 class HeldOut:
     """The held-out rows of one group, in chunks of the same store.
 
-    training: of these rows, with the frames of the other rows' training; best: their lowest mean
-    loss so far, without penalties; since: epochs without a gain.
+    training: of these rows, with the frames of the other rows' training; loss: their mean loss
+    when it was last measured, without penalties; best: the lowest so far; since: epochs without a
+    gain.
     """
 
     training: Training
     n_rows: int
+    loss: float = math.inf
     best: float = math.inf
     since: int = 0
     passes: int = field(default=0, init=False)
@@ -115,13 +117,16 @@ class HeldOut:
         """Returns whether the training ends, at the weights that did best."""
         return self.since >= PATIENCE
 
-    def improves(self, model: Model) -> bool:
-        """Returns whether a model's loss is the lowest so far."""
-        loss = self.training.loss(model).loss / self.n_rows
+    def measure(self, model: Model) -> None:
+        """Computes the loss of a model."""
+        self.loss = self.training.loss(model).loss / self.n_rows
         self.passes += 1
-        better = loss < self.best * (1 - LEAST_GAIN)
+
+    def improves(self) -> bool:
+        """Returns whether the loss is the lowest so far."""
+        better = self.loss < self.best * (1 - LEAST_GAIN)
         self.since = 0 if better else self.since + 1
-        self.best = loss if better else self.best
+        self.best = self.loss if better else self.best
         return better
 
 
@@ -240,7 +245,8 @@ class Online:
             progress.begun = self._start_objective()
         reported = events.Pace(1, setting.n_rows)
         if self.held is not None and progress.epoch:  # resumed at the best weights so far
-            self.held.improves(progress.model)
+            self._look(self.held)
+            self._judge(self.held)
         while progress.epoch < setting.plan.max_iter:
             if time.monotonic() >= setting.deadline:
                 self.status = "time limit"
@@ -261,15 +267,19 @@ class Online:
                 self._checkpoint()
 
     def _judge(self, held: HeldOut) -> None:
-        """Keeps the weights if they are the best so far on held-out rows, in a checkpoint."""
-        if held.improves(self.progress.model):
-            self._checkpoint()
+        """Keeps the weights if they are the best so far on held-out rows."""
+        if held.improves():
+            self._keep()
         elif held.has_stopped:
             self.status = "early stop"
 
+    def _keep(self) -> None:
+        """Keeps the weights: the last checkpoint has them."""
+        self._checkpoint()
+
     @property
     def has_stopped(self) -> bool:
-        """Returns whether it ended early, so that the last checkpoint has the weights."""
+        """Returns whether it ended early, at weights that were kept."""
         return self.status == "early stop"
 
     def read(self, frames: Frames) -> None:
@@ -293,7 +303,18 @@ class Online:
         if first and loss > RUNAWAY * (begun or 0.0) + self._rounding():
             raise Divergence
         self.progress.model = done.model
+        if self.held is not None:
+            self.held.measure(done.model)
         return loss
+
+    def _loss(self) -> float:
+        """The mean loss of the rows at the current weights."""
+        self.passes += 1
+        return self.training.loss(self.progress.model).loss / self.setting.n_rows
+
+    def _look(self, held: HeldOut) -> None:
+        """Measures the held-out rows before an epoch."""
+        held.measure(self.progress.model)
 
     def _has_settled(self) -> bool:
         history, epsilon = self.progress.history, self.setting.plan.epsilon
@@ -363,8 +384,7 @@ class Online:
         options = self.setting.options
         with self.setting.clock.phase("objective"):
             squares, sizes = self._fold()
-            loss = self.training.loss(self.progress.model).loss / self.setting.n_rows
-            self.passes += 1
+            loss = self._loss()
         if not math.isfinite(loss):
             raise Divergence
         return loss + options.l2 / 2 * squares + options.l1 * sizes

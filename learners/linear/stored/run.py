@@ -27,7 +27,7 @@ from tuskml.kvstore.frames import frame_share
 from tuskml.kvstore.versions import Version
 from tuskml.kvstore.working import pairs_of
 from tuskml.learners.linear.multinomial.stored import Several, centre_intercepts, seal_pairs
-from tuskml.learners.linear.request import Plan, Request
+from tuskml.learners.linear.request import ROUTES, Plan, Request
 from tuskml.learners.linear.stored.estimate import StoreUse, estimate_epochs, estimate_of
 from tuskml.learners.linear.stored.online import (
     AboveStart,
@@ -43,16 +43,12 @@ from tuskml.learners.linear.stored.online import (
 from tuskml.learners.linear.stored.start import DTYPE, Start, Trials, first_intercept, penalties_of
 from tuskml.learners.options.kinds import DEFAULT_CACHE
 from tuskml.learners.stored.layout import (
-    Arrangement,
-    Arranging,
+    CACHED_BLOCK,
     all_fit,
-    by_chunks,
+    bound_blocks,
     bytes_of_all,
-    choose_layout,
-    cost_for,
     describe_layout,
     live_features,
-    option_layout,
 )
 from tuskml.learners.stored.progress import CHECKPOINT_SECONDS, Clock, Counters, Progress, facts_of
 from tuskml.partitioner import IndexMap, LiveFeatures
@@ -70,8 +66,6 @@ LIVE_BYTES, SLACK = 2, 1.1
 """Bytes of memory for a feature that occurs, where ids are sparse, and the error factor of the
 sketch.
 """
-OF_LEVELDB = ("partition", "layout", "sharing")
-"""Options that say how the weights lie in LevelDB, and so that they do."""
 
 
 class Run:
@@ -156,28 +150,38 @@ class Run:
 
     def layout(self) -> IndexMap:
         """Says which features share a key."""
-        group, mark = self.rows.groups[0], self.rows.cancel_mark
-        given = self.options, self._root, mark, self.several
-        if (index := option_layout(group, *given)) is not None:
-            return index
-        assert isinstance(self.options.partition, int)
+        if self.options.method != ROUTES:
+            return self._partition()
         live = self._live()
+        if live is None or not self._fits(len(live)):
+            return self._partition()
+        return bound_blocks(IndexMap.by_rule(CACHED_BLOCK, live), self.several)
+
+    def _partition(self) -> IndexMap:
+        """The layout of methods `kv-vp` and `kv`, and of rows that are too wide for routes."""
+        from tuskml.learners.stored import partitions  # most trainings partition nothing
+
+        group, mark = self.rows.groups[0], self.rows.cancel_mark
+        index = partitions.option_layout(group, self.options, self._root, mark, self.several)
+        if index is not None and index.live is None:
+            return index
+        live = self._live()
+        if index is not None:
+            return index if live is None else index.with_others(live)
         most = self.share // 2 // self.feature_bytes
-        if live is not None and self._fits(len(live)):
-            most = self.cache // self.feature_bytes
-        elif live is not None and len(live) <= MOST_ORDERED:
-            self.tight = True
-            live = by_chunks(live, group, self.rows_per_chunk(), mark)
-            assert live.order is not None
-            most = max(most - live.order.most_exclusive, most // 2)
-        arranged, rows = Arrangement(live), self.rows_per_chunk()
-        if self.tight and live is not None:
-            cost = partial(cost_for, self.options, self._root, live, self.several)
-            find = Arranging(group, live, rows, most, mark)
-            arranged = find(self.options.layout, cost, self._root)
-            self.arranged = f" {arranged.told}"
-        arranged = replace(arranged, several=self.several)
-        return choose_layout(group, self.options, self._root, rows, most, arranged, mark)
+        if live is None or len(live) > MOST_ORDERED:
+            given = 0, None, self.rows_per_chunk(), most, mark, self.several
+            return partitions.sampled_layout(group, self.options, *given)
+        self.tight = True
+        rows = self.rows_per_chunk()
+        live = partitions.by_chunks(live, group, rows, mark)
+        assert live.order is not None
+        most = max(most - live.order.most_exclusive, most // 2)
+        cost = partitions.cost_for(self.options, self.several)
+        arranging = partitions.Arranging(group, live, rows, most, cost, mark, self._root)
+        arranged = arranging(self.options.layout)
+        self.arranged = f" {arranged.told}"
+        return bound_blocks(arranged.index, self.several)
 
     def _live(self) -> LiveFeatures | None:
         """The features that occur, at two bytes each; None if the cache could not hold them."""
@@ -187,15 +191,10 @@ class Run:
         return live_features(group, self.start.ids, self.start.dimension(), self.cache, mark)
 
     def travels(self) -> bool:
-        """Returns whether the weights travel along routes: the cache does not hold them, and no
-        option needs them in LevelDB.
-        """
-        options = self.options
-        if options.departs(*OF_LEVELDB) or options.warm_start is not None:
+        """Returns whether the weights travel along routes, as the cache does not hold them."""
+        if self.options.method != ROUTES or int(self.rows.groups["n_rows"][0]) <= 1:
             return False
-        if self.held is not None:  # weights that travel cannot go back to the best ones
-            return False
-        return int(self.rows.groups["n_rows"][0]) > 1 and not self._fits(self.n_features())
+        return not self._fits(self.n_features())
 
     def n_features(self) -> int:
         """Estimates the number of features that occur; exact where they certainly fit.
@@ -221,9 +220,7 @@ class Run:
 
     def _fits(self, n_features: int) -> bool:
         """Returns whether the cache holds the weights of `n_features` features."""
-        frequent = self.options.partition
-        top = frequent if isinstance(frequent, int) else 0
-        return all_fit(n_features, top, self.cache, self.several)
+        return all_fit(n_features, self.cache, self.several)
 
     @property
     def feature_bytes(self) -> int:
@@ -372,15 +369,15 @@ class Run:
             "features' values to about 1, or give a smaller 'step'"
         )
 
-    def _new_store(self, index: IndexMap) -> ModelStore:
-        """Makes a store with the weights of the warm start. Unlike `create`, it writes no
-        checkpoint to resume from before the first epoch.
+    def _new_store(self, index: IndexMap, empty: bool = False) -> ModelStore:
+        """Makes a store with the weights of the warm start, unless it is to be empty. Unlike
+        `create`, it writes no checkpoint to resume from before the first epoch.
         """
         facts = None if self.classes is None else {"several": self.several}
         given = index, DTYPE
         store = self.root.create(self.name, *given, metadata=facts, buffers=self.buffers)
         try:
-            for ids, weights in self.start.weights():
+            for ids, weights in () if empty else self.start.weights():
                 store.add_weights(ids, weights)
         except BaseException:
             store.discard()
@@ -397,17 +394,15 @@ class Run:
             else:
                 store.close()
             raise
-        description = (
-            describe_plan(self.plan, self._where(store.index), self.unasked)
-            + online.pace.description
-        )
+        where, routed = self._where(store.index), self._is_routed(store.index)
+        description = describe_plan(self.plan, where, self.unasked) + online.pace.description
         store.discard()
         held = 0 if online.held is None else online.held.passes
         saved = sum(
             (self.features[which] - self.keys[which]) * times
             for which, times in enumerate((held, online.passes))
         )
-        done = Counters.of_frames(counted, saved + counted.wanted, saved, self.clock)
+        done = Counters.of_frames(counted, saved + counted.wanted, saved, self.clock, routed)
         return SealedResult(
             version.reference,
             progress.dimension,
@@ -468,6 +463,13 @@ class Run:
         given = metadata, dimension, warm.store if warm is not None else None
         return self.root.publish(store, *given, **more)
 
+    def _is_routed(self, index: IndexMap) -> bool:
+        """Returns whether method `routes` ran: the cache holds all weights, in blocks by id."""
+        ordered = index.live is None or index.live.order is not None
+        return self.options.method == ROUTES and not index.n_partitions and not ordered
+
     def _where(self, index: IndexMap) -> str:
-        """Describes how the weights lie."""
+        """Describes the method, and how the weights lie."""
+        if self._is_routed(index):
+            return "routes: the cache holds all weights"
         return f"{describe_layout(index)}{self.arranged}"

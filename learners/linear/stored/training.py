@@ -181,6 +181,7 @@ def model_of(
         "step": trained.step,
         "store": trained.reference,
         "cache": request.options.cache or DEFAULT_CACHE,
+        "method": request.options.method,
         "partition": request.options.partition,
         "counters": trained.counters.as_dict(),
         "store_estimate": None if trained.estimate is None else trained.estimate.as_dict(),

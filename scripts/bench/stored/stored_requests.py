@@ -22,7 +22,14 @@ import stored_runs
 from stored_runs import Data, Refused, Trained
 
 ASKED = {"skewed": 6.0, "movielens": 150.0}
-SHOWN = ("features", "saved_by_partitioning", "saved_by_pushing", "cache_hits", "requests")
+SHOWN = (
+    "features",
+    "saved_by_partitioning",
+    "read_together",
+    "saved_by_pushing",
+    "cache_hits",
+    "requests",
+)
 Rows = list[dict[str, Any]]
 
 

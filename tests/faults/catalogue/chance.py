@@ -83,7 +83,17 @@ SMALL: dict[str, tuple[Any, ...]] = {
 """Values that keep a training short, or that the words on what is allowed do not give away."""
 BOUNDS = {"max_iter": 7, "trees": 3, "topics": 3, "layers": [3], "path": {"length": 5}}
 """What is always given where a learner has the option: no case takes long."""
-LEFT_OUT = {"store", "cache", "partition", "resume", "device", "layout", "sharing", "cluster"}
+LEFT_OUT = {
+    "store",
+    "cache",
+    "method",
+    "partition",
+    "resume",
+    "device",
+    "layout",
+    "sharing",
+    "cluster",
+}
 WHOLE, SHARES = (0, 1, 2, 3, 10, 300, 10**9), (0.0, 1e-9, 0.1, 0.25, 0.9)
 REAL = (*SHARES, 1.0, 2.0, 10.0, 1e9, 1e300)
 

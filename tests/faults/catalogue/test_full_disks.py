@@ -96,7 +96,6 @@ TRAININGS = {
 
 
 @pytest.mark.sample(1)
-@pytest.mark.measured_costs
 @pytest.mark.parametrize(
     "name",
     [

@@ -189,10 +189,10 @@ def test_refused(root, options, sentence):
     assert root.names() == []
 
 
-@pytest.mark.parametrize("name", ["cache", "partition"])
+@pytest.mark.parametrize("name", ["cache", "method"])
 def test_options_of_stores_need_one(name):
     with pytest.raises(OptionError, match=f"option '{name}' needs option 'store' beside it"):
-        in_memory(ratings(), **{name: {"cache": "16MB", "partition": 0}[name]})
+        in_memory(ratings(), **{name: {"cache": "16MB", "method": "kv"}[name]})
 
 
 def test_ranks_are_of_this_task_alone():

@@ -23,12 +23,12 @@ from stored_ratings import (
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
-@pytest.mark.parametrize("partition", [0, 1000])
+@pytest.mark.parametrize("method", ["kv", "kv-vp"])
 @pytest.mark.parametrize("biases", [True, False])
-def test_the_model_is_that_of_memory(root, threads, partition, biases):
+def test_the_model_is_that_of_memory(root, threads, method, biases):
     arrays, given = ratings(), {"rank": 4, "seed": 5, "biases": biases, "threads": threads}
     wanted = in_memory(arrays, **given)
-    found = in_store(root, arrays, partition=partition, **given)
+    found = in_store(root, arrays, method=method, **given)
     coef = wanted.coef.values.reshape(-1, 4 + biases)
     np.testing.assert_allclose(vectors(root, found), coef, rtol=1e-4, atol=1e-5)
     assert found.coef.values.size == 0
@@ -44,8 +44,10 @@ def test_threads_and_layout_change_no_bit(root):
     """The digest in the reference is that of the file."""
     arrays = ratings()
     found = [
-        vectors(root, in_store(root, arrays, f"m{k}", threads=threads, partition=partition))
-        for k, (threads, partition) in enumerate([(1, 1), (2, 1), (4, 1), (1, 0), (4, 0)])
+        vectors(root, in_store(root, arrays, f"m{k}", threads=threads, method=method))
+        for k, (method, threads) in enumerate(
+            [*(("kv-vp", n) for n in (1, 2, 4)), *(("kv", n) for n in (1, 4))]
+        )
     ]
     for other in found[1:]:
         assert np.array_equal(found[0], other)
@@ -163,17 +165,17 @@ def test_memory_is_bounded_whatever_the_models_size(root):
 @given(
     shape=st.tuples(st.integers(1, 60), st.integers(1, 60), st.integers(60, 400)),
     rank=st.integers(1, 20), epochs=st.integers(1, 4), threads=st.integers(1, 4),
-    partition=st.sampled_from([0, 1, 1000]), biases=st.booleans(),
+    method=st.sampled_from(["kv", "kv-vp"]), biases=st.booleans(),
 )  # fmt: skip
-def test_counters_are_exact(root, shape, rank, epochs, threads, partition, biases):
+def test_counters_are_exact(root, shape, rank, epochs, threads, method, biases):
     """One block, which each epoch and the objective acquire once; all of users' vectors fit into a key, or a few."""
     given = {"rank": rank, "max_iter": epochs, "threads": threads, "biases": biases}
-    found = in_store(root, ratings(*shape), partition=partition, **given)
+    found = in_store(root, ratings(*shape), method=method, **given)
     counts, size = counted(found), per_key(found)
     n_vectors, width = shape[0] + shape[1], rank + biases
     check_sums(counts)
     assert counts["features"] == n_vectors * width * (epochs + 1)
-    assert (size > 0) == (partition > 0)
+    assert (size > 0) == (method == "kv-vp")
     keys = -(-shape[0] // size) + -(-shape[1] // size) if size else n_vectors * width
     assert counts["saved_by_partitioning"] == counts["features"] - keys * (epochs + 1)
     assert counts["saved_by_pushing"] == 0, "workers share a cache, none is handed anything"

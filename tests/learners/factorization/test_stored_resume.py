@@ -31,7 +31,7 @@ def ended(root, how=fail, error=StoreError, **options):
 
 
 @pytest.mark.parametrize("options", [
-    {}, {"threads": 4}, {"partition": 0}, {"biases": False, "schedule": "constant"},
+    {}, {"threads": 4}, {"method": "kv"}, {"biases": False, "schedule": "constant"},
 ])  # fmt: skip
 @pytest.mark.parametrize("how", ["fails", "is cancelled"])
 def test_to_the_bit(root, options, how):

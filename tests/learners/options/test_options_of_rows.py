@@ -42,8 +42,9 @@ def test_options_that_need_names(options: str, row: bool) -> None:
     ("options", "departs"),
     [
         ({}, False),
-        ({"partition": 1000, "layout": "auto", "sharing": "cache", "resume": False}, False),
+        ({"method": "routes", "layout": "affinity", "sharing": "cache", "resume": False}, False),
         ({"partition": 0}, True),
+        ({"method": "kv"}, True),
         ({"sharing": "push", "partition": 1000}, True),
     ],
 )

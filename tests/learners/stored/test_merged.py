@@ -53,18 +53,16 @@ def without_merging(monkeypatch) -> None:
     monkeypatch.setattr(plan, "merge_features", unmerged)
 
 
-@pytest.mark.parametrize("layout", ["paper", "auto"])
-def test_a_clique_is_at_most_one_request(con, layout: str) -> None:
+def test_a_clique_is_at_most_one_request(con) -> None:
     """Of the first epoch and of all; the other epochs find what they ask for in the cache."""
     for epochs in (1, 3):
-        model, counters = train(con, layout=layout, max_iter=epochs)
+        model, counters = train(con, max_iter=epochs)
         assert counters["requests"] <= N
         assert counters["bytes_written"] < N * SIZE * 4 + N * 20
         assert model["iterations"] == epochs
 
 
-@pytest.mark.parametrize("layout", ["paper", "auto"])
-def test_without_merging_each_feature_is_one(con, layout: str, without_merging: None) -> None:
+def test_without_merging_each_feature_is_one(con, without_merging: None) -> None:
     """So that merging, and nothing else, is what the test above sees."""
-    _, counters = train(con, layout=layout, max_iter=1)
+    _, counters = train(con, max_iter=1)
     assert counters["requests"] == N * SIZE

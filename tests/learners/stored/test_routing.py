@@ -3,6 +3,7 @@
 import os
 import sys
 import tracemalloc
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from tuskml.kernels.stored.training import Model, Training
 from tuskml.kvstore import routes as kvstore_routes
 from tuskml.kvstore.arrays import give_back
 from tuskml.kvstore.routes import Range, Routes, gather_size
-from tuskml.learners.stored.routing import PART_WEIGHTS, Routing, TooWide
+from tuskml.learners.stored.routing import PART_WEIGHTS, Others, Routing, TooWide
 
 pytestmark = pytest.mark.native
 
@@ -162,7 +163,7 @@ def test_weights_come_out_as_they_went_in_by_rising_id(tmp_path):
         Routing(rows_pass(groups), 1 << 23, tmp_path, 5, nothing) as routing,
         Routes(routing.plan, routing.moves.file, tmp_path) as routes,
     ):
-        routing.fill(routes, lambda ids: (ids + 1).astype(np.float32))
+        routing.fill(routes, pairs_of(expected), pytest.fail)
         parts = list(routing.pairs(routes))
     assert (np.concatenate([ids for ids, _ in parts]) == expected).all()
     assert (np.concatenate([weights for _, weights in parts]) == expected + 1).all()
@@ -170,6 +171,42 @@ def test_weights_come_out_as_they_went_in_by_rising_id(tmp_path):
     assert len(np.unique(np.concatenate(ranges))) == sum(map(len, ranges))
     assert max(len(ids) for ids, _ in parts) < 2 * PART_WEIGHTS
     assert len(parts) > 3
+
+
+def pairs_of(ids):
+    """Weights of ids, in parts that end anywhere: each its id and 1."""
+    for some in np.array_split(ids, 7):
+        yield some.astype(np.int64), (some + 1).astype(np.float32)
+
+
+@pytest.mark.parametrize("penalties", [(0.0, 0.0), (0.5, 0.0), (0.0, 2.0), (0.5, 2.0)])
+def test_weights_that_no_row_has_come_out_between_the_others(tmp_path, penalties):
+    """After the penalties of the time that went by, whose differential equation is solved here."""
+    rng, (l1, l2), seconds = np.random.default_rng(4), penalties, 0.25
+    rows = [(2 * ids, np.ones(50)) for ids in rng.integers(500, 40_000, (3_000, 50))]
+    groups = block(rows, np.ones(len(rows)), "sparse float32", 2000, 1 << 17)
+    known = np.unique(np.concatenate([ids for ids, _ in rows]))
+    apart = np.concatenate([np.arange(1, 100_000, 8), [1 << 21, 1 << 40]])
+    both = np.union1d(known, apart)
+    with (
+        ExitStack() as stack,
+        Routing(rows_pass(groups), 1 << 20, tmp_path, 5, nothing) as routing,
+        Routes(routing.plan, routing.moves.file, tmp_path) as routes,
+    ):
+        others = Others(stack, tmp_path, l1, l2)
+        routing.fill(routes, pairs_of(both), others.add)
+        others.time = seconds
+        ids, weights = map(np.concatenate, zip(*others.merge(routing.pairs(routes)), strict=True))
+        squares, sizes = others.sums()
+    assert (ids == both).all()
+    is_apart = np.isin(ids, apart)
+    assert (weights[~is_apart] == ids[~is_apart] + 1).all()
+    w = (apart + 1).astype(np.float32).astype(float)
+    for _ in range(1000):  # Euler's method
+        w -= seconds / 1000 * (l2 * w + l1)
+    np.testing.assert_allclose(weights[is_apart], np.maximum(w, 0), rtol=2e-3)
+    assert squares == pytest.approx(np.square(weights[is_apart], dtype=float).sum())
+    assert sizes == pytest.approx(weights[is_apart].astype(float).sum())
 
 
 def resident():
@@ -221,7 +258,8 @@ def test_planning_and_sealing_read_and_write_little(tmp_path, dimension):
         assert 2 * pairs <= reads / 4 < 2.3 * pairs
         assert 3 * pairs + features <= writes / 4 < 3.3 * pairs + features
         with Routes(routing.plan, routing.moves.file, tmp_path) as routes:
-            routing.fill(routes, lambda ids: np.ones(len(ids), np.float32))
+            found = np.unique(np.concatenate([ids for ids, _ in rows]))
+            routing.fill(routes, iter([(found, np.ones(len(found), np.float32))]), pytest.fail)
             before = moved()
             assert sum(len(ids) for ids, _ in routing.pairs(routes)) == features
         reads, writes = moved() - before

@@ -14,7 +14,7 @@ import tuskml
 from tuskml.kvstore import StoreRoot
 from tuskml.learners.linear.stored import run as stored_run
 
-pytestmark = [pytest.mark.native, pytest.mark.measured_costs]
+pytestmark = pytest.mark.native
 
 N, D, K = 1500, 120, 5
 IN_STORE = {"algorithm": "hogbatch", "epsilon": 0}

@@ -69,7 +69,13 @@ def test_trained_in_one_session_and_asked_in_another(pg, connect: Connect, folde
     assert (model["n_rows"], model["n_features"]) == (6000, 1600)
     options = json.loads(model["options"])
     counters = options["counters"]
-    parts = ("saved_by_partitioning", "saved_by_pushing", "cache_hits", "requests")
+    parts = (
+        "saved_by_partitioning",
+        "read_together",
+        "saved_by_pushing",
+        "cache_hits",
+        "requests",
+    )
     assert options["store"] == model["store"]
     assert sum(counters[name] for name in parts) == counters["features"] > 0
     score, loss = (

@@ -87,12 +87,12 @@ def test_the_model_value(db: duckdb.DuckDBPyConnection, root: StoreRoot) -> None
 
 
 @pytest.mark.parametrize("options", [
-    {}, {"biases": False}, {"partition": 0}, {"threads": 4}, {"cache": "16MB", "rank": 70},
+    {}, {"biases": False}, {"method": "kv"}, {"threads": 4}, {"cache": "16MB", "rank": 70},
 ])  # fmt: skip
 def test_predictions(db: duckdb.DuckDBPyConnection, root: StoreRoot, options: dict) -> None:
     """As NumPy's from the file, as the model's in memory; also of ids that were never seen."""
     given = {"rank": 5, "seed": 3} | options
-    of_memory = {k: v for k, v in given.items() if k not in ("cache", "partition")}
+    of_memory = {k: v for k, v in given.items() if k not in ("cache", "method")}
     db.execute(
         f"CREATE TABLE m AS SELECT {call(**given)} AS s, {in_memory(**of_memory)} AS v FROM ratings WHERE u < 55"
     )
@@ -116,7 +116,7 @@ def test_movielens_as_in_memory(data: Path, root: StoreRoot) -> None:
         ways = {
             "memory": in_memory(rank=100, max_iter=8),
             "KV-VP": call(rank=100, max_iter=8),
-            "KV": call(rank=100, max_iter=8, partition=0),
+            "KV": call(rank=100, max_iter=8, method="kv"),
         }
         for way, made in ways.items():
             db.execute(

@@ -14,8 +14,10 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 from clients import WIDE, Client
+from planted import cliques
 
 import tuskml
 from tuskml.errors import DataError
@@ -99,7 +101,8 @@ def test_the_index_map_is_the_partitioner_s(client: Client) -> None:
     starts = np.cumsum([0, *map(len, rows)])
     cost = tuskml_cost(1e-6, 1e-7)
     made = partition_model(starts, np.concatenate(rows), top=40, cost=cost)
-    layout = client.call("partition_model", "ids", f"'{LAYOUT}'")
+    by_id = json.dumps(json.loads(LAYOUT) | {"layout": "id"})
+    layout = client.call("partition_model", "ids", f"'{by_id}'")
     assert index_of(layout) == made.index
     top = [feature for feature, _ in ranked(counted(client))[:40]]
     assert index_of(layout).features.tolist() == sorted(top)
@@ -127,6 +130,27 @@ def test_requests_are_those_of_the_rows(client: Client) -> None:
     assert after < before
     assert f"{before:,.2f}" in layout["explanation"]
     assert "3,000, of which 3,000 are counted" in layout["explanation"]
+
+
+@pytest.mark.parametrize("n", [1000, 40_000])
+def test_cliques_stay_whole_by_default(here: duckdb.DuckDBPyConnection, n: int) -> None:
+    """Planted cliques of 8 features, all of one frequency, under shuffled ids; 5 of them a row."""
+    rows, _ = cliques(n, 8, per_row=5, times=max(1, 40_000 // n))
+    lists = pa.ListArray.from_arrays(rows.starts.astype(np.int32), rows.ids.astype(np.int32))
+    here.register("together", pa.table([lists], ["ids"]))
+
+    def requests(**options: Any) -> tuple[float, float]:
+        call = f"partition_model(ids, '{json.dumps(options)}')"
+        made = here.execute(f"SELECT {call} FROM together").fetchall()[0][0]
+        return made["requests_before"], made["requests_after"]
+
+    before, after = requests()
+    assert before > 39
+    assert after <= 5.5
+    assert requests(top=1000, layout="affinity") == (before, after), "the defaults"
+    assert requests(layout="id", block=1)[1] > 30
+    top = "feature_frequencies(ids, '{\"top\": 5}')"
+    assert here.execute(f"SELECT len({top}) FROM together").fetchall() == [(5,)]
 
 
 def test_rows_are_sampled(client: Client) -> None:
@@ -220,7 +244,7 @@ INVALID = {
         "seed": (-1, "a whole number from 0 to 9007199254740992"),
         "batch_rows": (1.5, "a whole number from 1 to 1048576"),
         "block": ("auto", "a whole number from 1 to 65536 or null"),
-        "layout": ("paper", "'id' or 'affinity'"),
+        "layout": ("paper", "'affinity' or 'id'"),
         "name": (
             "../up",
             "a name of at most 63 letters, digits and _ . -, not starting with . or - or null",

@@ -132,11 +132,12 @@ INVALID: dict[str, tuple[object, str]] = {
     "warm_start": ({"coef": []}, "a model as JSON, an object with coef and intercept"),
     "store": ("../ads", "a name of at most 63 letters, digits and _ . -, not starting with . or -"),
     "cache": ("lots", "a size of at least '16MB', such as '256MB' or '1GB'"),
+    "method": ("keys", "'routes', 'kv-vp' or 'kv'"),
     "partition": (
         -1,
         "a whole number from 0 to 1048576, or the name of a partitioning that partition_model kept",
     ),
-    "layout": ("size", "'auto', 'affinity', 'frequency', 'id' or 'paper'"),
+    "layout": ("size", "'affinity', 'frequency' or 'id'"),
     "sharing": ("mail", "'cache' or 'push'"),
     "resume": (1, "true or false"),
     "rank": (0, "a whole number from 1 to 4096"),

@@ -15,8 +15,7 @@ pytestmark = pytest.mark.native
 CACHE = 1100 << 10
 """Bytes, less than the model has: smaller than option `cache` may be."""
 OPTIONS = {"store": "ads", "threads": 1, "max_iter": 2, "epsilon": 0, "step": 0.5}
-OPTIONS["partition"] = 999
-"""Another than the default, with which weights lie in LevelDB whatever the layout is."""
+OPTIONS["method"] = "kv-vp"
 
 
 @pytest.fixture(autouse=True)
@@ -58,8 +57,8 @@ def train(con, table: str, **options):
 def test_cliques_are_asked_for_together(con) -> None:
     """With the same loss; how large blocks are is chosen for each layout."""
     by_id, plain = train(con, "cliques", layout="id", max_iter=1)
-    model, counters = train(con, "cliques", layout="auto", max_iter=1)
-    assert "by affinity, as 8.0 rare features are met together" in model["plan"]
+    model, counters = train(con, "cliques", max_iter=1)
+    assert "by affinity" in model["plan"]
     assert model["loss"] == pytest.approx(by_id["loss"], rel=1e-3)
     assert counters["features"] == pytest.approx(plain["features"], rel=0.15)
     assert counters["requests"] < plain["requests"] / 4
@@ -67,7 +66,7 @@ def test_cliques_are_asked_for_together(con) -> None:
 
 @pytest.mark.nightly
 def test_blocks_of_one_size_are_fewer(con, monkeypatch) -> None:
-    monkeypatch.setattr("tuskml.learners.stored.layout.choose_size", lambda *_: (16, 1.0))
+    monkeypatch.setattr("tuskml.learners.stored.partitions.choose_size", lambda *_: (16, 1.0))
     _, counters = train(con, "cliques", layout="affinity")
     for layout, times in (("id", 4), ("frequency", 3)):
         _, plain = train(con, "cliques", layout=layout)
@@ -75,22 +74,20 @@ def test_blocks_of_one_size_are_fewer(con, monkeypatch) -> None:
         assert counters["requests"] < plain["requests"] / times, layout
 
 
-def test_where_there_is_none_it_says_so_and_goes_by_id(con, monkeypatch) -> None:
-    monkeypatch.setattr("tuskml.learners.stored.layout.FeatureSketches", None)
-    model, _ = train(con, "loose", layout="auto")
-    assert "by id, as no affinity was found" in model["plan"]
-
-
-@pytest.mark.parametrize("layout", ["affinity", "frequency", "id", "paper"])
-def test_every_layout_is_the_same_model(con, layout: str) -> None:
-    options = {"max_iter": 1, "partition": 20}
-    losses = [train(con, "loose", layout=one, **options)[0]["loss"] for one in ("auto", layout)]
-    assert losses[1] == pytest.approx(losses[0], rel=0.05)
+def test_every_layout_is_the_same_model(con) -> None:
+    """Of data without affinity, too; the plan compares the costs."""
+    losses = [
+        train(con, "loose", layout=one, max_iter=1)[0]["loss"]
+        for one in ("affinity", "frequency", "id")
+    ]
+    assert losses[1:] == pytest.approx([losses[0]] * 2, rel=0.05)
+    model, _ = train(con, "loose", max_iter=1)
+    assert "blocks per chunk" in model["plan"]
 
 
 @pytest.mark.nightly
-def test_the_papers_layout_merges_frequent_features_alone(con) -> None:
-    model, counters = train(con, "loose", layout="paper", partition=20)
+def test_a_number_of_frequent_features_leaves_the_others_alone(con) -> None:
+    model, counters = train(con, "loose", partition=20)
     assert "20 features in" in model["plan"]
     assert "others in a key each" in model["plan"]
     assert counters["saved_by_partitioning"] < counters["features"] / 5

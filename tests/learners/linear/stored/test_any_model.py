@@ -19,7 +19,7 @@ from tuskml.kvstore import StoreRoot
 from tuskml.learners.linear.stored import run as stored_run
 from tuskml.learners.linear.tasks import LINEAR
 
-pytestmark = [pytest.mark.native, pytest.mark.measured_costs]
+pytestmark = pytest.mark.native
 
 D = 150
 OWN = {"own_huber": HUBER, "own_poisson": POISSON, "logit": LOGIT}
@@ -183,7 +183,13 @@ def test_it_goes_back_to_the_best_weights(con, root, penalty) -> None:
 
 def test_its_counters_add_up(con) -> None:
     counters = train(con, "logistic", "logistic", "counted", validation=0.25).options["counters"]
-    names = ("saved_by_partitioning", "saved_by_pushing", "cache_hits", "requests")
+    names = (
+        "saved_by_partitioning",
+        "read_together",
+        "saved_by_pushing",
+        "cache_hits",
+        "requests",
+    )
     assert sum(counters[name] for name in names) == counters["features"]
 
 
@@ -258,18 +264,6 @@ def test_every_loss_trains_as_without_a_store(con, task, features) -> None:
     assert store[0].startswith("any@")
     np.testing.assert_allclose(kept, plain, rtol=1e-9)
     np.testing.assert_allclose(again, loss, rtol=1e-12)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("validation", [0, 0.2])
-def test_what_the_cache_does_not_hold_stops_early_too(con, monkeypatch, validation) -> None:
-    """Weights that travel cannot go back to the best ones; with held-out rows they do not travel."""
-    monkeypatch.setattr(stored_run, "all_fit", lambda *_: False)
-    model = train(
-        con, "logistic", "logistic", validation=validation, max_iter=10, epsilon=0, step=0.5
-    )
-    assert ("weights travel" in model.plan) == (not validation)
-    assert model.loss < 0.6
 
 
 def test_own_losses_on_weights_that_travel(con, own, monkeypatch) -> None:

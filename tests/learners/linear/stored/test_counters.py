@@ -3,15 +3,16 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from stored_fits import STEADY, put, rows_of, train, with_weights
 
 import tuskml
-from tuskml.kvstore import StoreRoot
+from tuskml.kvstore import StoreRoot, database
 from tuskml.learners.linear.stored import run as stored_run
-from tuskml.learners.stored import layout as stored_layout
+from tuskml.learners.machine import constants
 
 pytestmark = pytest.mark.native
 
@@ -25,7 +26,13 @@ def con(rooted):
 
 
 def add_up(counters):
-    names = ("saved_by_partitioning", "saved_by_pushing", "cache_hits", "requests")
+    names = (
+        "saved_by_partitioning",
+        "read_together",
+        "saved_by_pushing",
+        "cache_hits",
+        "requests",
+    )
     return sum(counters[name] for name in names)
 
 
@@ -141,14 +148,19 @@ def test_same_bits_whatever_the_order(con, tmp_path, task, options) -> None:
     assert StoreRoot(tmp_path).versions("ads") == [1, 2, 3]
 
 
-def test_same_bits_in_another_process(con, tmp_path, monkeypatch) -> None:
-    """Measured costs differ from time to time; they do not decide where bits shall be the same."""
+def test_costs_are_measured_by_calibrations_alone(con, monkeypatch) -> None:
+    """Measured costs differ from time to time: without a calibration they decide nothing, and
+    with one not where bits shall be the same.
+    """
     wrong = lambda *_, **__: pytest.fail("costs are measured")  # noqa: E731
-    monkeypatch.setattr(stored_layout, "cost_of", wrong)
-    first = train(con, deterministic=True, max_iter=3)
-    with pytest.raises(Exception, match="costs are measured"):
-        train(con, max_iter=3)
-    assert first.store == train(con, deterministic=True, max_iter=3).store.replace("@2", "@1")
+    monkeypatch.setattr(database, "measure_cost", wrong)
+    given = {"method": "kv-vp", "max_iter": 1}
+    shipped = train(con, **given).plan
+    known = replace(constants.of_host(), store=(1e-6, 1e-4))
+    monkeypatch.setattr(constants, "of_host", lambda: known)
+    calibrated = train(con, **given, threads=2).plan
+    assert shipped.partition("in blocks of")[2] != calibrated.partition("in blocks of")[2]
+    assert train(con, **given, deterministic=True).plan.partition("in blocks of")[2] in shipped
 
 
 def test_seeds(con, tmp_path) -> None:

@@ -40,7 +40,7 @@ def con(rooted):
 def test_the_same_model_as_with_a_key_a_feature(con, tmp_path, penalty) -> None:
     options = STEADY | {"max_iter": EPOCHS} | penalty
     plain = train(con, **options, store="plain", partition=0)
-    model = train(con, **options, partition=20)
+    model = train(con, **options, method="kv-vp")
     assert model.history == pytest.approx(plain.history, rel=1e-5)
     coef = with_weights(tmp_path, model, D).coef
     assert np.count_nonzero(coef) > 100
@@ -58,7 +58,7 @@ def test_several_threads(con, threads) -> None:
 
 def test_each_chunk_has_keys_of_its_own(con) -> None:
     """Of the blocks of features in one row each chunk asks for its own."""
-    counters = train(con, **STEADY, max_iter=2, partition=20).options["counters"]
+    counters = train(con, **STEADY, max_iter=2, method="kv-vp").options["counters"]
     keys = (counters["features"] - counters["saved_by_partitioning"]) / 3
     assert counters["requests"] > 10, "each block of a chunk is read once, they all fit"
     assert keys <= CHUNKS * (counters["requests"] - CHUNKS + 2)

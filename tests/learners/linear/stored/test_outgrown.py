@@ -12,7 +12,7 @@ from stored_fits import SPARSE
 import tuskml
 from tuskml.kvstore import StoreRoot, access
 
-pytestmark = [pytest.mark.native, pytest.mark.measured_costs]
+pytestmark = pytest.mark.native
 
 WIDE = 500_000
 ROWS = f"""

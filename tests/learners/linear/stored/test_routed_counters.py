@@ -56,7 +56,13 @@ def test_bytes_and_writes_are_those_of_the_calls(shim, tmp_path, options) -> Non
     assert counters["bytes_read"] == read - sealed > 0
     assert counters["bytes_written"] == written > 0
     assert counters["writes"] == writes > 0
-    names = ("saved_by_partitioning", "saved_by_pushing", "cache_hits", "requests")
+    names = (
+        "saved_by_partitioning",
+        "read_together",
+        "saved_by_pushing",
+        "cache_hits",
+        "requests",
+    )
     assert sum(counters[name] for name in names) == counters["features"]
 
 

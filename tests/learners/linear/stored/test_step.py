@@ -39,8 +39,9 @@ def test_neither_cache_nor_layout_changes_the_step(con: Any) -> None:
     others = (
         {"cache": "16MB"},
         {"partition": 0, "cache": "16MB"},
-        {"partition": 1000, "layout": "auto", "cache": "16MB"},
-        {"layout": "paper", "cache": "16MB"},
+        {"method": "kv", "cache": "16MB"},
+        {"method": "kv-vp", "cache": "16MB"},
+        {"partition": 1000, "cache": "16MB"},
     )
     for k, given in enumerate(others):
         found = trained(con, f"s{k}", **given)

@@ -104,7 +104,13 @@ def test_resuming(con, tmp_path, often, told, options) -> None:
     if options in ({}, {"partition": 0}):
         assert model.store.split(":")[1] == whole.store.split(":")[1], "to the bit"
     counters = model.options["counters"]
-    names = ("saved_by_partitioning", "saved_by_pushing", "cache_hits", "requests")
+    names = (
+        "saved_by_partitioning",
+        "read_together",
+        "saved_by_pushing",
+        "cache_hits",
+        "requests",
+    )
     assert sum(counters[name] for name in names) == counters["features"]
 
 

@@ -16,7 +16,7 @@ from stored_fits import put, rows_of, train, with_weights
 import tuskml
 from tuskml.kvstore import StoreRoot
 
-pytestmark = [pytest.mark.native, pytest.mark.measured_costs]
+pytestmark = pytest.mark.native
 
 D = 150
 PENALTIES = {
@@ -160,7 +160,7 @@ def test_the_model_value(con) -> None:
     ]  # the first step may be long: it overshoots, then comes back
     assert model.history[-1] < after_two_epochs < np.log(2)
     options = model.options
-    assert (options["store"], options["partition"]) == (model.store, 1000)
+    assert (options["store"], options["method"]) == (model.store, "routes")
     assert (options["algorithm"], options["converge"], options["epsilon"]) == (
         "hogbatch",
         "loss",
