@@ -24,6 +24,7 @@ from tuskml.api.call import (
     TaskCall,
     Training,
     parse_task,
+    pop_explain,
     pop_pooled_and_place,
 )
 from tuskml.api.collecting import collect_models
@@ -168,6 +169,7 @@ def train(
     """
     pooled, executor = pop_pooled_and_place(options, into, executor)
     refuse_unknown(options)
+    explain = executor is not None and pop_explain(task, options)
     call = parse_task(task, options_text(options))
     refuse_replace(replace, into)
     with (
@@ -185,7 +187,7 @@ def train(
             training = model or training
         if into is not None:
             training = to_be_kept(database, training, into)
-        where = ExecutorChoice(executor, placement, finished, worker_timeout)
+        where = ExecutorChoice(executor, placement, finished, worker_timeout, explain)
         return run_training(database, training, where, into, replace)
 
 

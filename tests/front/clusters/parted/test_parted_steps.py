@@ -9,6 +9,7 @@ import pytest
 import sharded
 
 import tuskml
+from tuskml.cluster import units
 from tuskml.groups.execution import choosing
 from tuskml.groups.execution.leading import Ran
 
@@ -116,9 +117,10 @@ def test_what_needs_all_rows_is_trained_on_one_worker(
 
 
 def test_a_third_class_in_a_part_names_no_row(
-    con: duckdb.DuckDBPyConnection, tmp_path: Path
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows of a part are in an order of their own."""
+    monkeypatch.setattr(units, "BATCH_ROWS", 100)
     for n in range(3):
         con.execute(
             f"COPY (SELECT *, {n} AS k FROM rows WHERE rowid % 3 = {n}) "
