@@ -147,8 +147,8 @@ def train(
     into may replace an existing one. executor: where models are trained: "ray", the address of
     a Ray cluster, or "threads" of this process, or so by `cluster`; by default in the database,
     groups of Parquet files as `tuskml.connect(executor=...)` says. placement: "gtp" trains each
-    group on one worker, "gap" groups of several files where these are, "auto" as is estimated to
-    take least; by default "gtp" with group_by, and for one model "gap" if parts add sums.
+    group on one worker, "gap" large groups in parts on several, "auto" as is estimated to take
+    least; by default "gtp" with group_by, and for one model "gap" if parts add sums.
     finished: a folder that keeps the groups it has trained: the same call again
     trains the others. worker_timeout: seconds after which a task of a worker is given to another
     one. options: as for `train_model`.

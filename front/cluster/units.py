@@ -29,6 +29,8 @@ BATCH_ROWS = 200_000
 """Rows of a unit of small groups, over the number of candidates of a search. A linear model reads
 about a million rows a second, so a unit is some 100 ms of work and more."""
 BATCH_GROUPS = 5_000
+LEAST_PARTS = 8
+"""Parts of a group, about, so that several workers have as many of its rows."""
 ALL_ROWS = "all rows"
 """The name in logs of the rows of a model without groups."""
 MOST_NAME = 60
@@ -161,8 +163,8 @@ class Units:
     def parts(self, groups: Sequence[Group]) -> dict[Group, list[Part]]:
         """The parts of large groups, in the order of their files and rows.
 
-        A part has about as many rows as a unit of small groups, whatever bytes these take, so one
-        file or one group of few bytes has as many as several files. It begins at a row group of a
+        A part has at most as many rows as a unit of small groups, whatever bytes these take: one
+        file, or a group of few bytes, has as many as several files. It begins at a row group of a
         shard, since readers skip the others. Parts depend on the rows alone, as units do.
         """
         size = min(ROW_GROUP, max(1, BATCH_ROWS // 8))
@@ -270,7 +272,7 @@ def joined(blocks: Iterable[Part], rows: int) -> Iterator[Part]:
 
     A block belongs to the part in which its middle lies, if all of them follow each other.
     """
-    each = rows / math.ceil(rows / BATCH_ROWS)
+    each = rows / max(math.ceil(rows / BATCH_ROWS), LEAST_PARTS)
     last: Part | None = None
     before, number = 0, 0
     for one in sorted(blocks, key=lambda block: (block.shard, block.first)):

@@ -197,7 +197,7 @@ def test_one_large_file_has_parts_too(
     found = clustered(con, source=f"{tmp_path}/rows.parquet", epsilon=1e-9)
     expected = tuskml.train(con, "logistic", source="rows", epsilon=1e-9, **GIVEN)
     assert found.coef == pytest.approx(expected.coef, rel=1e-6)
-    assert len({one.unit.pin for one in ran}) == 3
+    assert len({one.unit.pin for one in ran}) == 8
 
 
 @pytest.mark.nightly
