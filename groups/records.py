@@ -194,8 +194,9 @@ def short(plan: str) -> str:
     """A model's plan in one line, without the parts that differ from batch to batch."""
     if plan.startswith("{"):
         plan = json.loads(plan)["plan"]["description"]
-    elif "\n" in plan:
-        plan = next(line[10:].strip() for line in plan.splitlines() if line[:8] == "  plan  ")
+    elif "\n" in plan:  # with an explanation, or the time on a cluster after it
+        first, *lines = plan.splitlines()
+        plan = next((line[10:].strip() for line in lines if line[:8] == "  plan  "), first)
     return STRIDE.sub("started on some of the rows", ESTIMATE.sub("", plan))
 
 

@@ -42,18 +42,30 @@ def wrap_around(sizes: Sizes, workers: int) -> NDArray[np.void]:
     return _in_a_row(sizes, least_makespan(sizes, workers))
 
 
-def evenly(sizes: Sizes, workers: int) -> NDArray[np.void]:
-    """Shards (S,) of dtype SHARD as `wrap_around`, for learners that add partial sums.
+def evenly(sizes: Sizes, workers: int, whole: float | None = None) -> NDArray[np.void]:
+    """Shards (S,) of dtype SHARD as `wrap_around`, of groups that several workers train at a time.
 
-    Their workers train on a group together, so its own rows are no bound: no worker has more than
-    the mean. Groups of less than a tenth of a worker's rows are dealt last: they need no cut, and
-    fill the remaining capacity.
+    Configurations of a group, or sums over its rows, are on several workers at a time, so its own
+    rows are no bound: no worker has more than the mean. As long as no group has more than that,
+    the shards are those of `wrap_around`. whole: the most rows of a group that is not cut, which a
+    free worker takes; by default a tenth of a worker's share.
     """
-    capacity = -(-int(sizes.sum()) // workers)
-    large = np.flatnonzero(sizes * WHOLE > capacity)
-    shards = _in_a_row(sizes[large], capacity)
+    if whole is None:
+        whole = -(-int(sizes.sum()) // workers) / WHOLE
+    large = np.flatnonzero(sizes > whole)
+    shards = _in_a_row(sizes[large], -(-int(sizes[large].sum()) // workers))
     shards["group"] = large[shards["group"]]
     return shards
+
+
+def workers_of(shards: NDArray[np.void], parts: Sizes) -> NDArray[np.int64]:
+    """The worker of each part of a group, (P,): that of its middle row.
+
+    shards: the group's, by their first row; parts: rows of each part, in their order.
+    """
+    middle = np.cumsum(parts) - parts / 2
+    found: NDArray[np.int64] = shards["worker"][np.searchsorted(shards["last"], middle)]
+    return found
 
 
 def _in_a_row(sizes: Sizes, capacity: int) -> NDArray[np.void]:

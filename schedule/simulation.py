@@ -29,7 +29,7 @@ class Workload:
     passes: of a configuration over its rows; model_bytes: bytes of one configuration that workers
     exchange, such as a gradient; sequential: whether steps depend on each other, so that a
     configuration is on one worker at a time; by_parts: time of a pass over parts of a group,
-    relative to one over all its rows together.
+    relative to one over all its rows together; whole: as of `evenly`.
     """
 
     sizes: Sizes
@@ -39,6 +39,7 @@ class Workload:
     model_bytes: float = 1_000.0
     sequential: bool = False
     by_parts: float = 1.0
+    whole: float | None = None
 
     @property
     def rows(self) -> int:
@@ -165,7 +166,7 @@ def gap(work: Workload, workers: int, costs: Costs) -> Estimate:
     """Estimates grouped learning: partial sums of cut groups travel while workers train other
     groups.
     """
-    shards = evenly(work.sizes, workers)
+    shards = evenly(work.sizes, workers, work.whole)
     pieces = np.bincount(shards["group"], minlength=len(work.sizes))
     exchanged = int(pieces[pieces > 1].sum())
     network = costs.send * work.model_bytes * work.configurations * work.passes * exchanged

@@ -59,12 +59,24 @@ class TaskCall:
 
 @dataclass(frozen=True)
 class ExecutorChoice:
-    """The arguments of `train` that say where groups are trained."""
+    """The arguments of `train` that say where groups are trained; explain: whether to estimate it
+    for a task without the option explain."""
 
     executor: str | None = None
     placement: str | None = None
     finished: str | PathLike[str] | None = None
     worker_timeout: float | None = None
+    explain: bool = False
+
+
+def pop_explain(task: object, options: dict[str, Any]) -> bool:
+    """Removes `explain` from the options of a task on workers that has none, and returns it: the
+    placement is explained, whatever the task.
+    """
+    known = TASKS.get(task) if isinstance(task, str) else None
+    if known is None or "explain" in learner_of(known).options.by_name:
+        return False
+    return isinstance(options.get("explain"), bool) and bool(options.pop("explain"))
 
 
 def parse_task(task: object, text: str) -> TaskCall:

@@ -24,6 +24,7 @@ from tuskml.api.call import (
     TaskCall,
     Training,
     parse_task,
+    pop_explain,
     pop_pooled_and_place,
 )
 from tuskml.api.collecting import collect_models
@@ -146,8 +147,8 @@ def train(
     into may replace an existing one. executor: where models are trained: "ray", the address of
     a Ray cluster, or "threads" of this process, or so by `cluster`; by default in the database,
     groups of Parquet files as `tuskml.connect(executor=...)` says. placement: "gtp" trains each
-    group on one worker, "gap" groups of several files where these are, "auto" as is estimated to
-    take least; by default "gtp" with group_by, and for one model "gap" if parts add sums.
+    group on one worker, "gap" large groups in parts on several, "auto" as is estimated to take
+    least; by default "gtp" with group_by, and for one model "gap" if parts add sums.
     finished: a folder that keeps the groups it has trained: the same call again
     trains the others. worker_timeout: seconds after which a task of a worker is given to another
     one. options: as for `train_model`.
@@ -168,6 +169,7 @@ def train(
     """
     pooled, executor = pop_pooled_and_place(options, into, executor)
     refuse_unknown(options)
+    explain = executor is not None and pop_explain(task, options)
     call = parse_task(task, options_text(options))
     refuse_replace(replace, into)
     with (
@@ -185,7 +187,7 @@ def train(
             training = model or training
         if into is not None:
             training = to_be_kept(database, training, into)
-        where = ExecutorChoice(executor, placement, finished, worker_timeout)
+        where = ExecutorChoice(executor, placement, finished, worker_timeout, explain)
         return run_training(database, training, where, into, replace)
 
 

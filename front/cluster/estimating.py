@@ -70,7 +70,7 @@ def execution(units: Units, workers: int, remote: bool) -> Execution:
     known = found.passes, found.coefficients, found.features, int(sizes.max(initial=1))
     passes, exchanged = learner_of(request.task).by_parts.exchanges(request, *known)
     by_parts = learner_of(request.task).by_parts.slowdown
-    work = Workload(sizes, s, passes, 1.0, exchanged, hops, by_parts)
+    work = Workload(sizes, s, passes, 1.0, exchanged, hops, by_parts, BATCH_ROWS)
     trained = max(found.seconds - found.reading, 0.0) / (found.rows * passes * s)
     base = ON_RAY if remote else IN_THREADS
     costs = replace(base, row=trained, byte=found.reading / found.rows)
@@ -121,7 +121,7 @@ def some_of(database: DuckDB, units: Units, batch: Batch) -> tuple[int, str, str
     trains on them, and their files. They are from its first file, which may have fewer.
     """
     shard = units.catalogue.shards[batch.shards[0]]
-    only = "" if units.covers(batch) else units.only(batch)
+    only = units.only(batch, units.covers(batch))
     source = (
         f"(SELECT source.* FROM read_parquet({database.text(shard.path)}) AS source {only} "
         f"LIMIT {BATCH_ROWS}) AS source"

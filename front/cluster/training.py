@@ -41,9 +41,9 @@ from tuskml.databases.postgres import Postgres
 from tuskml.databases.results import Into, keep
 from tuskml.errors import ClusterError, ClusterWarning, OptionError
 from tuskml.groups.execution.choosing import Executor, workers_of
-from tuskml.groups.execution.executor import Outcome
+from tuskml.groups.execution.executor import Outcome, Tally
 from tuskml.learners.events import Event, tell
-from tuskml.model.execution import Execution
+from tuskml.model.execution import Execution, Work
 from tuskml.model.group_models import Models
 from tuskml.model.model import Model
 
@@ -100,14 +100,11 @@ def train_in_files(
         if into is not None:
             return keep(checked, into, query, replace)
         models = collect_models(checked.models(query), training)
-    told = execution_of(readable, executor, done)
-    if isinstance(models, Model):
-        return (
-            models
-            if told is None
-            else dataclasses.replace(models, plan=plan_with_execution(models, told))
-        )
-    models.execution = told
+    told = execution_of(readable, where, executor, done)
+    if isinstance(models, Models):
+        models.execution = told
+    elif told is not None and told.pilot is not None:
+        return dataclasses.replace(models, plan=plan_with_execution(models, told))
     return models
 
 
@@ -117,28 +114,44 @@ def plan_with_execution(model: Model, told: Execution) -> str:
 
 
 def execution_of(
-    readable: Readable, executor: Executor, done: "WorkerResults"
+    readable: Readable, where: ExecutorChoice, executor: Executor, done: "WorkerResults"
 ) -> Execution | None:
-    """The estimated and actual times of the run, if the caller or `auto` needs them."""
+    """What ran, with the estimated times if the caller or `auto` needs them; None of no worker,
+    as where all groups were finished before.
+    """
     checked, training, found = readable.database, readable.training, readable.catalogue
+    if not executor.workers:
+        return done.estimated
     estimated = done.estimated
-    if wants_estimates(training) and executor.workers and estimated is None:
-        # of no worker all groups were finished before
+    if wants_estimates(training, where) and estimated is None:
         estimated = execution(Units(checked, training, found), executor.workers, executor.remote)
-    return estimated and dataclasses.replace(estimated, ran=done.approach, seconds=done.seconds)
+    if estimated is None:
+        rows = sum(group.rows for group in found.groups)
+        configurations = len(training.call.requests)
+        estimated = Execution(executor.workers, len(found.groups), rows, configurations)
+    return dataclasses.replace(
+        estimated, ran=done.approach, seconds=done.seconds, work=done.work_of(executor.tally)
+    )
 
 
 @dataclass(frozen=True)
 class WorkerResults:
-    """The results of workers. batches: the groups of each unit by its key; approach: the cost
-    model's name of the placement; estimated: the basis of `auto`'s choice.
+    """The results of workers. batches: the groups of each unit by its key; parted: how many groups
+    were led; approach: the cost model's name of the placement; estimated: the basis of `auto`'s
+    choice.
     """
 
     outcomes: Sequence[Outcome]
     batches: Mapping[str, Batch]
+    parted: int
     approach: str
     seconds: float
     estimated: Execution | None
+
+    def work_of(self, tally: Tally) -> Work:
+        """What workers ran."""
+        pins = set().union(*tally.pins.values())
+        return Work(tally.units, self.parted, len(pins), len(tally.pins), tally.n_bytes)
 
     @property
     def answers(self) -> list[bytes]:
@@ -184,7 +197,9 @@ def run_on_workers(
     batches = {key: batch for key, (_, batch) in units.batches.items()} | parted.batches
     seconds = time.monotonic() - began
     warn(executor.notes)
-    return WorkerResults(outcomes, batches, placed.approach, seconds, estimated)
+    return WorkerResults(
+        outcomes, batches, len(parted.batches), placed.approach, seconds, estimated
+    )
 
 
 def answers_of(
@@ -205,8 +220,8 @@ def answers_of(
         if why is not None:
             raise ClusterError(why)
         table = pa.concat_tables([pa.ipc.open_stream(one).read_all() for one in done.answers])
-        told = execution_of(readable, executor, done) if wants_estimates(training) else None
-        return table, told
+        wanted = wants_estimates(training, where)
+        return table, execution_of(readable, where, executor, done) if wanted else None
 
 
 def warn(notes: Iterable[str]) -> None:
@@ -227,16 +242,16 @@ def choose_placement(
         return placed, None
     refuse_chance(training)
     workers = workers_of(where.executor)
-    if is_balanced(found.groups, workers) and not wants_estimates(training):
+    if is_balanced(found.groups, workers) and not wants_estimates(training, where):
         return BY_NAME[APPROACHES["TP"]], None
     remote = where.executor != "threads"
     estimated = execution(Units(database, training, found), workers, remote)
     return BY_NAME[APPROACHES[estimated.chosen]], estimated
 
 
-def wants_estimates(training: Training) -> bool:
+def wants_estimates(training: Training, where: ExecutorChoice) -> bool:
     """Returns whether the caller requests the estimates."""
-    return any(request.options.explain for request in training.call.requests)
+    return where.explain or any(request.options.explain for request in training.call.requests)
 
 
 def refuse_stored(training: Training) -> None:

@@ -5,6 +5,7 @@ Units depend on the groups alone and not on the workers, so any number of them d
 
 import hashlib
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -13,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from tuskml.api.call import Training
-from tuskml.cluster.shards.catalogue import Catalogue, Group, Shard
+from tuskml.cluster.shards.catalogue import FILE, Catalogue, Group, Shard
 from tuskml.cluster.shards.storages import storages
+from tuskml.cluster.shards.writing import ROW_GROUP
 from tuskml.cluster.worker import TASK
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.sources import Source
@@ -27,6 +29,8 @@ BATCH_ROWS = 200_000
 """Rows of a unit of small groups, over the number of candidates of a search. A linear model reads
 about a million rows a second, so a unit is some 100 ms of work and more."""
 BATCH_GROUPS = 5_000
+LEAST_PARTS = 8
+"""Parts of a group, about, so that several workers have as many of its rows."""
 ALL_ROWS = "all rows"
 """The name in logs of the rows of a model without groups."""
 MOST_NAME = 60
@@ -53,6 +57,16 @@ class Batch:
     def shards(self) -> list[int]:
         """The shards that hold them, by index."""
         return sorted({place for group in self.groups for place in group.shards})
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows [first, last) of a file, by its index in the catalogue; rows: those of the group."""
+
+    shard: int
+    first: int
+    last: int
+    rows: int
 
 
 def batches(groups: Iterable[Group], most_rows: int) -> Iterator[Batch]:
@@ -121,10 +135,10 @@ class Units:
         more = len(batch.groups) - 1
         return f"{first} and {more:,} more" if more else first
 
-    def input_of_part(self, group: Group, place: int) -> dict[str, Any]:
-        """The input of a worker for the rows of a group in a shard (`parts/part_rows.py`)."""
-        shard = absolute(self.catalogue.shards[place])
-        source = self.source(Batch((group,)), [shard], self.held[place] == 1)
+    def input_of_part(self, group: Group, part: Part) -> dict[str, Any]:
+        """The input of a worker for the rows of a part of a group (`parts/part_rows.py`)."""
+        shard = absolute(self.catalogue.shards[part.shard])
+        source = self.source(Batch((group,)), [shard], self.held[part.shard] == 1, part)
         options = self.training.call.requests[0].options
         given = json.loads(self.training.options)
         # If no option says how to treat gaps, the task decides, and a part has no task. With
@@ -146,6 +160,30 @@ class Units:
             "tuskml": VERSION,
         }
 
+    def parts(self, groups: Sequence[Group]) -> dict[Group, list[Part]]:
+        """The parts of large groups, in the order of their files and rows.
+
+        A part has at most as many rows as a unit of small groups, whatever bytes these take: one
+        file, or a group of few bytes, has as many as several files. It begins at a row group of a
+        shard, since readers skip the others. Parts depend on the rows alone, as units do.
+        """
+        size = min(ROW_GROUP, max(1, BATCH_ROWS // 8))
+        blocks = {group.key: list(blocks_of(group, size)) for group in groups}
+        unknown = Batch(tuple(group for group in groups if not group.ranges))
+        paths = {self.catalogue.shards[place].path: place for place in unknown.shards}
+        if paths:
+            keys = "".join(f"CAST({sql} AS VARCHAR), " for _, sql in self.training.keys)
+            found = self.database.fetch(
+                f"SELECT {keys}{FILE}, file_row_number // {size} AS tusk_block, count(*) "
+                f"FROM read_parquet([{', '.join(map(self.database.text, paths))}], "
+                f"filename = '{FILE}') AS source {self.only(unknown, self.covers(unknown))} "
+                "GROUP BY ALL"
+            )
+            for *key, path, number, rows in found:
+                first = number * size
+                blocks[tuple(key)].append(Part(paths[path], first, first + size, rows))
+        return {group: list(joined(blocks[group.key], group.rows)) for group in groups}
+
     def order(self) -> dict[str, Any]:
         """Says how a part orders its rows."""
         call = self.training.call
@@ -153,12 +191,15 @@ class Units:
         orders = any(learner_of(one.task).facts.orders for one in call.requests)
         return {"ordered": options.keeps_order or orders, "seed": options.seed}
 
-    def source(self, batch: Batch, shards: Sequence[Shard], whole: bool) -> Source:
-        """The rows of the batch's groups; whole: the shards have no others."""
+    def source(
+        self, batch: Batch, shards: Sequence[Shard], whole: bool, part: Part | None = None
+    ) -> Source:
+        """The rows of the batch's groups, or of a part; whole: the shards have no others."""
         listed = ", ".join(self.database.text(shard.path) for shard in shards)
         rows = f"read_parquet([{listed}]) AS source"
-        if not whole:
-            rows = f"(SELECT source.* FROM {rows} {self.only(batch)}) AS source"
+        only = self.only(batch, whole, part)
+        if only:
+            rows = f"(SELECT source.* FROM {rows} {only}) AS source"
         return Source(rows, self.training.source.name)
 
     def query(self, batch: Batch, shards: Sequence[Shard]) -> str:
@@ -176,19 +217,29 @@ class Units:
         mine = Counter(place for group in batch.groups for place in group.shards)
         return all(self.held[place] == count for place, count in mine.items())
 
-    def only(self, batch: Batch) -> str:
-        """The condition for the batch's groups; a range lets the reader skip row groups."""
+    def only(self, batch: Batch, whole: bool, part: Part | None = None) -> str:
+        """The condition for the batch's groups, none if all rows are theirs, and for a part.
+        Ranges let the reader skip row groups.
+        """
+        join, ranges = "", []
+        if not whole:
+            join, least_and_most = self.groups_of(batch), self.range_of(batch)
+            if least_and_most is not None:
+                first_key = self.training.keys[0][1]
+                ranges.append(f"{first_key} BETWEEN {' AND '.join(least_and_most)}")
+        if part is not None:
+            ranges.append(f"file_row_number BETWEEN {part.first} AND {part.last - 1}")
+        return f"{join} WHERE {' AND '.join(ranges)}" if ranges else join
+
+    def groups_of(self, batch: Batch) -> str:
+        """The join with the keys of the batch's groups."""
         values = ", ".join(f"({', '.join(self.literals(group))})" for group in batch.groups)
         names = [f"tusk_key_{place}" for place in range(len(self.training.keys))]
         equal = " AND ".join(
             f"{sql} IS NOT DISTINCT FROM tusk_keys.{name}"
             for (_, sql), name in zip(self.training.keys, names, strict=True)
         )
-        join = f"SEMI JOIN (VALUES {values}) AS tusk_keys({', '.join(names)}) ON {equal}"
-        least_and_most = self.range_of(batch)
-        if least_and_most is None:
-            return join
-        return f"{join} WHERE {self.training.keys[0][1]} BETWEEN {' AND '.join(least_and_most)}"
+        return f"SEMI JOIN (VALUES {values}) AS tusk_keys({', '.join(names)}) ON {equal}"
 
     def range_of(self, batch: Batch) -> tuple[str, str] | None:
         """The least and the largest first key in SQL; None if there is none, as with NULL."""
@@ -206,6 +257,35 @@ class Units:
             f"CAST({'NULL' if value is None else self.database.text(value)} AS {kind})"
             for value, kind in zip(group.key, self.catalogue.key_types, strict=True)
         ]
+
+
+def blocks_of(group: Group, size: int) -> Iterator[Part]:
+    """The blocks of so many rows of a file that hold a group whose ranges are known."""
+    for shard, (begin, end) in zip(group.shards, group.ranges, strict=bool(group.ranges)):
+        for start in range(begin - begin % size, end, size):
+            first, last = max(start, begin), min(start + size, end)
+            yield Part(shard, first, last, last - first)
+
+
+def joined(blocks: Iterable[Part], rows: int) -> Iterator[Part]:
+    """Joins a group's blocks of a file to parts of about the same number of rows.
+
+    A block belongs to the part in which its middle lies, if all of them follow each other.
+    """
+    each = rows / max(math.ceil(rows / BATCH_ROWS), LEAST_PARTS)
+    last: Part | None = None
+    before, number = 0, 0
+    for one in sorted(blocks, key=lambda block: (block.shard, block.first)):
+        here = int((before + one.rows / 2) / each)
+        if last is not None and (last.shard, number) == (one.shard, here):
+            last = replace(last, last=one.last, rows=last.rows + one.rows)
+        else:
+            if last is not None:
+                yield last
+            last = one
+        before, number = before + one.rows, here
+    if last is not None:
+        yield last
 
 
 def absolute(shard: Shard) -> Shard:

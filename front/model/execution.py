@@ -28,45 +28,77 @@ class Pilot:
 
 
 @dataclass(frozen=True)
-class Execution:
-    """Estimated time of a training by group on a number of workers; seconds: the actual time, or
-    None.
+class Work:
+    """What workers ran. units: of whole groups; groups: those trained by parts, and parts: of
+    these; workers: those that ran something; n_bytes: of their inputs and answers.
+    """
 
-    estimates: of each approach, the shortest first; ran: the approach that ran, or would; chosen:
-    the choice of placement 'auto'.
+    units: int
+    groups: int
+    parts: int
+    workers: int
+    n_bytes: int
+
+    def __str__(self) -> str:
+        by_parts = f"{counted(self.groups, 'group')} in {counted(self.parts, 'part')}"
+        ran = [counted(self.units, "unit")] if self.units or not self.groups else []
+        ran += [by_parts] if self.groups else []
+        return (
+            f"{' and '.join(ran)} on {counted(self.workers, 'worker')}, with "
+            f"{self.n_bytes / 1e6:,.2f} MB of messages"
+        )
+
+
+def counted(n: int, name: str) -> str:
+    """A number of things, by their name in the singular."""
+    return f"{n:,} {name}{'s' if n != 1 else ''}"
+
+
+@dataclass(frozen=True)
+class Execution:
+    """The time of a training by group on a number of workers, estimated if it is explained or
+    chosen by estimates; seconds: the actual time, or None.
+
+    pilot: the basis of the estimates; estimates: of each approach, the shortest first; ran: the
+    approach that ran, or would; chosen: the choice of placement 'auto'; work: what ran.
     """
 
     workers: int
     groups: int
     rows: int
     configurations: int
-    pilot: Pilot
-    estimates: tuple[Estimate, ...]
+    pilot: Pilot | None = None
+    estimates: tuple[Estimate, ...] = ()
     ran: str = "TP"
     seconds: float | None = None
     chosen: str = "TP"
+    work: Work | None = None
 
     def __str__(self) -> str:
-        pilot = self.pilot
-        groups = f"{self.groups:,} group{'s' if self.groups != 1 else ''}"
         about = (
-            f"{self.rows:,} rows in {groups}, configurations: {self.configurations}, "
-            f"workers: {self.workers:,}; a pilot of {pilot.rows:,} rows took "
-            f"{pilot.seconds:.3g} s in {pilot.passes} passes on one thread"
+            f"{self.rows:,} rows in {counted(self.groups, 'group')}, configurations: "
+            f"{self.configurations}, workers: {self.workers:,}"
         )
-        head = ["approach", "seconds", "compute", "load", "network", "idle", "worker-hours"]
-        lines = [
-            [one.approach, *(f"{x:.3g}" for x in seconds_of(one)), MEANINGS[one.approach]]
-            for one in self.estimates
-        ]
         last = f"{self.ran} " + (
             "would run" if self.seconds is None else f"took {self.seconds:.3g} s"
         )
         for mine in self.estimates:  # switching has no estimate
             if mine.approach == self.ran:
                 last += f", estimated {mine.seconds:.3g} s"
+        ran = "" if self.work is None else f"\n{self.work}"
+        if self.pilot is None:
+            return f"{about}\n{last}{ran}"
+        about += (
+            f"; a pilot of {self.pilot.rows:,} rows took {self.pilot.seconds:.3g} s in "
+            f"{self.pilot.passes} passes on one thread"
+        )
+        head = ["approach", "seconds", "compute", "load", "network", "idle", "worker-hours"]
+        lines = [
+            [one.approach, *(f"{x:.3g}" for x in seconds_of(one)), MEANINGS[one.approach]]
+            for one in self.estimates
+        ]
         last += f"; placement 'auto' takes {self.chosen}"
-        return f"{about}\n{table([*head, ''], lines)}\n{last}"
+        return f"{about}\n{table([*head, ''], lines)}\n{last}{ran}"
 
 
 def seconds_of(one: Estimate) -> list[float]:

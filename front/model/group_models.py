@@ -66,7 +66,7 @@ class Models(dict[Any, "Model | None"]):
     """A dict of models by key, or by a tuple of keys if there are several.
 
     None for a group without a usable row. group_by: the columns or SQL expressions of the keys.
-    execution: the estimates of a training with executor and the option explain.
+    execution: of a training with executor, what ran, and with the option explain the estimates.
     """
 
     execution: Execution | None = None

@@ -2,7 +2,6 @@
 
 import contextvars
 import re
-import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -13,14 +12,18 @@ from tuskml.errors import Interrupted, OptionError, nearest
 from tuskml.groups.execution import leading
 from tuskml.groups.execution.executor import (
     Outcome,
+    Tally,
     Unit,
     attempt,
+    bundle,
     check_timeout,
+    encode_outcome,
     import_package,
     largest_first,
     note_work,
+    outcomes_of,
 )
-from tuskml.groups.execution.leading import Leaders, Ran
+from tuskml.groups.execution.leading import Leaders, Pins, Ran
 from tuskml.kernels.library import cancel, cancel_mark, raise_if_cancelled, watching_sigint
 from tuskml.schedule import budget
 
@@ -38,12 +41,12 @@ class Threads:
 
     def __init__(self) -> None:
         self.notes: list[str] = []
-        self.workers = budget.threads()
+        self.workers, self.tally = budget.threads(), Tally()
 
     def run(
         self, work: str, units: Sequence[Unit], leaders: Leaders | None = None
     ) -> Iterator[Outcome]:
-        run = Run(work, units, leaders or leading.none())
+        run = Run(work, units, leaders or leading.none(), self.tally)
         try:
             with watching_sigint():
                 yield from run.outcomes()
@@ -59,40 +62,56 @@ class Run:
     that threads run.
     """
 
-    def __init__(self, work: str, units: Sequence[Unit], leaders: Leaders) -> None:
+    def __init__(self, work: str, units: Sequence[Unit], leaders: Leaders, tally: Tally) -> None:
         self.n = budget.threads()
         self.pool = ThreadPoolExecutor(self.n, thread_name_prefix="tuskml unit")
-        self.work, self.leaders = work, leaders
+        self.work, self.leaders, self.tally = work, leaders, tally
         self.left = deque(largest_first(units))
-        self.asked: deque[Unit] = deque()
-        self.running: dict[Future[Outcome], Unit] = {}
+        self.pins = Pins(leaders.place, self.n)
+        self.idle = set(range(self.n))
+        self.running: dict[Future[bytes], tuple[int, Unit]] = {}
         self.cancelled = False
 
     def outcomes(self) -> Iterator[Outcome]:
         """Yields the outcomes of all units and leaders. Raises Interrupted."""
         mark = cancel_mark()
         self.leaders.begin()
-        while self.left or self.running or self.asked or self.leaders.working:
+        while self.left or self.running or self.pins.waiting or self.leaders.working:
             self.hand_out()
             self.leaders.wait(LOOK_SECONDS, self.some_done)
             raise_if_cancelled(mark)
             for future in [one for one in self.running if one.done()]:
-                unit = self.running.pop(future)
-                if unit.pin is None:
-                    yield future.result()
-                else:
-                    self.leaders.settle(future.result())
+                yield from self.take(future)
             yield from self.leaders.outcomes()
 
     def hand_out(self) -> None:
-        """Gives each free thread a unit."""
-        self.asked.extend(self.leaders.take_requested())
-        while len(self.running) < self.n and (self.asked or self.left):
-            unit = self.asked.popleft() if self.asked else self.left.popleft()
+        """Gives each idle thread a unit, as workers of a cluster get theirs."""
+        self.pins.add(self.leaders.take_requested())
+        for thread in sorted(self.idle):
+            unit = self.pins.take(thread, more_start=False)
+            if unit is not None:
+                unit = bundle([unit, *self.pins.beside(thread, unit)])
+            elif self.left:
+                unit = self.left.popleft()
+            else:
+                continue
+            self.idle.remove(thread)
             context = contextvars.copy_context()
-            future = self.pool.submit(context.run, run_attempt, self.work, unit)
-            self.running[future] = unit
+            future = self.pool.submit(context.run, run_attempt, self.work, unit, thread)
+            self.running[future] = thread, unit
             future.add_done_callback(lambda _: self.leaders.wake())
+
+    def take(self, future: "Future[bytes]") -> Iterator[Outcome]:
+        """Yields the outcome of a caller's unit; a leader gets those of its own."""
+        thread, unit = self.running.pop(future)
+        self.idle.add(thread)
+        answer = future.result()
+        self.tally.note(str(thread), unit, answer)
+        for outcome in outcomes_of(unit, answer):
+            if unit.pin is None:
+                yield outcome
+            else:
+                self.leaders.settle(outcome)
 
     def some_done(self) -> bool:
         """Returns whether a thread is free again."""
@@ -108,14 +127,14 @@ class Run:
         self.pool.shutdown(wait=True)
 
 
-def run_attempt(work: str, unit: Unit) -> Outcome:
-    """Runs a unit and returns its outcome."""
+def run_attempt(work: str, unit: Unit, thread: int) -> bytes:
+    """Runs a unit and returns its answer, as a worker of a cluster does."""
     begin = time.monotonic()
     with note_work(unit, "this process"):
-        outcome = attempt(work, unit)
+        answer = encode_outcome(attempt(work, unit))
     if unit.pin is not None:
-        leading.note(Ran(threading.current_thread().name, unit, begin, time.monotonic()))
-    return outcome
+        leading.note(Ran(f"thread {thread}", unit, begin, time.monotonic()))
+    return answer
 
 
 ADDRESS = re.compile(r"(ray://)?[^\s:/']+:\d+")
@@ -127,10 +146,11 @@ class Executor(Protocol):
 
     notes: one sentence about each event that did not change the outcomes, such as a lost worker.
     remote: whether units run in other processes, whose events are not seen here. workers: their
-    number, 0 before the first run.
+    number, 0 before the first run. tally: what they ran.
     """
 
     notes: list[str]
+    tally: Tally
     remote: bool
     workers: int
 

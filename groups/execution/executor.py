@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tuskml.errors import ExtensionError, OptionError, RowsError, TuskError
@@ -60,6 +60,24 @@ class Outcome:
     key: str
     answer: bytes | None
     error: str | None = None
+
+
+@dataclass
+class Tally:
+    """What workers ran. units: those of whole groups; pins: the data of others, by worker;
+    n_bytes: of all inputs and answers.
+    """
+
+    units: int = 0
+    pins: dict[str, set[str]] = field(default_factory=dict)
+    n_bytes: int = 0
+
+    def note(self, worker: str, unit: Unit, answer: bytes) -> None:
+        """Adds a unit that a worker answered."""
+        pins = self.pins.setdefault(worker, set())
+        pins.update(one.pin for one in unit.each if one.pin is not None)
+        self.units += unit.pin is None
+        self.n_bytes += len(unit.payload) + len(answer)
 
 
 ANSWERED, FAILED = b"+", b"-"

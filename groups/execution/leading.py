@@ -51,15 +51,26 @@ def note(ran: Ran) -> None:
             hear(replace(ran, unit=unit, begin=begin, end=min(end, ran.end)))
 
 
+Place = Callable[[int], Mapping[str, int]]
+"""Returns the worker, from 0, that is to hold the data of each pin, of so many workers."""
+
+
+def nowhere(_: int) -> Mapping[str, int]:
+    """Places no pin."""
+    return {}
+
+
 class Leaders:
     """The leaders of one run, by the keys of their outcomes, and their requests.
 
-    at_once: how many lead at the same time. Threads of the leaders call `ask`; the executor's own
-    thread calls the rest.
+    at_once: how many lead at the same time; place: where the pins of their units are to be.
+    Threads of the leaders call `ask`; the executor's own thread calls the rest.
     """
 
-    def __init__(self, leaders: Mapping[str, Leader], at_once: int) -> None:
-        self.leaders = dict(leaders)
+    def __init__(
+        self, leaders: Mapping[str, Leader], at_once: int, place: Place = nowhere
+    ) -> None:
+        self.leaders, self.place = dict(leaders), place
         self._pool = ThreadPoolExecutor(max(1, at_once), thread_name_prefix="tuskml leader")
         self._change = threading.Condition()
         self._asked: deque[Unit] = deque()
@@ -176,19 +187,30 @@ def none() -> Leaders:
 
 # Units of leaders go to the workers that hold their data.
 #
-# A pin without a worker goes to the next idle one that may take more: as long as workers start,
-# each takes at most its equal share of all known pins, so that the first to start does not get all
-# of them. A unit waits for a busy worker that holds its pin.
+# A pin goes to the worker in its place, which the first worker takes that is idle. As long as
+# workers start, the pins of a place without a worker wait for one; then any worker takes them. A
+# unit waits for a busy worker that holds its pin.
 
 PATIENCE_SECONDS = 15.0
 """Seconds to wait for starting workers, before others take their share."""
 
+NO_PLACE = -1
+"""Of a worker beyond the number that was expected."""
+
 
 class Pins:
-    """Units that wait, by pin, and the workers that hold pins."""
+    """Units that wait, by pin, and the workers that hold pins.
 
-    def __init__(self) -> None:
+    place: as of `Leaders`; workers: the number of places. A pin without one gets that of the
+    fewest rows.
+    """
+
+    def __init__(self, place: Place, workers: int) -> None:
         self.by_pin: dict[str, deque[Unit]] = {}
+        self.places = dict(place(max(workers, 1)))
+        self.rows_there = [0.0] * max(workers, 1)
+        self.seats: dict[Hashable, int] = {}
+        """The place of each worker."""
         self.holder: dict[str, Hashable] = {}
         self.sizes: dict[str, float] = {}
         self.held: dict[Hashable, float] = defaultdict(float)
@@ -210,13 +232,16 @@ class Pins:
         for unit in units:
             assert unit.pin is not None
             self.by_pin.setdefault(unit.pin, deque()).append(unit)
-            self.sizes[unit.pin] = unit.size
+            if unit.pin not in self.sizes:
+                self.sizes[unit.pin] = unit.size
+                fewest = self.rows_there.index(min(self.rows_there))
+                self.rows_there[self.places.setdefault(unit.pin, fewest)] += unit.size
 
-    def take(self, worker: Hashable, workers: int, more_start: bool) -> Unit | None:
+    def take(self, worker: Hashable, more_start: bool) -> Unit | None:
         """The next unit for one of the workers; None if there is none for it now."""
         mine = next((pin for pin in self.by_pin if self.holder.get(pin) == worker), None)
         if mine is None:
-            mine = self.free(worker, workers, more_start)
+            mine = self.free(worker, more_start)
         if mine is None:
             return None
         waiting = self.by_pin[mine]
@@ -241,14 +266,19 @@ class Pins:
                 del self.by_pin[pin]
         return found
 
-    def free(self, worker: Hashable, workers: int, more_start: bool) -> str | None:
+    def free(self, worker: Hashable, more_start: bool) -> str | None:
         """Assigns a free pin to the worker, and returns it."""
-        found = [pin for pin in self.by_pin if pin not in self.holder]
-        if not found:
-            return None
-        share = sum(self.sizes.values()) / max(workers, 1)
+        taken = set(self.seats.values())
+        if worker not in self.seats:
+            left = (place for place in range(len(self.rows_there)) if place not in taken)
+            self.seats[worker] = next(left, NO_PLACE)
+        seat = self.seats[worker]
+        free = [pin for pin in self.by_pin if pin not in self.holder]
+        found = [pin for pin in free if self.places[pin] == seat]
         patient = more_start and time.monotonic() < self.began + PATIENCE_SECONDS
-        if patient and self.held[worker] >= share:
+        if not found and not patient:
+            found = [pin for pin in free if self.places[pin] not in self.seats.values()]
+        if not found:
             return None
         self.holder[found[0]] = worker
         self.held[worker] += self.sizes[found[0]]
@@ -268,3 +298,4 @@ class Pins:
         """Removes a lost worker, with its pins."""
         self.holder = {pin: one for pin, one in self.holder.items() if one != worker}
         self.held.pop(worker, None)
+        self.seats.pop(worker, None)

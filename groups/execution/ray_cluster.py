@@ -25,6 +25,7 @@ from tuskml.groups.execution.executor import (
     ANSWERED,
     Outcome,
     Pulses,
+    Tally,
     Unit,
     bundle,
     largest_first,
@@ -76,9 +77,10 @@ class Task:
 
 
 class Caller(Protocol):
-    """The caller that runs units. notes, most_seconds: as of `RayCluster`."""
+    """The caller that runs units. notes, tally, most_seconds: as of `RayCluster`."""
 
     notes: list[str]
+    tally: Tally
     most_seconds: float | None
 
 
@@ -88,8 +90,9 @@ class Run:
     def __init__(
         self, ray: Any, work: str, units: Sequence[Unit], caller: Caller, leaders: Leaders
     ) -> None:
-        self.ray, self.work, self.notes = ray, work, caller.notes
-        self.leaders, self.pins = leaders, Pins()
+        self.ray, self.work, self.notes, self.tally = ray, work, caller.notes, caller.tally
+        self.leaders = leaders
+        self.pins = Pins(leaders.place, ray_session.processors(ray))
         self.most_seconds, self.pulses = caller.most_seconds, Pulses(SILENT_SECONDS)
         self.names: dict[Any, str] = {}
         """The host and process of each worker."""
@@ -155,8 +158,7 @@ class Run:
         self.pins.add(self.leaders.take_requested())
         waiting, self.idle = sorted(self.idle, key=self.pins.rows), []
         for worker in waiting:
-            others = len(self.starting) + len(self.working) + len(waiting)
-            unit = self.pins.take(worker, others, bool(self.starting))
+            unit = self.pins.take(worker, bool(self.starting))
             if unit is not None:
                 unit = bundle([unit, *self.pins.beside(worker, unit)])
             else:
@@ -299,6 +301,7 @@ class Run:
         if answer[:1] == ANSWERED:
             ended, size = time.monotonic(), digits(unit)
             self.took[size] = max(self.took.get(size, 0.0), ended - task.began)
+            self.tally.note(self.names[task.worker], unit, answer)
             if unit.pin is not None:
                 leading.note(Ran(str(task.worker), unit, task.began, ended))
         for one, outcome in zip(unit.each, outcomes_of(unit, answer), strict=True):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tuskml.groups.execution import leading, ray_session
-from tuskml.groups.execution.executor import Outcome, Unit
+from tuskml.groups.execution.executor import Outcome, Tally, Unit
 from tuskml.groups.execution.leading import Leaders
 from tuskml.groups.execution.leases import LeasedRun, lease_seconds
 from tuskml.groups.execution.ray_cluster import Run
@@ -22,7 +22,7 @@ class RayCluster:
         ray_session.import_ray()
         self.address, self.most_seconds = address, most_seconds
         self.notes: list[str] = []
-        self.workers = 0
+        self.workers, self.tally = 0, Tally()
 
     def run(
         self, work: str, units: Sequence[Unit], leaders: Leaders | None = None

@@ -1,6 +1,7 @@
 """The metrics of candidates: SQL's own, with their names there and computed in C."""
 
 import ctypes
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -45,6 +46,9 @@ than two classes precision, recall and F1 are the means over the classes. Perple
 
 OF_CLASSES = tuple(METRICS)[: tuple(METRICS).index("rmse")]
 """Metrics that compare classes."""
+RANKED = ("auc", "average_precision")
+COUNTED = ("precision_score", "recall_score", "f1_score")
+"""Metrics that are no mean over rows, of margins and of predicted classes."""
 OF_CHANCES = ("log_loss", "brier")
 """Metrics that compare probabilities of classes."""
 PARAMETERS = {"pinball": ("quantile", 0.5), "tweedie_deviance": ("power", 1.5)}
@@ -127,7 +131,7 @@ class _Judging(ctypes.Structure):
         ("cancels", ctypes.c_void_p),
         ("mark", ctypes.c_int64),
         ("threads", ctypes.c_int32),
-        ("residuals", ctypes.c_void_p),
+        ("rows", ctypes.c_void_p),
         ("begin", ctypes.c_void_p),
         ("run", ctypes.c_void_p),
     ]
@@ -166,7 +170,8 @@ def residuals(
     """The absolute residual and the weight, (rows, 2), of the rows of each model's group that it
     predicts; arguments as of `judge`. Raises DataError if a label or memory forbids it.
     """
-    return _by_row("conformal", database, models, held, threads)
+    found = _of_option("conformal", "rmse", database, models, held, threads)
+    return [np.column_stack([np.abs(one[:, 0] - one[:, 1]), one[:, 2]]) for one in found]
 
 
 def margins(
@@ -176,24 +181,40 @@ def margins(
     model's group, without those of which the model does not know the class; arguments as of
     `judge`. Raises DataError if a label or memory forbids it.
     """
-    return _by_row("calibration", database, models, held, threads)
+    found = _of_option("calibration", "auc", database, models, held, threads)
+    return [
+        np.column_stack([one[:, 1], np.where(one[:, 0] > 0, one[:, 2], -one[:, 2])])
+        for one in found
+    ]
 
 
-BY_ROW = {"conformal": "rmse", "calibration": "auc"}
-"""The metric whose numbers of each row an option of a search keeps."""
-
-
-def _by_row(
-    option: str, database: ctypes.CDLL, models: Models, held: NDArray[np.void], threads: int
+def _of_option(
+    option: str,
+    metric: str,
+    database: ctypes.CDLL,
+    models: Models,
+    held: NDArray[np.void],
+    threads: int,
 ) -> list[Floats]:
-    """Two numbers of each row, which the library writes while it computes the option's metric."""
-    begin = np.concatenate([[0], np.cumsum(held["n_rows"])]).astype(np.int64)
-    found, unused = np.full((int(begin[-1]), 2), np.nan), np.empty(len(held))
-    why = _judge(database, models, held, (BY_ROW[option], 0.0), threads, unused, (found, begin))
+    """The rows of each model's group that an option of a search keeps, without unknown ones."""
+    rows, begin, why = judged_rows(database, models, held, metric, threads)
     if why is not None:
         raise DataError(f"option '{option}': {why}")
-    parts = [found[a:b] for a, b in pairwise(begin.tolist())]
+    parts = [rows[a:b] for a, b in pairwise(begin.tolist())]
     return [part[np.isfinite(part).all(axis=1)] for part in parts]
+
+
+def judged_rows(
+    database: ctypes.CDLL, models: Models, held: NDArray[np.void], metric: str, threads: int
+) -> tuple[Floats, NDArray[np.int64], str | None]:
+    """The label, the answer and the weight of the rows of all groups, (rows, 3), as `judge.h` has
+    them; where those of each begin, (n + 1,); and why the metric does not judge a model, or None.
+    Arguments as of `judge`.
+    """
+    begin = np.concatenate([[0], np.cumsum(held["n_rows"])]).astype(np.int64)
+    found, unused = np.full((int(begin[-1]), 3), np.nan), np.empty(len(held))
+    why = _judge(database, models, held, (metric, 0.0), threads, unused, (found, begin))
+    return found, begin, why
 
 
 def _judge(
@@ -207,8 +228,7 @@ def _judge(
 ) -> str | None:
     """Fills out (n,) with the metrics; why one of the models has none, or None.
 
-    rows: gets the residual or margin and the weight of each row, (rows, 2), and where those of
-    each model begin.
+    rows: gets those of `judged_rows`, and where those of each model begin.
     """
     emission, why = Emission(models), Refusal()
     mark, (name, parameter) = cancel_mark(), metric
@@ -224,3 +244,74 @@ def _judge(
     if not done and why.text == OUT_OF_MEMORY:  # which no group is to blame for
         raise DataError(f"option 'metric' is '{name}': {why.text}")
     return None if done else why.text
+
+
+# Metrics of rows that lie in parts: the rows of each part, equal ones added, are enough.
+
+
+def tally(rows: Floats) -> Floats:
+    """The distinct labels and answers of `judged_rows`, with the sum of their weights, (k, 3)."""
+    label = np.where(np.isnan(rows[:, 0]), -np.inf, rows[:, 0])
+    order = np.lexsort((label, rows[:, 1]))
+    label, answer, weight = label[order], rows[order, 1], rows[order, 2]
+    new = np.r_[True, (np.diff(answer) != 0) | (label[1:] != label[:-1])][: len(rows)]
+    first = np.flatnonzero(new)
+    return np.column_stack([label[first], answer[first], np.add.reduceat(weight, first)])
+
+
+def of_rows(rows: Floats, metric: str, of_two: bool) -> float:
+    """A metric of classes by the tallies of all parts; NaN where they do not determine it.
+
+    of_two: whether the classes are 0 and 1. A row of a class that the model does not know, -inf,
+    is then a false negative and a false positive, as in `judge.c`.
+    """
+    if not np.isfinite(rows[:, 1]).all():
+        return math.nan
+    unknown = np.isneginf(rows[:, 0])
+    ranks = metric in RANKED
+    least, most = (-np.inf, np.inf) if ranks else (0.0, 1.0)
+    n, lost = int(unknown.sum()), rows[unknown, 2]
+    rows = np.concatenate(
+        [
+            rows[~unknown],
+            np.column_stack([np.ones(n), np.full(n, least), lost]),
+            np.column_stack([np.zeros(n), np.full(n, most), lost]),
+        ]
+    )
+    return ranking(rows, metric) if ranks else counted(rows, metric, of_two)
+
+
+def ranking(rows: Floats, metric: str) -> float:
+    """The area under the curve, or the average precision, of labels 0 and 1 by their answers."""
+    answers, place = np.unique(rows[:, 1], return_inverse=True)
+    high, low = (
+        np.bincount(place, rows[:, 2] * (rows[:, 0] == label), len(answers)) for label in (1, 0)
+    )
+    above, below = high.sum(), low.sum()
+    if not above or (metric == "auc" and not below):
+        return math.nan
+    if metric == "auc":
+        return float((high * (np.cumsum(low) - low / 2)).sum() / (above * below))
+    first = np.cumsum(high[::-1])
+    return float((high[::-1] * first / np.cumsum((high + low)[::-1])).sum() / above)
+
+
+def counted(rows: Floats, metric: str, of_two: bool) -> float:
+    """The precision, recall or F1 of class 1 of two, or the mean over the classes."""
+    label, answer, weight = rows.T
+    classes = np.array([1.0]) if of_two else np.unique(rows[:, :2])
+    both, labels, answers = (
+        np.array([weight[some].sum() for some in found])
+        for found in zip(
+            *(((label == c) & (answer == c), label == c, answer == c) for c in classes),
+            strict=True,
+        )
+    )
+    whole = {
+        "precision_score": answers,
+        "recall_score": labels,
+        "f1_score": (labels + answers) / 2,
+    }[metric]
+    if of_two and not whole[0]:
+        return math.nan
+    return float(np.divide(both, whole, where=whole > 0, out=np.zeros_like(both)).mean())

@@ -3,7 +3,7 @@
 Rows are in the same folds as in one process. Each candidate on each set of folds is a training of
 its own, which requests sums from the parts, or hops over them; several are led at the same time.
 Sums of several are requested in one message, and a part which waits for a model that hops works on
-another. A metric is one that adds over rows: each part answers that of its rows held out.
+another. Each part judges its rows held out, and what it answers adds to the metric of all rows.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
 Learning, PVLDB 2021, sections 2 (configurations) and 4.2.
@@ -23,17 +23,21 @@ from typing import Any
 import numpy as np
 
 from tuskml.groups.parted import train_by_parts
+from tuskml.groups.selection.choosing import LEAST_FOLDS
 from tuskml.groups.selection.folds import Round
 from tuskml.groups.selection.lanes import threads_of
-from tuskml.groups.selection.metrics import judge
-from tuskml.groups.selection.search import Search
-from tuskml.groups.selection.searching import (
-    LEAST_ROWS,
-    rounds,
-    texts_of,
-    with_statuses,
+from tuskml.groups.selection.metrics import (
+    COUNTED,
+    RANKED,
+    judge,
+    judged_rows,
+    of_rows,
+    tally,
 )
-from tuskml.groups.selection.trials import TOO_FEW, Trials
+from tuskml.groups.selection.search import Search
+from tuskml.groups.selection.searching import LEAST_ROWS, texts_of, with_statuses
+from tuskml.groups.selection.strategies import ALL, Alive, Strategies, rounds
+from tuskml.groups.selection.trials import TOO_FEW, Trials, slices_of
 from tuskml.kernels.parts.dealing import dealing_of, holding_of
 from tuskml.kernels.parts.keeping import PartRows
 from tuskml.kernels.parts.message import pack_message, unpack_message
@@ -48,31 +52,19 @@ JUDGED = "judged"
 """The message to a part that judges a model by its rows of some folds."""
 AT_ONCE = 12
 """Trainings of a group that are led at the same time, unless the placement says fewer."""
-MEANS = (
-    "log_loss",
-    "brier",
-    "accuracy",
-    "mae",
-    "mape",
-    "pinball",
-    "poisson_deviance",
-    "gamma_deviance",
-    "tweedie_deviance",
-)
-"""Metrics that are means over rows; `rmse` is the root of one."""
 
 
 def whole(search: Search) -> str | None:
     """The reason why a search cannot use rows in parts; None if it can."""
-    if search.halving or search.estimate is not None:
-        strategy = "halving" if search.halving else "tpe"
-        return f"the strategy '{strategy}' of option 'search' needs all rows in one place"
+    if slices_of(search) > 1:
+        return (
+            f"the strategy 'halving' of option 'search' with fewer than {LEAST_FOLDS} folds needs "
+            "all rows in one place"
+        )
     if search.dealt.column is not None or search.held_rows:
         name = "time_by" if search.dealt.in_time else "fold_by"
         name = search.held_rows().option if search.held_rows else name
         return f"option '{name}' needs all rows in one place"
-    if search.metric not in (*MEANS, "rmse"):
-        return f"metric '{search.metric}' is no mean over rows, and needs all of them in one place"
     for one in search.candidates:
         if one.options.validation:
             return "option 'validation' of a search needs all rows in one place"
@@ -90,6 +82,34 @@ class Trial:
     round: Round
 
 
+@dataclass(frozen=True)
+class InParts(Strategies):
+    """Tries candidates of one group in parts; until: of `time.monotonic()`, the end; at_once:
+    trainings that are led at the same time.
+    """
+
+    parts: Parts
+    until: float
+    at_once: int
+
+    @property
+    def over(self) -> bool:
+        return time.monotonic() >= self.until
+
+    def on(self, slices: int, trials: Trials, alive: Alive, folds: slice = ALL) -> None:
+        search, numbers = trials.search, np.flatnonzero(alive[:, 0]).tolist()
+        every = list(rounds(search, slices))[folds]
+        asked = [Trial(number, one) for one in every for number in numbers]
+        if asked:
+            at_once = min(self.at_once, len(asked))
+            found = all_tried(self.parts, search, asked, self.until, at_once)
+            for trial, answer in zip(asked, found, strict=True):
+                note(trials, trial, answer)
+
+    def of(self, alive: Alive) -> "InParts":
+        return self
+
+
 def search_by_parts(parts: Parts, search: Search, at_once: int = AT_ONCE) -> Models | None:
     """The winner's model on all rows, which has the trials; None where no row is usable.
 
@@ -97,15 +117,9 @@ def search_by_parts(parts: Parts, search: Search, at_once: int = AT_ONCE) -> Mod
     """
     if any(learner_of(one.task).by_parts.keeps for one in search.candidates):
         at_once = 1
-    until = math.inf if search.time is None else time.monotonic() + search.time
-    trials = Trials.none(search, 1)
     deal(parts, search)
-    asked = [
-        Trial(number, one) for one in rounds(search, 1) for number in range(len(search.candidates))
-    ]
-    found = all_tried(parts, search, asked, until, min(at_once, len(asked)))
-    for trial, answer in zip(asked, found, strict=True):
-        note(trials, trial, answer)
+    until = math.inf if search.time is None else time.monotonic() + search.time
+    trials = InParts(parts, until, at_once).try_all(Trials.none(search, 1))
     winners = trials.winners()
     chosen = search.candidates[int(winners[0])]
     models = train_by_parts(parts.of(None), Request(chosen.task, chosen.options))
@@ -220,13 +234,21 @@ def metric_of(parts: Parts, models: Models, search: Search) -> Metric | None:
     refused = [header["why"] for header, _ in found if "why" in header]
     if refused:
         return math.nan, {0: refused[0]}
-    sums = np.array([given[0] for _, given in found if given])
-    if not len(sums):
+    parted = [np.asarray(given[0]) for _, given in found if given]
+    if not parted:
         return None
-    value, weight = sums[:, 0], sums[:, 1]
+    if search.metric in (*RANKED, *COUNTED):
+        of_two = len(models.classes.values) == 2
+        return of_rows(np.concatenate(parted), search.metric, of_two), {}
+    value, weight, label, variance = np.stack(parted).T
+    if search.metric not in ("rmse", "r2"):
+        return float((value * weight).sum() / weight.sum()), {}
+    squares = (value**2 * weight).sum()
     if search.metric == "rmse":
-        return math.sqrt((value**2 * weight).sum() / weight.sum()), {}
-    return float((value * weight).sum() / weight.sum()), {}
+        return math.sqrt(squares / weight.sum()), {}
+    apart = label - (label * weight).sum() / weight.sum()
+    spread = (weight * (variance + apart**2)).sum()
+    return float(1 - squares / spread) if spread else math.nan, {}
 
 
 def judges(message: bytes) -> bool:
@@ -255,9 +277,15 @@ def judgement(library: ctypes.CDLL, rows: PartRows, message: bytes) -> bytes:
         status="ok",
         plan="",
     )
-    asked = header["metric"], header["parameter"]
-    found, why = judge(library, models, held, asked, header["threads"])
+    name, threads = header["metric"], header["threads"]
+    if name in (*RANKED, *COUNTED):
+        rows, _, refused = judged_rows(library, models, held, name, threads)
+        return pack_message({"why": refused}) if refused else pack_message({}, [tally(rows)])
+    asked = "rmse" if name == "r2" else name, header["parameter"]
+    found, why = judge(library, models, held, asked, threads)
     if why:
         return pack_message({"why": why[0]})
-    weight = Pass(held).labels()["weight"]
-    return pack_message({}, [np.array([found[0], weight[0]])])
+    labels = Pass(held).labels()[0]
+    return pack_message(
+        {}, [np.array([found[0], labels["weight"], labels["mean"], labels["variance"]])]
+    )

@@ -18,19 +18,9 @@ from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
 from tuskml.groups.preparation import NOT_COMPARED, with_column
-from tuskml.groups.selection import choosing
-from tuskml.groups.selection.choosing import (
-    Estimate,
-    Kernel,
-    axes_of,
-    batches,
-    next_candidates,
-    promising,
-)
 from tuskml.groups.selection.folds import (
     Groups,
     Preparation,
-    Round,
     Sets,
     identities,
     prepare_candidates,
@@ -48,11 +38,11 @@ from tuskml.groups.selection.lanes import (
 from tuskml.groups.selection.metrics import judge
 from tuskml.groups.selection.nearness import close
 from tuskml.groups.selection.search import Search
-from tuskml.groups.selection.trials import TOO_FEW, Trials, races, shares, slices_of
+from tuskml.groups.selection.strategies import ALL, Strategies, rounds
+from tuskml.groups.selection.trials import TOO_FEW, Trials, slices_of
 from tuskml.learners.models import Models, Strings, join_models, with_leaks, with_status
 from tuskml.learners.near import Near, NearWhole
 
-ALL = slice(None)
 LEAST_ROWS = 2
 """Rows that a training needs."""
 TIME_LIMIT = "time limit"
@@ -116,7 +106,7 @@ def refuse_stores(search: Search) -> None:
 
 
 @dataclass(frozen=True)
-class Running:
+class Running(Strategies):
     """Tries candidates; library: the database's; until: of `time.monotonic()`, the end; ended:
     is set if a trial fails with an error that fails the search; held_rows: gets the numbers of
     held-out rows.
@@ -132,84 +122,14 @@ class Running:
     def over(self) -> bool:
         return self.ended.is_set() or time.monotonic() >= self.until
 
-    def try_all(self, trials: Trials, alive: NDArray[np.bool_] | None = None) -> Trials:
-        """All trials, or those that time sufficed for: of a rung that did not end, none."""
-        if alive is None:
-            if trials.search.estimate is not None:
-                return self._choose_by_estimate(trials, trials.search.estimate)
-            if races(trials.search):
-                return self._race(trials)
-            if slices_of(trials.search) > 1:
-                return self._halve(trials)
-            alive = np.ones(trials.rung.shape, bool)
-        self._on(slices_of(trials.search), trials, alive)
-        return trials
-
-    def _on(
+    def on(
         self, slices: int, trials: Trials, alive: NDArray[np.bool_], folds: slice = ALL
     ) -> None:
-        """Tries candidates on `slices` slices of the rows, and on some of the folds."""
         for part in self.parts:
             for sets in sets_of(part, list(rounds(trials.search, slices))[folds]):
                 self._try(part, trials, sets, alive)
 
-    def _race(self, trials: Trials) -> Trials:
-        """Trials of all on the first fold, and of the best of each group there on the others."""
-        search, tried = trials.search, np.zeros(trials.rung.shape, bool)
-        self._on(1, trials, ~tried, slice(1))
-        first, losses = trials.losses(), np.full(tried.shape, np.inf)
-        for n in choosing.race_batches(len(tried), len(search.sets)):
-            if self.over:
-                return trials
-            batch = choosing.leading(self.kernel(search), first, losses, tried, n)
-            self._of(batch)._on(1, trials, batch, slice(1, None))
-            tried |= batch
-            losses = np.where(tried, trials.losses(), np.inf)
-        if not self.over:
-            trials.stop(~tried)
-        return trials
-
-    @staticmethod
-    def kernel(search: Search) -> Kernel:
-        """The similarity of the candidates."""
-        return Kernel(axes_of([(one.task.name, one.shown) for one in search.candidates]))
-
-    def _halve(self, trials: Trials) -> Trials:
-        """Trials of all on few rows, and of those on all rows that promise most of each group."""
-        search = trials.search
-        self._on(1, trials, np.ones(trials.rung.shape, bool))
-        if self.over:
-            return trials
-        few, losses = trials.losses(), np.full(trials.rung.shape, np.inf)
-        kernel = self.kernel(search)
-        tried = np.zeros(trials.rung.shape, bool)
-        for n in batches(len(search.candidates), shares(search)[0]):
-            batch = promising(kernel, few, losses, tried, n)
-            before, trials = trials, trials.without(batch)
-            self._of(batch)._on(slices_of(search), trials, batch)
-            if self.over:
-                return before
-            tried |= batch
-            losses = np.where(tried, trials.losses(), np.inf)
-        return trials
-
-    def _choose_by_estimate(self, trials: Trials, estimate: Estimate) -> Trials:
-        """Trials that each group chooses by those before, in batches."""
-        tried = np.zeros(trials.rung.shape, bool)
-        for n in estimate.counts():
-            batch = tried.copy()
-            if tried.any():
-                batch = next_candidates(estimate.axes, trials.losses(), tried, n)
-            else:
-                batch[:n] = True
-            trials = self._of(batch).try_all(trials, batch)
-            tried |= batch
-            if self.over:
-                break
-        return trials
-
-    def _of(self, alive: NDArray[np.bool_]) -> "Running":
-        """Selects the candidates that some group tries."""
+    def of(self, alive: NDArray[np.bool_]) -> "Running":
         some = set(np.flatnonzero(alive.any(axis=1)).tolist())
         parts = [
             replace(part, numbers=tuple(k for k in part.numbers if k in some))
@@ -225,8 +145,8 @@ class Running:
             return self.held_rows
         (search, *_) = [part.search for part in self.parts]
         won = winners == np.arange(len(search.candidates))[:, None]
-        again = replace(self._of(won), held_rows=empty, until=math.inf)
-        again._on(slices_of(search), Trials.none(search, len(winners)), won)
+        again = replace(self.of(won), held_rows=empty, until=math.inf)
+        again.on(slices_of(search), Trials.none(search, len(winners)), won)
         return empty
 
     def _try(
@@ -311,12 +231,6 @@ class Running:
             own = own.renumber(numbers[again[own.group]])
             models = join_models([models.of(kept), own]) if len(kept) else own
         return models
-
-
-def rounds(search: Search, slices: int) -> Iterator[Round]:
-    """Yields each set of rows of a search."""
-    for number, out in enumerate(search.sets):
-        yield Round(number, out, search.dealt.training_stretches(out), slices)
 
 
 def train_winners(

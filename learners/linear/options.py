@@ -445,7 +445,7 @@ OPTIONS = OptionTable(
         Option("warm_start", NAMED_START, None, "the model to start from"),
         "store",
         *(replace(SHARED[name], acts=(IN_STORE,)) for name in OF_STORES),
-        *("device", within(SHARED["explain"], ALONE), "format"),
+        *("device", within(SHARED["explain"], IN_PARTS), "format"),
     ),
     check_together,
 )

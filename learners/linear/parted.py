@@ -45,11 +45,11 @@ def whole(request: Request) -> str | None:
 def train_by_parts(parts: Parts, request: Request) -> Models | None:
     """The model of the group; None where it has no usable row.
 
-    `auto` takes the algorithm of the planner's rule.
+    `auto` takes the algorithm of the planner's rule, and compares no plans for option `explain`.
     """
     began = time.monotonic()
     refuse_together(request.task, request.options)
-    request = replace(request, options=replace(request.options, device="cpu"))
+    request = replace(request, options=replace(request.options, device="cpu", explain=False))
     groups = of_parts(parts)
     if groups is None:
         return None

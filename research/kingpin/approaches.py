@@ -91,7 +91,7 @@ def gap(
     Those fill the time in which partial sums travel, so their tasks are short: a configuration of
     a group, or several small groups.
     """
-    shards = evenly(work.sizes, workers)
+    shards = evenly(work.sizes, workers, work.whole)
     pieces = np.bincount(shards["group"], minlength=len(work.sizes))
     tasks, gates = passes_of(work, costs, shards)
     small = replace(work, sizes=work.sizes[pieces == 0])

@@ -1,4 +1,4 @@
-"""The groups of a training whose rows stay in parts, a shard each."""
+"""The groups of a training whose rows stay in parts, ranges of rows of a file each."""
 
 import hashlib
 import json
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.cluster import units as cutting
 from tuskml.cluster.parts.crews import Ask, Crew, Together, asking, leave
 from tuskml.cluster.parts.part_rows import (
     TOGETHER,
@@ -38,6 +39,7 @@ from tuskml.kernels.rows.census import PreparationTexts, as_json, sum_counts
 from tuskml.kernels.structures import GROUP
 from tuskml.learners.models import Models
 from tuskml.learners.receiving import ready
+from tuskml.schedule.placement import evenly, workers_of
 
 COUNT = pack_message({"method": "count"})
 """The message to a part whose columns are counted."""
@@ -115,7 +117,7 @@ class PartedGroups:
         together: Executor | None = None,
     ) -> None:
         self.units, self.at_once, self.together = units, at_once, together
-        self.run = secrets.token_hex(8)
+        self.run, self.parts = secrets.token_hex(8), units.parts(groups)
         self.batches = {self.key(group): Batch((group,)) for group in groups}
 
     @property
@@ -130,11 +132,28 @@ class PartedGroups:
         """
         made: dict[str, Leader] = {key: partial(self.lead, key) for key in keys}
         try:
-            yield Leaders(made, self.at_once)
+            yield Leaders(made, self.at_once, self.place)
         finally:
             units = [unit for batch in self.batches.values() for unit in self.of(batch)]
             forget({unit.pin for unit in units if unit.pin is not None})
             leave(self.run)
+
+    def place(self, workers: int) -> dict[str, int]:
+        """The worker of each part, by its pin (`schedule/placement.py`).
+
+        Where one group is trained at a time, each of them has parts on all workers.
+        """
+        every, found = self.units.catalogue.groups, {}
+        for groups in [every] if self.at_once > 1 else [(group,) for group in every]:
+            sizes = np.array([group.rows for group in groups], np.int64)
+            shards = evenly(sizes, workers, cutting.BATCH_ROWS if self.at_once > 1 else 0)
+            for number, group in enumerate(groups):
+                parts = self.parts.get(group, [])
+                rows = np.array([part.rows for part in parts], np.int64)
+                places = workers_of(shards[shards["group"] == number], rows) if parts else rows
+                units = self.of(Batch((group,))) if parts else ()
+                found.update(zip((str(one.pin) for one in units), places.tolist(), strict=True))
+        return found
 
     def lead(self, key: str, leaders: Leaders) -> bytes:
         """Trains a group; the same bytes as of a unit (`worker.py`)."""
@@ -195,7 +214,7 @@ class PartedGroups:
 
     def key(self, group: Group) -> str:
         """A digest of all that decides the model."""
-        given = [self.units.input_of_part(group, place) for place in group.shards]
+        given = [self.units.input_of_part(group, part) for part in self.parts[group]]
         call = self.units.training.call
         how = [call.task, call.options, given]
         how += ["together"] if self.together is not None else []
@@ -207,15 +226,14 @@ class PartedGroups:
     ) -> Iterator[Unit]:
         """The units of a group's parts, to which messages are added; how: rows have names."""
         group = batch.groups[0]
-        for place in group.shards:
-            given = self.units.input_of_part(group, place)
+        for part in self.parts[group]:
+            given = self.units.input_of_part(group, part)
             text = json.dumps(given, ensure_ascii=False)
             pin = f"{self.run} {hashlib.sha256(text.encode()).hexdigest()}"
             payload = with_message({**given, "pin": pin, **(how or {})}, census)
-            size = batch.rows / len(group.shards)
             yield Unit(
                 pin,
-                size,
+                part.rows,
                 payload,
                 self.units.name_of(batch),
                 pin=pin,

@@ -52,12 +52,7 @@ def none(groups: Sequence[Group]) -> Sequence[Group]:
 
 
 def large(groups: Sequence[Group]) -> Sequence[Group]:
-    """Selects groups on several shards that are large enough."""
-    return [one for one in groups if len(one.shards) > 1 and one.rows > units.BATCH_ROWS]
-
-
-def with_many_rows(groups: Sequence[Group]) -> Sequence[Group]:
-    """Selects groups that are large enough, also on one shard: workers divide its rows."""
+    """Selects groups that have several parts."""
     return [one for one in groups if one.rows > units.BATCH_ROWS]
 
 
@@ -83,7 +78,7 @@ PLACEMENTS = (
     Placement(
         "exchange",
         "large groups by steps that all workers take together, over sockets of their own",
-        with_many_rows,
+        large,
         1,
         together=True,
     ),
@@ -134,6 +129,9 @@ def choose_parted(
         return placement_without_groups(training, found)
     groups = list(placement.by_parts(found.groups)) if found.groups else []
     why = why_not_parts(training, placement.together) if groups else None
+    if not groups and placement.by_parts is not none:
+        few = "none has more" if training.keys else "it has no more"
+        why = f"{few} than {units.BATCH_ROWS:,} rows"
     if why is None:
         return PartedChoice(placement, groups)
     trained = "each group" if training.keys else "the model"
@@ -156,15 +154,8 @@ def placement_without_groups(training: Training, found: Catalogue) -> PartedChoi
         why = "its parts would wait for each other; placement='gap' gains all workers' memory"
         if why_not_parts(training, together=True) is None:
             why += ", and 'exchange' takes steps on all of them together"
-    one_file = len(found.shards) == 1
-    if why is None and one_file and found.shards[0].checksum is None:  # else it is a small one
-        why = "its rows are one file, which tuskml.split cuts"
     if why is None:
-        return (
-            PartedChoice(PLACEMENTS[0], [])
-            if one_file
-            else PartedChoice(BY_NAME["gap"], found.groups)
-        )
+        return PartedChoice(BY_NAME["gap"], found.groups)
     return PartedChoice(PLACEMENTS[0], [], f"the model is trained on one worker: {why}")
 
 
@@ -209,7 +200,7 @@ def possible(training: Training, groups: Sequence[Group], workers: int) -> list[
     found = ["TP"]
     if why_not_parts(training) is None and groups:
         found += ["GAP"] if large(groups) else []
-        found += ["DP"] if min(len(one.shards) for one in groups) >= workers else []
+        found += ["DP"] if min(one.rows for one in groups) >= workers * units.BATCH_ROWS else []
     return found
 
 

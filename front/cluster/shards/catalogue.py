@@ -1,7 +1,8 @@
 """The groups, their numbers of rows, and the files that hold them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from tuskml.cluster.shards.manifest import NAME, Manifest, parse_manifest, read_manifest
@@ -31,11 +32,15 @@ class Shard:
 
 @dataclass(frozen=True)
 class Group:
-    """A group: its key, its number of rows, and the shards that hold them, by index."""
+    """A group: its key, its number of rows, and the shards that hold them, by index.
+
+    ranges: of each shard the first of these rows and the end, which only a manifest tells.
+    """
 
     key: Key
     rows: int
     shards: tuple[int, ...]
+    ranges: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ def catalogue_of(
     manifest = manifest_beside(database, files, [sql for _, sql in keys])
     if manifest is not None:
         found = of_manifest(database, manifest)
-        return found if keys else as_one_group(found)
+        return found if keys else as_one_group(found, [one.rows for one in manifest.shards])
     return of_files(database, files, source, [sql for _, sql in keys])
 
 
@@ -89,10 +94,10 @@ def remote_manifest(database: DuckDB, folder: str) -> Manifest | None:
     return parse_manifest(folder, found[0][0]) if found else None
 
 
-def as_one_group(found: Catalogue) -> Catalogue:
-    """The same rows as one group without a key."""
-    rows = sum(group.rows for group in found.groups)
-    return Catalogue((), found.shards, (Group((), rows, tuple(range(len(found.shards)))),))
+def as_one_group(found: Catalogue, rows: Sequence[int]) -> Catalogue:
+    """The same rows as one group without a key; rows: of each shard."""
+    ranges = tuple((0, n) for n in rows)
+    return Catalogue((), found.shards, (Group((), sum(rows), tuple(range(len(rows))), ranges),))
 
 
 def of_manifest(database: DuckDB, manifest: Manifest) -> Catalogue:
@@ -117,8 +122,22 @@ def of_manifest(database: DuckDB, manifest: Manifest) -> Catalogue:
         if there[shard.file] not in {shard.bytes, None}:
             raise DataError(damage_error(path))
         shards.append(Shard(path, shard.bytes, shard.sha256))
-    groups = (Group(group.key, group.rows, group.shards) for group in manifest.groups)
-    return Catalogue(manifest.key_types, tuple(shards), tuple(groups))
+    return Catalogue(manifest.key_types, tuple(shards), tuple(groups_of(manifest)))
+
+
+def groups_of(manifest: Manifest) -> Iterator[Group]:
+    """The groups, whose rows follow each other over all shards."""
+    ends = list(accumulate(shard.rows for shard in manifest.shards))
+    begin = 0
+    for group in manifest.groups:
+        end = begin + group.rows
+        starts = [ends[place] - manifest.shards[place].rows for place in group.shards]
+        ranges = tuple(
+            (max(begin - start, 0), min(end, ends[place]) - start)
+            for place, start in zip(group.shards, starts, strict=True)
+        )
+        yield Group(group.key, group.rows, group.shards, ranges)
+        begin = end
 
 
 def sizes_of(database: DuckDB, manifest: Manifest) -> dict[str, int | None]:

@@ -2,9 +2,11 @@
 
 The rows are sorted once, by DuckDB, which goes to disk where they are more than its memory. Shards
 end between groups. Only a group larger than a shard has several, which hold no other group's rows.
+Within each group a hash of the rows mixes them, so that all parts of a group are alike: a model
+that hops from part to part would forget the rows of an earlier part that differs.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
-Learning, PVLDB 2021, section 5 (files of 25 MB).
+Learning, PVLDB 2021, section 5 (files of 25 MB, and groups that are shuffled once).
 """
 
 import secrets
@@ -44,10 +46,11 @@ def split(
     """Writes rows as Parquet shards sorted by group, with `manifest.json`, into a new folder.
 
     connection, source, group_by: as for `train`; a key that is an expression becomes a column of
-    its name. Without group_by the shards are for one model, and rows are mixed by a hash of their
-    values. into: the folder, which appears when it is complete, or one of a file system of fsspec,
-    such as `s3://bucket/rows`, whose manifest is written last. shard_bytes: the most bytes of a
-    shard, unless one row has more. replace: whether into may replace an earlier folder of shards.
+    its name. Without group_by the shards are for one model. The rows of each group are mixed by a
+    hash of their values. into: the folder, which appears when it is complete, or one of a file
+    system of fsspec, such as `s3://bucket/rows`, whose manifest is written last. shard_bytes: the
+    most bytes of a shard, unless one row has more. replace: whether into may replace an earlier
+    folder of shards.
 
     Returns the Manifest, whose `source` is what `train` takes. Raises DataError for a wrong source
     or key, and where the folder is there or cannot be written.
@@ -109,16 +112,15 @@ def local(
 
 @contextmanager
 def sort_table(database: DuckDB, query: str, keys: Sequence[str]) -> Iterator[str]:
-    """A temporary table whose row numbers follow the keys.
+    """A temporary table whose row numbers follow the keys, and then a hash of the rows.
 
-    Without keys they follow a hash of the rows. So shards are alike, and the same rows in another
-    order make the same shards.
+    So parts of a group are alike, and the same rows in another order make the same shards. Equal
+    rows are numbered, since their hash would leave them side by side.
     """
     name = f"tusk_split_{secrets.token_hex(8)}"
-    order = ", ".join(f"{quote_name(key)} ASC NULLS LAST" for key in keys)
-    if not keys:
-        columns = ", ".join(quote_name(column) for column, _ in database.columns(query))
-        order = f"hash({columns}) ASC"
+    columns = ", ".join(quote_name(column) for column, _ in database.columns(query))
+    mixed = f"hash(hash({columns}), row_number() OVER (PARTITION BY hash({columns}))) ASC"
+    order = ", ".join([*(f"{quote_name(key)} ASC NULLS LAST" for key in keys), mixed])
     setting = "preserve_insertion_order"
     ((kept,),) = database.fetch(f"SELECT current_setting('{setting}')")
     try:

@@ -16,7 +16,7 @@ from typing import Any
 
 import duckdb
 
-from tuskml.api.call import ColumnTexts, ExecutorChoice, Training, parse_task
+from tuskml.api.call import ColumnTexts, ExecutorChoice, Training, parse_task, pop_explain
 from tuskml.cluster.table_form.running import FAILED, Running
 from tuskml.cluster.training import refuse_stored
 from tuskml.databases.connection import ensure_macros
@@ -106,6 +106,8 @@ def without_place(given: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
         named = place_given(None, options)
         if len(options) < before:
             place["cluster"] = named
+        if place and pop_explain(texts[1], options):
+            place["explain"] = True
         texts[number] = json.dumps(options, ensure_ascii=False) if options else ""
     return place, texts
 
@@ -153,7 +155,8 @@ def choose_place(
             f"option 'cluster' is {chosen!r}, and the database was not opened for this cluster, "
             f"expected tuskml.connect(cluster={chosen!r}) in Python, or 'threads'"
         )
-    return ExecutorChoice(chosen, place.get("placement"), None, place.get("worker_timeout"))
+    timeout, explain = place.get("worker_timeout"), place.get("explain", False)
+    return ExecutorChoice(chosen, place.get("placement"), None, timeout, explain)
 
 
 def statement_of(

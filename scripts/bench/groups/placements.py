@@ -4,14 +4,17 @@ Measured: seconds of tuskml.train on Parquet shards, of linear models by lbfgs, 
 or of nets, for each value of `placement`, interleaved, medians; on a Ray cluster of this machine
 that runs already, so with the start of the workers, or in threads of this process. All read
 the same shards by the same loader.
-Rows: `skewed` groups, whose sizes fall as 1/rank as in the paper's figure 6, or `giants`: two
-groups have 30 % of the rows each, and the others share the rest. Beside the seconds of a call
-stand the makespan of its units over the mean of the workers' busy seconds, the bytes of messages
-between the driver and a worker, and the peak of a worker's memory.
+Rows: `skewed` groups, whose sizes fall as 1/rank as in the paper's figure 6; `giants`: two
+groups have 30 % of the rows each, and the others share the rest; `giant`: one has 80 %. Beside the
+seconds of a call stand the makespan of its units over the mean of the workers' busy seconds, the
+processor seconds of the busiest worker, of all and of the driver, the bytes of messages between
+the driver and a worker, and the peak of a worker's memory. Where workers share processors, or
+these are busy otherwise, the busiest worker's processor seconds say what a placement gains.
 
     python scripts/bench/run.py placements --groups 280 --executor ray
     python scripts/bench/run.py placements --groups 18 --task mlp --configurations 6 --search
     python scripts/bench/run.py placements --groups 18 --executor threads --rate 25
+    python scripts/bench/run.py placements --shape giant --groups 9 --placements gtp,gap --search
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
 Learning, PVLDB 2021, section 5.
@@ -29,7 +32,7 @@ from typing import Any
 
 import machine
 from slow_link import linked
-from watched import watched
+from watched import one_thread, watched
 
 import tuskml
 
@@ -47,6 +50,7 @@ TASKS: dict[str, tuple[str, float, dict[str, Any]]] = {
 NAMES = ("gtp", "gap", "dp", "sp", "mtp")
 GROUP = {
     "skewed": "(exp(ln({groups} + 1) * u) - 1)::INTEGER",
+    "giant": "CASE WHEN u < 0.8 THEN 0 ELSE 1 + ((u - 0.8) / 0.2 * ({groups} - 1))::INTEGER END",
     "giants": "CASE WHEN u < 0.3 THEN 0 WHEN u < 0.6 THEN 1 "
     "ELSE 2 + ((u - 0.6) / 0.4 * ({groups} - 2))::INTEGER END",
 }
@@ -118,6 +122,8 @@ def timed(con: object, source: str, args: argparse.Namespace) -> dict[str, list[
             address="local",
             _memory=None if args.memory is None else args.memory * 1e9,
         )
+    else:
+        one_thread(args.workers)
     seconds: dict[str, list[float]] = {}
     for _ in range(args.repeat):
         for name in args.placements.split(","):
@@ -162,8 +168,10 @@ def calls(args: argparse.Namespace) -> list[dict[str, Any]]:
     if args.iterations:
         options = options | {"max_iter": args.iterations}
     values = [least * 2**number for number in range(args.configurations)]
+    if args.executor == "threads":
+        options = options | {"threads": 1}
     if args.search:
-        return [options | {name: values, "validation": 0.2}]
+        return [options | {name: values, "folds": 2}]
     return [options | {name: value} for value in values]
 
 

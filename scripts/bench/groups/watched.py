@@ -1,4 +1,7 @@
-"""Facts on the workers of a run on Ray: busy seconds, traffic with the driver, and peak memory."""
+"""Facts on the workers of a run: busy and processor seconds, traffic with the driver, and memory.
+
+Of threads, the processor seconds are those of the thread, so its units use one: `one_thread`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from typing import Any
 
 import psutil
 
-from tuskml.groups.execution import ray_cluster
+from tuskml.groups.execution import choosing, ray_cluster
+from tuskml.groups.execution.executor import Unit
+from tuskml.groups.execution.worker import Share, limit
+from tuskml.schedule import budget
 
 LOOK_SECONDS = 0.1
 
@@ -20,7 +26,7 @@ LOOK_SECONDS = 0.1
 class Watched:
     """The facts of one run. busy: seconds of each worker; begin, end: of its units, by the
     monotonic clock; sent, received: bytes from and to the driver; peak: resident bytes of each
-    worker's process.
+    worker's process; cpu: processor seconds of each worker since it started, and of the driver.
     """
 
     busy: dict[Any, float] = field(default_factory=dict)
@@ -29,6 +35,8 @@ class Watched:
     sent: int = 0
     received: int = 0
     peak: dict[int, int] = field(default_factory=dict)
+    cpu: dict[str, float] = field(default_factory=dict)
+    driver: float = 0.0
 
     def __str__(self) -> str:
         n, span = max(len(self.busy), 1), self.end - self.begin
@@ -37,7 +45,9 @@ class Watched:
         peak = max(self.peak.values(), default=0) / 1e6
         return (
             f"makespan {span:.2f} s, {span / max(mean, 1e-9):.2f} times the mean of {n} workers' "
-            f"busy time; per worker {traffic:.2f} MB of messages, {peak:.0f} MB resident at most"
+            f"busy time; processor seconds: {max(self.cpu.values(), default=0):.2f} of the "
+            f"busiest, {sum(self.cpu.values()):.2f} of all, {self.driver:.2f} of the driver; "
+            f"per worker {traffic:.2f} MB of messages, {peak:.0f} MB resident at most"
         )
 
 
@@ -46,12 +56,32 @@ def watched() -> Iterator[Watched]:
     """Watches the runs inside."""
     found, done = Watched(), threading.Event()
     ended, given = ray_cluster.Run.end_task, ray_cluster.Run.deliver
+    welcome, started = ray_cluster.Run.welcome, dict[str, float]()
+    own, attempt = time.process_time(), choosing.run_attempt
+
+    def note_thread(work: str, unit: Unit, thread: int) -> bytes:
+        began, before = time.monotonic(), time.thread_time()
+        answer = attempt(work, unit, thread)
+        name, found.end = f"thread {thread}", time.monotonic()
+        found.begin = found.begin or began
+        found.busy[name] = found.busy.get(name, 0.0) + found.end - began
+        found.cpu[name] = found.cpu.get(name, 0.0) + time.thread_time() - before
+        found.sent += len(unit.payload)
+        found.received += len(answer)
+        return answer
+
+    def note_start(run: Any, reference: Any) -> None:
+        welcome(run, reference)
+        for name in run.names.values():
+            started.setdefault(name, processor_seconds(name))
 
     def note_end(run: Any, task: Any, how: str) -> None:
         now = time.monotonic()
         found.begin = found.begin or task.began
         found.end = now
         found.busy[task.worker] = found.busy.get(task.worker, 0.0) + now - task.began
+        name = run.names[task.worker]
+        found.cpu[name] = processor_seconds(name) - started[name]
         ended(run, task, how)
 
     def note_given(run: Any, unit: Any, outcome: Any) -> Any:
@@ -61,13 +91,29 @@ def watched() -> Iterator[Watched]:
 
     looking = threading.Thread(target=look, args=(found, done))
     ray_cluster.Run.end_task, ray_cluster.Run.deliver = note_end, note_given
+    ray_cluster.Run.welcome, choosing.run_attempt = note_start, note_thread
     looking.start()
     try:
         yield found
     finally:
         ray_cluster.Run.end_task, ray_cluster.Run.deliver = ended, given
+        ray_cluster.Run.welcome, choosing.run_attempt = welcome, attempt
+        found.driver = time.process_time() - own
+        found.driver -= sum(x for name, x in found.cpu.items() if name.startswith("thread"))
         done.set()
         looking.join()
+
+
+def one_thread(workers: int) -> None:
+    """Makes this process one of so many threads, each of which trains with one."""
+    limit(Share(1))
+    budget.threads = lambda asked=None: workers if asked is None else asked
+
+
+def processor_seconds(name: str) -> float:
+    """Processor seconds of a worker's process so far, by its name, "host (process 123)"."""
+    times = psutil.Process(int(name.rpartition(" ")[2].rstrip(")"))).cpu_times()
+    return float(times.user + times.system)
 
 
 def look(found: Watched, done: threading.Event) -> None:

@@ -47,19 +47,19 @@ def test_a_bundle_has_the_outcome_of_each_unit() -> None:
 
 
 def test_only_units_of_the_same_ask_and_worker_are_taken_along() -> None:
-    pins = Pins()
+    pins = Pins(lambda n: {"a": 0, "b": 0, "c": 1, "d": 1}, 2)
     for pin in "abc":
         pins.add([unit(pin)])
-        pins.take("w1" if pin != "c" else "w2", 2, more_start=False)
+        pins.take("w1" if pin != "c" else "w2", more_start=False)
     pins.add([unit("a", 2), unit("b", 2), unit("c", 2), unit("b", 3), unit("d", 2)])
-    first = pins.take("w1", 2, more_start=False)
+    first = pins.take("w1", more_start=False)
     assert first == unit("a", 2)
     assert pins.beside("w1", first) == [unit("b", 2)]
     assert pins.beside("w1", first) == []
-    assert pins.take("w1", 2, more_start=False) == unit("b", 3)
-    assert pins.take("w2", 2, more_start=False) == unit("c", 2)
+    assert pins.take("w1", more_start=False) == unit("b", 3)
+    assert pins.take("w2", more_start=False) == unit("c", 2)
     pins.add([unit("a", 4, together=None), unit("b", 4, together=None)])
-    alone = pins.take("w1", 2, more_start=False)
+    alone = pins.take("w1", more_start=False)
     assert alone is not None
     assert pins.beside("w1", alone) == []
 

@@ -91,7 +91,10 @@ def test_a_run_that_is_explained_says_what_it_took(
     assert found.execution.groups == len(found)
     text = str(found.execution)
     assert all(name in text for name in ("TP", "MTP", "DP", "GAP", "TP took", "estimated"))
-    assert tuskml.train(con, "logistic", **given).execution is None
+    told = tuskml.train(con, "logistic", **given).execution
+    assert told is not None
+    assert (told.pilot, told.estimates) == (None, ())
+    assert "TP took" in str(told)
 
 
 @pytest.mark.nightly
@@ -195,6 +198,33 @@ def test_each_approach_wins_where_its_groups_are(
 
 
 @pytest.mark.sample(1)
+@pytest.mark.usefixtures("slow_machine")
+@pytest.mark.parametrize(
+    ("task", "more"),
+    [("logistic", {"deterministic": True}), ("gbdt", {"objective": "logistic", "trees": 2})],
+)
+def test_what_is_explained_runs_as_it_would(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, task: str, more: dict[str, Any]
+) -> None:
+    """Also of a task whose models have no explanation."""
+    files = sized(con, tmp_path / "s", SIZES["GAP"])
+    given = PLACED | more | {"source": files, "executor": "threads", "placement": "gap"}
+    told, plain = (tuskml.train(con, task, **given, explain=one) for one in (True, False))
+    sharded.assert_same_bits(told, plain)
+    assert told.execution is not None
+    assert (told.execution.ran, len(told.execution.estimates)) == ("GAP", 4)
+    assert plain.execution is not None
+    ran, expected = told.execution.work, plain.execution.work
+    assert ran is not None
+    assert expected is not None
+    assert (ran.units, ran.parts, ran.groups) == (expected.units, expected.parts, 1)
+    options = json.dumps({"cluster": "threads", "explain": True} | more)
+    call = f"train('rows', '{task}', 'y', ['x'], '{options}', group_by := 'g')"
+    plans = con.execute(f"SELECT model.plan FROM {call}").fetchall()
+    assert all("placement 'auto' takes" in plan for (plan,) in plans)
+
+
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("groups", ["i % 24", SIZES["GAP"]])
 def test_a_pilot_runs_only_where_it_may_change_the_choice(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, groups: str
@@ -208,7 +238,8 @@ def test_a_pilot_runs_only_where_it_may_change_the_choice(
     given = PLACED | {"source": sized(con, tmp_path / "s", groups), "executor": "threads"}
     found = tuskml.train(con, "logistic", placement="auto", **given)
     assert len(ran) == (groups != "i % 24")
-    assert (found.execution is None) == (not ran)
+    assert found.execution is not None
+    assert (found.execution.pilot is None) == (not ran)
     tuskml.train(con, "logistic", placement="auto", explain=True, **given)
     assert len(ran) == 1 + (groups != "i % 24")
 

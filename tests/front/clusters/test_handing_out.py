@@ -9,7 +9,7 @@ import pytest
 
 import tuskml
 from tuskml.groups.execution import executor, leading, ray_cluster
-from tuskml.groups.execution.executor import Clock, Outcome, Unit
+from tuskml.groups.execution.executor import Clock, Outcome, Tally, Unit
 from tuskml.groups.execution.leading import Leaders
 from tuskml.groups.execution.worker import versions
 
@@ -109,7 +109,7 @@ class Cluster:
 
     def outcomes(self, units: Sequence[Unit], leaders: Leaders | None = None) -> list[Outcome]:
         """Of a run on this cluster."""
-        caller: Any = SimpleNamespace(notes=[], most_seconds=None)
+        caller: Any = SimpleNamespace(notes=[], tally=Tally(), most_seconds=None)
         run = ray_cluster.Run(self, "work", units, caller, leaders or leading.none())
         return list(run.outcomes())
 

@@ -171,6 +171,18 @@ def test_without_keys_the_order_of_rows_does_not_matter(
     assert set(kinds.fetchall()) == {(2,)}
 
 
+def test_each_group_is_mixed(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    """The first half of a group's rows is like the second one, whatever order they had."""
+    rows = "SELECT i % 2 AS g, i // 1000 AS y FROM range(2000) t(i)"
+    made = tuskml.split(con, source=rows, group_by="g", into=tmp_path / "s")
+    halves = con.execute(
+        f"SELECT g, avg(y) FROM (SELECT g, y, file_row_number // 500 AS half FROM "
+        f"read_parquet('{made.source}')) GROUP BY g, half"
+    ).fetchall()
+    assert len(halves) == 4
+    assert all(0.4 < share < 0.6 for _, share in halves)
+
+
 def test_a_folder_is_replaced_only_when_asked(
     con: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:

@@ -36,7 +36,7 @@ typedef struct judged {
     tusk_classes counted;
     char *sentence;
     const tusk_judging *how;
-    double *residuals; /* of the next row; NULL: not requested */
+    double *rows; /* for the next row; NULL: not requested */
     bool stopped;
     bool undefined; /* the metric is not defined for a prediction */
     bool alone;     /* the model knows one class, which it predicts with probability 1 */
@@ -112,8 +112,13 @@ static bool count_class(judged *j, double y, double predicted, double weight) {
                             j->sentence);
 }
 
+/* Whether the classes are two, of which the higher one is the positive one. */
+static bool has_two(const judged *j) {
+    return !(j->scorer.labels && j->scorer.n_classes > 2) && !j->alone;
+}
+
 static bool take_class(judged *j, double y, double predicted, double weight) {
-    bool two = !(j->scorer.labels && j->scorer.n_classes > 2) && !j->alone;
+    bool two = has_two(j);
     if (!tusk_classes_are(&j->counted, TUSK_NUMBER_CLASS, two ? TUSK_BINARY : TUSK_MACRO,
                           j->sentence))
         return false;
@@ -145,19 +150,19 @@ static bool take_sum(judged *j, tusk_judged row) {
     return tusk_score_take(&j->sums, metric, &row, j->sentence);
 }
 
-/* The distance of a number from its label, and the weight; or the margin of a class, and the
- * weight, negative for the lower class. NaN without a margin, or for a class that training did not
- * see. */
-static void take_residual(judged *j, double y, double answer, double weight) {
-    bool ranks = j->which.ranking >= 0, high = y == j->scorer.positive;
-    bool lost = ranks && (j->alone || unseen(j, y));
-    *j->residuals++ = lost ? NAN : ranks ? answer : fabs(y - answer);
-    *j->residuals++ = ranks && !high ? -weight : weight;
+/* The label, the answer and the weight of a row, as `tusk_judging` has them. */
+static void note_row(judged *j, double y, double answer, double weight) {
+    bool ranks = j->which.ranking >= 0, of_two = j->which.classes >= 0 && has_two(j);
+    if (ranks || of_two)
+        y = unseen(j, y) ? NAN : y == j->scorer.positive;
+    *j->rows++ = y;
+    *j->rows++ = ranks && j->alone ? NAN : of_two ? answer == j->scorer.positive : answer;
+    *j->rows++ = weight;
 }
 
 static bool take(judged *j, double y, const double *answer, double weight) {
-    if (j->residuals)
-        take_residual(j, y, *answer, weight);
+    if (j->rows)
+        note_row(j, y, *answer, weight);
     if (j->which.sum < 0 && !isfinite(*answer)) {
         j->undefined = true;
         return true;
@@ -452,8 +457,8 @@ static int judge_one(void *context, int64_t i) {
                 .parameter = call->how->parameter,
                 .sentence = sentence,
                 .how = call->how};
-    if (call->how->residuals)
-        j.residuals = call->how->residuals + 2 * call->how->begin[i];
+    if (call->how->rows)
+        j.rows = call->how->rows + 3 * call->how->begin[i];
     call->out[i] = NAN;
     if (judge_model(call->models, i, call->groups + i, &j, call->out + i))
         return 0;

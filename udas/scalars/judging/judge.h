@@ -15,10 +15,10 @@ typedef struct tusk_judging {
     int64_t (*cancels)(void);
     int64_t mark;
     int32_t threads;
-    /* If not NULL, of each row of group i, from row begin[i] on, the absolute difference between
-     * its label and its prediction, and its weight; for metrics of rankings the margin, and the
-     * weight, negative for the lower class. NaN if there is no prediction. */
-    double *residuals;
+    /* If not NULL, of each row of group i, from row begin[i] on, its label, its prediction or for
+     * metrics of rankings its margin, and its weight. Two classes are 0 and 1, and a label that
+     * the training did not see is NaN, as is the margin of a model that knows one class. */
+    double *rows;
     const int64_t *begin;
     /* Function of the pool, `tusk_pool` in `schedule/native/pool.h`. */
     int (*run)(int64_t n, int32_t threads, int (*task)(void *context, int64_t number),

@@ -190,12 +190,14 @@ def test_steps_hop_where_they_are_asked_to(
     assert ran
 
 
-def test_one_large_file_is_a_note(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_one_large_file_has_parts_too(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, ran: list[Ran]
+) -> None:
     con.execute(f"COPY rows TO '{tmp_path}/rows.parquet'")
-    given = GIVEN | {"source": f"{tmp_path}/rows.parquet", "executor": "threads"}
-    with pytest.warns(tuskml.ClusterWarning, match="its rows are one file, which tuskml.split cu"):
-        found = tuskml.train(con, "logistic", **given)
-    assert bits(found) == bits(tuskml.train(con, "logistic", source="rows", **GIVEN))
+    found = clustered(con, source=f"{tmp_path}/rows.parquet", epsilon=1e-9)
+    expected = tuskml.train(con, "logistic", source="rows", epsilon=1e-9, **GIVEN)
+    assert found.coef == pytest.approx(expected.coef, rel=1e-6)
+    assert len({one.unit.pin for one in ran}) == 8
 
 
 @pytest.mark.nightly

@@ -12,6 +12,7 @@ import sharded
 import statsmodels.api as sm
 
 import tuskml
+from tuskml.cluster import units
 from tuskml.cluster.parts import part_rows
 from tuskml.groups.execution import choosing, leading
 from tuskml.groups.execution.leading import Ran
@@ -167,6 +168,52 @@ def test_parts_and_groups_without_a_usable_row(
 
 
 @pytest.mark.sample(1)
+@pytest.mark.parametrize("kind", ["one shard", "one file", "files"])
+def test_parts_are_ranges_of_rows(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, ran: list[Ran], kind: str
+) -> None:
+    """A group of few bytes is cut like others, and each of its rows is in one part; the report
+    says what ran, also without the option explain."""
+    if kind == "one shard":
+        source = tuskml.split(con, source="rows", group_by="g", into=tmp_path / "s").source
+        assert len(list((tmp_path / "s").glob("*.parquet"))) == 1
+    else:
+        source = f"{tmp_path}/*.parquet"
+        for n in range(2 if kind == "files" else 1):
+            rows = f"FROM rows WHERE i % 2 = {n}" if kind == "files" else "FROM rows"
+            con.execute(f"COPY ({rows}) TO '{tmp_path}/{n}.parquet' (FORMAT parquet)")
+    given = GIVEN | {"source": source}
+    found = by_parts(con, "logistic", **given)
+    assert_same_numbers(found, whole(con, "logistic", **given), 1e-7)
+    by_name: dict[str, set[str | None]] = {}
+    for one in ran:
+        by_name.setdefault(one.unit.name, set()).add(one.unit.pin)
+    assert [7 < len(pins) < 11 for _, pins in sorted(by_name.items())] == [True, True]
+    sizes = {one.unit.pin: one.unit.size for one in ran}
+    assert sum(sizes.values()) == 20_000
+    done = found.execution
+    assert done is not None
+    assert done.work is not None
+    assert (done.ran, done.work.groups) == ("GAP", 2)
+    assert done.work.parts == len({one.unit.pin for one in ran})
+    assert done.work.n_bytes > 0
+    assert "GAP took" in str(done)
+
+
+def test_a_placement_that_cuts_nothing_says_so(
+    con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(units, "BATCH_ROWS", 12_000)
+    given = GIVEN | {"source": source}
+    with pytest.warns(tuskml.ClusterWarning, match="'gap'.*none has more than 12,000 rows"):
+        found = tuskml.train(con, "logistic", **given)
+    assert found.execution is not None
+    assert found.execution.ran == "TP"
+    assert found.execution.work is not None
+    assert found.execution.work.parts == 0
+
+
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_the_bits_do_not_depend_on_threads(
     con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch, n: int
@@ -202,7 +249,11 @@ def test_events_tell_of_groups_once(con: duckdb.DuckDBPyConnection, source: str)
         ("svm", {}, "task 'svm' needs"),
         ("logistic", {"algorithm": "svrg"}, "algorithm 'svrg' needs"),
         ("logistic", {"validation": 0.1}, "option 'validation' needs"),
-        ("logistic", {"l2": [0.1, 1.0], "metric": "auc"}, "metric 'auc' is no mean over rows"),
+        (
+            "logistic",
+            {"l2": [0.1, 1.0], "validation": 0.1},
+            "option 'validation' of a search needs",
+        ),
     ],
 )
 def test_what_needs_all_rows_is_trained_on_one_worker(
@@ -290,9 +341,9 @@ def test_the_baselines_have_the_same_numbers(
     led = {one.unit.payload for one in ran}
     assert bool(led) == (placement != "mtp")
     if placement == "dp":
-        of_group: dict[float, list[Ran]] = {}
+        of_group: dict[str, list[Ran]] = {}
         for one in ran:
-            of_group.setdefault(one.unit.size, []).append(one)
+            of_group.setdefault(one.unit.name, []).append(one)
         spans = sorted((min(o.begin for o in g), max(o.end for o in g)) for g in of_group.values())
         assert len(spans) > 1
         assert all(a[1] <= b[0] for a, b in pairwise(spans)), "one group at a time"

@@ -94,6 +94,7 @@ def test_a_model_that_hops_has_the_bits_of_threads(
     ran.clear()
     found = tuskml.train(con, "logistic", executor="ray", **given)
     sharded.assert_same_bits(found, expected)
+    assert invariants.broken_by(ran, "sgd", 4) == []
     models = invariants.assert_config_isolation(ran, "sgd")
     assert any(len({one.worker for one in some}) >= 2 for some in models)
 

@@ -23,6 +23,7 @@ GIVEN: dict[str, Any] = sharded.GIVEN | {"executor": "threads", "placement": "ga
 NAMED = ["x", "z", "CASE WHEN x > 0.5 THEN 'high' ELSE 'low' || (x * 500)::INT % 3 END"]
 COUNT = "CASE WHEN hash(x) % 9 = 0 THEN -1 ELSE hash(x) % 4 END"
 """Some of these are no counts."""
+THREE = "CASE WHEN x > 0.3 THEN 2 WHEN z > x THEN 1 ELSE 0 END"
 LINE = "2 * x - z + hash(x) % 10 / 10"
 
 
@@ -54,6 +55,14 @@ def judged(model: Any) -> list[list[Any]]:
         ("logistic", {"l2": [0.001, 5.0], "folds": 3, "metric": "accuracy"}),
         ("linear", {"l2": [0.001, 1.0], "folds": 3, "label": LINE}),
         ("linear", {"l2": [0.001, 1.0], "folds": 2, "label": LINE, "metric": "mae"}),
+        ("linear", {"l2": [0.001, 1.0], "folds": 2, "label": LINE, "metric": "r2",
+                    "weight": "1 + abs(x)"}),
+        ("logistic", {"l2": [0.001, 5.0], "folds": 2, "metric": "auc", "weight": "1 + abs(x)"}),
+        ("logistic", {"l2": [0.001, 5.0], "folds": 2, "metric": "average_precision"}),
+        ("logistic", {"l2": [0.001, 0.5], "folds": 2, "metric": "f1_score"}),
+        ("logistic", {"l2": [0.001, 0.5], "folds": 2, "metric": "f1_score", "label": THREE}),
+        ("logistic", {"l2": [0.001, 0.5], "folds": 2, "metric": "precision_score",
+                      "weight": "1 + abs(x)"}),
         ("poisson", {"l2": [0.001, 1.0], "folds": 3}),
         ("linear", {"l2": [0.001, 1.0], "folds": 3, "label": LINE, "features": NAMED}),
         ("logistic", {"l2": [0.01, 0.1, 1.0, 10.0], "folds": 2,
@@ -62,7 +71,8 @@ def judged(model: Any) -> list[list[Any]]:
         ("auto", {"tasks": ["linear", {"task": "poisson", "l2": [0.001, 1.0]}], "folds": 3,
                   "label": COUNT, "metric": "mae", "invalid": "skip"}),
     ],
-    ids=["folds", "weights", "accuracy", "rmse", "mae", "poisson", "named", "random", "invalid",
+    ids=["folds", "weights", "accuracy", "rmse", "mae", "r2", "auc", "average precision", "f1",
+         "f1 of three", "precision", "poisson", "named", "random", "invalid",
          "tasks"],
 )  # fmt: skip
 def test_the_winner_and_the_metrics_are_those_of_rows_in_one_place(
@@ -86,6 +96,26 @@ def test_the_winner_and_the_metrics_are_those_of_rows_in_one_place(
             there = [fold["metric"] for fold in same_one["folds"]]
             assert [fold["metric"] for fold in one["folds"]] == pytest.approx(there, rel=1e-4)
             assert all(fold["status"] == "ok" for fold in one["folds"])
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("search", [{"strategy": "halving"}, {"strategy": "tpe", "trials": 5}])
+def test_a_strategy_tries_what_it_tries_in_one_place(
+    con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], search: dict[str, Any]
+) -> None:
+    """The metric of a strong penalty is far from others, so that digits choose nothing."""
+    grid = {"l2": [0.001, 0.01, 0.1, 1.0, 10.0, 30.0, 100.0, 300.0], "folds": 3}
+    more = grid | {"search": search, "seed": 3, "metric": "brier"}
+    found = by_parts(con, "logistic", source=source, **more)
+    same = tuskml.train(con, "logistic", source="rows", **sharded.GIVEN | more)
+    assert len({one.unit.name for one in ran}) > 1
+    for key, model in found.items():
+        its, expected = trials(model)["trials"], trials(same[key])["trials"]
+        assert [one["configuration"] for one in its] == [one["configuration"] for one in expected]
+        told = [[fold["status"] for fold in one["folds"]] for one in its]
+        assert told == [[fold["status"] for fold in one["folds"]] for one in expected]
+        for one, other in zip(its, expected, strict=True):
+            assert one["metric"] == pytest.approx(other["metric"], rel=1e-4)
 
 
 def test_a_metric_that_does_not_take_the_labels_compares_nothing(
@@ -297,17 +327,16 @@ def test_rows_with_a_gap_are_those_of_rows_in_one_place(
 @pytest.mark.parametrize(
     ("task", "more", "sentence"),
     [
-        ("logistic", {"metric": "auc"}, "metric 'auc' is no mean over rows"),
-        ("logistic", {"search": {"strategy": "halving"}}, "strategy 'halving' of option 'search'"),
+        ("logistic", {"search": {"strategy": "halving"}}, "'halving' .* fewer than 3 folds needs"),
+        ("logistic", {"fold_by": "z"}, "option 'fold_by' needs all rows"),
         ("logistic", {"validation": 0.2, "folds": None}, "option 'validation' of a search needs"),
         ("logistic", {"algorithm": "svrg"}, "algorithm 'svrg' needs all rows"),
-        ("logistic", {"search": {"strategy": "tpe", "trials": 2}}, "strategy 'tpe' of option"),
     ],
 )
 def test_what_needs_all_rows_is_searched_on_one_worker(
     con: duckdb.DuckDBPyConnection, source: str, task: str, more: dict[str, Any], sentence: str
 ) -> None:
-    given = GIVEN | {"l2": [0.01, 0.1], "folds": 2} | more
+    given = GIVEN | {"l2": [0.01, 0.1, 1.0], "folds": 2} | more
     given = {name: value for name, value in given.items() if value is not None}
     with pytest.warns(tuskml.ClusterWarning, match=sentence):
         tuskml.train(con, task, source=source, **given)

@@ -9,6 +9,8 @@ import pytest
 import sharded
 
 import tuskml
+from tuskml.cluster import units
+from tuskml.cluster.parts import groups
 from tuskml.groups.execution import choosing
 from tuskml.groups.execution.leading import Ran
 
@@ -99,6 +101,47 @@ def test_no_two_workers_are_on_one_model(
         invariants.assert_epochs(some, 6)
 
 
+def test_recorded_units_keep_the_invariants_of_the_paper(
+    con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Section 4.2, as the research checks them of a timetable. The configurations of a search are
+    on several workers of a group at a time, so that alone breaks group isolation."""
+    monkeypatch.setattr(choosing.budget, "threads", lambda asked=None: 2)
+    steps = {"source": source, "algorithm": "sgd", "max_iter": 3, "step": 0.1, "epsilon": 0}
+    by_parts(con, "logistic", **steps)
+    assert invariants.broken_by(ran, "sgd", 3) == []
+    ran.clear()
+    by_parts(con, "logistic", **steps, l2=[0.001, 0.1, 1.0], folds=2)
+    assert set(invariants.broken_by(ran, "sgd", 3)) <= {"group isolation"}
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("n", [2, 3])
+def test_workers_have_the_parts_that_the_cost_model_gives_them(
+    con: duckdb.DuckDBPyConnection,
+    source: str,
+    ran: list[Ran],
+    monkeypatch: pytest.MonkeyPatch,
+    n: int,
+) -> None:
+    placed: list[dict[str, int]] = []
+    place = groups.PartedGroups.place
+
+    def noted(self: groups.PartedGroups, workers: int) -> dict[str, int]:
+        placed.append(place(self, workers))
+        return placed[-1]
+
+    monkeypatch.setattr(groups.PartedGroups, "place", noted)
+    monkeypatch.setattr(choosing.budget, "threads", lambda asked=None: n)
+    by_parts(con, "logistic", source=source)
+    (mine,) = placed
+    expected = {frozenset(p for p in mine if mine[p] == worker) for worker in range(n)}
+    assert invariants.parts_by_worker(ran) == expected
+    rows = {one.unit.pin: one.unit.size for one in ran}
+    each = [sum(rows[pin] for pin in one) for one in expected]
+    assert max(each) - sum(each) / n <= max(rows.values()), "even but for a part"
+
+
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("task", "more", "sentence"),
@@ -116,9 +159,10 @@ def test_what_needs_all_rows_is_trained_on_one_worker(
 
 
 def test_a_third_class_in_a_part_names_no_row(
-    con: duckdb.DuckDBPyConnection, tmp_path: Path
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows of a part are in an order of their own."""
+    monkeypatch.setattr(units, "BATCH_ROWS", 100)
     for n in range(3):
         con.execute(
             f"COPY (SELECT *, {n} AS k FROM rows WHERE rowid % 3 = {n}) "
