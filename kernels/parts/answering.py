@@ -10,6 +10,7 @@ from tuskml.kernels.nets.pieces import rows_in_units
 from tuskml.kernels.nets.training import ByGroup, Rules
 from tuskml.kernels.nets.visits import NetOnRows, VisitResult, compute_losses, moments
 from tuskml.kernels.nets.visits import make_steps as stepped_net
+from tuskml.kernels.parts import topics
 from tuskml.kernels.parts.dealing import hashes, key_counts
 from tuskml.kernels.parts.hopping import epoch_of
 from tuskml.kernels.parts.keeping import Beside, PartRows
@@ -169,6 +170,9 @@ KEEPING: dict[str, Keeping] = {
     "tree_values": binning.values,
     "tree": part.answer_message,
     "bagged_tree": bagged_part.answer_message,
+    "topic_words": topics.count_words,
+    "open_topics": topics.open_part,
+    "topics": topics.answer,
 }
 """Methods that copy rows, which is charged to an account, or keep state with them between
 messages.
