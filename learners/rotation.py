@@ -1,9 +1,9 @@
 """Trainings of a group in parts by blocks of parameters that rotate over the parts.
 
 The engine is `schedule.programs.program.Static`. Each of its workers is a thread of this process
-that asks one part, and sends the block that it gets back to the next part. A part keeps what is its
-own, such as the topics of its tokens. If that is lost with its worker, all parts go back to the last
-checkpoint, and the rotations since then are repeated, with the same numbers.
+that asks one part, and sends the block that it gets back to the next part. A part keeps what is
+its own, such as the topics of its tokens. If that is lost with its worker, all parts go back to
+the last checkpoint, and the rotations since then are repeated, with the same numbers.
 
 Source: J. K. Kim et al., SMPFRAME, CMU-PDL-15-103, 2015, sections 3.3.1, 3.4 and 4.2.
 """
@@ -15,10 +15,12 @@ from typing import Any, TypeVar
 from tuskml.errors import ClusterError
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.parts.sharded import ShardedPass
-from tuskml.schedule.programs.program import Program, Static, threads
+from tuskml.schedule.programs.program import After, Program, Static, threads
 
 MOST_BLOCKS = 32
 """Blocks at most: each visits each part in a rotation, which takes a message."""
+EVERY = 10
+"""Rotations between checkpoints."""
 ATTEMPTS = 3
 """Losses after which a training is given up, unless there was a checkpoint in between."""
 T = TypeVar("T")
@@ -56,39 +58,55 @@ class Rotation(Program):
         self.steady(lambda: None)
 
     def advance(self, rotations: int, late: Callable[[], bool] = lambda: False) -> None:
-        """Makes further rotations, and a checkpoint. late: says after each whether to end."""
-        goal = self.done + rotations
+        """Makes further rotations, and from time to time a checkpoint. late: says after each
+        whether to end.
+        """
+        self.steady(lambda: None, self.done + rotations, late)
+        if self.done - self.saved_at >= EVERY:
+            self.save()
+
+    def save(self) -> None:
+        """Makes a checkpoint."""
+        self.states = self.steady(lambda: [one[0] for one in self.ask_all("state")])
+        self.saved, self.saved_at, self.losses = self.model, self.done, 0
+
+    def steady(
+        self,
+        step: Callable[[], T],
+        goal: int | None = None,
+        late: Callable[[], bool] = lambda: False,
+    ) -> T:
+        """The result of a function after `goal` rotations, by default after those that are done;
+        where parts lose their states, rotations are repeated.
+        """
+        goal = self.done if goal is None else goal
 
         def after(_: int, model: Any) -> bool:
             self.model = model
             self.done += 1
             return late()
 
-        def run() -> None:
-            if self.done < goal:
-                with threads(self, range(self.n_parts)) as workers:
-                    engine = Static(goal - self.done, after)
-                    engine.run(self, self.model, range(self.n_parts), workers)
-
-        self.steady(run)
-        self.states = self.steady(lambda: [one[0] for one in self.ask_all("state")])
-        self.saved, self.saved_at, self.losses = self.model, self.done, 0
-
-    def steady(self, step: Callable[[], T]) -> T:
-        """The result of a function, which is called again after parts have lost their states."""
         while True:
             try:
                 if self.model is None:
-                    self.visits = [0] * self.n_parts
+                    self.visits, self.done = [0] * self.n_parts, self.saved_at
                     self.model = self.open(self.states, self.saved)
-                    self.done = self.saved_at
+                if self.done < goal:
+                    self.run(goal - self.done, self.model, after)
                 return step()
             except LostStateError:
                 self.model, self.losses = None, self.losses + 1
                 if self.losses > ATTEMPTS:
                     raise ClusterError(
-                        f"parts of a group were lost {self.losses} times within a few rotations"
+                        f"parts of a group were lost {self.losses} times within {EVERY} "
+                        "rotations: workers ended, or have too little memory for their rows"
                     ) from None
+
+    def run(self, rotations: int, model: Any, after: After | None = None) -> Any:
+        """The model after rotations of the static engine."""
+        with threads(self, range(self.n_parts)) as workers:
+            engine = Static(rotations, after)
+            return engine.run(self, model, range(self.n_parts), workers).model
 
     def ask_all(self, what: str, *arrays: Array | None, **given: Any) -> list[list[Any]]:
         """Reply of each part to the same message."""
@@ -121,5 +139,5 @@ class Rotation(Program):
         """What ran, for the model's plan; of: what the blocks have."""
         return (
             f"rotation of {self.n_blocks} blocks of {of} over {self.n_parts} shards, "
-            f"{sum(self.sent):,} bytes sent by shards"
+            f"{sum(self.sent):,} bytes of blocks"
         )

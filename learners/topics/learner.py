@@ -31,7 +31,7 @@ class TopicTrials(Trials):
 class TopicsByParts(ByParts):
     """Blocks of words rotate over the parts."""
 
-    keeps = True
+    keeps = rotates = True
 
     def whole(self, request: Request[Task, TopicOptions]) -> str | None:
         if request.options.online:

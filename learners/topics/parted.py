@@ -9,6 +9,7 @@ algorithm 3). So topics depend on the documents of each part and on the seed alo
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,6 @@ from tuskml.learners.tasks import Task
 from tuskml.learners.topics import training
 from tuskml.learners.topics.options import TopicOptions
 from tuskml.schedule import budget
-from tuskml.schedule.programs.program import Static, threads
 
 HEAD = np.dtype(
     [
@@ -86,8 +86,7 @@ def words_in(text: Any, offsets: Any) -> list[bytes] | None:
     if offsets is None:
         return None
     whole = b"" if text is None else text.tobytes()
-    ends = offsets.tolist()
-    return [whole[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [whole[a:b] for a, b in pairwise(offsets.tolist())]
 
 
 def texts_of(words: Sequence[bytes]) -> Texts:
@@ -147,8 +146,7 @@ class RotatingSampler(Rotation):
             for one in self.places
         ]
         counted = Counts(empty, np.zeros(options.topics, np.int64), 0)
-        with threads(self, range(self.n_parts)) as workers:
-            model: Counts = Static(1).run(self, counted, range(self.n_parts), workers).model
+        model: Counts = self.run(1, counted)
         return model if saved is None else model._replace(rotations=saved.rotations)
 
     def part(self, S_p: int, A: Counts) -> Block:
@@ -198,6 +196,7 @@ class RotatingSampler(Rotation):
 
     def optimize(self, rows: ShardedPass, steps: int = 5) -> None:
         """As `Sampler.optimize`."""
+        self.save()  # rotations up to here have another alpha
         for _ in range(steps):
             terms = self.steady(lambda: self.ask_all("alpha", self.alpha))
             *above, below = np.sum([one[0] for one in terms], axis=0)
