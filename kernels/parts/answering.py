@@ -31,7 +31,8 @@ def answer_message(rows: PartRows, message: bytes, threads: int) -> bytes:
     """
     header, arrays = unpack_message(message)
     if header["method"] == "described":
-        return pack_message({"remarks": rows.remarks}, [describe_groups(rows.of(header["folds"]))])
+        about = {"remarks": rows.remarks, "words": rows.beside.words is not None}
+        return pack_message(about, [describe_groups(rows.of(header["folds"]))])
     if header["method"] == "told":
         return pack_message({}, rows.told)
     mine = pass_of(rows, header, arrays, threads)

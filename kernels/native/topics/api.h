@@ -120,7 +120,7 @@ typedef struct tk_topics_visit {
                     * counts, and none is drawn */
     int32_t block;
     const uint32_t *listed; /* (words of the block,) */
-    const uint16_t *topic;  /* (counts,) */
+    const uint16_t *topic;  /* (counts,), rising within a word, whatever was drawn before */
     const uint32_t *times;  /* (counts,) */
     const double *alpha;    /* (K,) */
 } tk_topics_visit;

@@ -1,4 +1,7 @@
 // A part of a group's documents, through which blocks of words with their counts pass.
+#include <algorithm>
+#include <utility>
+
 #include "topics.hpp"
 
 #include "../shared/pool.hpp"
@@ -52,14 +55,16 @@ int64_t Model::block_counts(int32_t block) const {
 }
 
 void Model::write_block(int32_t block, uint32_t *listed, uint16_t *topic, uint32_t *times) const {
+    std::vector<std::pair<uint32_t, uint32_t>> entries;
     for (uint32_t w = corpus_.first_word[block]; w < corpus_.first_word[block + 1]; w++) {
-        uint32_t n = 0;
-        counts_.each(w, [&](uint32_t k, uint32_t m) {
+        entries.clear();
+        counts_.each(w, [&](uint32_t k, uint32_t m) { entries.emplace_back(k, m); });
+        std::sort(entries.begin(), entries.end());
+        for (auto [k, m] : entries) {
             *topic++ = (uint16_t)k;
             *times++ = m;
-            n++;
-        });
-        *listed++ = n;
+        }
+        *listed++ = (uint32_t)entries.size();
     }
 }
 
