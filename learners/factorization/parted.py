@@ -1,7 +1,7 @@
 """Matrix factorization of a group in parts: blocks of items rotate over the parts.
 
-Each user belongs to the part that has most of its ratings, which gets the others' ratings once. The
-vectors of a block of items are at one part at a time, so no two parts take steps with the same
+Each user belongs to the part that has most of its ratings, which gets the others' ratings once.
+The vectors of a block of items are at one part at a time, so no two parts take steps with the same
 vector (Gemulla, Nijkamp, Haas and Sismanis, KDD 2011), and an epoch is a rotation of the blocks
 (Kim et al., SMPFRAME, 2015, section 4.2). Its order, and so the bits, depend on how rows lie in
 parts and on the seed alone.

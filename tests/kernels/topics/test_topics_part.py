@@ -49,7 +49,7 @@ class Ring:
 def test_one_part_and_one_block_have_the_bits_of_the_sampler():
     """Of frequent words: the lists of others are in another order."""
     docs, _, _ = planted(60)
-    often = np.bincount(sum(docs, []), minlength=WORDS) >= 20
+    often = np.bincount(np.concatenate(docs), minlength=WORDS) >= 20
     docs = [[w for w in one if often[w]] for one in docs]
     ring = Ring([docs], 1)
     for sweep in range(4):

@@ -347,5 +347,5 @@ def test_blocks_that_rotate_have_the_bits_of_one_thread(
 
 
 def test_the_former_option_of_rotation_names_the_algorithm(db: duckdb.DuckDBPyConnection) -> None:
-    with pytest.raises(duckdb.Error, match="option 'scheduler'.*algorithm = 'sgd' trains blocks"):
+    with pytest.raises(duckdb.Error, match=r"option 'scheduler'.*algorithm = 'sgd' trains"):
         models(db, f"{call(scheduler='rotation')} FROM ratings")
