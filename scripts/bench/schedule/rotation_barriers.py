@@ -145,7 +145,8 @@ def by_words(program: Blocks) -> Floats:
         weights[p][:] = tokens[: len(frequency)]
     per_token = program.seconds.sum(axis=1) / np.array([one.sum() for one in weights])
     cut = np.array_split(np.arange(len(frequency)), len(program.places))
-    return np.array([[one[c].sum() * t for c in cut] for one, t in zip(weights, per_token, strict=True)])
+    pairs = zip(weights, per_token, strict=True)
+    return np.array([[one[words].sum() * each for words in cut] for one, each in pairs])
 
 
 def main() -> None:
