@@ -89,8 +89,7 @@ TK_API void tk_factor_part_free(tk_factor_part *part);
 /* A step for each rating of a block of n items. vectors: (n, stride), in units of the deviation.
  * squares: the sum of squared errors before each step, in these units. */
 TK_API int tk_factor_part_visit(tk_factor_part *part, int32_t block, int64_t epoch, double step,
-                                int64_t cancel_mark, float *vectors, int64_t n,
-                                double *squares);
+                                int64_t cancel_mark, float *vectors, int64_t n, double *squares);
 /* The number of users. */
 TK_API int64_t tk_factor_part_users(const tk_factor_part *part);
 /* Copies the users' vectors (users, stride), or sets them. */
