@@ -15,7 +15,7 @@ from tuskml.groups.preparation import (
     with_names,
     with_preparation,
 )
-from tuskml.kernels.parts.sharded import Parts, ShardedPass
+from tuskml.kernels.parts.sharded import Parts, ShardedPass, has_words
 from tuskml.learners.learner import Request
 from tuskml.learners.models import (
     LEAK,
@@ -25,16 +25,19 @@ from tuskml.learners.models import (
     with_lost_labels,
     with_status,
 )
-from tuskml.learners.options.kinds import LIST
+from tuskml.learners.options.kinds import LIST, SPARSE, WORDS
 from tuskml.learners.registry import learner_of
 from tuskml.learners.remarks import LABEL, Remarks, with_notes
+from tuskml.learners.tasks import is_labelled
 
 
 def train_by_parts(parts: Parts, request: Request[Any, Any]) -> Models | None:
     """The model of the group; None where it has no usable row."""
     known = parts.told
     if known is None:
-        refuse_options(request, LIST)
+        documents = not is_labelled(request.task.name)
+        listed = (WORDS if has_words(parts) else SPARSE) if documents else LIST
+        refuse_options(request, listed)
         request = with_names(request)
     else:
         request = with_preparation(request, known, kinds_of(known, LIST))

@@ -3,7 +3,7 @@
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,15 +166,17 @@ def create(
     """Creates models of topics; returns ABOUT of each group and the handle. Raises RowsError for
     counts that are none of words.
     """
-    about, table, handle = np.zeros(rows.n_groups, ABOUT), addresses(words), ctypes.c_void_p()
-    code = constructor(
-        rows.struct,
-        spec,
-        pointer(table) if len(table) else None,
-        memory or None,
-        pointer(about),
-        ctypes.addressof(handle),
-    )
+    table = addresses(words)
+    return create_topics(constructor, rows, spec, pointer(table) if len(table) else None, memory)
+
+
+def create_topics(
+    constructor: Callable[..., int], rows: Pass, spec: ctypes.Structure, words: Any, memory: int
+) -> tuple[NDArray[np.void], ctypes.c_void_p]:
+    """As `create`; words: what the constructor takes for them."""
+    about, handle = np.zeros(rows.n_groups, ABOUT), ctypes.c_void_p()
+    out = pointer(about), ctypes.addressof(handle)
+    code = constructor(rows.struct, spec, words, memory or None, *out)
     if code == REFUSED:
         raise RowsError(refusal(about))
     check_code(code)

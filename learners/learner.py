@@ -263,11 +263,13 @@ class Trials:
 class ByParts:
     """Trainings of a group whose rows are split over workers.
 
-    keeps: whether parts keep state between messages, of one training at a time; slowdown: the
-    ratio of processor seconds to a training of the same rows in one process, for estimates.
+    keeps: whether parts keep state between messages, of one training at a time; rotates: whether
+    this state is on no other worker, so that none can answer in its place; slowdown: the ratio of
+    processor seconds to a training of the same rows in one process, for estimates.
     """
 
     keeps = False
+    rotates = False
     slowdown = 1.0
 
     def whole(self, request: Request[Any, Any]) -> str | None:

@@ -4,7 +4,8 @@ Two aggregates of each database are the package's own. In the place of a task th
 which names an object of this process:
 
 `_tusk_send_rows(handle, label, features)` sends the rows that it packed to a receiver, and returns
-its answer. The rows live until the query ends, so a receiver copies what it wants to keep.
+its answer. The rows live until the query ends, so a receiver copies what it wants to keep. Where
+rows have no labels, the name of their task and a slash are before the handle.
 `_tusk_take_model(handle, label, features)` returns models that are ready, for each group by the
 label of its first row. Where the handle names a comparison of plans, it trains on all rows, with
 the options that it has as `train_model` has them, and explains what was compared with that.

@@ -188,7 +188,7 @@ def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> No
             if not len(places):
                 check_spec(call, texts)
             elif batch.request == SEND_ROWS:
-                send_rows(call, texts.task.decode(), groups[places], places)
+                send_rows(call, texts.task.decode().rpartition("/")[2], groups[places], places)
             elif batch.request == TAKE_MODEL:
                 take_model(call, texts, groups[places], places)
             elif batch.request == READ_MODEL:

@@ -25,15 +25,16 @@ Implicit Feedback Datasets*, ICDM 2008, equation 3).
 
 import ctypes
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels import structures
 from tuskml.kernels.library import check_code, library, pointer
+from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.passes import Floats, Pass
 
 
@@ -54,9 +55,19 @@ class Ids:
 
 def rating_ids(rows: Pass) -> Ids:
     """The ids of the rows of one group."""
+    if isinstance(rows, ShardedPass):
+        return merge_ids(rows.ask("rating_ids"))
     ids = structures.RatingIds()
     check_code(library().tk_rating_ids(rows.struct, ids))
     return Ids(ids.n_users, ids.n_items, ids.bad_row, ids.bad_position, float(ids.bad))
+
+
+def merge_ids(replies: Sequence[Sequence[Any]]) -> Ids:
+    """The ids of all parts, or of the first one with an invalid id."""
+    each = [Ids(*whole.tolist(), float(bad[0])) for whole, bad in replies]
+    wrong = next((one for one in each if one.bad_row), None)
+    most = max(one.n_users for one in each), max(one.n_items for one in each)
+    return wrong or Ids(*most, 0, 0, 0.0)
 
 
 @dataclass(frozen=True)

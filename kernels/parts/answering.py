@@ -10,6 +10,7 @@ from tuskml.kernels.nets.pieces import rows_in_units
 from tuskml.kernels.nets.training import ByGroup, Rules
 from tuskml.kernels.nets.visits import NetOnRows, VisitResult, compute_losses, moments
 from tuskml.kernels.nets.visits import make_steps as stepped_net
+from tuskml.kernels.parts import factors, topics
 from tuskml.kernels.parts.dealing import hashes, key_counts
 from tuskml.kernels.parts.hopping import epoch_of
 from tuskml.kernels.parts.keeping import Beside, PartRows
@@ -30,7 +31,8 @@ def answer_message(rows: PartRows, message: bytes, threads: int) -> bytes:
     """
     header, arrays = unpack_message(message)
     if header["method"] == "described":
-        return pack_message({"remarks": rows.remarks}, [describe_groups(rows.of(header["folds"]))])
+        about = {"remarks": rows.remarks, "words": rows.beside.words is not None}
+        return pack_message(about, [describe_groups(rows.of(header["folds"]))])
     if header["method"] == "told":
         return pack_message({}, rows.told)
     mine = pass_of(rows, header, arrays, threads)
@@ -157,6 +159,8 @@ METHODS: dict[str, Callable[[Pass, list[Any], Given], Any]] = {
     "softmax_sgd": softmax_sgd,
     "softmax_scores": softmax_scores,
     "classes": count_classes,
+    "rating_ids": factors.ids,
+    "count_ratings": factors.count_ratings,
     "row_hashes": hashes,
     "key_counts": key_counts,
 }
@@ -169,6 +173,11 @@ KEEPING: dict[str, Keeping] = {
     "tree_values": binning.values,
     "tree": part.answer_message,
     "bagged_tree": bagged_part.answer_message,
+    "deal_users": factors.deal,
+    "factors": factors.answer,
+    "topic_words": topics.count_words,
+    "open_topics": topics.open_part,
+    "topics": topics.answer,
 }
 """Methods that copy rows, which is charged to an account, or keep state with them between
 messages.

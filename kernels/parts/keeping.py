@@ -23,10 +23,11 @@ class Closing(Protocol):
 @dataclass
 class Beside:
     """State that a part keeps with its rows, for as long as these; memory: address of the
-    account.
+    account; words: what the ids of its documents are (`rows/words.py`), None: ids.
     """
 
     memory: int = 0
+    words: tuple[bytes, NDArray[np.int64]] | None = None
     kept: dict[str, Closing] = field(default_factory=dict)
 
     def close(self) -> None:

@@ -284,6 +284,12 @@ def preparation_of(parts: Parts) -> PreparationTexts | None:
     return None
 
 
+def has_words(parts: Parts) -> bool:
+    """Returns whether the rows of some part are documents of words, not of ids."""
+    answers = parts.ask(pack_message(description_header(parts.folds)))
+    return any(unpack_message(one)[0]["words"] for one in answers)
+
+
 def of_parts(parts: Parts) -> NDArray[np.void] | None:
     """The group (1,) that lies in parts, without its rows; None if no row is usable.
 

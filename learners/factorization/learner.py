@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tuskml.errors import OptionError
+from tuskml.errors import OptionError, one_of
+from tuskml.kernels.parts.sharded import Parts
 from tuskml.kernels.passes import Floats
 from tuskml.learners.classes import LabelRange, Mask
 from tuskml.learners.explaining import format_explanation
@@ -17,10 +18,13 @@ from tuskml.learners.factorization.options import (
     OPTIONS,
     REGISTERED,
     FactorizationOptions,
+    Place,
     Request,
+    default_for,
 )
 from tuskml.learners.learner import (
     NAMES_NUMBERED,
+    ByParts,
     Encoding,
     Facts,
     Groups,
@@ -34,6 +38,8 @@ from tuskml.learners.tasks import PAIRS, Task, built_in, in_table
 if TYPE_CHECKING:
     from tuskml.kvstore import StoreRoot
 
+BY_PARTS = ("auto", default_for(Place.PARTS).name)
+"""The algorithms of groups in parts."""
 TASKS = built_in(Task(**in_table("matrix_factorization"), features=PAIRS))
 
 
@@ -45,6 +51,30 @@ class IdsAsNumbers(Encoding):
 
     def stays_dense(self, options: FactorizationOptions) -> bool:
         return True
+
+
+class FactorizationByParts(ByParts):
+    """Blocks of items rotate over the parts."""
+
+    keeps = rotates = True
+
+    def whole(self, request: Request) -> str | None:
+        options, name = request.options, request.task.name
+        if options.feedback == IMPLICIT:
+            return f"option 'feedback' '{IMPLICIT}' of '{name}' needs all rows in one place"
+        if options.algorithm not in BY_PARTS:
+            return (
+                f"algorithm '{options.algorithm}' of '{name}' needs all rows in one place, "
+                f"expected {one_of(BY_PARTS)}"
+            )
+        if options.validation:
+            return f"option 'validation' of '{name}' needs all rows in one place"
+        return None
+
+    def train(self, parts: Parts, request: Request) -> Models | None:
+        from tuskml.learners.factorization import parted  # for clusters alone
+
+        return parted.train_by_parts(parts, request)
 
 
 class StoredFactorization(Stored):
@@ -68,6 +98,7 @@ class Factorization(Learner):
         ),
     )
     encoding = IdsAsNumbers()
+    by_parts = FactorizationByParts()
     stored = StoredFactorization()
 
     def label_range(self, request: Request) -> LabelRange | None:

@@ -23,12 +23,15 @@ from tuskml.learners.tasks import Task
 
 
 class Place(Enum):
-    """A device that trains ratings; IN_ORDER: a GPU, with the same bits each time."""
+    """A device that trains ratings; IN_ORDER: a GPU, with the same bits each time; PARTS: workers
+    that have a part of the rows each.
+    """
 
     MEMORY = 0
     STORE = 1
     GPU = 2
     GPU_IN_ORDER = 3
+    PARTS = 4
 
 
 class Algorithm:
@@ -50,8 +53,6 @@ class Algorithm:
     lock_free = False
     on_gpu = True
     stored = False
-    rotates = False
-    """Blocks of ratings that share no vector rotate among threads."""
     implicit: str | None = None
     """The loss of implicit feedback that it trains; None: it needs ratings."""
     solves = False
@@ -111,9 +112,8 @@ class Sgd(Algorithm):
     title = "stochastic gradient descent, a step per rating"
     source = "Gemulla, Nijkamp, Haas and Sismanis 2011"
     reason = "blocks of ratings that share neither users nor items run side by side"
-    chosen_for = (Place.STORE, Place.GPU_IN_ORDER)
+    chosen_for = (Place.STORE, Place.GPU_IN_ORDER, Place.PARTS)
     stored = True
-    rotates = True
     implicit = "bpr"
 
 
@@ -143,7 +143,6 @@ def default_for(place: Place) -> Algorithm:
 
 FALLING = "linear"
 EXPLICIT, IMPLICIT = "explicit", "implicit"
-ROTATION = "rotation"
 SQUARED, BPR = "squared", "bpr"
 ONE_VALUE = "it has one value"
 OF_RATINGS = Beside("feedback", EXPLICIT)
@@ -175,7 +174,6 @@ class FactorizationOptions(Options):
     loss: str
     alpha: float
     cg_steps: int
-    scheduler: str
 
 
 OPTIONS = OptionTable(
@@ -252,14 +250,6 @@ OPTIONS = OptionTable(
             "steps of conjugate gradient for each vector in an epoch; 0: Cholesky's "
             "factorization, which is exact",
             OF_LEAST_SQUARES,
-        ),
-        Option(
-            "scheduler",
-            choice("auto", ROTATION),
-            "auto",
-            "rotation: blocks of ratings that share no vector rotate among threads, with the "
-            "result of one thread",
-            (Acts(beside=(OF_RATINGS,)),),
         ),
         Option(
             "transform",

@@ -11,7 +11,6 @@ from tuskml.learners.factorization.options import (
     ALGORITHMS,
     FALLING,
     REGISTERED,
-    ROTATION,
     Algorithm,
     FactorizationOptions,
     Place,
@@ -25,8 +24,6 @@ L2 = 0.07
 """The default l2: on MovieLens 100K, whose deviation is 1.13, 0.05 to 0.09 does best."""
 STORED_ALGORITHMS = ("auto", *(one.name for one in REGISTERED if one.stored))
 """Algorithms for a store, where two workers never hold the same vector."""
-ROTATING = next(one.name for one in REGISTERED if one.rotates)
-"""The algorithm whose blocks share no vector."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,16 +82,16 @@ class Settings(AnySettings):
     asked: bool = True
     gpu: str | None = None
     """The name of the GPU that trains. `asked`: the algorithm was named; `device`: the option."""
-    rotates: bool = False
-    """True if the option `scheduler` asks for it."""
     own_step: bool = False
     """True if the options have a step."""
 
     @classmethod
-    def of(cls, options: FactorizationOptions) -> "Settings":
-        """Raises OptionError if options do not go together."""
+    def of(cls, options: FactorizationOptions, place: Place | None = None) -> "Settings":
+        """Raises OptionError if options do not go together; place: None where it is that of
+        the options.
+        """
         refuse_options(options)
-        algorithm = choose_algorithm(options)
+        algorithm = choose_algorithm(options, place)
         return cls(
             **option_settings(options),
             algorithm=algorithm.name,
@@ -106,8 +103,7 @@ class Settings(AnySettings):
             store=options.store,
             key_a_weight=options.method == "kv",
             device=options.device,
-            asked=options.algorithm != "auto" or options.scheduler == ROTATION,
-            rotates=options.scheduler == ROTATION,
+            asked=options.algorithm != "auto",
             own_step=not isinstance(options.step, str),
             relative=isinstance(options.l2, str),
         )
@@ -147,7 +143,6 @@ class Settings(AnySettings):
     def describe(self, per_key: int | None = None) -> str:
         """One line for the model's `plan`; per_key: vectors in a key of the store, once known."""
         parts = [self.algorithm, f"rank {self.rank}"]
-        parts += ["rotation of blocks"] if self.rotates else []
         parts += ["biases"] if self.biases else []
         parts.append(f"step {self.schedule}")
         parts.append("1 thread" if self.threads == 1 else f"{self.threads} threads")
@@ -184,8 +179,6 @@ class Settings(AnySettings):
             "seed": self.seed,
             "deterministic": self.ordered,
         }
-        if self.rotates:
-            shown["scheduler"] = ROTATION
         if self.gpu is not None:
             shown["device"] = "gpu"
         if self.validation:
@@ -193,22 +186,17 @@ class Settings(AnySettings):
         return json.dumps(shown | (more or {}), separators=(",", ":"))
 
 
-def choose_algorithm(options: FactorizationOptions) -> Algorithm:
-    """The algorithm; in a store each vector would have to meet all its ratings at a time."""
-    if options.scheduler == ROTATION:
-        return ALGORITHMS[ROTATING]
+def choose_algorithm(options: FactorizationOptions, place: Place | None = None) -> Algorithm:
+    """The algorithm; in a store or in parts each vector would have to meet all its ratings at a
+    time.
+    """
     if options.algorithm != "auto":
         return ALGORITHMS[options.algorithm]
-    return default_for(Place.MEMORY if options.store is None else Place.STORE)
+    return default_for(place or (Place.MEMORY if options.store is None else Place.STORE))
 
 
 def refuse_options(options: FactorizationOptions) -> None:
     """Raises OptionError for values that do not go together."""
-    if options.scheduler == ROTATION and options.algorithm not in ("auto", ROTATING):
-        raise OptionError(
-            f"algorithm '{options.algorithm}' is not available with option 'scheduler': "
-            f"'{ROTATION}', expected {one_of(('auto', ROTATING))}"
-        )
     if options.store is None:
         return
     where = "task 'matrix_factorization' and option 'store'"

@@ -127,11 +127,17 @@ def fit_placed(asked: GroupTraining, shape: Shape, memory: int, began: float) ->
             stack.enter_context(failures())
         model = stack.enter_context(factors(kept, memory, shape, settings))
         run = Run(model, held if counts_any(held) else None, settings, began)
-        run.n_rows = int(group["n_rows"][0])
-        run.descend()
-        mean, coef = model.vectors()
-        loss = model.objective()
-        constant = Constant.of(kept, settings.biases)
+        return descend(run, kept, shape, began, group)
+
+
+def descend(run: Run, kept: Pass, shape: Shape, began: float, group: NDArray[np.void]) -> Fit:
+    """Runs all epochs on the rows that are kept, of those of the group."""
+    settings, model = run.made, run.model
+    run.n_rows = int(group["n_rows"][0])
+    run.descend()
+    mean, coef = model.vectors()
+    loss = model.objective()
+    constant = Constant.of(kept, settings.biases)
     events.tell_trained(group)
     seconds = time.monotonic() - began
     nothing = np.zeros_like(coef)

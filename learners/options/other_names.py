@@ -41,6 +41,7 @@ OTHER_NAMES = {
     "intercept": "the constant term is fit_intercept = true or false here",
     "bias": "the constant term is fit_intercept = true or false here",
     "n_factors": "the number of factors is rank here",
+    "scheduler": "algorithm = 'sgd' trains blocks of ratings that rotate, on threads and workers",
     "factors": "the number of factors is rank here",
     "scale_pos_weight": "XGBoost's scale_pos_weight w is class_weight = [1, w] here",
     "sample_weight": "rows have no weights, class_weight sets weights of classes",

@@ -9,6 +9,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,16 @@ from tuskml.kernels import passes
 from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.segments import chunks
-from tuskml.kernels.topics import MOST_TOKENS, Online, Prior, Sampler, SamplerOrder, Steps, Words
+from tuskml.kernels.topics import (
+    MOST_TOKENS,
+    Online,
+    Prior,
+    Sampler,
+    SamplerOrder,
+    Steps,
+    Texts,
+    Words,
+)
 from tuskml.learners import events
 from tuskml.learners.classes import Mask
 from tuskml.learners.explaining import Document, document, plan_document
@@ -62,12 +72,13 @@ STATUSES = ("ok", "time limit", "no words")
 
 def models_of(
     groups: NDArray[np.void],
-    topics: Sampler | Online,
+    topics: Any,
     history: list[Floats],
     late: bool,
     request: Request[Task, TopicOptions],
 ) -> Models:
-    """The models of groups; history: minus the log-likelihood of a token, or its bound, (G,).
+    """The models of groups; topics: as for `run`; history: minus the log-likelihood of a token, or
+    its bound, (G,).
 
     `coef` is the bytes of a model (`kernels/topics/blob.py`) as doubles, none of which is NaN.
     """
@@ -238,22 +249,29 @@ def find_dropped_words(
     """1 for the words that options leave out of a group's documents, (V,); None where all stay."""
     if not (options.stop_words or options.max_categories) and options.min_count <= 1:
         return None
+    documents = np.zeros(len(words[1]) - 1, np.int64)
+    for _, (_, ids, counts), _ in chunks(group):
+        documents += np.bincount(ids[counts > 0], minlength=len(documents))
+    return drop_words(words, documents, options).astype(np.uint8)
+
+
+def drop_words(
+    words: Texts, documents: NDArray[np.int64], options: TopicOptions
+) -> NDArray[np.bool_]:
+    """Tests which words options leave out, (V,); documents: that have each word, (V,)."""
     text, offsets = words
     n = len(offsets) - 1
-    dropped = np.zeros(n, np.uint8)
+    dropped = np.zeros(n, bool)
     for word in options.stop_words or ():
         wanted = word.encode()
         place = bisect_left(range(n), wanted, key=lambda k: text[offsets[k] : offsets[k + 1]])
         if place < n and text[offsets[place] : offsets[place + 1]] == wanted:
-            dropped[place] = 1
-    documents = np.zeros(n, np.int64)
-    for _, (_, ids, counts), _ in chunks(group):
-        documents += np.bincount(ids[counts > 0], minlength=n)
-    dropped[documents < options.min_count] = 1
+            dropped[place] = True
+    dropped[documents < options.min_count] = True
     if options.max_categories:
-        kept = np.flatnonzero(dropped == 0)
+        kept = np.flatnonzero(~dropped)
         order = np.lexsort((kept, -documents[kept]))
-        dropped[kept[order[options.max_categories :]]] = 1
+        dropped[kept[order[options.max_categories :]]] = True
     return dropped
 
 
@@ -269,23 +287,24 @@ def open_topics(
     return Sampler(rows, prior, options.seed, memory, words, SamplerOrder(spends=request.last))
 
 
-def run(topics: Sampler | Online, rows: Pass, options: TopicOptions) -> Progress:
-    """Reads all tokens until the option `max_iter` or the option `time` ends it."""
+def run(topics: Any, rows: Pass, options: TopicOptions) -> Progress:
+    """Reads all tokens until the option `max_iter` or the option `time` ends it; topics: a
+    `Sampler`, another object with its methods, or an `Online`."""
     found, pace = Progress(), events.Pace(rows.n_groups, int(rows.groups["n_rows"].sum()))
     tokens = np.maximum(topics.about["tokens"], 1)
     while found.sweeps < options.passes and not found.late:
         n = passes_until(found.sweeps, options)
         try:
-            if isinstance(topics, Sampler):
-                topics.sweep(rows, n)
-            else:
+            if options.online:
                 topics.pass_over(rows, n)
+            else:
+                topics.sweep(rows, n)
             found.sweeps += n
             pace.epochs(found.sweeps, options.passes)
         except OutOfTime:
             found.late = True
         interval = options.optimize_interval
-        if isinstance(topics, Sampler) and interval and found.sweeps % interval == 0:
+        if not options.online and interval and found.sweeps % interval == 0:
             topics.optimize(rows)
         if found.late or found.sweeps % LOOK == 0 or found.sweeps == options.passes:
             found.history.append(-topics.likelihood(rows) / tokens)

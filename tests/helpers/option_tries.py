@@ -85,7 +85,7 @@ VALUES: Mapping[str, Any] = {
     "positive": True, "proportions": True, "firth": True,
     "quantile": 0.83, "rank": 2, "reference": {"k": "k1"},
     "resume": True, "row_fraction": 0.5,
-    "sampler": "sequential", "schedule": None, "scheduler": "rotation", "seed": 7,
+    "sampler": "sequential", "schedule": None, "seed": 7,
     "sharing": "push", "sparse_embeddings": True, "speculate": {"sample": 50}, "standardize": True,
     "starts": 1, "step": 0.013,
     "stop_words": ["w1"], "store": "tried", "text": ["words"], "text_bits": 6, "threads": 1,

@@ -37,6 +37,7 @@ ALLOWED = {
     "svrg": (OF_STEPS, DEMO),
     "mgd": (OF_STEPS, DEMO),
     "sgd": (
+        "learners/options/other_names.py",
         OF_STEPS,
         f"{OF_LINEAR}/parts/epochs.py",
         "front/commands/train.py",

@@ -39,6 +39,7 @@ from tuskml.kernels.rows.census import PreparationTexts, as_json, sum_counts
 from tuskml.kernels.structures import GROUP
 from tuskml.learners.models import Models
 from tuskml.learners.receiving import ready
+from tuskml.learners.registry import learner_of
 from tuskml.schedule.placement import evenly, workers_of
 
 COUNT = pack_message({"method": "count"})
@@ -119,6 +120,12 @@ class PartedGroups:
         self.units, self.at_once, self.together = units, at_once, together
         self.run, self.parts = secrets.token_hex(8), units.parts(groups)
         self.batches = {self.key(group): Batch((group,)) for group in groups}
+
+    @property
+    def rotates(self) -> bool:
+        """Returns whether parts have states of their own."""
+        call = self.units.training.call
+        return any(learner_of(one.task).by_parts.rotates for one in call.requests)
 
     @property
     def keys(self) -> list[str]:
@@ -239,6 +246,7 @@ class PartedGroups:
                 pin=pin,
                 work=WORK,
                 together=TOGETHER,
+                copied=not self.rotates,
             )
 
     def answer(self, group: Group, models: Models | None) -> bytes:

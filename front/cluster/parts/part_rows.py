@@ -25,7 +25,7 @@ from tuskml.errors import DataError, RowsError, TuskError
 from tuskml.groups.contract.attachment import library
 from tuskml.groups.execution.executor import Unit, attempt, each_of, encode_outcome, several
 from tuskml.groups.execution.worker import share
-from tuskml.groups.preparation import rows_at_fault, usable_by_all
+from tuskml.groups.preparation import rows_at_fault, usable_by_all, without_parts
 from tuskml.groups.selection.parted import judgement, judges
 from tuskml.kernels import passes
 from tuskml.kernels.library import memory_use
@@ -34,6 +34,7 @@ from tuskml.kernels.parts.dealing import dealt
 from tuskml.kernels.parts.keeping import PartRows, copy_rows
 from tuskml.kernels.parts.together import add_replies, adds, answers, bundle, unbundle
 from tuskml.kernels.passes import Pass
+from tuskml.kernels.rows import words
 from tuskml.kernels.rows.census import PreparationTexts, count_columns, from_json, in_parts
 from tuskml.learners.receiving import Receiver, receiving
 from tuskml.learners.remarks import FAULT, Place, Remarks, receive_remarks
@@ -155,6 +156,11 @@ def rows_of(
     stack: ExitStack, groups: NDArray[np.void], memory: int, given: Mapping[str, Any]
 ) -> PartRows:
     """A copy of the rows until the stack is closed."""
+    if words.has_words(groups):
+        with words.number_words(groups, memory, passes.cancel_mark()) as found:
+            rows = rows_of(stack, without_parts(groups), memory, given)
+            rows.beside.words = found.texts(0)
+        return rows
     if "preparing" not in given:
         sound = usable_of(stack, groups, memory, given)
         return (

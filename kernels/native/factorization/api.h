@@ -72,6 +72,36 @@ TK_API double tk_factorization_mean(const tk_factorization *f);
 /* The standard deviation of the training ratings. */
 TK_API double tk_factorization_deviation(const tk_factorization *f);
 
+/* --- one part of a group's users, whose items' vectors come in blocks --- */
+/* The ratings of some users: ids of users, and of each item its block and its place there. */
+typedef struct tk_part_ratings {
+    int64_t n;
+    const int32_t *user, *block, *place;
+    const double *value, *weight; /* (n,); weight with the mean 1 in all parts, or NULL */
+    int32_t blocks;
+    double mean, deviation; /* of the ratings of all parts */
+} tk_part_ratings;
+typedef struct tk_factor_part tk_factor_part;
+/* Copies the ratings, and draws the users' initial factors. */
+TK_API int tk_factor_part_new(const tk_factor_spec *spec, const tk_part_ratings *ratings,
+                              tusk_memory *memory, tk_factor_part **out);
+TK_API void tk_factor_part_free(tk_factor_part *part);
+/* A step for each rating of a block of n items. vectors: (n, stride), in units of the deviation.
+ * squares: the sum of squared errors before each step, in these units. */
+TK_API int tk_factor_part_visit(tk_factor_part *part, int32_t block, int64_t epoch, double step,
+                                int64_t cancel_mark, float *vectors, int64_t n, double *squares);
+/* The number of users. */
+TK_API int64_t tk_factor_part_users(const tk_factor_part *part);
+/* Copies the users' vectors (users, stride), or sets them. */
+TK_API void tk_factor_part_state(tk_factor_part *part, int32_t set, float *vectors);
+/* Ids of the users, (users,), and their vectors in the caller's units, (users, width). */
+TK_API void tk_factor_part_write(const tk_factor_part *part, int32_t *id, double *coef);
+/* The sum of the ratings' penalties for users. */
+TK_API double tk_factor_part_penalty(const tk_factor_part *part);
+/* The initial vectors of items, (n, stride). */
+TK_API void tk_factor_start(const tk_factor_spec *spec, const int32_t *id, int64_t n,
+                            float *vectors);
+
 /* --- matrix factorization with vectors in a store --- */
 /* The store has vectors in the layout of the kernels: floats in units of the ratings' standard
  * deviation (factorization.hpp), `stride` floats per vector, which is width rounded up to a

@@ -27,15 +27,6 @@ int run_epoch(Factorization &f, int64_t epoch, double step, int threads, bool lo
     return cancelled(cancel_mark) ? TK_CANCELLED : TK_OK;
 }
 
-void draw(const Factorization &f, Side &side, uint64_t seed) {
-    for (int64_t place = 0; place < side.seen(); place++) {
-        float *v = side.vectors.data() + place * f.stride;
-        uint64_t state = state_of(seed, side.id[place]);
-        for (int32_t k = 0; k < f.stride; k++)
-            v[k] = k < f.width() ? start_of(f, state, k) : 0.0f;
-    }
-}
-
 double square_error(const Factorization &f, int64_t k) {
     const Rating &r = f.ratings.data()[k];
     float e = r.value - predicted(f, f.users.vectors.data() + (int64_t)r.user * f.stride,
@@ -59,25 +50,49 @@ double other_loss(const Factorization &f, const tk_pass *pass, const Chunk &chun
 
 } // namespace
 
-void write_side(const Factorization &f, const Side &side, double *coef) {
+void write_vector(const Factorization &f, const float *v, double *coef) {
     const double factor = std::sqrt(f.deviation);
+    for (int32_t k = 0; k < f.width(); k++)
+        coef[k] = v[k] * factor;
+    if (f.biases)
+        coef[0] = v[0] * f.deviation;
+}
+
+void write_side(const Factorization &f, const Side &side, double *coef) {
     for (int64_t id = 0; id < side.n_ids; id++, coef += f.width()) {
         if (side.place[id] < 0) {
             std::fill_n(coef, f.width(), 0.0);
             continue;
         }
-        const float *v = side.vectors.data() + (int64_t)side.place[id] * f.stride;
-        for (int32_t k = 0; k < f.width(); k++)
-            coef[k] = v[k] * factor;
-        if (f.biases)
-            coef[0] = v[0] * f.deviation;
+        write_vector(f, side.vectors.data() + (int64_t)side.place[id] * f.stride, coef);
+    }
+}
+
+void draw_side(const Factorization &f, const Side &side, bool items, float *vectors) {
+    const uint64_t seed = scrambled(f.seed) + items;
+    for (size_t place = 0; place < side.id.size(); place++) {
+        float *v = vectors + (int64_t)place * f.stride;
+        uint64_t state = state_of(seed, side.id[place]);
+        for (int32_t k = 0; k < f.stride; k++)
+            v[k] = k < f.width() ? start_of(f, state, k) : 0.0f;
     }
 }
 
 void draw_start(Factorization &f) {
-    const uint64_t seed = scrambled(f.seed);
-    draw(f, f.users, seed);
-    draw(f, f.items, seed + 1);
+    draw_side(f, f.users, false, f.users.vectors.data());
+    draw_side(f, f.items, true, f.items.vectors.data());
+}
+
+void take_spec(const tk_factor_spec &spec, Factorization &f) {
+    f.rank = spec.rank;
+    f.biases = spec.biases;
+    f.stride = (f.width() + LINE - 1) / LINE * LINE;
+    f.l2 = spec.l2;
+    f.l2_factors = spec.l2_factors;
+    f.seed = spec.seed;
+    f.block_bytes = spec.block_bytes;
+    f.users.n_ids = spec.n_users;
+    f.items.n_ids = spec.n_items;
 }
 
 } // namespace tusk
@@ -90,15 +105,7 @@ int tk_factorization_new(const tk_pass *pass, tusk_memory *memory, const tk_fact
     *out = nullptr;
     return code_of([&]() -> int {
         auto f = std::make_unique<tk_factorization>();
-        f->rank = spec->rank;
-        f->biases = spec->biases;
-        f->stride = (f->width() + LINE - 1) / LINE * LINE;
-        f->l2 = spec->l2;
-        f->l2_factors = spec->l2_factors;
-        f->seed = spec->seed;
-        f->block_bytes = spec->block_bytes;
-        f->users.n_ids = spec->n_users;
-        f->items.n_ids = spec->n_items;
+        take_spec(*spec, *f);
         if (int code = read_ratings(pass, memory, *f))
             return code;
         f->memory = memory;

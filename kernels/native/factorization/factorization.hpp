@@ -72,6 +72,8 @@ struct Factorization {
     int32_t lines() const { return stride / LINE; }
 };
 
+void take_spec(const tk_factor_spec &spec, Factorization &f);
+
 // A hash of x, in which every bit looks random.
 inline uint64_t scrambled(uint64_t x) {
     x += 0x9e3779b97f4a7c15u;
@@ -105,15 +107,26 @@ template <class Body> void for_ratings(const tk_pass *pass, const Chunk &c, Body
 }
 
 constexpr int64_t RATING_CHUNK = 1 << 15;
+// Size of a block's vectors, such that they stay in a core's own cache.
+constexpr double BLOCK_BYTES = 1 << 18;
 
 // Counts the ratings of each id, in side.count by id for now. Returns a tk_code.
 int count_ids(const tk_pass *pass, const std::vector<Chunk> &chunks, Side &users, Side &items);
 // Assigns indices to ids with ratings. From here on side.count is by index.
 void assign_places(Side &side);
 
-// Draws the initial factors.
+// Cuts the indices into `grid` ranges with about n / grid ratings each.
+void cut(Side &side, int64_t n, int32_t grid);
+// Orders a block by a seeded hash of each rating. This is as random as a shuffle, and does not
+// depend on the order of the rows.
+void order_block(Rating *ratings, float *weights, size_t n, uint64_t seed);
+
+// Draws the initial factors; of a side, by its ids.
 void draw_start(Factorization &f);
-// Writes the vectors of a side by id, in the caller's units: (n_ids, width).
+void draw_side(const Factorization &f, const Side &side, bool items, float *vectors);
+// Writes a vector in the caller's units, (width,), and the vectors of a side by id, (n_ids,
+// width).
+void write_vector(const Factorization &f, const float *v, double *coef);
 void write_side(const Factorization &f, const Side &side, double *coef);
 
 // Copies the rows of one group into blocks of ratings. Their order depends only on the ratings and

@@ -12,8 +12,6 @@ namespace {
 
 // Approximate ratings per block: enough work for a thread, and enough blocks for all threads.
 constexpr double BLOCK_RATINGS = 1024;
-// Size of a block's vectors, such that they stay in a core's own cache.
-constexpr double BLOCK_BYTES = 1 << 18;
 constexpr double MAX_GRID = 256, MAX_STORED_GRID = 1024;
 constexpr double STORED_GRID = 8;
 
@@ -66,9 +64,6 @@ void assign_places(Side &side) {
     side.count.resize(seen);
 }
 
-namespace {
-
-// Cuts the indices into `grid` ranges with about n / grid ratings each.
 void cut(Side &side, int64_t n, int32_t grid) {
     side.range.resize(side.seen());
     int64_t before = 0;
@@ -83,6 +78,8 @@ void cut(Side &side, int64_t n, int32_t grid) {
     for (int32_t r = grid; r-- > 0;) // for empty ranges
         side.first[r] = std::min(side.first[r], side.first[r + 1]);
 }
+
+namespace {
 
 // With a store each block requests its vectors again, so blocks are as large as memory allows, but
 // small enough to keep a few threads busy.
@@ -206,11 +203,13 @@ inline bool before(const Keyed &a, const Keyed &b) {
     return a.weight < b.weight;
 }
 
-// Orders a block by a seeded hash of each rating. This is as random as a shuffle, and does not
-// depend on the order of the rows. Keys are uniform, so a counting sort with one bucket per rating
-// nearly sorts them, and insertion sort finishes.
-void order_block(Rating *ratings, float *weights, size_t n, uint64_t seed,
-                 std::vector<Keyed> &room, std::vector<uint32_t> &at) {
+} // namespace
+
+// Keys are uniform, so a counting sort with one bucket per rating nearly sorts them, and insertion
+// sort finishes.
+void order_block(Rating *ratings, float *weights, size_t n, uint64_t seed) {
+    std::vector<Keyed> room;
+    std::vector<uint32_t> at;
     int bits = 0;
     while (bits < 24 && (size_t)2 << bits < n)
         bits++;
@@ -245,6 +244,8 @@ void order_block(Rating *ratings, float *weights, size_t n, uint64_t seed,
     for (size_t k = 0; weights && k < n; k++)
         weights[k] = room[k].weight;
 }
+
+namespace {
 
 // Sums over blocks in their order, so the result is the same for any number of threads.
 template <class Term> double block_sum(const tk_pass *pass, const Factorization &f, Term &&term) {
@@ -314,11 +315,8 @@ int read_ratings(const tk_pass *pass, tusk_memory *memory, Factorization &f) {
     if (int code = scatter(pass, chunks, scale, f))
         return code;
     code = for_chunks(pass, (size_t)f.grid * f.grid, [&](int64_t b) {
-        std::vector<Keyed> room;
-        std::vector<uint32_t> at;
         float *weights = f.weights.data() ? f.weights.data() + f.start[b] : nullptr;
-        order_block(f.ratings.data() + f.start[b], weights, f.start[b + 1] - f.start[b], f.seed,
-                    room, at);
+        order_block(f.ratings.data() + f.start[b], weights, f.start[b + 1] - f.start[b], f.seed);
     });
     if (code)
         return code;

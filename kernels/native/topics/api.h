@@ -9,13 +9,15 @@
  * where the counts leave token i out and W is the number of different words (T. Griffiths and M.
  * Steyvers, Finding scientific topics, PNAS 101, 2004). A sweep draws each token's topic once.
  *
- * Method: the documents are dealt to P parts and the words to P blocks. In round r of a sweep,
- * part p draws the topics of its tokens with words of block (p + r) mod P, so that no two parts
- * change the counts of one word (J. K. Kim et al., SMPFRAME, CMU-PDL-15-103, 2015, section 4.2).
- * A sweep takes the documents window by window and makes the P rounds of each, so tokens that lie
- * in the spill file are read once a sweep, in their order.
- * Only the totals n_k lag behind, by one round; with one part they do not. P depends on the number
- * of tokens alone, and each draw has a random number of its own: threads change no bit.
+ * Method: the documents are dealt to P parts and the words to P blocks. In a rotation, part p
+ * draws the topics of its tokens with words of block p, p + 1, ... mod P, so that no two parts
+ * change the counts of one word (J. K. Kim et al., SMPFRAME, CMU-PDL-15-103, 2015, sections 3.3.1
+ * and 4.2). A part begins a block as soon as its neighbour has left it; all parts meet at the end
+ * of the rotation alone. A sweep takes the documents window by window, with a rotation of each, so
+ * tokens that lie in the spill file are read once a sweep, in their order.
+ * Only the totals n_k lag behind: a part knows its own changes, and those of the others from the
+ * last rotation on; with one part they do not. P depends on the number of tokens alone, and each
+ * draw has a random number of its own: threads change no bit.
  * Weights of frequent words are computed for all topics, with vectors. Those of rare words are
  * split as in L. Yao, D. Mimno and A. McCallum, Efficient methods for topic model inference on
  * streaming document collections, KDD 2009: topics that the word has, and all others.
@@ -96,6 +98,51 @@ TK_API int tk_topics_write(const tk_topics *topics, int64_t group, void *out);
  * each token, (tokens,). Words are numbered like the features, or in their sorted order. */
 TK_API void tk_topics_copy(const tk_topics *topics, int64_t group, int64_t *start, uint32_t *word,
                            uint16_t *topic);
+
+/* --- one part of a group's documents, where other workers have the others --- */
+/* The words are dealt to blocks, of which spec.parts has the number, by the frequencies in all
+ * parts; so each part has the same blocks. A block's counts n_kw travel from part to part, and a
+ * part has those of one block at a time. */
+typedef struct tk_topic_table {
+    int64_t n;                 /* V, words of all parts */
+    const uint32_t *frequency; /* (V,), tokens of each; 0: the word is left out */
+    const uint32_t *rank;      /* of the part's words by id, their places in the table; NULL: ids
+                                * are places */
+} tk_topic_table;
+/* Reads the documents of one group and gives each token a random topic. Of the other functions
+ * tk_topics_free and those below take the result. */
+TK_API int tk_topics_new_part(const tk_pass *pass, const tk_topics_spec *spec,
+                              const tk_topic_table *table, tusk_memory *memory,
+                              tk_topics_about *about, tk_topics **out);
+/* The counts of a block's words: how many topics each has, and these topics with their counts. */
+typedef struct tk_topics_visit {
+    int64_t sweep; /* number of the rotation, from 1 on; 0: the part's tokens are added to the
+                    * counts, and none is drawn */
+    int32_t block;
+    const uint32_t *listed; /* (words of the block,) */
+    const uint16_t *topic;  /* (counts,), rising within a word, whatever was drawn before */
+    const uint32_t *times;  /* (counts,) */
+    const double *alpha;    /* (K,) */
+} tk_topics_visit;
+/* Draws the topics of the part's tokens with words of a block. totals: (K,), n_k as the part
+ * knows them, which it changes. */
+TK_API int tk_topics_visit_block(tk_topics *part, const tk_pass *pass,
+                                 const tk_topics_visit *visit, int64_t *totals);
+/* The number of a block's words, and of the counts of the block that was visited last. */
+TK_API int64_t tk_topics_block_words(const tk_topics *part, int32_t block);
+TK_API int64_t tk_topics_block_counts(const tk_topics *part, int32_t block);
+TK_API void tk_topics_block(const tk_topics *part, int32_t block, uint32_t *listed,
+                            uint16_t *topic, uint32_t *times);
+/* The places of a block's words in the table. */
+TK_API void tk_topics_block_places(const tk_topics *part, int32_t block, uint32_t *place);
+/* Copies the topics of all tokens, or sets them. topic: (tokens,). */
+TK_API void tk_topics_state(tk_topics *part, int32_t set, uint16_t *topic);
+/* log p(z | alpha) of the part's documents. */
+TK_API int tk_topics_documents(tk_topics *part, const tk_pass *pass, const double *alpha,
+                               double *out);
+/* The part's sums of the fixed point for alpha: numerators (K,), and the denominator. */
+TK_API int tk_topics_alpha_terms(tk_topics *part, const tk_pass *pass, const double *alpha,
+                                 double *out);
 
 #ifdef __cplusplus
 }

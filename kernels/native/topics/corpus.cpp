@@ -64,8 +64,11 @@ struct Reader {
     std::vector<int64_t> start;                   // of documents, the first token
     std::vector<uint32_t> place;                  // by the number of a document
     const uint8_t *dropped;                       // words that are left out, by id; NULL: none
+    const tk_topic_table *table;                  // of a part of a group, or NULL
 
-    bool is_dropped(int32_t id) const { return dropped && dropped[id]; }
+    bool is_dropped(int32_t id) const {
+        return (dropped && dropped[id]) || (table && !table->frequency[rank_of(id)]);
+    }
     uint32_t rank_of(int32_t id) const { return rank.empty() ? (uint32_t)id : rank[id]; }
 
     void list_documents() {
@@ -364,6 +367,8 @@ template <class T> int read(Reader &r, const tk_topics_spec &spec, tusk_memory *
     if (code != TK_OK)
         return code;
     r.sort_documents();
+    if (r.table)
+        std::copy_n(r.table->frequency, r.table->n, r.frequency.begin());
     r.out.parts = r.about.parts = spec.parts ? spec.parts : parts_for(r.out.tokens);
     int64_t window = spec.window ? spec.window : TK_WINDOW;
     r.out.windows = (int32_t)std::max<int64_t>(1, r.out.tokens / window);
@@ -380,9 +385,9 @@ template <class T> int read(Reader &r, const tk_topics_spec &spec, tusk_memory *
 
 int read_corpus(const tusk_group &group, const tk_topic_words *words, const tk_pass &pass,
                 const tk_topics_spec &spec, tusk_memory *memory, tk_topics_about &about,
-                Corpus &out) {
-    int64_t table = words ? words->n : group.dim;
-    std::vector<std::atomic<uint32_t>> frequency(table);
+                Corpus &out, const tk_topic_table *table) {
+    int64_t n = table ? table->n : words ? words->n : group.dim;
+    std::vector<std::atomic<uint32_t>> frequency(n);
     Reader r{group,
              pass,
              about,
@@ -392,7 +397,10 @@ int read_corpus(const tusk_group &group, const tk_topic_words *words, const tk_p
              std::move(frequency),
              {},
              {},
-             words ? words->dropped : nullptr};
+             words ? words->dropped : nullptr,
+             table};
+    if (table && table->rank)
+        r.rank.assign(table->rank, table->rank + group.dim);
     if (words) {
         out.sorted = sorted_ids(*words);
         r.rank.resize(words->n);

@@ -46,9 +46,10 @@ struct Corpus {
 };
 
 // Reads a group's documents. Returns a tk_code; with TK_REFUSED `about` has the reason. spends:
-// the rows are not read again, so those of a large group free their memory.
+// the rows are not read again, so those of a large group free their memory. table: of a part of a
+// group, or NULL.
 int read_corpus(const tusk_group &group, const tk_topic_words *words, const tk_pass &pass,
                 const tk_topics_spec &spec, tusk_memory *memory, tk_topics_about &about,
-                Corpus &out);
+                Corpus &out, const tk_topic_table *table = nullptr);
 
 } // namespace tusk::topics

@@ -37,13 +37,15 @@ public:
         return std::min<int64_t>(std::max<int64_t>(w.padded / 4, 8), UINT16_MAX);
     }
 
-    int lay_out(const Corpus &corpus, const Width &width, tusk_memory *memory) {
+    // one: there is room for any one block instead of all.
+    int lay_out(const Corpus &corpus, const Width &width, tusk_memory *memory, bool one = false) {
         width_ = width;
         int64_t rare = list_below(width), words = corpus.words();
         at_.resize(words);
         used_.assign(words, ROW);
-        int64_t size = 0;
+        int64_t size = 0, most = 0;
         for (int32_t b = 0; b < corpus.parts; b++) {
+            size = one ? 0 : size;
             for (int64_t w = corpus.first_word[b]; w < (int64_t)corpus.first_word[b + 1]; w++) {
                 bool list = corpus.frequency[w] < rare;
                 at_[w] = size;
@@ -51,11 +53,30 @@ public:
                 used_[w] = list ? 0 : ROW;
             }
             size = (size + WIDE - 1) / WIDE * WIDE + WIDE; // lists are read by whole vectors
+            most = std::max(most, size);
         }
-        int code = table_.take(memory, size);
+        size_ = most;
+        int code = table_.take(memory, size_);
         if (code == TK_OK)
-            std::fill_n(table_.data(), size, 0);
+            std::fill_n(table_.data(), size_, 0);
         return code;
+    }
+
+    // Forgets the counts of the block that was there, for those of the words from `first` to
+    // `end`.
+    void clear(uint32_t first, uint32_t end) {
+        std::fill_n(table_.data(), size_, 0);
+        for (uint32_t w = first; w < end; w++)
+            if (!is_row(w))
+                used_[w] = 0;
+    }
+
+    // Sets a count that was 0; lists get them in the order of the calls.
+    void set(uint32_t word, uint16_t topic, uint32_t times) {
+        if (is_row(word))
+            at(word)[topic] = (int32_t)times;
+        else
+            at(word)[used_[word]++] = entry_of(topic, times);
     }
 
     bool is_row(uint32_t word) const { return used_[word] == ROW; }
@@ -111,6 +132,7 @@ private:
 
     Width width_{1};
     Charged<int32_t> table_;
+    int64_t size_ = 0;
     std::vector<int64_t> at_;    // by word
     std::vector<uint16_t> used_; // entries of a list, or ROW
 };

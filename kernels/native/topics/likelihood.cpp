@@ -88,11 +88,8 @@ double Model::words_likelihood(const tk_pass &pass, int threads) const {
            });
 }
 
-// psi(x + n) - psi(x) is the sum of 1 / (x + i) below n, so it needs the number of documents that
-// have a topic more than i times.
-int Model::optimize(const tk_pass &pass, int64_t steps) {
-    std::vector<std::vector<uint32_t>> more(spec_.topics); // by topic and i
-    std::vector<uint32_t> longer;
+int Model::count_occurrences(const tk_pass &pass, Occurrences &out) const {
+    out.more.assign(spec_.topics, {});
     auto count = [](std::vector<uint32_t> &of, uint32_t n) {
         if (of.size() < n)
             of.resize(n);
@@ -103,30 +100,63 @@ int Model::optimize(const tk_pass &pass, int64_t steps) {
         if (d % DOCUMENTS == 0 && cancelled(pass.cancel_mark))
             return TK_CANCELLED;
         uint32_t first = corpus_.start(d), n = corpus_.start(d + 1) - first;
-        count(longer, n);
+        count(out.longer, n);
         tally.each(topic_.data() + first, n,
-                   [&](uint16_t k, uint32_t times) { count(more[k], times); });
+                   [&](uint16_t k, uint32_t times) { count(out.more[k], times); });
     }
     auto cumulate = [](std::vector<uint32_t> &of) {
         for (size_t i = of.size(); i-- > 1;)
             of[i - 1] += of[i];
     };
+    cumulate(out.longer);
+    for (auto &one : out.more)
+        cumulate(one);
+    return TK_OK;
+}
+
+namespace {
+
+// Sums over documents of psi(alpha_k + n_dk) - psi(alpha_k), and as the last one of the same of
+// the sum of alpha. psi(x + n) - psi(x) is the sum of 1 / (x + i) below n.
+void add_digammas(const Occurrences &seen, const double *alpha, double *out) {
     auto digammas = [](const std::vector<uint32_t> &of, double x) {
         double sum = 0;
         for (size_t i = 0; i < of.size(); i++)
             sum += of[i] / (x + (double)i);
         return sum;
     };
-    cumulate(longer);
-    for (auto &one : more)
-        cumulate(one);
+    size_t topics = seen.more.size();
+    for (size_t k = 0; k < topics; k++)
+        out[k] = digammas(seen.more[k], alpha[k]);
+    out[topics] = digammas(seen.longer, std::accumulate(alpha, alpha + topics, 0.0));
+}
+
+} // namespace
+
+int Model::optimize(const tk_pass &pass, int64_t steps) {
+    Occurrences seen;
+    if (int code = count_occurrences(pass, seen))
+        return code;
+    std::vector<double> terms(spec_.topics + 1);
     for (int64_t step = 0; step < steps; step++) {
-        double all = std::accumulate(alpha_.begin(), alpha_.end(), 0.0);
-        double below = digammas(longer, all);
+        add_digammas(seen, alpha_.data(), terms.data());
         for (int32_t k = 0; k < spec_.topics; k++)
-            alpha_[k] = std::max(1e-5, alpha_[k] * digammas(more[k], alpha_[k]) / below);
+            alpha_[k] = std::max(1e-5, alpha_[k] * terms[k] / terms[spec_.topics]);
     }
     return TK_OK;
+}
+
+double Model::documents_likelihood(const tk_pass &pass, const double *alpha) {
+    alpha_.assign(alpha, alpha + spec_.topics);
+    return documents_likelihood(pass, pass.threads);
+}
+
+int Model::alpha_terms(const tk_pass &pass, const double *alpha, double *out) {
+    Occurrences seen;
+    int code = count_occurrences(pass, seen);
+    if (code == TK_OK)
+        add_digammas(seen, alpha, out);
+    return code;
 }
 
 } // namespace tusk::topics

@@ -14,6 +14,57 @@ int tk_topics_new(const tk_pass *pass, const tk_topics_spec *spec, const tk_topi
     return start_groups(*pass, *spec, words, memory, about, out);
 }
 
+int tk_topics_new_part(const tk_pass *pass, const tk_topics_spec *spec,
+                       const tk_topic_table *table, tusk_memory *memory, tk_topics_about *about,
+                       tk_topics **out) {
+    *out = nullptr;
+    return code_of([&] {
+        auto made = std::make_unique<tk_topics>();
+        Model &model = made->models.emplace_back(*spec);
+        int code = model.start_part(pass->groups[0], *table, *pass, memory, *about);
+        if (code == TK_OK)
+            *out = made.release();
+        return code;
+    });
+}
+
+int tk_topics_visit_block(tk_topics *part, const tk_pass *pass, const tk_topics_visit *visit,
+                          int64_t *totals) {
+    return code_of([&] { return part->models[0].visit(*pass, *visit, totals); });
+}
+
+int64_t tk_topics_block_words(const tk_topics *part, int32_t block) {
+    return part->models[0].block_words(block);
+}
+
+int64_t tk_topics_block_counts(const tk_topics *part, int32_t block) {
+    return part->models[0].block_counts(block);
+}
+
+void tk_topics_block(const tk_topics *part, int32_t block, uint32_t *listed, uint16_t *topic,
+                     uint32_t *times) {
+    part->models[0].write_block(block, listed, topic, times);
+}
+
+void tk_topics_block_places(const tk_topics *part, int32_t block, uint32_t *place) {
+    part->models[0].write_places(block, place);
+}
+
+void tk_topics_state(tk_topics *part, int32_t set, uint16_t *topic) {
+    part->models[0].state(set, topic);
+}
+
+int tk_topics_documents(tk_topics *part, const tk_pass *pass, const double *alpha, double *out) {
+    return code_of([&] {
+        *out = part->models[0].documents_likelihood(*pass, alpha);
+        return cancelled(pass->cancel_mark) ? (int)TK_CANCELLED : (int)TK_OK;
+    });
+}
+
+int tk_topics_alpha_terms(tk_topics *part, const tk_pass *pass, const double *alpha, double *out) {
+    return code_of([&] { return part->models[0].alpha_terms(*pass, alpha, out); });
+}
+
 void tk_topics_free(tk_topics *topics) {
     delete topics;
 }

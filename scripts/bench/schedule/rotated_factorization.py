@@ -84,7 +84,7 @@ def rotated(con: Any, workers: int, step: float) -> tuple[list[float], bytes]:
     Those before the last one are sums over an epoch, whose vectors change meanwhile.
     """
     options = {
-        "scheduler": "rotation",
+        "algorithm": "sgd",
         "rank": RANK,
         "biases": False,
         "l2": L2,

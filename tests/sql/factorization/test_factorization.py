@@ -336,17 +336,16 @@ def test_postgres_gives_the_same(
         assert plain(found) | {"payload": bytes.fromhex(found["payload"][2:])} == plain(model)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_rotation_has_the_bits_of_one_thread(db: duckdb.DuckDBPyConnection, threads: int) -> None:
+@pytest.mark.parametrize("threads", [2, 5])
+def test_blocks_that_rotate_have_the_bits_of_one_thread(
+    db: duckdb.DuckDBPyConnection, threads: int
+) -> None:
     """Which is plain stochastic gradient descent in the order of the blocks."""
-    (found,) = models(db, f"{call(scheduler='rotation', threads=threads)} FROM ratings")
+    (found,) = models(db, f"{call(algorithm='sgd', threads=threads)} FROM ratings")
     (one,) = models(db, f"{call(algorithm='sgd', threads=1)} FROM ratings")
     assert (found["coef"], found["history"]) == (one["coef"], one["history"])
-    assert json.loads(found["options"])["scheduler"] == "rotation"
-    assert found["plan"].startswith("sgd, rank 10, rotation of blocks")
 
 
-def test_rotation_is_of_one_algorithm(db: duckdb.DuckDBPyConnection) -> None:
-    sentence = "algorithm 'hogwild' is not available with option 'scheduler': 'rotation', expected 'auto' or 'sgd'"
-    with pytest.raises(duckdb.Error, match=sentence):
-        models(db, f"{call(scheduler='rotation', algorithm='hogwild')} FROM ratings")
+def test_the_former_option_of_rotation_names_the_algorithm(db: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(duckdb.Error, match=r"option 'scheduler'.*algorithm = 'sgd' trains"):
+        models(db, f"{call(scheduler='rotation')} FROM ratings")

@@ -164,7 +164,6 @@ OF_FACTORIZATION = {
     "feedback": ("implicitly", "'explicit' or 'implicit'; did you mean 'implicit'?"),
     "loss": ("squares", "'squared' or 'bpr'; did you mean 'squared'?"),
     "alpha": (0, "a number greater than 0"),
-    "scheduler": ("rotate", "'auto' or 'rotation'; did you mean 'rotation'?"),
     "cg_steps": (-1, "a whole number from 0 to 1000"),
 }
 """The same, where a learner allows other values."""

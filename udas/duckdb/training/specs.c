@@ -53,6 +53,12 @@ static void spec_free(spec *s) {
     free(s);
 }
 
+/* The task, or the one that is before the slash of a handle of Python (learners/receiving.py). */
+static tusk_text task_of(text task) {
+    const char *slash = memchr(task.data, '/', task.length);
+    return (tusk_text){task.data, slash ? (size_t)(slash - task.data) : task.length};
+}
+
 static spec *spec_new(spec_table *table, size_t bucket, text task, text options) {
     spec *s = calloc(1, sizeof *s);
     if (!s)
@@ -64,9 +70,9 @@ static spec *spec_new(spec_table *table, size_t bucket, text task, text options)
                 .table = table,
                 .bucket = bucket,
                 .references = 1,
-                .labelled = tusk_takes_labels((tusk_text){task.data, task.length}),
+                .labelled = tusk_takes_labels(task_of(task)),
                 .ordered = tusk_orders_labels((tusk_text){task.data, task.length}),
-                .documents = tusk_takes_documents((tusk_text){task.data, task.length}),
+                .documents = tusk_takes_documents(task_of(task)),
                 .gaps = tusk_kept_gaps((tusk_text){task.data, task.length},
                                        (tusk_text){options.data, options.length}),
                 .invalid = tusk_invalid_rows((tusk_text){options.data, options.length}),

@@ -178,6 +178,58 @@ def test_rows_with_names_have_the_bits_of_threads(
     assert len(counted) >= 2, "both workers count; one that starts slowly is replaced"
 
 
+ROTATED: dict[str, dict[str, Any]] = {
+    "lda": {"features": "['x' || round(4 * x), 'z' || round(9 * z)]", "topics": 3, "max_iter": 40},
+    "matrix_factorization": {
+        "label": "x * z", "features": "[hash(x) % 60, hash(z) % 40]", "rank": 2, "max_iter": 40,
+    },
+}  # fmt: skip
+"""Options of tasks whose blocks rotate."""
+
+
+def rotated(con: duckdb.DuckDBPyConnection, task: str, source: str, executor: str) -> Any:
+    """Groups whose blocks rotate."""
+    given = {"group_by": "g", "placement": "gap"} | ROTATED[task]
+    return tuskml.train(con, task, source=source, executor=executor, **given)
+
+
+@pytest.mark.parametrize(("task", "n"), [("lda", 1), ("lda", 2), ("matrix_factorization", 2)])
+def test_blocks_that_rotate_have_the_bits_of_threads(
+    local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], task: str, n: int
+) -> None:
+    local_ray.grow(n)
+    expected = rotated(con, task, source, "threads")
+    ran.clear()
+    sharded.assert_same_bits(rotated(con, task, source, "ray"), expected)
+    assert invariants.assert_worker_exclusivity(ran) >= n, "all workers have parts"
+    assert any("blocks of" in model.plan for model in expected.values())
+
+
+@pytest.mark.parametrize("task", [*ROTATED])
+def test_blocks_that_rotate_outlive_a_worker_that_is_killed(
+    local_ray: Any,
+    con: duckdb.DuckDBPyConnection,
+    source: str,
+    monkeypatch: pytest.MonkeyPatch,
+    task: str,
+) -> None:
+    """The rotations since the last checkpoint are repeated."""
+    local_ray.grow(2)
+    expected = rotated(con, task, source, "threads")
+    seen: list[Ran] = []
+
+    def kill(one: Ran) -> None:
+        seen.append(one)
+        if len(seen) == 900:
+            os.kill(local_ray.workers()[0].pid, signal.SIGKILL)
+
+    monkeypatch.setattr(leading, "heard", [kill])
+    monkeypatch.setattr(leading, "PATIENCE_SECONDS", 600.0)
+    with pytest.warns(tuskml.ClusterWarning, match="was lost"):
+        found = rotated(con, task, source, "ray")
+    sharded.assert_same_bits(found, expected)
+
+
 @pytest.mark.parametrize("task", ["gbdt", "random_forest"])
 def test_trees_outlive_a_worker_that_is_killed(
     local_ray: Any,
