@@ -15,6 +15,7 @@ from tuskml.kernels.parts.dealing import hashes, key_counts
 from tuskml.kernels.parts.hopping import epoch_of
 from tuskml.kernels.parts.keeping import Beside, PartRows
 from tuskml.kernels.parts.message import Array, pack_message, unpack_message
+from tuskml.kernels.parts.paths import answer_message as answer_path
 from tuskml.kernels.parts.sharded import ARRAYS, entry_sums, margin_reach
 from tuskml.kernels.passes import Pass, leaks
 from tuskml.kernels.softmax import Softmax, Steps, classes_of
@@ -169,6 +170,7 @@ KEEPING: dict[str, Keeping] = {
     "net_losses": of_net(compute_losses),
     "net_rows": net_rows,
     "net_moments": lambda rows, _, given, __: [*moments(rows, Rules.read(given["rules"]))],
+    "path": answer_path,
     "tree_about": binning.about,
     "tree_values": binning.values,
     "tree": part.answer_message,

@@ -8,9 +8,10 @@ import numpy as np
 from tuskml.kvstore import StoreRoot
 from tuskml.learners.explaining import format_explanation
 from tuskml.learners.held_out import HeldOut
-from tuskml.learners.learner import Facts, Groups, Learner, Request, Stored, Trials
+from tuskml.kernels.parts.sharded import Parts
+from tuskml.learners.learner import ByParts, Facts, Groups, Learner, Request, Stored, Trials
 from tuskml.learners.models import Models
-from tuskml.learners.options.table import OptionTable
+from tuskml.learners.options.table import OptionTable, needs_one_place
 from tuskml.learners.paths import training
 from tuskml.learners.paths.explanation import explain
 from tuskml.learners.paths.options import (
@@ -59,6 +60,30 @@ class StoredPaths(Stored):
         return train_stored(group, request, memory, root)
 
 
+class PathsByParts(ByParts):
+    """Parts answer sums for the features that a schedule picks."""
+
+    keeps = True
+
+    def __init__(self, table: OptionTable[PathOptions]) -> None:
+        self.table = table
+
+    def whole(self, request: Request[PathTask, PathOptions]) -> str | None:
+        held, others = request.held_out, dict(self.table.by_name)
+        if held is not None and held.column is not None:
+            name = "time_by" if held.in_time else "fold_by"
+            return f"option '{name}' needs all rows in one place"
+        if held is not None and held.together:
+            return "option 'validation' needs all rows in one place"
+        del others["lambda"]  # acts everywhere
+        return needs_one_place(others, request.options)
+
+    def train(self, parts: Parts, request: Request[PathTask, PathOptions]) -> Models | None:
+        from tuskml.learners.paths.parted import train_by_parts  # for clusters alone
+
+        return train_by_parts(parts, request)
+
+
 class Paths(Learner):
     """The learner of a task; table: its options."""
 
@@ -68,6 +93,7 @@ class Paths(Learner):
 
     def __init__(self, task: str, table: OptionTable[PathOptions]) -> None:
         self.task, self.table = task, table
+        self.by_parts = PathsByParts(table)
 
     @property
     def tasks(self) -> Mapping[str, PathTask]:

@@ -6,7 +6,19 @@ from typing import Any
 
 from tuskml.errors import OptionError
 from tuskml.kernels.paths import LOGISTIC, SQUARED
-from tuskml.learners.options.kinds import BOOLEAN, ONE_PLACE, Kind, Option, integer, real, within
+from tuskml.learners.options.kinds import (
+    ALONE,
+    BOOLEAN,
+    ONE_PLACE,
+    PARTS,
+    Acts,
+    Kind,
+    Option,
+    choice,
+    integer,
+    real,
+    within,
+)
 from tuskml.learners.options.table import SHARED, Options, OptionTable
 from tuskml.learners.tasks import Task, built_in, in_table
 
@@ -34,6 +46,7 @@ TASKS = {
 """The tasks by learner, in the form that a learner has them."""
 
 
+RANDOM, PRIORITY, DYNAMIC = SCHEDULES = ("random", "priority", "dynamic")
 MOST_LENGTH = 1000
 MOST_FOLDS = 1000
 USUAL_FOLDS = 5
@@ -76,6 +89,7 @@ class PathOptions(Options):
     unpenalized: tuple[int | str, ...] | None
     groups: str | tuple[tuple[int | str, ...], ...] | None
     fit_intercept: bool
+    schedule: str
 
     @property
     def holds_out(self) -> bool:
@@ -244,6 +258,7 @@ OWN = (
         UNPENALIZED,
         None,
         "the features without a penalty",
+        (Acts(where=ALONE),),
     ),
     Option(
         "groups",
@@ -251,8 +266,18 @@ OWN = (
         None,
         "features that enter together (group lasso): the levels of each category, or lists "
         "of features, where a category's name stands for its levels",
+        (Acts(where=ALONE),),
     ),
     Option("fit_intercept", BOOLEAN, True, "whether the model has an intercept"),
+    Option(
+        "schedule",
+        choice(*SCHEDULES),
+        DYNAMIC,
+        "the features that several workers update at once: `random` ones, with `priority` those "
+        "that move most, or with `dynamic` those of them that are hardly correlated",
+        (Acts(where=frozenset((PARTS,))),),
+        unseen="it changes the order of updates",
+    ),
 )
 """The options of all these tasks, that of the penalty first."""
 LASSO = _table(None)

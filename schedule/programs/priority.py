@@ -5,6 +5,8 @@ probability in proportion to the square of their last change, and those that are
 edge in the graph of correlations above a threshold.
 """
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,30 +39,30 @@ class Correlations:
             z -= z.mean(axis=0)
         norm = np.sqrt(np.einsum("ij,ij->j", z, z))
         z /= np.where(norm > 0, norm, 1)
-        self.columns, self.n, self.centred = z, z.shape[1], centred
-        self.computed = 0
+        self.columns = z
+        self._begin(z.shape[1], kept)
+
+    def _begin(self, n: int, kept: int) -> None:
+        self.n, self.computed = n, 0
         """Products of two columns computed so far."""
-        self.read = 0
-        """Columns read for these."""
         self._slot = np.full(self.n, -1, np.intp)
         self._column = np.full(min(kept, self.n), -1, np.intp)
         self._kept = np.zeros((len(self._column), len(self._column)), np.float32)
         self._next = 0
 
+    def take(self, places: Places) -> NDArray[np.float32]:
+        """Columns of length 1, (n, k)."""
+        return self.columns[:, places]
+
     def among(self, places: Places) -> NDArray[np.float32]:
         """Absolute correlations, (k, k), of k different columns."""
-        return np.asarray(np.abs(self.with_signs(places)))
-
-    def with_signs(self, places: Places) -> NDArray[np.float32]:
-        """Correlations with signs, (k, k), of k different columns."""
         if len(places) > len(self._column):
             self.computed += len(places) ** 2
-            self.read += len(places)
-            z = self.columns[:, places]
-            return np.asarray(z.T @ z)
+            z = self.take(places)
+            return np.asarray(np.abs(z.T @ z))
         self._keep(places)
         at = self._slot[places]
-        return self._kept[np.ix_(at, at)]
+        return np.asarray(np.abs(self._kept[np.ix_(at, at)]))
 
     def _keep(self, places: Places) -> None:
         fresh = places[self._slot[places] < 0]
@@ -71,11 +73,10 @@ class Correlations:
         self._slot[old[old >= 0]] = -1
         self._column[slots], self._slot[fresh] = fresh, slots
         used = np.flatnonzero(self._column >= 0)
-        products = self.columns[:, fresh].T @ self.columns[:, self._column[used]]
+        products = self.take(fresh).T @ self.take(self._column[used])
         self._kept[np.ix_(slots, used)] = products
         self._kept[np.ix_(used, slots)] = products.T
         self.computed += products.size
-        self.read += len(fresh) + len(used)
 
     def _free(self, n: int, needed: Places) -> Places:
         """Slots in turn, without those of columns that are needed now."""
@@ -92,22 +93,67 @@ LEAST_EVEN = 0.05
 """Least share of picks that goes through all parameters in turn, so that each recurs."""
 MEMORY = 0.05
 """The share of all parameters over which the changes of those in turn are averaged."""
+IN_TURN = 16
+"""Number of times that all are sorted while each has its turn once."""
+BRANCHES = 64
+DRAWS = 3
+"""Times that parameters are drawn for one pick: some are drawn twice, and count once."""
+
+
+class SumTree:
+    """Weights of n items, of which k change, or are drawn, in a time in proportion to k log n."""
+
+    def __init__(self, n: int) -> None:
+        self.levels = [np.zeros(-(-n // BRANCHES) * BRANCHES)]
+        while len(self.levels[-1]) > BRANCHES:
+            n = len(self.levels[-1]) // BRANCHES
+            self.levels.append(np.zeros(-(-n // BRANCHES) * BRANCHES))
+
+    @property
+    def total(self) -> float:
+        """The sum of all weights."""
+        return float(self.levels[-1].sum())
+
+    def put(self, places: Places, weights: Floats) -> None:
+        """Sets weights of different items."""
+        self.levels[0][places] = weights
+        for below, level in pairwise(self.levels):
+            places = np.unique(places // BRANCHES)
+            level[places] = below.reshape(-1, BRANCHES)[places].sum(axis=1)
+
+    def draw(self, k: int, random: np.random.Generator) -> Places:
+        """At most k different items, each draw with a probability in proportion to the weight, in
+        the order of their first draws.
+        """
+        if not self.total > 0:
+            return np.zeros(0, np.intp)
+        at, left = np.zeros(k, np.intp), random.random(k) * self.total
+        for level in reversed(self.levels):
+            sums = np.cumsum(level.reshape(-1, BRANCHES)[at], axis=1)
+            child = np.minimum((sums <= left[:, None]).sum(axis=1), BRANCHES - 1)
+            left -= np.where(child > 0, sums[np.arange(k), child - 1], 0.0)
+            at = at * BRANCHES + child
+        drawn, first = np.unique(at, return_index=True)
+        drawn = drawn[np.argsort(first)]
+        return drawn[self.levels[0][drawn] > 0]
 
 
 class Prioritised:
-    """Picks parameters that may be updated at the same time.
+    """Picks parameters that may be updated at the same time, in a time in proportion to their
+    number.
 
     columns: of each parameter, whose correlations are its dependencies; None: there are none.
     at_once: how many are picked at most; candidates: how many are drawn for that, by default twice
     as many. threshold: correlations above it exclude each other.
 
-    Each parameter is picked once before any is picked again. Later some are picked by their last
-    change and some in turn. The share of these is what the squares of all changes would have if
-    the others moved as those in turn did. Where `settle` gets how far parameters are from moving,
-    those come first in turn that others may have moved: by the squares of all changes since they
-    were settled, which add up as changes of independent parameters do, over the square of that
-    distance. One that was picked is not picked again until `settle` says how it changed, and
-    neither are those that depend on it, if it moved the last time.
+    Each parameter is picked once before any is picked again, unless `renew` says which would
+    move. Later some are picked by their last change and some in turn. The share of these is what
+    the squares of all changes would have if the others moved as those in turn did. One that was
+    picked is not picked again until `settle` says how it changed, and neither are those that
+    depend on it, if it moved the last time. Where `settle` gets how far parameters are from
+    moving, those come first in turn that others may have moved: by the squares of all changes since
+    they were settled, which add up as changes of independent parameters do, over the square of
+    that distance. They are sorted anew once a share of them has had its turn.
     """
 
     def __init__(
@@ -120,23 +166,28 @@ class Prioritised:
         threshold: float = 0.1,
         seed: int = 0,
     ) -> None:
-        self.n, self.columns, self.at_once, self.threshold = n, columns, at_once, threshold
-        self.candidates = candidates or 2 * at_once
+        self.columns, self.at_once, self.threshold = columns, at_once, threshold
+        self.candidates = candidates
         self.random = np.random.default_rng(seed)
-        self.turn, self.next = self.random.permutation(n), 0
+        self.turn, self.next, self.n = self.random.permutation(n), 0, n
+        """Those that have their turn next, and the number of those that have one."""
         self.turned = np.zeros(n, np.bool_)
         """Whether each pending one was picked in turn, or for the first time."""
         self.squares, self.count = 0.0, 0.0
         """Decaying sums of the squared changes of those, and of their number."""
-        self.fresh = self.turn
-        """Those that were never picked."""
-        self.change = np.zeros(n)
-        """Squares of the last changes."""
+        self.fresh, self.begun = self.turn[:0], 0
+        """The next of those that were never picked, and how many of these there were so far."""
+        self.change, self.tree = np.zeros(n), SumTree(n)
+        """Squares of the last changes; and those of parameters that are not pending, by which
+        they are drawn."""
         self.pending = np.zeros(n, np.bool_)
+        self.flying: set[int] = set()
+        """The pending ones."""
         self.moved, self.seen = 0.0, np.zeros(n)
         """Sums of the squares of all changes: in total, and when each parameter was settled."""
-        self.distance: NDArray[np.float64] | None = None
+        self.distance: Floats | None = None
         """Distance of each parameter from moving, as far as it is known."""
+        self._refill()
 
     def pick(self) -> Places:
         """Indices of parameters, the most urgent first; may be empty while others are pending."""
@@ -148,47 +199,76 @@ class Prioritised:
         self.turned[more] = True
         chosen = np.concatenate([chosen, more])
         self.pending[chosen] = True
-        if len(self.fresh):
-            self.fresh = self.fresh[~self.pending[self.fresh]]
+        self.flying.update(chosen.tolist())
+        self.tree.put(chosen, np.zeros(len(chosen)))
+        self._refill()
         return chosen[np.argsort(-self.change[chosen], kind="stable")]
 
-    def settle(
-        self,
-        places: Places,
-        change: NDArray[np.float64],
-        distance: NDArray[np.float64] | None = None,
-    ) -> None:
+    def settle(self, places: Places, change: Floats, distance: Floats | None = None) -> None:
         """Records the changes of picked parameters.
 
         distance: changes of the other parameters, roughly, after which these move again; above 0.
         """
-        self.pending[places] = False
         self.change[places] = change**2
+        self.release(places)
         self.moved += float(self.change[places].sum())
         self.seen[places] = self.moved
         if distance is not None:
             if self.distance is None:
-                self.distance = np.full(self.n, float(np.max(distance, initial=0)))
+                self.distance = np.full(len(self.seen), float(np.max(distance, initial=0)))
             self.distance[places] = distance
         even = self.turned[places]
         self.turned[places] = False
-        share = max(0.0, 1 - even.sum() / (MEMORY * self.n))
+        share = max(0.0, 1 - even.sum() / (MEMORY * max(self.n, 1)))
         self.squares = share * self.squares + float(self.change[places[even]].sum())
         self.count = share * self.count + int(even.sum())
+
+    def release(self, places: Places) -> None:
+        """Takes back picks of parameters, whose last changes still count."""
+        self.pending[places] = False
+        self.flying.difference_update(places.tolist())
+        self.tree.put(places, self.change[places])
+
+    def renew(self, change: Floats) -> None:
+        """Replaces all last changes, (n,), by those that parameters would make next. Only those
+        that would move are picked until the next call, unless others do.
+        """
+        self.change[:] = change**2
+        every = np.arange(len(change))
+        self.tree.put(every, np.where(self.pending, 0, self.change))
+        self.turn, self.next = self.random.permutation(np.flatnonzero(change)), 0
+        self.n = len(self.turn)
+        self.squares = self.count = 0.0
+        self.fresh, self.begun = self.turn[:0], self.n
+
+    def _refill(self) -> None:
+        self.fresh = self.fresh[~self.pending[self.fresh]]
+        end = self.begun + max(self._most - len(self.fresh), 0)
+        self.fresh = np.concatenate([self.fresh, self.turn[self.begun : end]])
+        self.begun = min(end, len(self.turn))
+
+    @property
+    def _most(self) -> int:
+        return self.candidates or 2 * self.at_once
 
     def _draw(self, in_turn: int) -> tuple[Places, Places]:
         """Candidates by their last change, the most urgent first; and those never picked, or in
         turn.
         """
-        fresh = self.fresh[: self.candidates]
-        n = self.candidates - len(fresh)
-        moving = np.flatnonzero(self.change * ~self.pending) if n else fresh[:0]
+        fresh = self.fresh[: self._most]
+        n = self._most - len(fresh)
         turn = self._in_turn(min(n, in_turn, self.n))
         even = np.concatenate([fresh, turn[~np.isin(turn, fresh)]])
         even = even[~self.pending[even]]
-        # the smallest of exponential variables with these rates: draws without replacement
-        late = self.random.exponential(size=len(moving)) / self.change[moving]
-        likely = moving[np.argsort(late)[:n]]
+        drawn: list[Places] = []
+        for _ in range(DRAWS if n else 0):
+            found = self.tree.draw(n - sum(map(len, drawn)), self.random)
+            if not len(found):
+                break
+            drawn.append(found)
+            self.tree.put(found, np.zeros(len(found)))
+        likely = np.concatenate([*drawn, even[:0]])
+        self.tree.put(likely, self.change[likely])
         return likely[np.argsort(-self.change[likely], kind="stable")], even
 
     def _even(self) -> int:
@@ -196,25 +276,22 @@ class Prioritised:
         if len(self.fresh):
             return self.at_once
         others = self.n * self.squares / max(self.count, 1)
-        every = others + float(self.change.sum())
+        every = others + self.tree.total
         share = others / every if every > 0 else 1.0
         return int(self.at_once * max(LEAST_EVEN, share) + self.random.random())
 
-    def products(self, places: Places) -> NDArray[np.float32] | None:
-        """Products of k different columns of length 1, (k, k); None if not known."""
-        if self.columns is None or self.columns.centred:
-            return None
-        return self.columns.with_signs(places)
-
     def _in_turn(self, n: int) -> Places:
-        if self.distance is not None:
+        if self.distance is not None and self.next < n:
             urgent = np.maximum(self.moved - self.seen, 0) / self.distance**2
-            urgent[self.pending] = -1
-            chosen = np.argpartition(urgent, self.n - n)[self.n - n :] if n else self.fresh[:0]
-            chosen = chosen[urgent[chosen] >= 0]
-            return np.asarray(chosen[np.argsort(-urgent[chosen], kind="stable")])
+            k = max(n, len(urgent) // IN_TURN)
+            chosen = np.argpartition(urgent, len(urgent) - k)[len(urgent) - k :]
+            self.turn = chosen[np.argsort(urgent[chosen], kind="stable")]
+            self.next = k
+        if self.distance is not None:
+            self.next -= n
+            return self.turn[self.next : self.next + n][::-1]
         chosen = np.take(self.turn, np.arange(self.next, self.next + n), mode="wrap")
-        self.next = (self.next + n) % self.n
+        self.next = (self.next + n) % max(self.n, 1)
         return chosen
 
     def _choose(self, drawn: Places, most: int, before: Places) -> Places:
@@ -223,7 +300,8 @@ class Prioritised:
         """
         if self.columns is None or not len(drawn) or most < 1:
             return drawn[: max(most, 0)]
-        pending = np.flatnonzero(self.pending & (self.change > 0))
+        pending = np.fromiter(self.flying, np.intp, len(self.flying))
+        pending = np.sort(pending[self.change[pending] > 0])
         every = np.concatenate([pending, before, drawn])
         edges = self.columns.among(every) > self.threshold
         first = len(pending) + len(before)

@@ -79,6 +79,42 @@ TK_API void tk_paths_free(tk_paths *paths);
 /* Whether a group is fitted from sums over its rows; ignores spec's `lambda` and `free`. */
 TK_API int tk_paths_by_sums(const tk_pass *pass, const tk_path_spec *spec, int64_t group);
 
+/* The rows of a part of a group, for updates that a leader schedules (`learners/paths/parted.py`).
+ * Weights are those of z = scale (x - centre), and the rows' weights a_i add up to 1 over all
+ * parts. The margin of a row is constant + z.w. t is minus the derivative of the loss by the
+ * margin, times a_i; h its second derivative, times a_i. */
+typedef struct tk_path_part tk_path_part;
+typedef struct tk_path_step {
+    double constant;
+    int64_t n_changed, n_picked;
+    const int32_t *changed; /* (n_changed,) features, each once */
+    const double *weight;   /* (n_changed,) their new weights */
+    const int32_t *picked;  /* (n_picked,) features */
+} tk_path_step;
+enum { TK_PATH_SUMS = 3 };
+
+/* pass: of one group, the part's rows; loss: enum tk_path_loss. */
+TK_API int tk_path_part_new(const tk_pass *pass, int32_t loss, tusk_memory *memory,
+                            tk_path_part **out);
+TK_API void tk_path_part_free(tk_path_part *part);
+/* The sum of the rows' weights, (1,), and with these the features' means and variances, (d,). */
+TK_API int tk_path_part_moments(const tk_path_part *part, double *weight, double *mean,
+                                double *variance);
+/* Sets all weights to 0. total: the sum of the rows' weights over all parts. */
+TK_API int tk_path_part_start(tk_path_part *part, double total, const double *centre,
+                              const double *scale);
+/* Changes weights. pull: (n_picked,) z.t; curvature: (n_picked,) the sum of h z^2, for the
+ * logistic loss only; sums: (TK_PATH_SUMS,) of the loss, t and h. */
+TK_API int tk_path_part_step(tk_path_part *part, const tk_path_step *step, double *pull,
+                             double *curvature, double *sums);
+/* Of t' = t - shift h: pull: (d,) z.t'; sums: (2,) of t'^2 / a and of t' (y - margin). */
+TK_API int tk_path_part_look(tk_path_part *part, double shift, double *pull, double *sums);
+/* The sum of a entropy(y - factor t' / a), NaN if that leaves [0, 1], (1,). */
+TK_API int tk_path_part_dual(const tk_path_part *part, double shift, double factor, double *out);
+/* Columns of z of some rows, about evenly spaced, times the roots of a: (n, rows). */
+TK_API int tk_path_part_sample(tk_path_part *part, int64_t rows, int64_t n, const int32_t *feature,
+                               float *out);
+
 /* Paths, and the chosen penalty of each. */
 typedef struct tk_chosen_paths {
     int64_t n_groups;

@@ -23,6 +23,17 @@ struct NoMemory {
     int code;
 };
 
+// Like code_of, with the reason if there is no memory for copied columns.
+template <class Body> int code_of_fit(Body body) noexcept {
+    try {
+        return body();
+    } catch (const NoMemory &none) {
+        return none.code;
+    } catch (...) {
+        return TK_NO_MEMORY;
+    }
+}
+
 // Columns of n numbers each. Throws NoMemory.
 class Columns {
 public:

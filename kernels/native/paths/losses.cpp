@@ -4,25 +4,14 @@
 #include <cmath>
 
 #include "fit.hpp"
+#include "logistic.hpp"
 
 namespace tusk {
 
 namespace {
-constexpr double LEAST_CURVATURE = 1e-6; // of a row's logistic loss
 constexpr int MOST_STEPS = 100;
 constexpr int MOST_HALVINGS = 30;
 constexpr double STEP_SHARE = 0.1; // fraction of the gap to which an approximation is solved
-
-double log1p_exp(double m) {
-    return m > 0 ? m + std::log1p(std::exp(-m)) : std::log1p(std::exp(m));
-}
-double probability(double m) {
-    double e = std::exp(-std::abs(m));
-    return m >= 0 ? 1 / (1 + e) : e / (1 + e);
-}
-double entropy(double q) {
-    return q > 0 && q < 1 ? -q * std::log(q) - (1 - q) * std::log1p(-q) : 0;
-}
 
 // Solves m x = v for a positive definite m (k, k), which it overwrites; x replaces v.
 void solve_in_place(std::vector<double> &m, std::vector<double> &v) {
@@ -152,7 +141,7 @@ double Fit::gap_of(GapSums sums, bool capped) {
     double dual = -0.5 * c * c * sums.ridge;
     for (int64_t i = 0; i < n_; i++) {
         double q = sample_.y[i] - c * t_[i] / a_[i];
-        if (q < -1e-12 || q > 1 + 1e-12)
+        if (q < -DUAL_ROUNDING || q > 1 + DUAL_ROUNDING)
             return std::max(objective_, gap_); // the projection has left the dual's domain
         dual += a_[i] * entropy(q);
     }

@@ -24,17 +24,6 @@ struct Held {
     double weight = 0;        // 0: there are none, or none to train on
 };
 
-// Like code_of, with the reason if there is no memory for copied columns.
-template <class Body> int code_of_fit(Body body) noexcept {
-    try {
-        return body();
-    } catch (const NoMemory &none) {
-        return none.code;
-    } catch (...) {
-        return TK_NO_MEMORY;
-    }
-}
-
 struct Group {
     const tk_pass *pass;
     const tk_path_spec *spec;
