@@ -1,7 +1,7 @@
 # Each target sets up what it needs: a virtual environment, the native build, the packages.
 #   make demo | test | nightly | foreign | test-duckdb | docs | bench | lint | types | format | native | smoke | sanitize
 #   make faults | sanitize-learners | sanitize-postgres | sanitize-all | test-postgres | wheel | wheels | release | cross
-#   make arm-check | community | pgxn | debian | gpu-check | clean
+#   make arm-check | community | pgxn | debian | gpu-check | warnings | clean
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -39,7 +39,7 @@ BUILD := setup.py pyproject.toml $(wildcard scripts/build/*.py)
 COMPLEX := kernels/native kernels/gpu kvstore partitioner schedule udas
 FORMATTED := $(NATIVE) $(filter %.c %.h,$(wildcard udas/postgres/* udas/postgres/*/*))
 
-.PHONY: demo test nightly foreign faults test-duckdb docs bench gpu-check lint types format native wheel wheels smoke sanitize \
+.PHONY: demo test nightly foreign faults test-duckdb docs bench gpu-check lint types format native warnings wheel wheels smoke sanitize \
     sanitize-learners sanitize-postgres sanitize-all test-postgres release cross community pgxn \
     debian arm-check clean \
     postgres-packages browser-packages
@@ -56,6 +56,7 @@ test: $(READY)-test postgres-packages browser-packages
 nightly: $(READY)-nightly postgres-packages browser-packages
 	@TUSKML_EXAMPLES=20 TUSKML_REQUIRE_S3=1 $(ONE_THREAD) $(BIN)/pytest $(PARALLEL) -m "nightly or hypothesis" $(PYTEST_ARGS)
 	@$(MAKE) sanitize-learners PYTEST_ARGS=
+	@$(MAKE) warnings
 
 # Suites of others through SQL in both databases, and a table of what agrees and what differs and why. R is the
 # oracle on its own data sets; scikit-learn's tests ask SQL for each metric and each fit. Takes a quarter of an hour.
@@ -116,6 +117,11 @@ format: $(READY)-test
 # Compiles what changed, in place, without reinstalling.
 native: $(READY)-test
 	$(BIN)/python setup.py --quiet build_ext --inplace
+
+# Compiles every source with the compilers' warnings, each of which is an error. Builds leave them out, as they take a
+# twelfth of the time.
+warnings: $(READY)-test
+	TUSKML_WARNINGS=1 $(BIN)/python setup.py --quiet build_ext --build-lib build/warnings
 
 # The archive and the wheel from it. On Linux the wheel is for glibc 2.31 and later, which auditwheel confirms.
 wheel: $(READY)-release

@@ -14,3 +14,6 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif

@@ -40,7 +40,8 @@ public:
 
     // m[i] = b + x[i] . w
     void margins(const double *w, double b, double *m) const {
-        by_others([&]<uint32_t M>() { margins<M>(w, b, m); });
+        begin_margins(w, b, m);
+        by_others([&]<uint32_t M>() { add_margins<M>(w, m); });
     }
     // g += sum r[i] x[i]
     void add_gradient(const double *r, double *g) const {
@@ -120,22 +121,29 @@ private:
         return sum_each(products);
     }
 
-    template <uint32_t M> void margins(const double *w, double b, double *m) const {
+    // m[i] = b + the part of x[i] . w due to the run
+    void begin_margins(const double *w, double b, double *m) const {
         const v8d own = run_ ? load_tail(w + first_, (int)run_) : v8d{};
-        const int32_t *index = index_ + run_;
-        const T *value = value_ + run_;
         alignas(64) double sums[LANES] = {0};
         for (int i = 0; i < n_; i += LANES) {
             const int n = std::min(LANES, n_ - i);
             if (run_)
                 store(sums, leading_margins(own, i, n));
-            for (int k = 0; k < n; k++, index += entries_, value += entries_) {
-                double sum = b + sums[k];
+            for (int k = 0; k < n; k++)
+                m[i + k] = b + sums[k];
+        }
+    }
+
+    // m[i] += the other entries of x[i] . w
+    template <uint32_t M> void add_margins(const double *w, double *m) const {
+        const int32_t *index = index_ + run_;
+        const T *value = value_ + run_;
+        for (int i = 0; i < n_; i++, index += entries_, value += entries_) {
+            double sum = m[i];
 #pragma GCC unroll 8
-                for (uint32_t a = 0; a < M; a++)
-                    sum += (double)value[a] * w[index[a]];
-                m[i + k] = sum;
-            }
+            for (uint32_t a = 0; a < M; a++)
+                sum += (double)value[a] * w[index[a]];
+            m[i] = sum;
         }
     }
 
