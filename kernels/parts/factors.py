@@ -159,7 +159,7 @@ def open_part(
     """
     block, place, *others, state = arrays
     own = ratings_to(rows, part.owner, given["part"])
-    every = [
+    every: list[Any] = [
         None if a is None else np.concatenate([a, b]) for a, b in zip(own, others, strict=True)
     ]
     user, item, value, weight = every

@@ -124,6 +124,32 @@ def test_options_of_words_and_of_alpha_act(con: duckdb.DuckDBPyConnection, files
     assert late.status == "time limit"
 
 
+def test_documents_without_words_have_a_status(
+    con: duckdb.DuckDBPyConnection, files: Files
+) -> None:
+    found = rotated(con, "lda", source=files("SELECT n, []::VARCHAR[] AS words FROM docs"), **LDA)
+    assert (found.status, found.n_rows) == ("no words", len(TOKENS))
+    assert topics_of(found).n_kw.shape == (5, 0)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("task", "given", "rows"), [
+    ("lda", LDA | {"max_iter": 60}, "docs"), ("matrix_factorization", MF, "ratings"),
+])  # fmt: skip
+def test_losses_are_within_the_noise_of_seeds(
+    con: duckdb.DuckDBPyConnection, files: Files, task: str, given: dict[str, Any], rows: str
+) -> None:
+    source, more = files(f"FROM {rows}"), {} if task == "lda" else {"algorithm": "sgd"}
+    pairs = []
+    for seed in range(8):
+        one = tuskml.train(con, task, source=source, **given | more | {"seed": seed})
+        assert isinstance(one, tuskml.Model)
+        pairs.append((rotated(con, task, source=source, **given | {"seed": seed}).loss, one.loss))
+    ours, its = np.array(pairs).T
+    noise = float(np.sqrt((ours.var(ddof=1) + its.var(ddof=1)) / len(its)))
+    assert abs(ours.mean() - its.mean()) < 4 * noise + 0.002 * its.mean()
+
+
 def test_words_may_be_ids(con: duckdb.DuckDBPyConnection, files: Files) -> None:
     text = "sparse(list_transform(list_distinct(words), lambda w: w[2:]::INT), counts)"
     counts = "[len(list_filter(words, lambda v: v = w)) for w in list_distinct(words)]"
