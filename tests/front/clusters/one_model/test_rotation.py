@@ -19,6 +19,8 @@ from tuskml.cluster.parts import part_rows
 from tuskml.groups.execution import leading
 from tuskml.groups.execution.leading import Ran
 from tuskml.learners import rotation
+from tuskml.learners.learner import Request
+from tuskml.learners.registry import learner_of, options_of, task_named
 from tuskml.learners.topics.training import topics_of_payload
 
 LDA: dict[str, Any] = {
@@ -106,7 +108,7 @@ def test_topics_are_those_of_one_place(con: duckdb.DuckDBPyConnection, files: Fi
     assert {k: int(mine.head[k]) for k in ("tokens", "words", "documents")} == {
         k: int(its.head[k]) for k in ("tokens", "words", "documents")
     }
-    assert "rotation of 3 blocks of words over 3 shards" in found.plan
+    assert "30 rotations of 3 blocks of words over 3 shards" in found.plan
 
 
 def test_options_of_words_and_of_alpha_act(con: duckdb.DuckDBPyConnection, files: Files) -> None:
@@ -191,7 +193,7 @@ def test_vectors_are_those_of_one_place(
     assert (found.status, found.iterations) == (one.status, one.iterations)
     assert found.classes == one.classes
     assert found.intercept == pytest.approx(one.intercept, abs=1e-9)
-    assert "rotation of 3 blocks of items over 3 shards" in found.plan
+    assert "rotations of 3 blocks of items over 3 shards" in found.plan
     if "biases" in more or "features" in more:
         return
     new = []
@@ -273,6 +275,13 @@ def test_what_needs_one_place_says_so(
     with pytest.warns(tuskml.ClusterWarning, match=why):
         tuskml.train(con, task, source=files(f"FROM {rows}"), executor="threads", **given)
     assert not ran
+
+
+def test_a_gpu_needs_one_place() -> None:
+    task = task_named("matrix_factorization")
+    request = Request(task, options_of(task, '{"device": "gpu"}'))
+    why = learner_of(task).by_parts.whole(request)
+    assert why == "option 'device' 'gpu' of 'matrix_factorization' needs all rows in one place"
 
 
 def test_sql_trains_the_same_model(
