@@ -100,7 +100,8 @@ class Rotation(Program):
                 if self.losses > ATTEMPTS:
                     raise ClusterError(
                         f"parts of a group were lost {self.losses} times within {EVERY} "
-                        "rotations: workers ended, or have too little memory for their rows"
+                        "rotations: workers ended, or have too little memory for their rows; "
+                        "placement 'gtp' trains the group on one worker"
                     ) from None
 
     def run(self, rotations: int, model: Any, after: After | None = None) -> Any:

@@ -245,6 +245,21 @@ def test_a_state_that_is_lost_changes_no_bit(
     assert opened[0] > 3, "rotations began again"
 
 
+def test_states_that_are_lost_again_and_again_end_the_training(
+    con: duckdb.DuckDBPyConnection, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = part_rows.run_unit
+
+    def losing(payload: bytes) -> bytes:
+        if b'"visit"' in payload and b'"sweep": 5' in payload:
+            part_rows.forget({part_rows.pin_of(payload)})
+        return answer(payload)
+
+    monkeypatch.setattr(part_rows, "run_unit", losing)
+    with pytest.raises(tuskml.ClusterError, match=r"were lost 4 times.*placement 'gtp'"):
+        rotated(con, "lda", source=files("FROM docs"), **LDA)
+
+
 def test_an_engine_s_workers_are_the_parts(
     con: duckdb.DuckDBPyConnection, files: Files, ran: list[Ran]
 ) -> None:
