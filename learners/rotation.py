@@ -34,8 +34,8 @@ class Rotation(Program):
     """A program whose data are the parts of a group, and its run.
 
     method: of the parts' answers (`kernels/parts/answering.py`); model: the blocks and what all
-    parts know; done: rotations so far; states: what each part has kept at the last checkpoint,
-    which `saved` was the model of, None: how it begins.
+    parts know; done: rotations so far, and rotations: with those that were repeated; states: what
+    each part has kept at the last checkpoint, which `saved` was the model of, None: how it begins.
     """
 
     def __init__(self, rows: ShardedPass, method: str) -> None:
@@ -47,7 +47,7 @@ class Rotation(Program):
         self.model: Any = None
         self.states: Sequence[Array | None] = [None] * self.n_parts
         self.saved: Any = None
-        self.done = self.saved_at = self.losses = 0
+        self.done = self.saved_at = self.losses = self.rotations = 0
 
     @abstractmethod
     def open(self, states: Sequence[Array | None], saved: Any) -> Any:
@@ -84,6 +84,7 @@ class Rotation(Program):
         def after(_: int, model: Any) -> bool:
             self.model = model
             self.done += 1
+            self.rotations += 1
             return late()
 
         while True:
@@ -99,7 +100,8 @@ class Rotation(Program):
                 if self.losses > ATTEMPTS:
                     raise ClusterError(
                         f"parts of a group were lost {self.losses} times within {EVERY} "
-                        "rotations: workers ended, or have too little memory for their rows"
+                        "rotations: workers ended, or have too little memory for their rows; "
+                        "placement 'gtp' trains the group on one worker"
                     ) from None
 
     def run(self, rotations: int, model: Any, after: After | None = None) -> Any:
@@ -138,6 +140,6 @@ class Rotation(Program):
     def describe(self, of: str) -> str:
         """What ran, for the model's plan; of: what the blocks have."""
         return (
-            f"rotation of {self.n_blocks} blocks of {of} over {self.n_parts} shards, "
-            f"{sum(self.sent):,} bytes of blocks"
+            f"{self.rotations:,} rotations of {self.n_blocks} blocks of {of} over "
+            f"{self.n_parts} shards, {sum(self.sent):,} bytes of blocks"
         )

@@ -64,7 +64,10 @@ def rating_ids(rows: Pass) -> Ids:
 
 def merge_ids(replies: Sequence[Sequence[Any]]) -> Ids:
     """The ids of all parts, or of the first one with an invalid id."""
-    each = [Ids(*whole.tolist(), float(bad[0])) for whole, bad in replies]
+    each = [
+        Ids(int(users), int(items), int(row), int(position), float(bad[0]))
+        for (users, items, row, position), bad in replies
+    ]
     wrong = next((one for one in each if one.bad_row), None)
     most = max(one.n_users for one in each), max(one.n_items for one in each)
     return wrong or Ids(*most, 0, 0, 0.0)

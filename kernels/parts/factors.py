@@ -24,7 +24,7 @@ from tuskml.kernels.structures import KERNELS
 KEPT = "factors"
 """Key of the part in the state kept with the rows."""
 Given = Mapping[str, Any]
-Ratings = list[NDArray[Any] | None]
+Ratings = list[Any]
 """Users and items, int32, ratings and their weights, None: they have none; (n,) each."""
 
 
@@ -67,14 +67,20 @@ class FactorPart:
         self.owner, self.visits = owner, -1
         self._handle = ctypes.c_void_p()
 
-    def open(
-        self, spec: Any, ratings: Ratings, given: PartRatings, memory: int, stride: int
-    ) -> None:
-        """Copies the ratings; given: their structure."""
-        arguments = ctypes.byref(given), memory or None, ctypes.byref(self._handle)
+    def open(self, spec: Any, ratings: PartRatings, memory: int, stride: int) -> None:
+        """Copies the ratings, and draws the users' first vectors."""
+        arguments = ctypes.byref(ratings), memory or None, ctypes.byref(self._handle)
         check_code(library().tk_factor_part_new(spec, *arguments))
         self.stride, self.width = stride, spec.rank + spec.biases
         self.visits = 0
+
+    def answer(self, rows: Pass, arrays: list[Any], given: Given) -> list[Any]:
+        """The reply of a part that has all ratings."""
+        if given["what"] == "visit":
+            return self.visit(rows, arrays[0], given)
+        if given["what"] == "state":
+            return [self.state()]
+        return self.users() if given["what"] == "users" else self.penalty()
 
     @property
     def n_users(self) -> int:
@@ -124,54 +130,47 @@ def deal(rows: Pass, arrays: list[Any], given: Given, beside: Beside) -> list[Ar
     return [np.zeros(1)]
 
 
-def answer(rows: Pass, arrays: list[Any], given: Given, beside: Beside) -> list[Array | None]:
+def answer(rows: Pass, arrays: list[Any], given: Given, beside: Beside) -> list[Any]:
     """The reply of a part whose users are dealt; none if they are not, or other visits came
     before.
     """
-    part: Any = beside.kept.get(KEPT)
-    what = given["what"]
-    if part is not None and what == "ratings":
-        return ratings_to(rows, part.owner, given["to"])
-    if part is not None and what == "open":
-        return open_part(rows, part, arrays, given, beside.memory)
-    if part is None or part.visits != given["visits"]:
+    part, what = beside.kept.get(KEPT), given["what"]
+    if not isinstance(part, FactorPart):
         return []
-    if what == "visit":
-        return part.visit(rows, arrays[0], given)
-    if what == "state":
-        return [part.state()]
-    return part.users() if what == "users" else part.penalty()
+    if what == "ratings":
+        return ratings_to(rows, part.owner, given["to"])
+    if what == "open":
+        return open_part(rows, part, arrays, given, beside.memory)
+    return part.answer(rows, arrays, given) if part.visits == given["visits"] else []
 
 
 def ratings_to(rows: Pass, owner: NDArray[np.int32], to: int) -> Ratings:
     """The ratings of the users of one part."""
     found = ratings_of(rows)
-    assert found[0] is not None
     there = owner[found[0]] == to
     return [None if one is None else one[there] for one in found]
 
 
 def open_part(
-    rows: Pass, part: Any, arrays: list[Any], given: Given, memory: int
-) -> list[Array | None]:
+    rows: Pass, part: FactorPart, arrays: list[Any], given: Given, memory: int
+) -> list[Array]:
     """Opens a part with its own ratings and those of the others in `arrays`. Then its users'
     vectors are random, or those of `arrays`.
     """
     block, place, *others, state = arrays
     own = ratings_to(rows, part.owner, given["part"])
-    every = [
+    every: list[Any] = [
         None if a is None else np.concatenate([a, b]) for a, b in zip(own, others, strict=True)
     ]
     user, item, value, weight = every
     if weight is not None:
         weight *= given["scale"]
-    assert user is not None
     held = np.ascontiguousarray(block[item]), np.ascontiguousarray(place[item])
     ratings = PartRatings(
         len(user), pointer(user), *map(pointer, held), pointer(value), pointer(weight),
         given["blocks"], given["mean"], given["deviation"],
     )  # fmt: skip
-    part.open(structures.FactorSpec(*given["spec"]), every, ratings, memory, given["stride"])
+    part.open(structures.FactorSpec(*given["spec"]), ratings, memory, given["stride"])
     if state is not None:
         part.set_state(state)
     return [np.array([part.n_users])]

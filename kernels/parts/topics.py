@@ -130,8 +130,8 @@ def open_part(rows: Pass, arrays: list[Any], given: Given, beside: Beside) -> li
 
 def answer(rows: Pass, arrays: list[Any], given: Given, beside: Beside) -> list[Array]:
     """The reply of an open part; none if it is not open, or other visits came before."""
-    part: Any = beside.kept.get(KEPT)
-    if part is None or part.visits != given["visits"]:
+    part = beside.kept.get(KEPT)
+    if not isinstance(part, TopicsPart) or part.visits != given["visits"]:
         return []
     what = given["what"]
     if what == "visit":

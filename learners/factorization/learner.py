@@ -69,6 +69,8 @@ class FactorizationByParts(ByParts):
             )
         if options.validation:
             return f"option 'validation' of '{name}' needs all rows in one place"
+        if options.device == "gpu":
+            return f"option 'device' 'gpu' of '{name}' needs all rows in one place"
         return None
 
     def train(self, parts: Parts, request: Request) -> Models | None:

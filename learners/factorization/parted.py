@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,10 @@ from tuskml.kernels.factorization import Shape
 from tuskml.kernels.library import library, pointer
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
-from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.passes import Floats
 from tuskml.kernels.structures import WEIGHTS
 from tuskml.learners.factorization import training
-from tuskml.learners.factorization.epochs import Run
+from tuskml.learners.factorization.epochs import Factors, Run
 from tuskml.learners.factorization.options import Place, Request
 from tuskml.learners.factorization.settings import Settings
 from tuskml.learners.learner import refuse_offsets
@@ -68,12 +68,6 @@ class RotatingFactors(Rotation):
         self.steps: list[Step] = []
         self.squares: list[float] = []
         super().start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """The parts free their ratings with their rows."""
 
     @property
     def spec(self) -> list[Any]:
@@ -180,18 +174,6 @@ class RotatingFactors(Rotation):
                 coef[shape.n_users + items, 0] = found[:, 0] * self.deviation
         return self.mean, coef
 
-    def keep(self) -> None:
-        """For held-out rows, which there are none of."""
-        raise NotImplementedError
-
-    def restore(self) -> None:
-        """For held-out rows, which there are none of."""
-        raise NotImplementedError
-
-    def loss(self, rows: Pass) -> float:
-        """For held-out rows, which there are none of."""
-        raise NotImplementedError
-
 
 def deal_users(counts: Sequence[NDArray[np.uint32]]) -> Ints:
     """The part of each user, (users,): one that has most of its ratings.
@@ -232,7 +214,7 @@ def train_by_parts(parts: Parts, request: Request) -> Models | None:
         )  # fmt: skip
         shape = training.shape_of(rows, settings)
         model = RotatingFactors(rows, shape, settings.seed)
-        run = Run(model, None, settings, began)
+        run = Run(cast("Factors", model), None, settings, began)  # no rows are held out
         fit = training.descend(run, rows, shape, began, groups)
     plan = settings.describe().rpartition(", ")[0]  # without threads, which are the workers'
     models = training.as_models(groups, [fit])

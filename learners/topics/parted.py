@@ -28,6 +28,7 @@ from tuskml.learners.rotation import Rotation
 from tuskml.learners.tasks import Task
 from tuskml.learners.topics import training
 from tuskml.learners.topics.options import TopicOptions
+from tuskml.learners.validation import deadline_of
 from tuskml.schedule import budget
 
 HEAD = np.dtype(
@@ -51,6 +52,11 @@ class Vocabulary:
     texts: Texts | None
     frequency: NDArray[np.uint32]
     ranks: Sequence[NDArray[np.uint32] | None]
+
+    @property
+    def width(self) -> int:
+        """Returns the number of features of a group with these words."""
+        return max(len(self.frequency), 1)
 
     @classmethod
     def of(cls, rows: ShardedPass, options: TopicOptions) -> "Vocabulary":
@@ -132,7 +138,7 @@ class RotatingSampler(Rotation):
         ]
         given = {"topics": options.topics, "beta": options.beta, "blocks": self.n_blocks}
         arrays = {
-            p: (known.frequency, padded(known.ranks[p], len(known.frequency)), states[p], drawn[p])
+            p: (known.frequency, padded(known.ranks[p], known.width), states[p], drawn[p])
             for p in range(self.n_parts)
         }
         replies = self.rows.ask_each("open_topics", arrays, **given)
@@ -175,7 +181,7 @@ class RotatingSampler(Rotation):
 
         def look() -> bool:
             nonlocal late
-            late = bool(rows.deadline) and time.monotonic() > rows.deadline
+            late = rows.deadline is not None and time.monotonic() > rows.deadline
             return late
 
         if self.about["tokens"][0]:
@@ -245,12 +251,11 @@ def train_by_parts(parts: Parts, request: Request[Task, TopicOptions]) -> Models
     with passes.watching_sigint():
         rows = ShardedPass(
             groups, threads=budget.threads(options.threads),
-            cancel_mark=passes.cancel_mark(), parts=parts,
+            cancel_mark=passes.cancel_mark(), parts=parts, deadline=deadline_of(options, began),
         )  # fmt: skip
         known = Vocabulary.of(rows, options)
-        groups["dim"] = max(len(known.frequency), 1)
-        deadline = began + options.time if options.time else 0.0
-        sampler = RotatingSampler(replace(rows, deadline=deadline), options, known)
+        groups["dim"] = known.width
+        sampler = RotatingSampler(rows, options, known)
         progress = training.run(sampler, sampler.rows, options)
         late = progress.late
         models = training.models_of(groups, sampler, progress.history, late, request)

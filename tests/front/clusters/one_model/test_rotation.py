@@ -19,6 +19,8 @@ from tuskml.cluster.parts import part_rows
 from tuskml.groups.execution import leading
 from tuskml.groups.execution.leading import Ran
 from tuskml.learners import rotation
+from tuskml.learners.learner import Request
+from tuskml.learners.registry import learner_of, options_of, task_named
 from tuskml.learners.topics.training import topics_of_payload
 
 LDA: dict[str, Any] = {
@@ -106,7 +108,7 @@ def test_topics_are_those_of_one_place(con: duckdb.DuckDBPyConnection, files: Fi
     assert {k: int(mine.head[k]) for k in ("tokens", "words", "documents")} == {
         k: int(its.head[k]) for k in ("tokens", "words", "documents")
     }
-    assert "rotation of 3 blocks of words over 3 shards" in found.plan
+    assert "30 rotations of 3 blocks of words over 3 shards" in found.plan
 
 
 def test_options_of_words_and_of_alpha_act(con: duckdb.DuckDBPyConnection, files: Files) -> None:
@@ -122,6 +124,32 @@ def test_options_of_words_and_of_alpha_act(con: duckdb.DuckDBPyConnection, files
     assert found.loss == pytest.approx(one.loss, rel=0.07), "modes differ by as much"
     late = rotated(con, "lda", source=source, **LDA | {"max_iter": 10**9}, time="0.3s")
     assert late.status == "time limit"
+
+
+def test_documents_without_words_have_a_status(
+    con: duckdb.DuckDBPyConnection, files: Files
+) -> None:
+    found = rotated(con, "lda", source=files("SELECT n, []::VARCHAR[] AS words FROM docs"), **LDA)
+    assert (found.status, found.n_rows) == ("no words", len(TOKENS))
+    assert topics_of(found).n_kw.shape == (5, 0)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("task", "given", "rows"), [
+    ("lda", LDA | {"max_iter": 60}, "docs"), ("matrix_factorization", MF, "ratings"),
+])  # fmt: skip
+def test_losses_are_within_the_noise_of_seeds(
+    con: duckdb.DuckDBPyConnection, files: Files, task: str, given: dict[str, Any], rows: str
+) -> None:
+    source, more = files(f"FROM {rows}"), {} if task == "lda" else {"algorithm": "sgd"}
+    pairs = []
+    for seed in range(8):
+        one = tuskml.train(con, task, source=source, **given | more | {"seed": seed})
+        assert isinstance(one, tuskml.Model)
+        pairs.append((rotated(con, task, source=source, **given | {"seed": seed}).loss, one.loss))
+    ours, its = np.array(pairs).T
+    noise = float(np.sqrt((ours.var(ddof=1) + its.var(ddof=1)) / len(its)))
+    assert abs(ours.mean() - its.mean()) < 4 * noise + 0.002 * its.mean()
 
 
 def test_words_may_be_ids(con: duckdb.DuckDBPyConnection, files: Files) -> None:
@@ -165,7 +193,7 @@ def test_vectors_are_those_of_one_place(
     assert (found.status, found.iterations) == (one.status, one.iterations)
     assert found.classes == one.classes
     assert found.intercept == pytest.approx(one.intercept, abs=1e-9)
-    assert "rotation of 3 blocks of items over 3 shards" in found.plan
+    assert "rotations of 3 blocks of items over 3 shards" in found.plan
     if "biases" in more or "features" in more:
         return
     new = []
@@ -217,6 +245,21 @@ def test_a_state_that_is_lost_changes_no_bit(
     assert opened[0] > 3, "rotations began again"
 
 
+def test_states_that_are_lost_again_and_again_end_the_training(
+    con: duckdb.DuckDBPyConnection, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = part_rows.run_unit
+
+    def losing(payload: bytes) -> bytes:
+        if b'"visit"' in payload and b'"sweep": 5' in payload:
+            part_rows.forget({part_rows.pin_of(payload)})
+        return answer(payload)
+
+    monkeypatch.setattr(part_rows, "run_unit", losing)
+    with pytest.raises(tuskml.ClusterError, match=r"were lost 4 times.*placement 'gtp'"):
+        rotated(con, "lda", source=files("FROM docs"), **LDA)
+
+
 def test_an_engine_s_workers_are_the_parts(
     con: duckdb.DuckDBPyConnection, files: Files, ran: list[Ran]
 ) -> None:
@@ -247,6 +290,13 @@ def test_what_needs_one_place_says_so(
     with pytest.warns(tuskml.ClusterWarning, match=why):
         tuskml.train(con, task, source=files(f"FROM {rows}"), executor="threads", **given)
     assert not ran
+
+
+def test_a_gpu_needs_one_place() -> None:
+    task = task_named("matrix_factorization")
+    request = Request(task, options_of(task, '{"device": "gpu"}'))
+    why = learner_of(task).by_parts.whole(request)
+    assert why == "option 'device' 'gpu' of 'matrix_factorization' needs all rows in one place"
 
 
 def test_sql_trains_the_same_model(
