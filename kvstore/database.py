@@ -316,7 +316,6 @@ def measure_store(
     folder: "Path | str",
     memory: int = 2 * LEAST_MEMORY,
     most: int = 1 << 23,
-    writes: bool = False,
 ) -> Cost:
     """The cost function t_s + |P| t_u of LevelDB in a folder (`partitioner.measure_cost`).
 
@@ -325,7 +324,7 @@ def measure_store(
     with reporting("measuring a store"), _directory(Path(folder)) as path:
         database = Database(path / "database", np.dtype(np.float32), memory, create=True)
         try:
-            return measure_cost(database, most=most, writes=writes)
+            return measure_cost(database, most=most)
         finally:
             database.close()
 

@@ -24,7 +24,7 @@ MOST_RELATED = 1 << 26
 """Most features of a `FeatureSketches`: 28 bytes each while rows pass, 4 afterwards."""
 LARGEST_CLUSTER = 64
 BINS, BINS_A_CALL = 256, 16
-SIZES = tuple(1 << k for k in range(3, 15))
+SIZES = tuple(1 << k for k in range(15))
 """Candidate numbers of features per block."""
 
 

@@ -83,16 +83,13 @@ def measure_cost(
     repeats: int = 5,
     seed: int = 0,
     most: int = 1 << 23,
-    writes: bool = False,
 ) -> Cost:
     """Measures `get` on a store, which is written to: use one that may be thrown away.
 
     For each payload size, in features, writes `requests` keys from FIRST_KEY on, of large
     payloads as many as have `most` features, far from each other, and reads them in random order,
-    `repeats` times; the median counts. writes: each is written too, by rising key, as a cache does
-    that does not hold it until it is wanted again. The line through
-    seconds a request by size is fitted by least squares of the relative error, neither of its
-    coefficients below zero.
+    `repeats` times; the median counts. The line through seconds a request by size is fitted by
+    least squares of the relative error, neither of its coefficients below zero.
     """
     if len(set(sizes)) < 2 or min(sizes) < 1 or requests < 1 or repeats < 1:
         raise OptionError("to measure, at least two sizes, one request and one repeat are needed")
@@ -102,7 +99,7 @@ def measure_cost(
         for number, size in enumerate(sizes)
     ]
     seconds = [
-        _median_seconds(store, keys, size, repeats, random, writes) / len(keys)
+        _median_seconds(store, keys, size, repeats, random) / len(keys)
         for size, keys in zip(sizes, written, strict=True)
     ]
     return fit_cost(np.array(sizes, np.float64), np.array(seconds))
@@ -139,7 +136,6 @@ def _median_seconds(
     size: int,
     repeats: int,
     random: np.random.Generator,
-    writes: bool,
 ) -> float:
     parts = _parts(len(keys), size)
     out = np.empty(len(keys[parts[0]]) * size, store.dtype)
@@ -150,8 +146,6 @@ def _median_seconds(
         for part in parts:
             starts = _starts(len(keys[part]), size)
             store.get(order[part], starts, out[: starts[-1]])
-            if writes:
-                store.put(keys[part], starts, out[: starts[-1]])
         taken.append(time.perf_counter() - begin)
     return float(np.median(taken))
 

@@ -145,7 +145,7 @@ KEPT = {
     "kept_ids.sql": """select arr_delay > 15 as late, {{ tuskml.array_of(['hour', 'hour + 100']) }} as ids, {{ tuskml.array_of(['1.0::float', '1.0::float']) }} as vals
 from {{ ref('flights') }} where dep_delay is not null""",
     "kept_layout.sql": """{{ config(materialized='table') }}
-select (partition_model(ids, '{"name": "hours", "top": 4, "block": 8}')).partitions as n_keys from {{ ref('kept_ids') }}""",
+select (partition_model(ids, '{"name": "hours", "top": 4, "block": 8, "layout": "id"}')).partitions as n_keys from {{ ref('kept_ids') }}""",
     "kept_models.sql": """-- depends_on: {{ ref('kept_layout') }}
 {{ config(materialized='model', task='logistic', label='late', features='sparse(ids, vals)', options={'store': 'hours', 'partition': 'hours', 'max_iter': 2, 'threads': 1}) }}
 select late, ids, vals from {{ ref('kept_ids') }}""",

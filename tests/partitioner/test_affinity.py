@@ -126,7 +126,7 @@ def test_the_cheapest_size_that_fits() -> None:
     seek = Cost(1.0, 1e-9)
     assert choose_size(chunks, seek, np.inf) == (8192, 1)
     assert choose_size(chunks, seek, 8 * 32) == (32, 8)
-    assert choose_size(chunks, seek, 1) == (8, 32), "nothing fits: the smallest"
+    assert choose_size(chunks, seek, 1) == (1, 256), "nothing fits: the smallest"
     assert choose_size(chunks, Cost(1e-9, 1.0), np.inf)[0] <= 32
 
 

@@ -103,8 +103,8 @@ class RoutedRun(Run):
             plan.resting_buckets, plan.n_features * several, 0, pieces
         )
 
-    def _new_store(self, index: IndexMap) -> ModelStore:
-        return super()._new_store(index, empty=self.routing is not None)
+    def _first_weights(self) -> Pairs:
+        return super()._first_weights() if self.routing is None else iter(())
 
     def _epochs(
         self, store: ModelStore, chunks: Chunks, progress: Progress

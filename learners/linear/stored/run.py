@@ -369,20 +369,24 @@ class Run:
             "features' values to about 1, or give a smaller 'step'"
         )
 
-    def _new_store(self, index: IndexMap, empty: bool = False) -> ModelStore:
-        """Makes a store with the weights of the warm start, unless it is to be empty. Unlike
-        `create`, it writes no checkpoint to resume from before the first epoch.
+    def _new_store(self, index: IndexMap) -> ModelStore:
+        """Makes a store with the weights of the warm start. Unlike `create`, it writes no
+        checkpoint to resume from before the first epoch.
         """
         facts = None if self.classes is None else {"several": self.several}
         given = index, DTYPE
         store = self.root.create(self.name, *given, metadata=facts, buffers=self.buffers)
         try:
-            for ids, weights in () if empty else self.start.weights():
+            for ids, weights in self._first_weights():
                 store.add_weights(ids, weights)
         except BaseException:
             store.discard()
             raise
         return store
+
+    def _first_weights(self) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
+        """Ids and weights of a new store, in parts."""
+        return self.start.weights()
 
     def _in_store(self, store: ModelStore, chunks: Chunks, progress: Progress) -> SealedResult:
         """Trains in a working store, which is gone afterwards unless it can be resumed."""

@@ -21,7 +21,7 @@ import stored_runs
 
 import tuskml
 
-LAYOUTS: dict[str, dict[str, Any]] = {"KV-VP": {}, "KV": {"partition": 0}}
+LAYOUTS: dict[str, dict[str, Any]] = {"routes": {}, "KV": {"method": "kv"}}
 """Options of each layout: the default for such rows, and a key a feature."""
 
 

@@ -3,6 +3,7 @@
     cliff.py [--cache 2MiB] [--ratios 0.5,1,2,4,8,16,32,64] [--data uniform|tail] [--threads 2]
              [--epochs 3] [--store DIR] [--keep-pages] [--json FILE] [--out DIR]
     cliff.py --group 32MiB [--cache 16MiB] [--in-memory 16] [--minutes 20] [the others]
+    cliff.py --options [--cache 16MB] [--rows 250000] [--width 30] [--features 9000000]
     cliff.py --draw FILE [FILE ...] [--out DIR]     # the picture of --group's results
 
 Live bytes are those of the weights of features that occur, four bytes each. Per point: seconds per
@@ -16,6 +17,9 @@ With --group each training is a process of its own in a memory cgroup of `cache`
 which holds its page cache too, and rows are packed without a database (out_of_core.py). There the
 training in memory is run up to --in-memory times the cache; beyond that its seconds per row are
 those of the last point, which is less than they would be.
+
+With --options one epoch on rows of --width ids, drawn from --features, is trained with each option
+that once changed where weights lie: processor seconds, requests and megabytes.
 """
 
 from __future__ import annotations
@@ -77,6 +81,10 @@ def main() -> None:
     made.add_argument("--group", help="bytes of the memory cgroup beside the cache")
     made.add_argument("--in-memory", type=float, default=16)
     made.add_argument("--minutes", type=float, default=20, help="for a training in a group")
+    made.add_argument("--options", action="store_true", help="one epoch with each option")
+    made.add_argument("--rows", type=int, default=250_000)
+    made.add_argument("--width", type=int, default=30)
+    made.add_argument("--features", type=int, default=9_000_000)
     made.add_argument("--json", type=Path)
     made.add_argument("--out", type=Path, help="folder of the picture")
     made.add_argument("--draw", type=Path, nargs="+", help="JSON of runs: draws them, runs none")
@@ -86,6 +94,9 @@ def main() -> None:
         draw(drawn, args.out or Path("build/figures"))
         return
     print(machine.sentence(machine.facts()))
+    if args.options:
+        each_option(args)
+        return
     rows = []
     with tempfile.TemporaryDirectory(prefix="cliff-", dir=args.store) as root:
         speed = bandwidth(Path(root))
@@ -102,6 +113,44 @@ def main() -> None:
         args.json.write_text(json.dumps(rows, indent=2) + "\n")
     if args.out:
         draw(rows, args.out)
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "warm_start": {"warm_start": "none"},
+    "validation": {"validation": 0.1},
+    "all": {"warm_start": "none", "validation": 0.1, "l2": 1e-6},
+}
+"""Options by what a model is called; the first is the start of others."""
+
+
+def each_option(args: argparse.Namespace) -> None:
+    """Trains one epoch with each of OPTIONS, and prints what it took."""
+    one = f"(hash(i * {args.width} + j) % {args.features})::INTEGER"
+    with (
+        tempfile.TemporaryDirectory(prefix="cliff-", dir=args.store) as root,
+        connected(Path(root), args.threads) as con,
+    ):
+        con.execute(
+            f"CREATE TABLE t AS SELECT [{one} FOR j IN range({args.width})] AS ids, "
+            f"[1.0::FLOAT FOR j IN range({args.width})] AS vals, (hash(i) % 2 = 0) AS y "
+            f"FROM range({args.rows}) r(i)"
+        )
+        for name, more in OPTIONS.items():
+            given = {"store": name, "cache": args.cache, "threads": args.threads}
+            given |= {"algorithm": "hogbatch", "max_iter": 1, "epsilon": 0} | more
+            call = f"train_model('logistic', y, sparse(ids, vals), '{json.dumps(given)}')"
+            began = time.process_time(), time.perf_counter()
+            found = con.execute(f"SELECT m.plan, m.options FROM (SELECT {call} AS m FROM t)")
+            ((plan, text),) = found.fetchall()
+            busy, wall = time.process_time() - began[0], time.perf_counter() - began[1]
+            counters = json.loads(text)["counters"]
+            print(
+                f"{name:>10}: processor {busy:.1f} s, wall {wall:.1f} s, "
+                f"{counters['requests']:,} requests, {counters['bytes_read'] / 1e6:,.0f} MB read, "
+                f"{counters['bytes_written'] / 1e6:,.0f} MB written; {plan}",
+                flush=True,
+            )
 
 
 def draw(rows: list[dict[str, Any]], folder: Path) -> None:

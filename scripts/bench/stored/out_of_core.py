@@ -5,7 +5,7 @@
                    [--slack 64MiB] [--contenders A;B] [--store DIR] [--json FILE] [--begin FILE]
 
 weights: bytes of a float per id; each: entries of the rows per id, 60 in a row. Contenders, each a
-process of its own: `routes` is the default; `KV` has a key for each feature (option partition 0);
+process of its own: `routes` is the default; `KV` has a key for each feature (option method kv);
 `mapped` is the same HogBatch on a memory-mapped float array of all ids, `mapped, random` with
 MADV_RANDOM; `memory` has no store. Rows are the same for all, written straight into packed form,
 those of a share the first ones: the array still has all its pages, while KV has fewer features,
@@ -211,7 +211,7 @@ def options_of(name: str, cache: int, args: argparse.Namespace) -> dict[str, Any
     }
     if name != "memory":
         options |= {"store": "weights", "cache": f"{cache / 2**20:.3f}MiB"}
-    return options | ({"partition": 0} if name == "KV" else {})
+    return options | ({"method": "kv"} if name == "KV" else {})
 
 
 def told(found: dict[str, Any], entry: Entry, share: float) -> dict[str, Any]:

@@ -27,7 +27,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 SIZE, PER_ROW = 8, 10
-LAYOUTS = "id,frequency,affinity,auto,paper"
+LAYOUTS = "id,frequency,affinity"
 Ids = NDArray[np.int64]
 
 
@@ -99,6 +99,7 @@ def train(
     options = {
         "store": "bench",
         "cache": args.cache,
+        "method": "kv-vp",
         "layout": layout,
         "threads": 1,
         "max_iter": args.epochs,

@@ -3,7 +3,7 @@
     stored_requests.py [--data skewed,splice,matrix,movielens] [--threads 1,2,4,8]
                        [--tops 0,100,1000,10000] [--cache 1GiB] [--epochs 2] [--out DIR]
 
-K features of the highest frequency share keys (Algorithm 3) and all others lie in blocks; K = 0
+K features of the highest frequency share keys (Algorithm 3) and each other one has its own; K = 0
 is a key a feature, KV. Counted are the keys that a store without a cache is asked for: those read
 and those found in memory, but not those that another worker pushed. What is pushed depends on when
 workers meet: medians of --repeat runs. Chunks of rows are smaller with more threads, so that the
@@ -62,7 +62,7 @@ def measure(data: Data, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
         for threads in args.threads:
             options = {
                 "store": stored_runs.NAME,
-                "partition": top,
+                **keys_of(data, top),
                 "threads": threads,
                 "cache": args.cache,
                 "max_iter": args.epochs,
@@ -80,6 +80,13 @@ def measure(data: Data, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 "asked": statistics.median(one.asked for one in found),
                 **counts,
             }
+
+
+def keys_of(data: Data, top: int) -> dict[str, Any]:
+    """The options of K; a factorization has keys of whole vectors, or of one number each."""
+    if "matrix_factorization" in data.call:
+        return {"method": "kv-vp" if top else "kv"}
+    return {"partition": top}
 
 
 def once(data: Data, options: dict[str, Any], args: argparse.Namespace) -> Trained:

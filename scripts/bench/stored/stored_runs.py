@@ -1,7 +1,7 @@
 """Timed trainings of stored models through SQL, shared by the programs on the paper's figures.
 
 Qin, Torres, Rusu, *Scalable Asynchronous Gradient Descent Optimization for Out-of-Core Models*,
-VLDB 2017, section 7: KV is a key a feature (option partition 0), KV-VP the vertically partitioned
+VLDB 2017, section 7: KV is a key a feature (option method kv), KV-VP the vertically partitioned
 model. Both take the same steps, from the same start, over the same batches of rows.
 """
 
@@ -28,8 +28,8 @@ from contender import Settings
 from data import append, cached
 from harness import DEFAULT_DATA_DIR
 
-METHODS = {"KV": 0, "KV-VP": 1_000}
-"""The option `partition` of each."""
+METHODS = {"KV": "kv", "KV-VP": "kv-vp"}
+"""The option `method` of each."""
 NAME = "bench"
 NOISE = 0.8
 WORK = ("acquire", "train", "release")
@@ -363,7 +363,7 @@ def timed(
 
 def stored(method: str, threads: int, memory: str) -> Options:
     """The options of a stored model by method."""
-    return {"store": NAME, "partition": METHODS[method], "threads": threads, "cache": memory}
+    return {"store": NAME, "method": METHODS[method], "threads": threads, "cache": memory}
 
 
 def say(text: str) -> None:

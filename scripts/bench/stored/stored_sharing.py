@@ -38,7 +38,6 @@ def main() -> None:
     add("--store", type=Path, default=Path("build"), help="where stores lie (%(default)s)")
     args = made.parse_args()
     print(machine.sentence(machine.facts()))
-    fix_costs()
     rows = stored_affinity.drawn(args.cliques, args.times, mixed=False)
     for threads in map(int, args.threads.split(",")):
         found: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
@@ -48,14 +47,6 @@ def main() -> None:
                 found[way].append(stored_affinity.train(rows, "affinity", args, **more))
         for way in WAYS:
             print(line(threads, way, found[way]), flush=True)
-
-
-def fix_costs() -> None:
-    """Costs of requests as if measured once, so that all trainings have the same blocks."""
-    from tuskml.learners.stored import layout
-    from tuskml.partitioner import WARM_LEVELDB
-
-    layout.cost_of = lambda *_, **__: WARM_LEVELDB  # type: ignore[assignment]
 
 
 def line(threads: int, way: str, models: list[dict[str, Any]]) -> str:

@@ -66,7 +66,7 @@ def test_cliques_are_asked_for_together(con) -> None:
 
 @pytest.mark.nightly
 def test_blocks_of_one_size_are_fewer(con, monkeypatch) -> None:
-    monkeypatch.setattr("tuskml.learners.stored.partitions.choose_size", lambda *_: (16, 1.0))
+    monkeypatch.setattr("tuskml.partitioner.affinity.SIZES", (16,))
     _, counters = train(con, "cliques", layout="affinity")
     for layout, times in (("id", 4), ("frequency", 3)):
         _, plain = train(con, "cliques", layout=layout)
