@@ -265,12 +265,14 @@ class ByParts:
 
     keeps: whether parts keep state between messages, of one training at a time; rotates: whether
     this state is on no other worker, so that none can answer in its place; slowdown: the ratio of
-    processor seconds to a training of the same rows in one process, for estimates.
+    processor seconds to a training of the same rows in one process, for estimates; gains: whether
+    two workers take less time than one.
     """
 
     keeps = False
     rotates = False
     slowdown = 1.0
+    gains = True
 
     def whole(self, request: Request[Any, Any]) -> str | None:
         """The reason why a group's rows cannot be split; None where `train` suffices."""

@@ -279,8 +279,8 @@ def judgement(library: ctypes.CDLL, rows: PartRows, message: bytes) -> bytes:
     )
     name, threads = header["metric"], header["threads"]
     if name in (*RANKED, *COUNTED):
-        rows, _, refused = judged_rows(library, models, held, name, threads)
-        return pack_message({"why": refused}) if refused else pack_message({}, [tally(rows)])
+        every, _, refused = judged_rows(library, models, held, name, threads)
+        return pack_message({"why": refused}) if refused else pack_message({}, [tally(every)])
     asked = "rmse" if name == "r2" else name, header["parameter"]
     found, why = judge(library, models, held, asked, threads)
     if why:

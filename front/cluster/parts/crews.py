@@ -122,17 +122,21 @@ class Together:
             self.change.notify_all()
 
     def _answers(self, taken: Sequence[Waiting]) -> list[list[bytes]]:
-        """The answers by member."""
+        """The answers by member. A message that is alone is not bundled, so that a worker adds its
+        parts' answers to it.
+        """
         by_pin: dict[str | None, tuple[Unit, dict[bytes, int]]] = {}
         for one in taken:
             for unit, message in zip(one.units, one.messages, strict=True):
                 _, numbers = by_pin.setdefault(unit.pin, (unit, {}))
                 numbers.setdefault(message, len(numbers))
         units = [unit for unit, _ in by_pin.values()]
-        several = self.alone(units, [bundle([*numbers]) for _, numbers in by_pin.values()])
+        every = [[*numbers] for _, numbers in by_pin.values()]
+        many = any(len(messages) > 1 for messages in every)
+        several = self.alone(units, [bundle(one) if many else one[0] for one in every])
         found = {}
         for (pin, (_, numbers)), answer in zip(by_pin.items(), several, strict=True):
-            each = unbundle(answer) or []
+            each = (unbundle(answer) or []) if many else [answer]
             for message, number in numbers.items():
                 found[pin, message] = each[number]
         return [

@@ -150,7 +150,8 @@ class PartedGroups:
 
         Where one group is trained at a time, each of them has parts on all workers.
         """
-        every, found = self.units.catalogue.groups, {}
+        every = self.units.catalogue.groups
+        found: dict[str, int] = {}
         for groups in [every] if self.at_once > 1 else [(group,) for group in every]:
             sizes = np.array([group.rows for group in groups], np.int64)
             shards = evenly(sizes, workers, cutting.BATCH_ROWS if self.at_once > 1 else 0)

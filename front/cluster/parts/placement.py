@@ -144,14 +144,19 @@ def placement_without_groups(training: Training, found: Catalogue) -> PartedChoi
     suffice.
 
     If a model hops from part to part, or most of a forest grows on one worker, it takes as long on
-    all workers as on one (the cost model's idle time), unless a search has several that hop.
+    all workers as on one (the cost model's idle time), unless a search has several that hop. Trees
+    take as long on two, since parts add work of their own.
     """
+    requests = training.call.requests
     rows = sum(group.rows for group in found.groups)
     if rows <= units.BATCH_ROWS:
         return PartedChoice(PLACEMENTS[0], [])
     why = why_not_parts(training)
+    memory = "placement='gap' gains all workers' memory"
+    if why is None and not all(learner_of(one.task).by_parts.gains for one in requests):
+        why = f"two workers take as long as one by sums of histograms; {memory}"
     if why is None and waits(training):
-        why = "its parts would wait for each other; placement='gap' gains all workers' memory"
+        why = f"its parts would wait for each other; {memory}"
         if why_not_parts(training, together=True) is None:
             why += ", and 'exchange' takes steps on all of them together"
     if why is None:
