@@ -128,11 +128,12 @@ class SampledColumns(Correlations):
             missing = places
         found = self.fetch(missing)
         norm = np.linalg.norm(found, axis=1)
-        found = found / np.where(norm > 0, norm, 1)[:, None]
+        found /= np.where(norm > 0, norm, 1)[:, None]
         self.held = found if not self.at else np.concatenate([self.held, found])
         self.at.update({int(one): len(self.at) + k for k, one in enumerate(missing.tolist())})
 
     def take(self, places: Places) -> NDArray[np.float32]:
+        """Columns of length 1, which are requested where they are missing."""
         self.prepare(places)
         return self.held[[self.at[one] for one in places.tolist()]].T
 
@@ -452,8 +453,9 @@ class ScheduledFit(Program):
         if self.problem.schedule == DYNAMIC:
             urgent = np.argsort(-np.abs(change[moving]), kind="stable")
             self.columns.prepare(moving[urgent[: KEPT // 4]])
-        support = np.count_nonzero(self.w)
-        self.window = max(LEAST_WINDOW, min(len(moving), 4 * support + LEAST_WINDOW))
+        support = int(np.count_nonzero(self.w))
+        some = min(len(moving), 4 * support + LEAST_WINDOW)
+        self.window = max(LEAST_WINDOW, some, len(self.norm) // 8)
         if self.problem.schedule == RANDOM:
             self.window = len(self.norm)
         self.aim, self.best = gap, self.last.loss + self.penalty
