@@ -282,6 +282,10 @@ class ByParts:
         """Returns whether `train` asks one part after the other: steps depend on each other."""
         return False
 
+    def waits(self, request: Request[Any, Any]) -> bool:
+        """Returns whether a group that fits on one worker is trained as fast there."""
+        return self.hops(request)
+
     def train(self, parts: Parts, request: Request[Any, Any]) -> Models | None:
         """Trains one group of which each part of the rows is elsewhere; None without a usable row.
 

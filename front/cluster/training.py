@@ -26,6 +26,7 @@ from tuskml.cluster.parts.placement import (
     choose_parted,
     placement_of,
     refuse_chance,
+    refuse_schedule,
 )
 from tuskml.cluster.postgres.answers import in_postgres
 from tuskml.cluster.postgres.rows import local_rows
@@ -188,9 +189,10 @@ def run_on_workers(
     placed, estimated = choose_placement(checked, training, found, where, placed)
     parts = choose_parted(training, found, placed, where.placement is None)
     placed = parts.placement
+    refuse_schedule(training, found, parts)
     units = Units(checked, training, found, parts.groups, placed.apart)
     crews = executor if placed.together else None
-    parted = PartedGroups(units, parts.groups, placed.at_once, crews)
+    parted = PartedGroups(units, parts.groups, placed.at_once, crews, executor.workers)
     warn(filter(None, (parts.why, advice(checked, units))))
     began = time.monotonic()
     outcomes = list(finish_units(executor, units, parted, UnitFolder(where.finished)))

@@ -40,7 +40,7 @@ from tuskml.groups.selection.strategies import ALL, Alive, Strategies, rounds
 from tuskml.groups.selection.trials import TOO_FEW, Trials, slices_of
 from tuskml.kernels.parts.dealing import dealing_of, holding_of
 from tuskml.kernels.parts.keeping import PartRows
-from tuskml.kernels.parts.message import pack_message, unpack_message
+from tuskml.kernels.parts.message import header_of, pack_message, unpack_message
 from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
 from tuskml.kernels.passes import Pass
 from tuskml.learners.held_out import count_held_out
@@ -253,7 +253,7 @@ def metric_of(parts: Parts, models: Models, search: Search) -> Metric | None:
 
 def judges(message: bytes) -> bool:
     """Returns whether a message asks a part to judge."""
-    return bool(unpack_message(message)[0]["method"] == JUDGED)
+    return bool(header_of(message)["method"] == JUDGED)
 
 
 def judgement(library: ctypes.CDLL, rows: PartRows, message: bytes) -> bytes:

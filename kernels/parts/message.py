@@ -5,6 +5,7 @@ of its arrays in the order in which the header lists them.
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ def unpack_message(data: bytes) -> tuple[dict[str, Any], list[Array | None]]:
             arrays.append(None)
             continue
         kind, shape = np.dtype(form[0]), tuple(form[1])
-        count = int(np.prod(shape, dtype=np.int64))
+        count = math.prod(shape)
         arrays.append(np.frombuffer(data, kind, count, at).reshape(shape).copy())
         at += count * kind.itemsize
     return header, arrays

@@ -49,7 +49,8 @@ class Parts(Protocol):
     n_rows: all rows, including skipped ones. After `of_parts`: found, the group (kernels.GROUP)
     without its rows, and counts, the usable rows of each part. folds: the folds of these rows,
     None: all; told: preparation of rows with names, None: they have none; remarks: on the rows of
-    each part, as JSON; crew: workers that train on them together, or None.
+    each part, as JSON; crew: workers that train on them together, or None; workers: how many
+    have the parts, at most.
     """
 
     n_rows: int
@@ -59,6 +60,7 @@ class Parts(Protocol):
     counts: NDArray[np.int64]
     folds: tuple[int, ...] | None
     crew: Crew | None
+    workers: int
 
     def of(self, folds: tuple[int, ...] | None) -> "Parts":
         """The same parts with their rows of some folds, not yet described."""

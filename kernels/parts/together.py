@@ -32,9 +32,9 @@ def bundle(messages: Sequence[bytes]) -> bytes:
 
 def unbundle(message: bytes) -> list[bytes] | None:
     """Messages of a bundle; None for a single message."""
-    header, arrays = unpack_message(message)
-    if header.get("method") != TOGETHER:
+    if header_of(message).get("method") != TOGETHER:
         return None
+    _, arrays = unpack_message(message)
     return [one.tobytes() for one in arrays if one is not None]
 
 

@@ -656,6 +656,18 @@ def needs_one_place(table: Mapping[str, Option], options: Any) -> str | None:
     return None
 
 
+def refuse_one_place(table: Mapping[str, Option], given: Collection[str], where: str) -> None:
+    """Raises OptionError for an option of the call that acts only on a group that several workers
+    train; where: says who trains it.
+    """
+    for name, option in table.items():
+        if name in given and all(one.where == {PARTS} for one in option.acts):
+            raise OptionError(
+                f"option '{name}' is for a group that several workers train, and {where}: leave "
+                "it out, or give executor, rows in several files, and placement='dp' for few rows"
+            )
+
+
 def refuse_pooled(table: Mapping[str, Option], options: Any) -> None:
     """Raises OptionError for options that change nothing where groups learn from each other."""
     for name in sorted(options.given):

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from tuskml.kernels.parts.sharded import Parts
 from tuskml.kvstore import StoreRoot
 from tuskml.learners.explaining import format_explanation
 from tuskml.learners.held_out import HeldOut
-from tuskml.kernels.parts.sharded import Parts
 from tuskml.learners.learner import ByParts, Facts, Groups, Learner, Request, Stored, Trials
 from tuskml.learners.models import Models
-from tuskml.learners.options.table import OptionTable, needs_one_place
+from tuskml.learners.options.table import OptionTable, needs_one_place, refuse_one_place
 from tuskml.learners.paths import training
 from tuskml.learners.paths.explanation import explain
 from tuskml.learners.paths.options import (
@@ -78,6 +78,13 @@ class PathsByParts(ByParts):
         del others["lambda"]  # acts everywhere
         return needs_one_place(others, request.options)
 
+    def waits(self, request: Request[PathTask, PathOptions]) -> bool:
+        """True for a path, whose many fits are exact sums or few columns in one place, unless a
+        schedule is given.
+        """
+        options = request.options
+        return options.penalty is None and "schedule" not in options.given
+
     def train(self, parts: Parts, request: Request[PathTask, PathOptions]) -> Models | None:
         from tuskml.learners.paths.parted import train_by_parts  # for clusters alone
 
@@ -106,13 +113,19 @@ class Paths(Learner):
     def explain(
         self, groups: Groups, request: Request[PathTask, PathOptions], memory: int = 0
     ) -> Iterator[str]:
+        self.refuse_schedule(request)
         for group in np.split(groups, len(groups)):
             yield format_explanation(explain(group, request), request.options.format)
 
     def train(
         self, groups: Groups, request: Request[PathTask, PathOptions], memory: int
     ) -> Iterator[Models]:
+        self.refuse_schedule(request)
         return training.train(groups, request, memory)
+
+    def refuse_schedule(self, request: Request[PathTask, PathOptions]) -> None:
+        """Raises OptionError for options of other places."""
+        refuse_one_place(self.table.by_name, request.options.given, "all rows are in one place")
 
 
 LEARNERS = (

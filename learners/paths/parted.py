@@ -55,7 +55,7 @@ def train_by_parts(parts: Parts, request: Asked) -> Models | None:
     with np.errstate(all="ignore"):  # values that are not finite are found at the end
         path = ScheduledPath(rows, request, began)
         points, weights = path.fit(labels)
-        fitted = PathFits(points[None], [weights], shares_of(labels, request)[:, 0])
+        fitted = PathFits(points[None], [weights], np.array(path.shares[:1]))
         models = models_of(rows, labels, fitted, request)
     seconds = np.array([time.monotonic() - began])
     return replace(models, plan=Strings.same(path.plan(), 1), seconds=seconds)
@@ -69,6 +69,8 @@ class ScheduledPath:
         self.counts: list[Counts] = []
         limit = request.options.time
         self.until = math.inf if limit is None else began + limit
+        shares = shares_of(rows.labels(), request)[0].tolist()
+        self.shares: tuple[float, float, float] = (shares[0], shares[1], shares[2])
 
     def over(self) -> bool:
         """Returns whether the time is over."""
@@ -112,7 +114,6 @@ class ScheduledPath:
         mean = labels["weight_high"] / labels["weight"] if logistic else labels["mean"]
         if logistic and rows.positive is not None and rows.positive[0] != labels["high"][0]:
             mean = 1 - mean
-        shares = shares_of(labels, self.request)[0]
         problem = Problem(
             loss=self.request.task.loss,
             mean=float(mean[0]),
@@ -121,7 +122,7 @@ class ScheduledPath:
             positive=options.positive,
             tolerance=options.tol,
             max_epochs=options.epochs,
-            alphas=(float(shares[0]), float(shares[1]), float(shares[2])),
+            alphas=self.shares,
             schedule=options.schedule,
             seed=options.seed,
             over=self.over,
@@ -188,12 +189,13 @@ class ScheduledPath:
         }
         most = max(one.at_once for one in self.counts)
         assert self.rows.parts is not None
+        n = min(self.rows.parts.workers, len(self.rows.parts.counts))
         parts = [
             f"coordinate descent by scheduled updates, schedule '{options.schedule}'",
             f"{total['iterations']:,} iterations",
             f"{total['updates']:,} updates, at most {most} at once",
             f"{total['looks']:,} passes over all features",
-            f"{len(self.rows.parts.counts):,} parts",
+            f"{len(self.rows.parts.counts):,} parts on {n:,} workers",
         ]
         if options.penalty is None:
             parts.insert(1, f"a path of {path.length} penalties")
@@ -201,7 +203,7 @@ class ScheduledPath:
             parts.insert(2, f"{len(self.counts) - 1} folds")
         if total["halvings"]:
             times = "once" if total["halvings"] == 1 else f"{total['halvings']} times"
-            parts.append(f"updates at once halved {times}, as the objective rose")
+            parts.append(f"updates at once halved {times}, to keep the objective falling")
         return ", ".join(parts)
 
 

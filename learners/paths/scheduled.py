@@ -5,9 +5,9 @@ workers return sums over their rows for these, and each weight is set to its bes
 others stayed. Then the workers move the margins of their rows.
 
 Source: J. K. Kim et al., SMPFRAME: A Distributed Framework for Scheduled Model Parallel Machine
-Learning, CMU-PDL-15-103, 2015, sections 2.2, 3.3.2 and 4.1, algorithm 2. `random` is J. K. Bradley,
-A. Kyrola, D. Bickson and C. Guestrin, Parallel coordinate descent for L1-regularized loss
-minimization, ICML 2011.
+Learning, CMU-PDL-15-103, 2015, sections 2.2, 3.3.2 and 4.1, algorithm 2. `random` is Shotgun:
+J. K. Bradley, A. Kyrola, D. Bickson and C. Guestrin, Parallel coordinate descent for
+L1-regularized loss minimization, ICML 2011.
 
 Passes over all features alternate with updates: such a pass gives the duality gap, and the changes
 that weights would make next, which are the priorities of features. So an iteration takes a time in
@@ -52,8 +52,9 @@ continue without a pass over all features."""
 LEAST_WINDOW = 100
 MOST_WINDOWS, MOST_LOOKS = 20, 500
 """Windows of updates without a pass over all features, and such passes for one penalty."""
-ROUNDING = 1e-10
-"""The share of the objective of a constant model by which rounding may raise an objective."""
+ROUNDING, HIDDEN = 1e-13, 1e-11
+"""The share of the objective of a constant model by which rounding may raise an objective, and by
+which it falls where rounding may hide that features disturb each other."""
 NEWTON = 20
 """Steps of the intercept before a gap is computed."""
 SMALL_SLOPE = 1e-10
@@ -127,11 +128,12 @@ class SampledColumns(Correlations):
             missing = places
         found = self.fetch(missing)
         norm = np.linalg.norm(found, axis=1)
-        found = found / np.where(norm > 0, norm, 1)[:, None]
+        found /= np.where(norm > 0, norm, 1)[:, None]
         self.held = found if not self.at else np.concatenate([self.held, found])
         self.at.update({int(one): len(self.at) + k for k, one in enumerate(missing.tolist())})
 
     def take(self, places: Places) -> NDArray[np.float32]:
+        """Columns of length 1, which are requested where they are missing."""
         self.prepare(places)
         return self.held[[self.at[one] for one in places.tolist()]].T
 
@@ -234,6 +236,7 @@ class ScheduledFit(Program):
         """Whether one weight is updated after the other, so that the objective falls."""
         self.gained, self.seen, self.windows = 0.0, 0, 0
         self.best = self.aim = math.inf
+        self.most = AT_ONCE
         self.stack = ExitStack()
         rows.start(np.ascontiguousarray(self.centre), self.scale)
         self.last = self.look()
@@ -345,7 +348,7 @@ class ScheduledFit(Program):
             return False
         self.best = min(self.best, objective)
         self.steady += 1
-        if self.steady >= STEADY and self.order.at_once < AT_ONCE:
+        if self.steady >= STEADY and self.order.at_once < self.most:
             self.order.at_once, self.careful, self.steady = 2 * self.order.at_once, False, 0
         while self.journal and self.journal[0].number <= job.number:
             self.journal.popleft()
@@ -356,17 +359,32 @@ class ScheduledFit(Program):
         updated at once.
         """
         while self.journal:
-            number, self.constant, places, before = self.journal.pop()
+            _, self.constant, places, before = self.journal.pop()
             now = self.w[places]
             self.penalty += float(np.sum(self.penalty_of(before) - self.penalty_of(now)))
             self.w[places] = before
             self.queue.append(places)
         self.returns, self.steady = self.returns + 1, 0
         self.ended |= self.careful  # it was rounding
+        self.halve()
+
+    def halve(self) -> None:
+        """Halves how many features are updated at once; one after the other is the least."""
         self.careful = self.order.at_once == 1
         if not self.careful:
             self.order.at_once //= 2
             self.counts.halvings += 1
+
+    def limit(self, fall: float) -> None:
+        """Limits how many features are updated at once near the optimum, where rounding hides
+        rises of the objective. fall: of the objective, by a run of updates.
+        """
+        if fall > HIDDEN * self.null:
+            self.most = AT_ONCE
+            return
+        self.most = max(self.most // 2, 1)
+        if self.order.at_once >= self.most:
+            self.halve()
 
     def note_gain(self, updates: int, gain: float) -> None:
         """Ends a run of updates when a window gains little."""
@@ -390,7 +408,7 @@ class ScheduledFit(Program):
     # Penalties.
 
     def largest_lambda(self) -> float:
-        """The least penalty at which all weights are 0, of the weights 0 that a fit starts with."""
+        """The least penalty at which all weights are 0, as they are when a fit starts."""
         noise = EXACT * math.sqrt(self.last.squares)
         size = self.sizes(self.last.pull)
         reach = self.norm + np.abs(self.centre * self.scale)
@@ -407,12 +425,14 @@ class ScheduledFit(Program):
         self.l1, self.l2 = penalty * first, penalty * second
         self.penalty = float(self.penalty_of(self.w).sum())
         before, most = self.counts.updates, self.problem.max_epochs
-        gap, epochs, looks = self.gap(), 0, 0
+        gap, epochs, looks, self.most = self.gap(), 0, 0, AT_ONCE
         while gap > self.problem.tolerance * self.null and epochs < most and looks < MOST_LOOKS:
             if self.problem.over() or not math.isfinite(gap):
                 break
+            loss = self.last.loss + self.penalty
             self.run(gap)
             gap, looks = self.gap(), looks + 1
+            self.limit(loss - self.last.loss - self.penalty)
             epochs = -(-(self.counts.updates - before) // max(self.window, 1))
         point = np.zeros((), POINT)
         point["lambda"], point["gap"] = penalty, gap
@@ -433,8 +453,9 @@ class ScheduledFit(Program):
         if self.problem.schedule == DYNAMIC:
             urgent = np.argsort(-np.abs(change[moving]), kind="stable")
             self.columns.prepare(moving[urgent[: KEPT // 4]])
-        support = np.count_nonzero(self.w)
-        self.window = max(LEAST_WINDOW, min(len(moving), 4 * support + LEAST_WINDOW))
+        support = int(np.count_nonzero(self.w))
+        some = min(len(moving), 4 * support + LEAST_WINDOW)
+        self.window = max(LEAST_WINDOW, some, len(self.norm) // 8)
         if self.problem.schedule == RANDOM:
             self.window = len(self.norm)
         self.aim, self.best = gap, self.last.loss + self.penalty

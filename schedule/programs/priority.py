@@ -151,9 +151,9 @@ class Prioritised:
     the squares of all changes would have if the others moved as those in turn did. One that was
     picked is not picked again until `settle` says how it changed, and neither are those that
     depend on it, if it moved the last time. Where `settle` gets how far parameters are from
-    moving, those come first in turn that others may have moved: by the squares of all changes since
-    they were settled, which add up as changes of independent parameters do, over the square of
-    that distance. They are sorted anew once a share of them has had its turn.
+    moving, those come first in turn that others may have moved: by the squares of all changes
+    since they were settled, which add up as changes of independent parameters do, over the square
+    of that distance. They are sorted anew once a share of them has had its turn.
     """
 
     def __init__(
@@ -261,8 +261,9 @@ class Prioritised:
         even = np.concatenate([fresh, turn[~np.isin(turn, fresh)]])
         even = even[~self.pending[even]]
         drawn: list[Places] = []
-        for _ in range(DRAWS if n else 0):
-            found = self.tree.draw(n - sum(map(len, drawn)), self.random)
+        for _ in range(DRAWS):
+            left = n - sum(map(len, drawn))
+            found = self.tree.draw(left, self.random) if 2 * left > n else even[:0]
             if not len(found):
                 break
             drawn.append(found)

@@ -57,11 +57,13 @@ class Shards:
         self.told: PreparationTexts | None = None
         self.remarks: Sequence[Mapping[str, Any]] = ()
         self.crew: sharded.Crew | None = None
+        self.workers = 1
 
     def of(self, folds: tuple[int, ...] | None) -> "Shards":
         """Selects the rows of some folds in the same parts."""
         same = Shards(self.asks, self.units, self.n_rows)
         same.folds, same.told, same.crew = folds, self.told, self.crew
+        same.workers = self.workers
         return same
 
     def together(self, n: int) -> Iterator[AbstractContextManager["Shards"]]:
@@ -74,7 +76,7 @@ class Shards:
     def _member(self, group: Together) -> Iterator["Shards"]:
         try:
             same = Shards(group.ask, self.units, self.n_rows)
-            same.told = self.told
+            same.told, same.workers = self.told, self.workers
             yield same
         finally:
             group.leave()
@@ -107,7 +109,7 @@ class PartedGroups:
     """Groups that are trained by parts, each led by a thread of this process.
 
     at_once: how many at a time; together: the groups that workers train together, None: none;
-    batches: by the key of its outcome, each as a batch of its own.
+    workers: that there are; batches: by the key of its outcome, each as a batch of its own.
     """
 
     def __init__(
@@ -116,9 +118,11 @@ class PartedGroups:
         groups: Sequence[Group],
         at_once: int,
         together: Executor | None = None,
+        workers: int = 1,
     ) -> None:
         self.units, self.at_once, self.together = units, at_once, together
         self.run, self.parts = secrets.token_hex(8), units.parts(groups)
+        self.workers = workers
         self.batches = {self.key(group): Batch((group,)) for group in groups}
 
     @property
@@ -180,6 +184,7 @@ class PartedGroups:
         """The model of a group. Raises RowsError if none can be trained on its rows."""
         batch = self.batches[key]
         parts = self.parts_of(batch, asking(leaders))
+        parts.workers = self.workers
         call, every = self.units.training.call, parts.of(None)
         if self.together is not None:
             parts.crew = self.crew(batch, parts, leaders, self.together)

@@ -16,6 +16,7 @@ from tuskml.errors import OptionError, nearest, one_of
 from tuskml.groups.execution.choosing import Executor, executor_of
 from tuskml.groups.selection.folds import alike
 from tuskml.groups.selection.parted import whole as search_whole
+from tuskml.learners.options.table import refuse_one_place
 from tuskml.learners.registry import learner_of
 
 AT_ONCE = 12
@@ -164,11 +165,22 @@ def placement_without_groups(training: Training, found: Catalogue) -> PartedChoi
     return PartedChoice(PLACEMENTS[0], [], f"the model is trained on one worker: {why}")
 
 
+def refuse_schedule(training: Training, found: Catalogue, parts: PartedChoice) -> None:
+    """Raises OptionError for an option that acts on groups in parts alone, where others are."""
+    alone = len(found.groups) - len(parts.groups)
+    where = parts.why or "the model is trained on one worker"
+    if training.keys and parts.why is None:
+        where = f"{alone:,} of {len(found.groups):,} groups are trained on one worker each"
+    for request in training.call.requests if alone else ():
+        table = learner_of(request.task).options.by_name
+        refuse_one_place(table, request.options.given, where)
+
+
 def waits(training: Training) -> bool:
     """Returns whether workers wait for each other if there is one group."""
     call = training.call
     return any(
-        learner_of(one.task).by_parts.hops(one)
+        learner_of(one.task).by_parts.waits(one)
         and (call.search is None or learner_of(one.task).by_parts.keeps)
         for one in call.requests
     )

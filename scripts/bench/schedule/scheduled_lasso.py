@@ -1,168 +1,102 @@
-"""The lasso by scheduled updates: progress by data touched, and by time behind a slow network.
+"""Lasso by scheduled updates on threads, by schedule: updates, iterations and processor seconds.
 
-python scripts/bench/run.py scheduled_lasso --what updates --json build/updates.json
-python scripts/bench/run.py scheduled_lasso --what depth --json build/depth.json
-python scripts/bench/run.py scheduled_lasso --what plot --json build --out docs/images
+python scripts/bench/run.py scheduled_lasso --workers 1,2
+python scripts/bench/run.py scheduled_lasso --at-once 32
+python scripts/bench/run.py scheduled_lasso --what iteration
 
-`updates`: 32 to 256 simulated concurrent updates, chosen at random (Shotgun: J. Bradley, A.
-Kyrola, D. Bickson and C. Guestrin, Parallel coordinate descent for l1-regularized loss
-minimization, ICML 2011), by priority alone, and by priority and dependencies. Prints how many
-numbers of the data were read until the objective was within a share of the least one; with
-`checked` those that were read for correlations count too. `depth`: seconds to the same, with one
-worker behind messages that take a while.
+`updates` trains with `tuskml.train` to a gap of 1e-4 of the objective without features. `data` is
+the number of times that updates and passes over all features have read all columns. `iteration`
+measures the schedule alone, for d features of which 100 move.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
+import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import scheduled_plots
+import pyarrow as pa
+import pyarrow.parquet as pq
 from scheduled_data import Problem, problem
-from simulated_workers import Inline, distant
 
-from tuskml.learners.paths.scheduled import Lasso, Rows
-from tuskml.schedule import Correlations, Dynamic, Prioritised
+import tuskml
+from tuskml.learners.paths import scheduled
+from tuskml.learners.paths.options import SCHEDULES
+from tuskml.schedule import Prioritised, budget
 
-GOALS = (1e-1, 1e-2, 1e-3)
-"""Differences to the least objective, as shares of it."""
-THRESHOLD = 0.9
-MOST_PASSES = 200
+PARTS = 4
 
 
-class Random:
-    """Shotgun: any weights, alike."""
-
-    def __init__(self, n: int, at_once: int) -> None:
-        self.n, self.at_once, self.random = n, at_once, np.random.default_rng(0)
-
-    def pick(self) -> Any:
-        """Different ones."""
-        return self.random.choice(self.n, self.at_once, replace=False, shuffle=False)
-
-    def settle(self, places: Any, change: Any, distance: Any) -> None:
-        """Keeps nothing."""
-
-    def products(self, places: Any) -> None:
-        """Returns None: no products are known."""
-
-
-class Watch:
-    """Notes the objective after updates; `after` of an engine."""
-
-    def __init__(self, data: Problem, order: Any, each: int) -> None:
-        self.data, self.order, self.each = data, order, each
-        self.touched, self.trace, self.began = 0, [], time.perf_counter()
-        settle = order.settle
-
-        def counted(places: Any, change: Any, distance: Any) -> None:
-            self.touched += len(places) * len(data.y)
-            settle(places, change, distance)
-
-        order.settle = counted
-
-    def after(self, n: int, w: Any) -> bool:
-        """Returns whether the last goal is reached, or will not be."""
-        if n % self.each:
-            return False
-        spent = time.perf_counter() - self.began
-        excess = self.data.objective(w) / self.data.least - 1
-        columns = getattr(self.order, "columns", None)
-        read = columns.read * len(self.data.y) if columns else 0
-        self.trace.append((self.touched, self.touched + read, spent, excess))
-        over = self.touched > MOST_PASSES * self.data.x.size
-        return over or excess < GOALS[-1] or not excess < 1e6
-
-    def at(self, goal: float) -> tuple[float, ...] | None:
-        """Data touched, the same with correlations, and seconds when the goal was reached."""
-        return next((row[:3] for row in self.trace if row[3] < goal), None)
+def run_updates(data: Problem, folder: Path, workers: list[int]) -> None:
+    """Prints a row for each schedule and number of workers."""
+    n, d = data.x.shape
+    for place, rows in enumerate(np.array_split(np.arange(n), PARTS)):
+        table = pa.table({"x": list(data.x[rows]), "y": data.y[rows]})
+        pq.write_table(table, folder / f"{place}.parquet")
+    usual = budget.threads
+    given = {"lambda": data.penalty / n, "fit_intercept": False, "tol": 1e-4}
+    with tuskml.connect() as con:
+        for count in workers:
+            budget.threads = lambda given=None, count=count: count if given is None else given
+            for schedule in SCHEDULES:
+                began = time.process_time()
+                found = tuskml.train(
+                    con,
+                    "lasso",
+                    source=f"{folder}/*.parquet",
+                    label="y",
+                    features="x",
+                    executor="threads",
+                    placement="dp",
+                    schedule=schedule,
+                    **given,
+                )
+                seconds = time.process_time() - began
+                numbers = re.findall(r"(\d[\d,]*) (iterations|updates|passes)", found.plan)
+                told = {name: int(text.replace(",", "")) for text, name in numbers}
+                excess = data.objective(np.array(found.coef)) / data.least - 1
+                told["data"] = round(told["updates"] / d + told["passes"], 2)
+                row = {"workers": count, "schedule": schedule, **told, "excess": excess}
+                print(json.dumps(row | {"processor seconds": round(seconds, 2)}), flush=True)
+                print(found.plan, flush=True)
+    budget.threads = usual
 
 
-def run_updates(data: Problem, counts: list[int], wanted: list[str]) -> list[dict[str, Any]]:
-    """Results by approach and number of concurrent updates."""
-    found = []
-    d = data.x.shape[1]
-    for at_once in counts:
-        orders = {
-            "random": Random(d, at_once),
-            "priority": Prioritised(d, None, at_once),
-            "priority and dependencies": Prioritised(
-                d, Correlations(data.x, kept=0), at_once, threshold=THRESHOLD
-            ),
-        }
-        for name, order in orders.items():
-            if name not in wanted:
-                continue
-            watch = Watch(data, order, max(1, 2048 // at_once))
-            program = Lasso(data.penalty, np.ones(d), order)
-            worker = Inline(program, Rows(data.x, data.y))
-            Dynamic(10**7, after=watch.after).run(program, np.zeros(d), [0], worker)
-            told = {
-                "approach": name,
-                "at_once": at_once,
-                "reached": {f"{goal:g}": watch.at(goal) for goal in GOALS},
-                "last": watch.trace[-1],
-            }
-            print(json.dumps(told), flush=True)
-            found.append(told | {"trace": watch.trace[:: max(1, len(watch.trace) // 300)]})
-    return found
-
-
-def run_depth(data: Problem, at_once: int, latency: float, repeat: int) -> list[dict[str, Any]]:
-    """Results by depth; the runs take turns."""
-    found = []
-    d = data.x.shape[1]
-    for _ in range(repeat):
-        for depth in (1, 2, 3, 4):
-            order = Prioritised(d, Correlations(data.x, kept=0), at_once, threshold=THRESHOLD)
-            program = Lasso(data.penalty, np.ones(d), order)
-            with distant(program, Rows(data.x, data.y), latency) as worker:
-                watch = Watch(data, order, 10)
-                engine = Dynamic(10**7, depth, watch.after)
-                done = engine.run(program, np.zeros(d), [0], worker).iterations
-            touched, _, seconds, excess = watch.trace[-1]
-            told = {
-                "depth": depth,
-                "latency": latency,
-                "seconds": round(seconds, 3),
-                "iterations_per_second": round(done / seconds),
-                "passes": round(touched / data.x.size, 2),
-                "excess": excess,
-            }
-            print(json.dumps(told), flush=True)
-            found.append(told | {"trace": watch.trace})
-    return found
+def run_iteration(counts: list[int]) -> None:
+    """Prints the milliseconds of a pick and its settling by the number of features."""
+    for d in counts:
+        order = Prioritised(d, None, 20)
+        change = np.zeros(d)
+        change[np.random.default_rng(0).choice(d, 100, replace=False)] = 1.0
+        order.renew(change)
+        began = time.process_time()
+        for _ in range(500):
+            order.settle(found := order.pick(), np.ones(len(found)))
+        milliseconds = (time.process_time() - began) / 500 * 1e3
+        print(json.dumps({"features": d, "milliseconds": round(milliseconds, 3)}), flush=True)
 
 
 def main() -> None:
     """Runs the chosen part."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--what", choices=["updates", "depth", "plot"], default="updates")
-    parser.add_argument("--rows", type=int, default=463)
-    parser.add_argument("--features", type=int, default=10_000)
+    parser.add_argument("--what", choices=["updates", "iteration"], default="updates")
+    parser.add_argument("--rows", type=int, default=300)
+    parser.add_argument("--features", type=int, default=2_000)
     parser.add_argument("--share", type=float, default=0.1)
-    parser.add_argument("--counts", default="32,64,128,256")
-    parser.add_argument("--approaches", default="random,priority,priority and dependencies")
-    parser.add_argument("--latency", type=float, default=0.001, help="seconds of a message")
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--out", type=Path, default=Path("docs/images"))
+    parser.add_argument("--workers", default="1")
+    parser.add_argument("--at-once", type=int, default=scheduled.AT_ONCE)
     args = parser.parse_args()
-    if args.what == "plot":
-        scheduled_plots.draw(args.json, args.out)
+    if args.what == "iteration":
+        run_iteration([10**4, 10**5, 10**6])
         return
+    scheduled.AT_ONCE = args.at_once
     data = problem(args.rows, args.features, args.share)
-    if args.what == "updates":
-        counts = [int(one) for one in args.counts.split(",")]
-        found = run_updates(data, counts, args.approaches.split(","))
-    else:
-        found = run_depth(data, int(args.counts.split(",")[0]), args.latency, args.repeat)
-    if args.json:
-        args.json.write_text(json.dumps(found))
+    with tempfile.TemporaryDirectory() as folder:
+        run_updates(data, Path(folder), [int(one) for one in args.workers.split(",")])
 
 
 if __name__ == "__main__":

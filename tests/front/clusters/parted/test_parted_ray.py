@@ -253,6 +253,30 @@ def test_trees_outlive_a_worker_that_is_killed(
     assert len(heard) > 150
 
 
+def test_scheduled_updates_outlive_a_worker_that_is_killed(
+    local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever takes its parts over gets the weights so far."""
+    local_ray.grow(2)
+    given: dict[str, Any] = sharded.GIVEN | {"placement": "gap", "lambda": 0.01, "tol": 1e-9}
+    given |= {"features": ["x", "z", "x * z", "x * x", "z * z", "x - z * x"]}
+    del given["deterministic"]
+    expected = tuskml.train(con, "sparse_logistic", source=source, executor="threads", **given)
+    heard: list[Ran] = []
+
+    def kill(one: Ran) -> None:
+        heard.append(one)
+        if len(heard) == 40:
+            os.kill(local_ray.workers()[0].pid, signal.SIGKILL)
+
+    monkeypatch.setattr(leading, "heard", [kill])
+    found = tuskml.train(con, "sparse_logistic", source=source, executor="ray", **given)
+    assert len(heard) > 40
+    for key, model in expected.items():
+        assert found[key].coef == pytest.approx(model.coef, abs=1e-5)
+        assert "scheduled updates" in model.plan or model.n_rows < 5_000
+
+
 def test_steps_that_workers_take_together_outlive_one_that_is_killed(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
