@@ -88,6 +88,7 @@ docs: $(READY)-docs
 	$(BIN)/python scripts/docs/reference.py
 	$(BIN)/python scripts/docs/capabilities.py
 	$(BIN)/python scripts/docs/benchmarks.py
+	$(BIN)/python scripts/docs/papers.py
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 
 bench: $(READY)-bench

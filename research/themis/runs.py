@@ -12,6 +12,7 @@ import numpy as np
 
 from research.themis.simulation.apps import Spec
 from research.themis.simulation.events import Outcome, Rules, Simulation
+from research.themis.simulation.generated import searches
 from research.themis.simulation.machines import mixed
 from research.themis.simulation.policies import levels, orders
 from research.themis.simulation.policies.themis import Themis
@@ -89,6 +90,28 @@ def simulated(
     began = time.perf_counter()
     run = Simulation(specs, mixed(workers), policy, rules or Rules(), seed).ran()
     return run, time.perf_counter() - began
+
+
+def medians(
+    make: Callable[[], Any],
+    workers: int,
+    scale: float,
+    *,
+    network: float = 0.5,
+    rules: Rules | None = None,
+) -> dict[str, float]:
+    """The medians over seeds of the figures of a policy, which `make` returns anew for each seed.
+
+    Five seeds of 80 apps at a scale of 1; `network`: the part of network-intensive apps.
+    """
+    rows = []
+    for seed in range(max(1, round(5 * scale))):
+        specs = searches(max(20, round(80 * min(scale, 1.0))), 0.9, 256, seed, network)
+        run, seconds = simulated(specs, workers, make(), seed, rules)
+        rows.append(asdict(measured("", workers, seed, run, seconds)))
+    return {
+        name: float(np.median([row[name] for row in rows])) for name in rows[0] if name != "policy"
+    }
 
 
 def spread_out(work: Callable[[Any], Any], tasks: Iterable[Any], processes: int) -> list[Any]:

@@ -1,0 +1,1 @@
+"""Qin, Torres, Rusu, Scalable Asynchronous Gradient Descent Optimization, VLDB 2017."""

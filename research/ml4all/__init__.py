@@ -1,0 +1,1 @@
+"""Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD 2017."""

@@ -1,0 +1,1 @@
+"""Kim et al., SMPFRAME, CMU-PDL-15-103, 2015."""
