@@ -241,20 +241,11 @@ def test_a_cluster_in_sql_and_the_command_line(con: Any, files: str, capsys: Any
     ((plan, coef),) = con.execute(query).fetchall()
     assert coef == pytest.approx(expected.coef, abs=1e-3)
     assert "schedule 'priority'" in plan
-    given = [
-        "--task",
-        "lasso",
-        "--label",
-        "y",
-        "--features",
-        "x",
-        "--options",
-        json.dumps(options),
-    ]
-    where = ["train", ":memory:", "--source", files, "--executor", "threads"]
-    assert main([*where, *given, "--json"]) == 0
+    where = ["train", ":memory:", "--source", files, "--executor", "threads", "--task", "lasso"]
+    rows = ["--label", "y", "--features", "x", "--option", "lambda=0.2"]
+    assert main([*where, *rows, "--option", "schedule=priority", "--json"]) == 0
     (told,) = map(json.loads, capsys.readouterr().out.splitlines())
-    assert told["model"]["coef"] == list(expected.coef)
+    assert told["coef"] == list(expected.coef)
 
 
 REFUSED = "option 'schedule' is for a group that several workers train, and "
