@@ -50,7 +50,8 @@ def rows(tmp_path_factory: Any) -> Iterator[tuple[duckdb.DuckDBPyConnection, Pat
     """A connection with the rows that are trained on, and files with the same rows."""
     folder = tmp_path_factory.mktemp("rows")
     with pytest.MonkeyPatch.context() as patch, tuskml.connect() as con:
-        patch.setattr(units, "BATCH_ROWS", 10)
+        patch.setattr(units, "BATCH_ROWS", 50)
+        patch.setattr(units, "LEAST_PARTS", 1)
         con.execute(ROWS)
         for part in range(3):
             con.execute(

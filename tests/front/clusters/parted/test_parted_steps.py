@@ -162,7 +162,7 @@ def test_a_third_class_in_a_part_names_no_row(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows of a part are in an order of their own."""
-    monkeypatch.setattr(units, "BATCH_ROWS", 100)
+    monkeypatch.setattr(units, "BATCH_ROWS", 1_500)
     for n in range(3):
         con.execute(
             f"COPY (SELECT *, {n} AS k FROM rows WHERE rowid % 3 = {n}) "
