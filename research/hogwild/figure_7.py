@@ -13,7 +13,7 @@ from research.report import Found
 def find(scale: float) -> Iterator[Found]:
     """Seconds of KV-VP and KV over those in memory."""
     for name, rows in (("splice", 1.0), ("movielens", 2.0)):
-        data = data_of(name, rows * scale)
+        data = data_of(name, rows * max(scale, 1.0))
         methods = {"memory": {"threads": 1}, "KV-VP": stored("KV-VP")}
         took = epoch_seconds(data, methods, 10, 3 if scale >= 1 else 1)
         more = took["KV-VP"] / took["memory"]

@@ -14,19 +14,15 @@ CASES = (("a9a", "logistic"), ("covtype", "logistic"), ("rcv1", "logistic"))
 NAMES = ("bgd", "mgd", "sgd")
 
 
-def find(scale: float, off: bool = False) -> Iterator[Found]:
-    """Factors between estimates and truth, and whether estimates order the plans as they end.
-
-    off: estimates without a look at the rows (option `deterministic`).
-    """
+def find(scale: float) -> Iterator[Found]:
+    """Factors between estimates and truth, and whether estimates order the plans as they end."""
     factors: dict[str, list[float]] = {name: [] for name in NAMES}
     right = []
     with connected() as con:
         for name, task in CASES:
             data = fill(con, name, scale)
             for epsilon in (0.1, 0.01, 0.001):
-                more = {"epsilon": epsilon} | ({"deterministic": True} if off else {})
-                text = planner.call(con, "explain_training", data, task, more)
+                text = planner.call(con, "explain_training", data, task, {"epsilon": epsilon})
                 told = planner.estimates(text)
                 some = {one: told[one] for one in NAMES if told.get(one)}
                 seen = planner.truth(con, data, task, epsilon, list(some))

@@ -13,7 +13,7 @@ from research.smpframe.updates import made
 def find(scale: float) -> Iterator[Found]:
     """Iterations a second, passes and seconds at depth 3 over those at depth 1."""
     with report.quietly():
-        rows = run_depth(made(scale), 32, 0.002, 1 if scale < 1 else 3)
+        rows = run_depth(made(scale / 2), 32, 0.002, 1 if scale < 1 else 3)
 
     def middle(depth: int, key: str) -> float:
         return statistics.median(one[key] for one in rows if one["depth"] == depth)

@@ -37,13 +37,16 @@ def key_of(run: Row) -> tuple[str, str]:
 def lines_of(row: Row, letters: dict[tuple[str, str], str]) -> list[list[str]]:
     """The lines of a figure: the reason where nothing can run, else what was found."""
     if "run" not in row:
-        return [[row["figure"], "", row["shows"], row["paper"], "", "no", row["why"]]]
-    run, found = row["run"], []
+        return [[row["figure"], "", row["shows"], row["paper"], "", f"no: {row['why']}", ""]]
+    run, why, found = row["run"], row.get("why", ""), []
     for one in run["lines"]:
-        why = f": {row['why']}" if one["reached"] == "no" and row.get("why") else ""
-        found.append([one["what"], one["paper"], one["here"], one["reached"] + why, ""])
-    first = [row["figure"], f"`{row['command']}`", *found[0][:4], letters[key_of(run)]]
-    return [first, *(["", "", *line] for line in found[1:])]
+        reached = one["reached"]
+        if reached == "no" and why:
+            reached, why = f"no: {why}", ""  # once
+        found.append([one["what"], one["paper"], one["here"], reached])
+    command = row["command"] + (f" --{run['size']}" if run["size"] != "small" else "")
+    first = [row["figure"], f"`{command}`", *found[0], letters[key_of(run)]]
+    return [first, *(["", "", *line, ""] for line in found[1:])]
 
 
 def figures() -> str:

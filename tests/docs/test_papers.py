@@ -1,4 +1,4 @@
-"""The table of docs/papers.md is what the results of research/ say, and research/ is not shipped."""
+"""The table of docs/papers.md is what the results of research/ say; research/ is not shipped."""
 
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +17,9 @@ def papers(monkeypatch):
 def test_the_page_is_what_the_results_say(papers, monkeypatch, tmp_path):
     assert papers.page() == papers.PAGE.read_text(), "run scripts/docs/papers.py"
     for file in papers.RESULTS.glob("*.json"):
-        (tmp_path / file.name).write_text(file.read_text().replace('"reached": "yes"', '"reached": "no"'))
+        (tmp_path / file.name).write_text(
+            file.read_text().replace('"reached": "yes"', '"reached": "no"')
+        )
     monkeypatch.setattr(papers, "RESULTS", tmp_path)
     assert papers.page() != papers.PAGE.read_text()
 

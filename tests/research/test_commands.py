@@ -23,7 +23,6 @@ SWITCHED = {
     "research.smpframe.figure_8": ("micro over macro synchronisation", "falls"),
     "research.smpframe.figure_9": ("makespan in any order over heaviest first", "falls"),
     "research.smpframe.figure_10": ("10a, 10b: passes at random over these", "falls"),
-    "research.ml4all.figure_6": ("bgd: at worst", "rises"),
 }
 """A figure of a command, and what it does where the paper's mechanism is switched off."""
 
@@ -37,6 +36,7 @@ def printed(command, tmp_path, *options):
         capture_output=True,
         text=True,
         timeout=600,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     head, _, *lines = (line.strip("| ").split(" | ") for line in done.stdout.splitlines())
@@ -52,7 +52,7 @@ def test_a_command_prints_the_papers_figure_and_ours(command, tmp_path):
         float(here.split()[0].rstrip("%"))
         assert reached in ("yes", "no", "")
         assert not reached or paper
-        assert date and machine
+        assert all((date, machine))
 
 
 @pytest.mark.parametrize("command", SWITCHED)
