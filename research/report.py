@@ -2,7 +2,7 @@
 
 A command is a module with a generator of `Found` by the size of the problem, 1 for `--small`.
 `--record` keeps what it printed in `research/results`, from which scripts/docs/papers.py writes
-the table of docs/papers.md.
+the tables of research/README.md and docs/papers.md.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def find(scale: float) -> Iterator[Found]:
         for method in ("KV", "KV-VP")
         for cache in (SMALL, LARGE)
     }
-    usual = {key: value for key, value in stored("KV").items() if key != "partition"}
+    usual = {key: value for key, value in stored("KV").items() if key != "method"}
     methods |= {f"default {cache}": usual | {"cache": cache} for cache in (SMALL, LARGE)}
     took = {name: run(data, options, 3).seconds for name, options in methods.items()}
     for method, paper in (("KV", "far above 2"), ("KV-VP", "above 1"), ("default", "")):

@@ -1,10 +1,11 @@
-"""Writes the table of docs/papers.md from the results of `research/`.
+"""Writes the tables of docs/papers.md and research/README.md from the results of `research/`.
 
-    python scripts/docs/papers.py            writes the page
-    python scripts/docs/papers.py --check    fails if the page is stale
+    python scripts/docs/papers.py            writes the pages
+    python scripts/docs/papers.py --check    fails if a page is stale
 
-A file of `research/results` has the figures of one paper; `--record` of a command of `research/`
-adds a run to it.
+The manual has a line for each figure, and research/README.md what its command found. A file of
+`research/results` has the figures of one paper; `--record` of a command of `research/` adds a run
+to it.
 """
 
 import json
@@ -17,8 +18,9 @@ from benchmarks import table
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "research" / "results"
-PAGE = ROOT / "docs" / "papers.md"
+MANUAL, PAGE = ROOT / "docs" / "papers.md", ROOT / "research" / "README.md"
 BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
+SHORT = ["figure", "command", "reached", "why not"]
 HEAD = ["figure", "command", "what", "paper", "here", "reached", "run"]
 Row = dict[str, Any]
 
@@ -34,19 +36,32 @@ def key_of(run: Row) -> tuple[str, str]:
     return run["date"], run["machine"]
 
 
+def short(row: Row) -> list[str]:
+    """The line of a figure in the manual."""
+    each = {line["reached"] for line in row["run"]["lines"]} - {""} if "run" in row else {"no"}
+    reached = "in part" if each == {"yes", "no"} else "".join(each)
+    command = f"`{row['command']}`" if "command" in row else ""
+    return [row["figure"], command, reached, row.get("why", "")]
+
+
 def lines_of(row: Row, letters: dict[tuple[str, str], str]) -> list[list[str]]:
-    """The lines of a figure: the reason where nothing can run, else what was found."""
+    """The lines of a figure in full: the reason where nothing can run, else what was found."""
     if "run" not in row:
         return [[row["figure"], "", row["shows"], row["paper"], "", f"no: {row['why']}", ""]]
-    run, why, found = row["run"], row.get("why", ""), []
-    for one in run["lines"]:
-        reached = one["reached"]
-        if reached == "no" and why:
-            reached, why = f"no: {why}", ""  # once
-        found.append([one["what"], one["paper"], one["here"], reached])
+    run = row["run"]
+    found = [[one[key] for key in ("what", "paper", "here", "reached")] for one in run["lines"]]
     command = row["command"] + (f" --{run['size']}" if run["size"] != "small" else "")
     first = [row["figure"], f"`{command}`", *found[0], letters[key_of(run)]]
     return [first, *(["", "", *line, ""] for line in found[1:])]
+
+
+def summary() -> str:
+    """The tables of the manual."""
+    parts = []
+    for paper in papers():
+        parts.append(f"### {paper['title']}\n\n`python -m {paper['module']}.COMMAND`\n")
+        parts.append(table(SHORT, [short(row) for row in paper["rows"]]))
+    return "\n".join(parts)
 
 
 def figures() -> str:
@@ -57,26 +72,28 @@ def figures() -> str:
     parts = [table(["run", "date", "machine"], [[letters[one], *one] for one in runs])]
     for paper in found:
         rows = [line for row in paper["rows"] for line in lines_of(row, letters)]
-        parts.append(f"### {paper['title']}\n\n`python -m {paper['module']}.COMMAND`\n")
+        parts.append(f"## {paper['title']}\n\n`python -m {paper['module']}.COMMAND`\n")
         parts.append(table(HEAD, rows))
     return "\n".join(parts)
 
 
-def page() -> str:
-    """The page with its tables."""
-    text = PAGE.read_text()
-    before, _, rest = text.partition(BEGIN)
-    after = rest.partition(END)[2]
-    return f"{before}{BEGIN}\n\n{figures()}\n{END}{after}"
+def pages() -> dict[Path, str]:
+    """Each page with its tables."""
+    found = {}
+    for page, tables in ((MANUAL, summary()), (PAGE, figures())):
+        before, _, rest = page.read_text().partition(BEGIN)
+        after = rest.partition(END)[2]
+        found[page] = f"{before}{BEGIN}\n\n{tables}\n{END}{after}"
+    return found
 
 
 def main() -> None:
-    """Writes the page, or checks it."""
-    text = page()
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(text)
-    elif text != PAGE.read_text():
-        sys.exit("docs/papers.md is stale: run scripts/docs/papers.py")
+    """Writes the pages, or checks them."""
+    for page, text in pages().items():
+        if "--check" not in sys.argv[1:]:
+            page.write_text(text)
+        elif text != page.read_text():
+            sys.exit(f"{page.relative_to(ROOT)} is stale: run scripts/docs/papers.py")
 
 
 if __name__ == "__main__":

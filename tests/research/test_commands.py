@@ -21,7 +21,7 @@ SWITCHED = {
     "research.qoop.theorem_2_2": ("largest ratio, any plans", "rises"),
     "research.hogwild.figure_4": ("4d: skewed, requests, KV over KV-VP", "falls"),
     "research.smpframe.figure_8": ("micro over macro synchronisation", "falls"),
-    "research.smpframe.figure_9": ("makespan in any order over heaviest first", "falls"),
+    "research.smpframe.figure_9": ("makespan of words in order over heaviest first", "falls"),
     "research.smpframe.figure_10": ("10a, 10b: passes at random over these", "falls"),
 }
 """A figure of a command, and what it does where the paper's mechanism is switched off."""
