@@ -30,8 +30,8 @@ SHARE = 0.1
 """Of the penalty at which all weights are 0."""
 TOLERANCE = 1e-3
 """The duality gap at the end, as a share of the objective without features."""
-MOST = 1_000
-"""Passes over the data."""
+MOST, FAR = 1_000, 1e3
+"""Passes over the data, and the loss over that of a constant model at which a fit diverges."""
 
 
 class Fit(scheduled.ScheduledFit):
@@ -57,13 +57,23 @@ class Fit(scheduled.ScheduledFit):
 
 
 class Unguarded(Fit):
-    """A fit that takes no update back where the objective rises, as the paper's."""
+    """A fit that takes no update back where the objective rises, as the paper's. It ends where
+    the loss is far above that of a constant model.
+    """
+
+    diverges = False
 
     def accepts(self, job: scheduled.Job, sums: NDArray[np.float64]) -> bool:
         """Whatever the objective is."""
         super().accepts(job, sums)
         self.best = np.inf
+        self.diverges |= not sums[0] <= FAR * self.null
+        self.ended |= self.diverges
         return True
+
+    def gap(self) -> float:
+        """Infinite where the fit diverges."""
+        return np.inf if self.diverges else super().gap()
 
     def limit(self, fall: float) -> None:
         """Leaves as many updates at once as there are."""

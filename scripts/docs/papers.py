@@ -36,12 +36,19 @@ def key_of(run: Row) -> tuple[str, str]:
     return run["date"], run["machine"]
 
 
+def command_of(row: Row) -> str:
+    """The command of a figure and the size of its run; empty where nothing can run."""
+    if "run" not in row:
+        return ""
+    size = row["run"]["size"]
+    return f"`{row['command']}{'' if size == 'small' else f' --{size}'}`"
+
+
 def short(row: Row) -> list[str]:
     """The line of a figure in the manual."""
     each = {line["reached"] for line in row["run"]["lines"]} - {""} if "run" in row else {"no"}
     reached = "in part" if each == {"yes", "no"} else "".join(each)
-    command = f"`{row['command']}`" if "command" in row else ""
-    return [row["figure"], command, reached, row.get("why", "")]
+    return [row["figure"], command_of(row), reached, row.get("why", "")]
 
 
 def lines_of(row: Row, letters: dict[tuple[str, str], str]) -> list[list[str]]:
@@ -50,8 +57,7 @@ def lines_of(row: Row, letters: dict[tuple[str, str], str]) -> list[list[str]]:
         return [[row["figure"], "", row["shows"], row["paper"], "", f"no: {row['why']}", ""]]
     run = row["run"]
     found = [[one[key] for key in ("what", "paper", "here", "reached")] for one in run["lines"]]
-    command = row["command"] + (f" --{run['size']}" if run["size"] != "small" else "")
-    first = [row["figure"], f"`{command}`", *found[0], letters[key_of(run)]]
+    first = [row["figure"], command_of(row), *found[0], letters[key_of(run)]]
     return [first, *(["", "", *line, ""] for line in found[1:])]
 
 
