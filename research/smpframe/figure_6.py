@@ -18,7 +18,7 @@ from research import report
 from research.report import Found
 
 SWEEPS, MOST = 10, 30
-"""Of rotation with 8 workers, whose objective the others are to reach, and the most of these."""
+"""Sweeps of rotation with 8 workers, whose objective the others must reach, and their limit."""
 
 
 def find(scale: float) -> Iterator[Found]:
@@ -27,7 +27,8 @@ def find(scale: float) -> Iterator[Found]:
 
     def objectives(kind: str, workers: int) -> list[float]:
         rows, clocks = word.astype(np.int64), workers if kind == "rotation" else 1
-        sampler, found = parameter_server.Simulated(rows, start, words, 20, workers), []
+        sampler = parameter_server.Simulated(rows, start, words, 20, workers)
+        found: list[float] = []
         while len(found) < MOST and (len(found) < SWEEPS or found[-1] < goal):
             sampler.sweep(kind, clocks)
             found.append(sampler.objective())
