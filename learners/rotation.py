@@ -141,5 +141,5 @@ class Rotation(Program):
         """What ran, for the model's plan; of: what the blocks have."""
         return (
             f"{self.rotations:,} rotations of {self.n_blocks} blocks of {of} over "
-            f"{self.n_parts} shards, {sum(self.sent):,} bytes of blocks"
+            f"{self.n_parts} parts, {sum(self.sent):,} bytes of blocks"
         )

@@ -225,13 +225,14 @@ def stores(groups: Sequence[Group]) -> str:
         return ""
     kinds = {
         "saved_by_partitioning": "saved by partitioning",
+        "read_together": "read together",
         "saved_by_pushing": "saved by pushing",
         "cache_hits": "cache hits",
         "requests": "requests",
     }
     total = Counter[str]()
     for group in some:
-        total.update({name: int(group.counters[name]) for name in [*kinds, "features"]})
+        total.update({name: int(group.counters.get(name, 0)) for name in [*kinds, "features"]})
     bar = charts.shares(
         [
             (f"fill-{k + 1}", total[name], f"{text}: {total[name]:,}")
@@ -247,7 +248,7 @@ def stores(groups: Sequence[Group]) -> str:
     head = ("model", "store", "features", *kinds.values(), "keys written", "read", "written")
     rows = [store_row(group, list(kinds)) for group in some[:STORED]]
     text = (
-        "Every distinct feature of a chunk of rows, in every epoch, is answered in one of four "
+        "Every distinct feature of a chunk of rows, in every epoch, is answered in one of five "
         f"ways; together they are the {total['features']:,} features asked for."
     )
     return section(
@@ -264,7 +265,7 @@ def store_row(group: Group, kinds: Sequence[str]) -> list[str]:
     """One model's counters."""
     model, counters = group.model, group.counters
     assert model is not None
-    counts = [f"{int(counters[name]):,}" for name in ["features", *kinds, "writes"]]
+    counts = [f"{int(counters.get(name, 0)):,}" for name in ["features", *kinds, "writes"]]
     moved = [size(int(counters[name])) for name in ("bytes_read", "bytes_written")]
     return [group.name, model.store or "–", *counts, *moved]
 

@@ -79,11 +79,10 @@ class PathsByParts(ByParts):
         return needs_one_place(others, request.options)
 
     def waits(self, request: Request[PathTask, PathOptions]) -> bool:
-        """True for a path, whose many fits are exact sums or few columns in one place, unless a
-        schedule is given.
+        """True unless a schedule is given: each iteration waits for all parts, and in one place a
+        fit is exact sums or few columns.
         """
-        options = request.options
-        return options.penalty is None and "schedule" not in options.given
+        return "schedule" not in request.options.given
 
     def train(self, parts: Parts, request: Request[PathTask, PathOptions]) -> Models | None:
         from tuskml.learners.paths.parted import train_by_parts  # for clusters alone

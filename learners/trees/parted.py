@@ -146,4 +146,4 @@ def grown(given: Rows, request: Request[Task, TreeOptions]) -> Models:
     if before is not None:
         models = training.extended_models(models, given.groups, before, [forest])
     plan = training.plan_of(options).rpartition(", ")[0]  # without threads, which are the workers'
-    return replace(models, plan=Strings.same(f"{plan}, by sums over shards", 1))
+    return replace(models, plan=Strings.same(f"{plan}, by sums over parts", 1))

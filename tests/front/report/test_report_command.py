@@ -66,7 +66,7 @@ def test_stored_models_show_what_they_asked_of_their_store(tmp_path: Path, monke
     assert row is not None
     cells = re.findall(r"<td>(.*?)</td>", row[1])
     assert cells[0].startswith("ads@1:")
-    features, *answered = [int(cell.replace(",", "")) for cell in cells[1:6]]
+    features, *answered = [int(cell.replace(",", "")) for cell in cells[1:7]]
     assert features == sum(answered) > 0
 
 

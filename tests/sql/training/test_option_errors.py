@@ -165,6 +165,7 @@ OF_FACTORIZATION = {
     "loss": ("squares", "'squared' or 'bpr'; did you mean 'squared'?"),
     "alpha": (0, "a number greater than 0"),
     "cg_steps": (-1, "a whole number from 0 to 1000"),
+    "method": ("keys", "'kv-vp' or 'kv'"),
 }
 """The same, where a learner allows other values."""
 OF_NETS = {
@@ -203,6 +204,7 @@ OF_FORESTS = OF_TREES | {
 }
 """The same of random forests."""
 OF_PATHS = {
+    "schedule": ("dynamics", "'random', 'priority' or 'dynamic'; did you mean 'dynamic'?"),
     "lambda": (0, "a number greater than 0"),
     "alpha": (2, "a number greater than 0 and at most 1"),
     "path": ({"length": 0}, PATH.allowed),

@@ -34,8 +34,8 @@ def test_rows_are_freed_when_their_group_is_trained(
         few_groups(con, 2_000)
         given = sharded.GIVEN | {"source": sharded.shuffled(con, tmp_path / "s")}
         found = tuskml.train(con, "linear", executor="threads", placement="dp", **given)
-    assert len(pins) == 2 * len(found)
-    assert max(held) == 2
+    assert len(pins) == 4 * len(found)
+    assert max(held) == 4
 
 
 @pytest.mark.sample(1)
