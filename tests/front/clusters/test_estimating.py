@@ -277,7 +277,8 @@ def test_steps_that_depend_on_each_other_gain_no_time_by_parts(
 
 @pytest.mark.usefixtures("slow_machine")
 @pytest.mark.parametrize(
-    ("task", "more"), [("elastic_net", {"lambda": 0.1}), ("random_forest", {"trees": 2})]
+    ("task", "more"),
+    [("elastic_net", {"lambda": 0.1, "unpenalized": [1]}), ("random_forest", {"trees": 2})],
 )
 def test_what_cannot_be_cut_is_not_chosen(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, task: str, more: dict[str, Any]
