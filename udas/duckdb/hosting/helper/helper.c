@@ -138,7 +138,7 @@ static void retire(helper *h) {
     h->over = true;
     if (current == h) {
         current = NULL;
-        drop(h);
+        h->users--; /* not the last */
     }
     drop(h);
 }
