@@ -93,9 +93,9 @@ class _Boosting(_Trees):
         learning_rate: float = 0.1,
         min_child_rows: int | None = None,
         l1: float = 0.0,
-        l2: float = 0.0,
-        feature_fraction: float = 1.0,
-        row_fraction: float = 1.0,
+        l2: float | None = None,
+        feature_fraction: float | None = None,
+        row_fraction: float | None = None,
         validation: float = 0.0,
         patience: int | None = None,
         random_state: Any = None,
@@ -223,8 +223,8 @@ class TuskBoostedClassifier(_Classes, _Boosting):
 class TuskForestRegressor(_Numbers, _Forest):
     """A random forest for numbers: the mean of the leaves of its trees (Breiman 2001).
 
-    trees, num_leaves (None: any number), max_depth, min_child_rows, feature_fraction (None: a
-    third), row_fraction: options of `train_model('random_forest', ...)`. random_state, options and
+    trees, num_leaves (None: any number), max_depth, min_child_rows, feature_fraction (None:
+    0.6), row_fraction: options of `train_model('random_forest', ...)`. random_state, options and
     X are those of `TuskBoostedRegressor`. Fitted: `n_iter_`, the trees, `feature_importances_`,
     and `models_`, a list of the one `tuskml.Model`.
 

@@ -244,6 +244,21 @@ def least_bin_rows(n: int) -> int:
     return int(library().tk_bin_rows(n))
 
 
+def usual_l2(n: int) -> float:
+    """Default of `l2` in a group of n rows, in the units of `usual_curvature`."""
+    return float(library().tk_l2(n))
+
+
+def usual_feature_fraction(n: int) -> float:
+    """Default of the fraction of the features that a tree may use in a group of n rows."""
+    return float(library().tk_feature_fraction(n))
+
+
+def usual_row_fraction(n: int) -> float:
+    """Default of the fraction of the rows that a tree grows on in a group of n rows."""
+    return float(library().tk_row_fraction(n))
+
+
 def count_kept_iterations(base_loss: float, loss: Floats, held: Floats | None) -> int:
     """Returns the number of iterations to keep, as in `tk_kept_iterations`."""
     arguments = pointer(loss), pointer(held), len(loss)

@@ -27,6 +27,7 @@ from tuskml.learners.trees.options import (
     child_rows,
     classifies,
     forest_rules,
+    row_fraction,
     rules_of,
 )
 from tuskml.schedule import budget
@@ -228,7 +229,7 @@ def per_row(shape: Shape, options: TreeOptions) -> list[int]:
     forms = d if shape.large else 8 + 3 * d if grows_near(shape) else 2 * d
     if NEAR < shape.rows * d < LARGE:
         forms = 0
-    drawn = 4 * (options.row_fraction < 1 or options.goss)
+    drawn = 12 * (row_fraction(options, shape.rows - shape.held) < 1 or options.goss)
     return [16, 4, 4, drawn, forms, *[8, 8] * (options.objective == "quantile")]
 
 

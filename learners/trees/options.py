@@ -13,6 +13,9 @@ from tuskml.kernels.trees.boosting import (
     least_bin_rows,
     least_child_rows,
     usual_curvature,
+    usual_feature_fraction,
+    usual_l2,
+    usual_row_fraction,
 )
 from tuskml.learners.options.kinds import (
     BOOLEAN,
@@ -97,9 +100,9 @@ class TreeOptions(Options):
     min_child_hessian: float | None
     min_gain: float
     l1: float
-    l2: float
-    feature_fraction: float
-    row_fraction: float
+    l2: float | None
+    feature_fraction: float | None
+    row_fraction: float | None
     goss: bool
     top_rate: float
     other_rate: float
@@ -141,7 +144,7 @@ def _check_signs(options: TreeOptions) -> None:
 
 def _check_goss(options: TreeOptions) -> None:
     """Raises OptionError for options that gradient-based sampling does not support."""
-    if options.row_fraction < 1:
+    if (options.row_fraction or 1.0) < 1:
         raise OptionError(
             "options 'goss' and 'row_fraction' both draw rows: leave one of them out"
         )
@@ -183,18 +186,26 @@ OPTIONS = OptionTable(
         Option(
             "l1", real(0), 0.0, "the amount by which a leaf's sum of gradients is shrunk towards 0"
         ),
-        Option("l2", real(0), 0.0, "added to a leaf's sum of second derivatives"),
+        Option(
+            "l2",
+            real(0),
+            None,
+            "added to a leaf's sum of second derivatives; default: that of one row in groups of "
+            "fewer than 200 rows, 0 in others",
+        ),
         Option(
             "feature_fraction",
             real(0, open_low=True),
-            1.0,
-            "the fraction of the features that each tree may use; 1 or more: all of them",
+            None,
+            "the fraction of the features that each tree may use; 1 or more: all of them; "
+            "default: 0.6 in groups of fewer than 200 rows, all in others",
         ),
         Option(
             "row_fraction",
             real(0, open_low=True),
-            1.0,
-            "the fraction of the rows that each tree grows on; 1 or more: all",
+            None,
+            "the fraction of the rows that each tree grows on; 1 or more: all; default: 0.7 in "
+            "groups of fewer than 200 rows without `goss`, all in others",
         ),
         Option(
             "goss",
@@ -361,11 +372,11 @@ NO_LIMIT = 2**31 - 1
 class ForestOptions(TreeOptions):
     """The options of a call whose task is `random_forest`; settings without an option are fixed.
 
-    feature_fraction: None for the square root of the number of features for classes, and a third
-    of them for numbers (Breiman 2001).
+    feature_fraction: None for the square root of the number of features for classes (Breiman
+    2001), and 0.6 of them for numbers.
     """
 
-    feature_fraction: float | None  # type: ignore[assignment]
+    row_fraction: float
     min_child_rows: int
     learning_rate: float = 1.0
     min_child_hessian: float = 0.0
@@ -406,10 +417,11 @@ FOREST_OPTIONS = OptionTable(
             real(0, open_low=True),
             None,
             "the fraction of the features that are drawn for each split; default: the square "
-            "root of their number for classes, a third of them for numbers",
+            "root of their number for classes, 0.6 of them for numbers",
         ),
         _like(
             "row_fraction",
+            default=1.0,
             meaning="how many rows each tree draws, with replacement, as a fraction of all rows",
         ),
         _like("monotone", acts=EVERYWHERE),
@@ -442,6 +454,10 @@ OWN_LEAST = -1e-3
 """The default of `min_child_hessian`, in the units of a group's rows (`tk_boost`)."""
 
 
+OF_FEW_ROWS = -1.0
+"""The default of `l2` (`tk_boost`)."""
+
+
 def rules_of(options: TreeOptions, several: bool = False) -> Rules:
     """The options as the kernels have them; several: whether there are more than two classes."""
     least = options.min_child_hessian
@@ -458,10 +474,10 @@ def rules_of(options: TreeOptions, several: bool = False) -> Rules:
         min_child_hessian=OWN_LEAST if least is None else least,
         min_gain=options.min_gain,
         l1=options.l1,
-        l2=options.l2,
+        l2=OF_FEW_ROWS if options.l2 is None else options.l2,
         learning_rate=options.learning_rate,
-        feature_fraction=options.feature_fraction or 1.0,
-        row_fraction=options.row_fraction,
+        feature_fraction=options.feature_fraction or 0.0,
+        row_fraction=options.row_fraction or (1.0 if options.goss else 0.0),
         top_rate=options.goss * options.top_rate,
         other_rate=options.goss * options.other_rate,
         shape=shape or 0.0,
@@ -487,23 +503,33 @@ def bin_rows(options: TreeOptions, n: int) -> int:
     return 2 * min(least_bin_rows(n), child_rows(options, n)) - 1
 
 
+def row_fraction(options: TreeOptions, n: int) -> float:
+    """The fraction of the rows that each tree of a group of n rows grows on."""
+    return options.row_fraction or (1.0 if options.goss else usual_row_fraction(n))
+
+
 def in_units_of(rules: Rules, labels: np.void, n: int) -> Rules:
     """The rules for a group with such LABELS, in the kernels' form for groups in one process.
 
     n: the rows that trees grow on.
     """
-    rules = replace(rules, min_child_rows=rules.min_child_rows or least_child_rows(n))
-    if rules.min_child_hessian >= 0:
-        return rules
     unit = float(labels["weight"] / labels["n_rows"])
     unit *= usual_curvature(rules, float(labels["mean"]))
-    return replace(rules, min_child_hessian=-unit * rules.min_child_hessian)
+    least = rules.min_child_hessian
+    return replace(
+        rules,
+        min_child_rows=rules.min_child_rows or least_child_rows(n),
+        min_child_hessian=least if least >= 0 else -unit * least,
+        l2=rules.l2 if rules.l2 >= 0 else unit * usual_l2(n),
+        feature_fraction=rules.feature_fraction or usual_feature_fraction(n),
+        row_fraction=rules.row_fraction or usual_row_fraction(n),
+    )
 
 
 def forest_rules(rules: Rules, options: ForestOptions, n_features: int) -> Rules:
     """The rules of a random forest, which draws features for each split."""
-    few = n_features**-0.5 if classifies(options) else 1 / 3
-    share = options.feature_fraction or few
+    usual = n_features**-0.5 if classifies(options) else 0.6
+    share = options.feature_fraction or usual
     least = 1 / max(n_features, 1)  # draws one feature at least
     return replace(
         rules,

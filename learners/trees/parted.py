@@ -43,6 +43,7 @@ from tuskml.learners.trees.options import (
     classifies,
     forest_rules,
     in_units_of,
+    row_fraction,
     rules_of,
 )
 from tuskml.learners.trees.warm_start import by_numbering, refuse_start, start_forest
@@ -81,7 +82,7 @@ def exchanges_of_forest(
     if options.num_leaves < NO_LIMIT:
         rounds = 2 + math.ceil(options.num_leaves / 2)
         return max(trees, 1) * rounds, sums * options.num_leaves / rounds
-    drawn = math.ceil(options.row_fraction * rows)
+    drawn = math.ceil(row_fraction(options, rows) * rows)
     branches = math.ceil(drawn / branch_rows(n_features))
     rounds, splits = 2 + 3 * branches, 2 * branches
     nodes = 2 * drawn / child_rows(options, drawn)

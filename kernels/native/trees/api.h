@@ -80,9 +80,10 @@ typedef struct tk_boost {
     /* min_child_hessian: below 0, times a row's mean weight and tk_usual_curvature of the mean
      * label */
     double min_child_hessian, min_gain;
-    double l1, l2, learning_rate;
-    double feature_fraction; /* fraction of the features, drawn for each tree; 1: all */
-    double row_fraction;     /* fraction of the rows, drawn for each iteration; 1: all */
+    double l1, l2, learning_rate; /* l2 below 0: tk_l2 of the rows, in the same units */
+    /* Fraction of the features, drawn for each tree, and of the rows, drawn for each iteration.
+     * 1: all; 0: tk_feature_fraction and tk_row_fraction of the group's rows. */
+    double feature_fraction, row_fraction;
     /* t of the quantile's loss; delta of Huber's, 0: estimated; p of Tweedie's, from 1 to 2 */
     double shape;
     uint64_t seed;
@@ -123,6 +124,11 @@ typedef struct tk_boost {
  * scripts/bench/trees/small_group_sets.py. */
 TK_API int64_t tk_child_rows(int64_t n);
 TK_API int64_t tk_bin_rows(int64_t n);
+/* Defaults of l2 and of what each tree draws. Groups of fewer than 200 rows gain by all three;
+ * larger ones have LightGBM's. */
+TK_API double tk_l2(int64_t n);
+TK_API double tk_feature_fraction(int64_t n);
+TK_API double tk_row_fraction(int64_t n);
 
 /* The factor of the default of min_child_hessian for labels of this mean: the curvature of
  * TK_TWEEDIE_TREES at it, for TK_POISSON_TREES the mean if that is below 1, else 1. */

@@ -385,3 +385,20 @@ int64_t tk_child_rows(int64_t n) {
 int64_t tk_bin_rows(int64_t n) {
     return std::clamp<int64_t>(n / 128, 1, 4);
 }
+
+namespace {
+// The largest group whose trees overfit without draws and a penalty.
+constexpr int64_t MOST_OF_FEW = 199;
+} // namespace
+
+double tk_l2(int64_t n) {
+    return n <= MOST_OF_FEW ? 1 : 0;
+}
+
+double tk_feature_fraction(int64_t n) {
+    return n <= MOST_OF_FEW ? 0.6 : 1;
+}
+
+double tk_row_fraction(int64_t n) {
+    return n <= MOST_OF_FEW ? 0.7 : 1;
+}

@@ -23,13 +23,20 @@ tk_boost rules_of(const tk_boost &boost, const tusk_group &group) {
     tk_boost own = scaled(boost, labels.weights.scale());
     if (!own.min_child_rows)
         own.min_child_rows = tk_child_rows(group.n_rows);
-    if (boost.min_child_hessian >= 0)
+    if (own.feature_fraction == 0)
+        own.feature_fraction = tk_feature_fraction(group.n_rows);
+    if (own.row_fraction == 0)
+        own.row_fraction = tk_row_fraction(group.n_rows);
+    if (boost.min_child_hessian >= 0 && boost.l2 >= 0)
         return own;
     MeanRow mean = mean_row_of(labels);
     double unit = mean.weight;
     if (has_log_link(boost.objective))
         unit *= tk_usual_curvature(boost.objective, boost.shape, mean.label);
-    own.min_child_hessian = -unit * boost.min_child_hessian;
+    if (boost.min_child_hessian < 0)
+        own.min_child_hessian = -unit * boost.min_child_hessian;
+    if (boost.l2 < 0)
+        own.l2 = unit * tk_l2(group.n_rows);
     return own;
 }
 
@@ -92,6 +99,7 @@ private:
         code = code ? code : which_.take(memory_, rows_.n());
         code = code ? code : scratch_.take(memory_, rows_.n());
         code = code || !draws() ? code : drawn_.take(memory_, rows_.n());
+        code = code || !draws() ? code : margins_before_.take(memory_, rows_.n());
         code = code ? code : prepare_near();
         if (!code && held_)
             code = held_->take(bins_, threads_, false, spends(), memory_);
@@ -184,13 +192,20 @@ private:
         LeafValue own(lacking);
         Tree tree;
         Rule rule{&boost_, rows_.units(), rows_.scale()};
+        double *margins = rows_.margins(k);
+        if (draws())
+            std::copy_n(margins, rows_.n(), margins_before_.data());
         int code =
             near_ && near_->pack(rule, rows.addends)
-                ? near_->grow(features, which_.data(), n, rows_.margins(k), &tree)
+                ? near_->grow(features, which_.data(), n, margins, &tree)
                 : grower.grow(rule, rows, features, Order{which_.data(), scratch_.data(), n},
-                              rows_.has_own_values() ? &own : nullptr, rows_.margins(k), &tree);
-        if (!code)
+                              rows_.has_own_values() ? &own : nullptr, margins, &tree);
+        if (draws() && tree.nodes.size() == 1) { // its value would only follow the draw
+            std::copy_n(margins_before_.data(), rows_.n(), margins);
+            tree.nodes[0].value = 0;
+        } else if (!code) {
             add_to_others(tree, k, n);
+        }
         out->trees.push_back(std::move(tree));
         return code;
     }
@@ -222,13 +237,16 @@ private:
                      [&](int64_t i) { body(i * STRETCH, std::min(n, (i + 1) * STRETCH)); });
     }
 
+    static bool any_split(std::vector<Tree>::const_iterator first,
+                          std::vector<Tree>::const_iterator end) {
+        return std::any_of(first, end, [](const Tree &tree) { return tree.nodes.size() > 1; });
+    }
+
     // Trees without a split change nothing, and neither would those of the next iteration if
     // nothing is drawn.
     bool went_on(Forest *forest) const {
         auto first = forest->trees.end() - forest->outputs();
-        bool split = std::any_of(first, forest->trees.end(),
-                                 [](const Tree &tree) { return tree.nodes.size() > 1; });
-        if (split || boost_.feature_fraction < 1 || draws())
+        if (any_split(first, forest->trees.end()) || boost_.feature_fraction < 1 || draws())
             return true;
         forest->trees.erase(first, forest->trees.end());
         return false;
@@ -249,6 +267,8 @@ private:
     }
 
     void keep_best(Forest *out) const {
+        if (!any_split(out->trees.begin(), out->trees.end()))
+            out->trees.clear(), out->loss.clear(), out->held.clear();
         const double *held = held_ && boost_.patience ? out->held.data() : nullptr;
         int64_t kept =
             tk_kept_iterations(out->base_loss, out->loss.data(), held, (int64_t)out->loss.size());
@@ -267,10 +287,11 @@ private:
     std::unique_ptr<Sample> held_;
     std::unique_ptr<NearGrower> near_; // for a small group
     Charged<uint32_t> which_, scratch_, drawn_;
-    std::vector<int32_t> features_; // of the growing tree
-    std::vector<uint64_t> keys_;    // of rows; none if all rows are drawn
-    Drawn by_side_{};               // for this iteration; n is 0 if rows are not drawn by
-                                    // gradients
+    Charged<double> margins_before_; // the last tree
+    std::vector<int32_t> features_;  // of the growing tree
+    std::vector<uint64_t> keys_;     // of rows; none if all rows are drawn
+    Drawn by_side_{};                // for this iteration; n is 0 if rows are not drawn by
+                                     // gradients
 };
 
 } // namespace

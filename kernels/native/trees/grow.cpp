@@ -50,7 +50,7 @@ template <class Cell> void Grower<Cell>::give_back(int32_t slot) {
 // sibling.
 template <class Cell> bool Grower<Cell>::has_few_rows(const Leaf &leaf) const {
     double drawn = boost_.node_fraction * bins_.features();
-    return boost_.node_fraction < 1 && (double)leaf.n * drawn <= 2.0 * bins_.total();
+    return boost_.averaged && (double)leaf.n * drawn <= 2.0 * bins_.total();
 }
 
 template <class Cell> double Grower<Cell>::value_of(const Leaf &leaf) const {
@@ -110,8 +110,7 @@ template <class Cell> void Grower<Cell>::search(Leaf &leaf) {
     leaf.best = Split{};
     if (leaf.slot == NO_SLOT)
         return;
-    leaf.best =
-        boost_.node_fraction < 1 ? best_of_drawn(leaf) : best_of(leaf, histogram(leaf.slot));
+    leaf.best = boost_.averaged ? best_of_drawn(leaf) : best_of(leaf, histogram(leaf.slot));
 }
 
 // Frees the histogram of a leaf that is not split.
@@ -125,7 +124,7 @@ template <class Cell> void Grower<Cell>::leave(Leaf &leaf) {
 // Searches with two threads, unless features are drawn, whose list is shared.
 template <class Cell> void Grower<Cell>::search_both(Leaf &left, Leaf &right) {
     Leaf *both[] = {&left, &right};
-    bool alone = boost_.node_fraction < 1 || left.slot == NO_SLOT || right.slot == NO_SLOT;
+    bool alone = boost_.averaged || left.slot == NO_SLOT || right.slot == NO_SLOT;
     parallel_for(2, alone ? 1 : threads_, [&](int64_t i) { search(*both[i]); });
     leave(left);
     leave(right);

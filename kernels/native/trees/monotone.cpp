@@ -69,7 +69,12 @@ Split best_of(const Rule &rule, const Bins &bins, const Cell *histogram, const S
     best.gain = std::max(rule.boost->min_gain, NOISE * size);
     for (int32_t f : features)
         search_feature(task, histogram + bins.first[f], bins.values(f), bins.missing[f], f, &best);
-    return best.feature < 0 ? Split{} : best;
+    if (best.feature < 0)
+        return Split{};
+    int32_t f = best.feature;
+    int32_t next = next_with_rows(bins, histogram + bins.first[f], f, best.bin);
+    best.bin = last_of_left(*rule.boost, bins, f, best.bin, next);
+    return best;
 }
 
 } // namespace

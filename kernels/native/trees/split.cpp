@@ -38,6 +38,18 @@ double Rule::value(const Sum &s, const Limits &limits) const {
     return std::clamp(h > 0 ? -shrunk(gradient(s)) / h : 0, limits.low, limits.high);
 }
 
+int32_t last_of_left(const tk_boost &boost, const Bins &bins, int32_t f, int32_t last,
+                     int32_t next) {
+    if (!boost.averaged || next >= bins.values(f))
+        return last;
+    const double *bound = bins.bound.data() + bins.first[f];
+    double middle = bound[last] + (bound[next - 1] - bound[last]) / 2;
+    const double *above = std::lower_bound(bound + last, bound + next - 1, middle);
+    auto bin = (int32_t)(above - bound);
+    double below = bin > last ? middle - bound[bin - 1] : HUGE_VAL, over = bound[bin] - middle;
+    return below < over || (below == over && last % 2) ? bin - 1 : bin; // ties go either way
+}
+
 namespace {
 
 using Features = std::vector<int32_t>;
@@ -288,8 +300,8 @@ template <class Cell> Sum sum_to(const Cell *bins, int32_t last) {
 
 // The split of a candidate.
 template <class Cell>
-Split split_of(int64_t candidate, double gain, const Bins &bins, const Cell *histogram,
-               const Sum &leaf) {
+Split split_of(const tk_boost &boost, int64_t candidate, double gain, const Bins &bins,
+               const Cell *histogram, const Sum &leaf) {
     auto bin = (int32_t)(candidate / 2);
     int32_t f = feature_of(bins, candidate);
     const Cell *of_feature = histogram + bins.first[f];
@@ -300,6 +312,8 @@ Split split_of(int64_t candidate, double gain, const Bins &bins, const Cell *his
         found.left += missing;
     if (!missing.rows)
         found.missing_left = 2 * found.left.rows >= leaf.rows;
+    found.bin =
+        last_of_left(boost, bins, f, found.bin, next_with_rows(bins, of_feature, f, found.bin));
     return found;
 }
 
@@ -324,7 +338,7 @@ Split best_of(const Rule &rule, const Bins &bins, const Cell *histogram, const S
     search.look(left);
     double gain = 0;
     int64_t candidate = search.pick(&gain);
-    return candidate < 0 ? Split{} : split_of(candidate, gain, bins, histogram, leaf);
+    return candidate < 0 ? Split{} : split_of(*rule.boost, candidate, gain, bins, histogram, leaf);
 }
 
 // The best split of a leaf of few rows, whose sums are listed for the nonempty bins.
@@ -340,7 +354,7 @@ Split best_listed(const Rule &rule, const Sum &leaf, const Features &features, S
     search.look(left);
     double gain = 0;
     int64_t candidate = search.pick(&gain);
-    return candidate < 0 ? Split{} : sums.split_of(candidate, gain, leaf);
+    return candidate < 0 ? Split{} : sums.split_of(*rule.boost, candidate, gain, leaf);
 }
 
 // Lists the candidates of a feature: first, twice the number of its first bin.
@@ -392,19 +406,25 @@ public:
             }
     }
 
-    Split split_of(int64_t candidate, double gain, const Sum &leaf) const {
+    Split split_of(const tk_boost &boost, int64_t candidate, double gain, const Sum &leaf) const {
         int32_t f = feature_of(bins_, candidate);
         Split found{gain, f, (int32_t)(candidate / 2) - bins_.first[f], candidate % 2 == 1, {}};
-        bool lacking = false;
+        bool lacking = false, divides = false;
+        int32_t next = bins_.values(f);
         for (int64_t i = 0; i < leaf_.n; i++) {
             int32_t code = code_of(i, f);
             bool missing = bins_.missing[f] && code == bins_.values(f);
             lacking |= missing;
+            divides |= code == found.bin;
             if (missing ? found.missing_left : code <= found.bin)
                 found.left += sum_of(rows_.addends[leaf_.which[i]]);
+            else if (!missing)
+                next = std::min(next, code);
         }
         if (!lacking)
             found.missing_left = 2 * found.left.rows >= leaf.rows;
+        if (divides)
+            found.bin = last_of_left(boost, bins_, f, found.bin, next);
         return found;
     }
 
@@ -438,8 +458,8 @@ public:
             if (Sum sum = sum_of(of_feature[bin]); sum.rows)
                 to.add(bin, sum);
     }
-    Split split_of(int64_t candidate, double gain, const Sum &leaf) const {
-        return tusk::split_of(candidate, gain, bins_, histogram_, leaf);
+    Split split_of(const tk_boost &boost, int64_t candidate, double gain, const Sum &leaf) const {
+        return tusk::split_of(boost, candidate, gain, bins_, histogram_, leaf);
     }
 
 private:

@@ -86,6 +86,22 @@ Split best_split(const Rule &rule, const Bins &bins, const Sum *histogram, const
 Split best_split(const Rule &rule, const Bins &bins, const Addend *histogram, const Sum &leaf,
                  const std::vector<int32_t> &features);
 
+// The bin that ends the left child, where a leaf has rows in `last` and `next` and none between:
+// all bounds between them have the same gain. Boosting takes the first, as LightGBM does. Forests
+// take the one nearest to the middle (Breiman et al. 1984), which depends less on the draw.
+int32_t last_of_left(const tk_boost &boost, const Bins &bins, int32_t f, int32_t last,
+                     int32_t next);
+// The first bin after `last` with rows, of the histogram of a feature, or the number of bins with
+// values if there is none. If `last` has no rows, as missing values alone go left, the next bin.
+template <class Cell>
+int32_t next_with_rows(const Bins &bins, const Cell *histogram, int32_t f, int32_t last) {
+    int32_t next = last + 1;
+    bool divides = sum_of(histogram[last]).rows > 0;
+    while (divides && next < bins.values(f) && !sum_of(histogram[next]).rows)
+        next++;
+    return next;
+}
+
 // The same for leaves of forests of at most MOST_FEW_ROWS, whose empty bins are left out: the
 // candidate before them is the same split. By the rows of a leaf, the time is proportional to its
 // rows, not to all bins. By rows and by histograms the same numbers are compared, in the same
@@ -103,7 +119,7 @@ Split best_split_of_few(const Rule &rule, const Bins &bins, const Sum *histogram
 Split best_split_of_few(const Rule &rule, const Bins &bins, const Addend *histogram,
                         const Sum &leaf, const std::vector<int32_t> &features);
 inline bool has_few_rows(const Rule &rule, int64_t n) {
-    return rule.boost->node_fraction < 1 && !rule.boost->monotone && n <= MOST_FEW_ROWS;
+    return rule.boost->averaged && !rule.boost->monotone && n <= MOST_FEW_ROWS;
 }
 
 // The same if some features must have a monotone effect: children keep the limits of their leaf,

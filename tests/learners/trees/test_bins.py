@@ -109,3 +109,40 @@ def test_a_group_has_its_own_least_rows_unless_they_are_given(
     assert own[0] == said[0]
     assert own[0] != trees({"min_child_rows": 25 if n > 200 else 20})[0]
     assert own[1] == trees({"min_child_rows": 20})[1]
+
+
+@pytest.mark.parametrize("n", [30, 199, 200])
+@pytest.mark.parametrize("objective", ["squared", "poisson"])
+def test_small_groups_draw_and_shrink_by_default(
+    con: duckdb.DuckDBPyConnection, n: int, objective: str
+) -> None:
+    """Their trees are those of the options that groups of fewer than 200 rows have, with any
+    weights, and one-side sampling draws by itself."""
+    own = {"l2": 1, "row_fraction": 0.7, "feature_fraction": 0.6} if n < 200 else {}
+    whole = {"l2": 0, "row_fraction": 1, "feature_fraction": 1}
+
+    def trees(options: dict[str, object], weight: float = 1) -> tuple[object, ...]:
+        given = json.dumps({"trees": 5, "objective": objective, "min_child_hessian": 0} | options)
+        return con.execute(
+            f"""SELECT m.loss, predict(m, [0.3, 0.2]) FROM (
+                SELECT train_model('gbdt', 5 + i % 7, [sin(i * 1.7), cos(i * 3)], '{given}',
+                                   {weight}) AS m
+                FROM range({n}) AS r(i))"""
+        ).fetchone()
+
+    assert trees({}) == trees(whole | own)
+    assert (trees({}) == trees(whole)) == (n == 200)
+    assert trees({}, 2.0**20) == trees({})
+    by_gradients = {"goss": True, "learning_rate": 1}
+    assert trees(by_gradients) == trees(
+        by_gradients
+        | {name: value for name, value in (whole | own).items() if name != "row_fraction"}
+    )
+
+
+def test_trees_that_no_draw_can_split_are_left_out(con: duckdb.DuckDBPyConnection) -> None:
+    """The value of a single leaf would follow the draw."""
+    for rows, x, status in ((5, "i", "too few rows"), (50, "1", "no split")):
+        sql = f"""SELECT m.status, m.iterations, predict(m, [1.0]) FROM (
+                  SELECT train_model('gbdt', i, [{x}]) AS m FROM range({rows}) AS r(i))"""
+        assert con.execute(sql).fetchone() == (status, 0, pytest.approx((rows - 1) / 2))

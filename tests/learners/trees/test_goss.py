@@ -82,7 +82,7 @@ def test_large_weights_overflow_nothing() -> None:
         how = {"weight": weight, "seed": seed, "learning_rate": 1.0, "trees": 8}
         forest = grown(x, y, **how, top_rate=0.1, other_rate=0.01)
         assert np.isfinite(forest.loss).all()
-        assert forest.loss[-1] <= forest.base_loss * (1 + 1e-12)
+        assert all(forest.loss[-1:] <= forest.base_loss * (1 + 1e-12))  # none: no draw has a split
 
 
 def test_lightgbm_reaches_the_same_loss() -> None:

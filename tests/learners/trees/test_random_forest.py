@@ -138,20 +138,32 @@ def test_weights_are_rows_that_repeat_in_the_sums() -> None:
 @pytest.mark.parametrize("objective", [SQUARED, GINI])
 @pytest.mark.parametrize("gaps", [0.0, 0.3])
 def test_few_rows_are_split_as_by_the_sums_of_all_bins(objective: int, gaps: float) -> None:
-    """Where all features are drawn, leaves that are searched by their rows have the splits of
-    those that are searched by histograms. Leaves of eight rows have no two splits that are as
-    good."""
+    """Leaves that are searched by their rows have the splits of those that are searched by
+    histograms, as all are where a feature is a category. Leaves of eight rows have no two
+    splits that are as good."""
     for n, d in ((40, 3), (250, 3), (250, 40)):
         rng = np.random.default_rng([n, d])
         x = np.where(rng.random((n, d)) < gaps, np.nan, rng.normal(size=(n, d)))
         y = np.nan_to_num(x[:, 0]) + rng.normal(size=n)
         y = y if objective == SQUARED else (y > 0) * 1.0
         how = {"objective": objective, "trees": 8, "learning_rate": 1 / 8, "min_child_rows": 8}
-        by_rows, by_bins = forest(x, y, node_fraction=1 - 1e-9, **how), forest(x, y, **how)
+        x = np.c_[x, np.zeros(n)]
+        by_rows, by_bins = forest(x, y, **how), forest(x, y, categorical=[d], **how)
         for a, b in zip(by_rows.start[:-1], by_rows.start[1:], strict=True):
             assert sorted(by_rows.rows[a:b]) == sorted(by_bins.rows[a:b])
             gains = (np.sort(one.gain[a:b]) for one in (by_rows, by_bins))
             assert next(gains) == pytest.approx(next(gains), rel=1e-5)
+
+
+@pytest.mark.parametrize("signs", [None, [1]])
+def test_bounds_lie_in_the_middle_between_drawn_rows(signs: list[int] | None) -> None:
+    """Each tree lacks some of the rows beside the step, and as often on one side as on the
+    other, so bounds scatter around it. The first bounds of the gaps would lie half a row lower."""
+    x = np.arange(100.0)[:, None]
+    trees = trees_of(forest(x, (x[:, 0] > 49) * 1.0, monotone=signs, trees=1000))
+    roots = np.array([tree["value"][0] for tree in trees])
+    assert abs(roots.mean() - 49.5) < 0.1
+    assert roots.std() > 0.5
 
 
 @pytest.mark.parametrize("threads", [1, 2])

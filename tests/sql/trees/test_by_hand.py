@@ -82,6 +82,7 @@ def margins(session: tuple[str, Any], rows: list[Row], asked: str, at: list[floa
 def test_trees_are_those_of_the_formulas(session: tuple[str, Any], case: str) -> None:
     rows, options, base, expected = CASES[case]
     asked = {"trees": 1, "learning_rate": 1, "min_child_rows": 1, "min_child_hessian": 0}
+    asked |= {"l2": 0, "row_fraction": 1, "feature_fraction": 1}
     asked |= {name: value * (TIMES if name in SUMS else 1) for name, value in options.items()}
     told = margins(session, rows, json.dumps(asked), [x for x, _ in expected])
     assert told == pytest.approx([base + value for _, value in expected], abs=1e-6)

@@ -66,7 +66,7 @@ public:
             *out++ = split_of(leaves_[place]);
         }
         if (asked_.empty())
-            write_tree(made_, bins_, rule_.scale, &tree_);
+            write();
         return (int64_t)asked_.size();
     }
 
@@ -151,6 +151,15 @@ private:
         large.sum.rows = std::max(leaf.best.left.rows, leaf.sum.rows - leaf.best.left.rows);
         return may_split(large) && !has_few_rows(large);
     }
+    // Of boosted trees that grow on drawn rows, the value of a single leaf would only follow the
+    // draw (boost.cpp).
+    void write() {
+        bool draws = boost_.row_fraction < 1 || boost_.other_rate > 0;
+        if (made_.size() == 1 && draws && !boost_.averaged)
+            made_[0].value = 0;
+        write_tree(made_, bins_, rule_.scale, &tree_);
+    }
+
     double value_of(const Leaf &leaf) const {
         return boost_.learning_rate * rule_.value(leaf.sum, leaf.limits);
     }
@@ -190,7 +199,7 @@ private:
             leaf.sums = {};
         if (leaf.sums.empty())
             return;
-        leaf.best = boost_.node_fraction < 1 ? best_of_drawn(leaf) : best_of(leaf);
+        leaf.best = boost_.averaged ? best_of_drawn(leaf) : best_of(leaf);
         if (leaf.best.feature < 0)
             leaf.sums = {};
     }
@@ -246,7 +255,7 @@ private:
     int64_t wanted_of_whole(int64_t most, tk_part_split *out) {
         go_on_whole();
         if (stack_.empty()) {
-            write_tree(made_, bins_, rule_.scale, &tree_);
+            write();
             return 0;
         }
         int64_t n = std::min((int64_t)unmade_.size(), most);
