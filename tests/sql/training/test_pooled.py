@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import tuskml
+from tuskml.databases import connection
 
 ROWS = """CREATE TABLE t AS
 SELECT i % 6 AS g, i % 2 = 0 AS odd, i % 7 + sin(i) AS y, i % 7 + 3 * sin(i) > 3 AS high,
@@ -134,3 +135,21 @@ def test_the_aggregate_names_the_function_that_pools(rows: tuple[str, Any]) -> N
     query = "SELECT train_model('linear', y, ARRAY[a, b], '{\"pooled\": true}') FROM t"
     with pytest.raises(Exception, match=r"'pooled'.* train\(\.\.\.\) with group_by"):
         rows[1].execute(query).fetchall()
+
+
+def test_other_clients_have_the_same(con: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Python writes no statement, as in DuckDB's command line, the macro has it."""
+    con.execute(ROWS)
+    more = {"keys": ["g", "odd AS even"], "options": '{"l2": 0.01, "pooled": true}'}
+    shown = "* EXCLUDE (model), model.coef, model.plan"
+    query = f"SELECT {shown} FROM ({statement('duck', **more)}) ORDER BY 1"
+    described = con.execute(f"DESCRIBE {query}").fetchall()
+    truth = con.execute(query).fetchall()
+    monkeypatch.setattr(connection, "lazy_function", lambda _: lambda *_: None)
+    assert con.execute(f"DESCRIBE {query}").fetchall() == described
+    for one, other in zip(con.execute(query).fetchall(), truth, strict=True):
+        assert one[:2] + one[3:] == other[:2] + other[3:]
+        assert one[2] == (other[2] and pytest.approx(other[2], abs=1e-9))
+    for given, sentence in (REFUSED[0], REFUSED[2], REFUSED[6]):
+        with pytest.raises(Exception, match=sentence):
+            con.execute(statement("duck", **given)).fetchall()
