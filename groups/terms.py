@@ -48,7 +48,8 @@ def _with_tests(models: Models, place: int) -> str:
     if task.test == "t":
         usual = models.n_rows[place] - np.isfinite(errors).sum()
         freedom = float(json.loads(options).get("freedom", usual))
-    tests, feature, first = [], 0, 0
+    tests: list[Tested] = []
+    feature = first = 0
     for width in widths(models, place, coef.shape[1]):
         feature += width
         if feature - 1 in levels:  # they have no standard errors
