@@ -42,13 +42,19 @@ def _with_tests(models: Models, place: int) -> str:
     if known is None:
         return options
     coef, covariance = known
+    levels = absorbed_in(options)
     task = task_named(models.task.pool[models.task.code[place]])
     freedom = math.inf
     if task.test == "t":
         usual = models.n_rows[place] - np.isfinite(errors).sum()
         freedom = float(json.loads(options).get("freedom", usual))
-    tests, first = [], 0
+    tests: list[Tested] = []
+    feature = first = 0
     for width in widths(models, place, coef.shape[1]):
+        feature += width
+        if feature - 1 in levels:  # they have no standard errors
+            tests.append([width, None, None])
+            continue
         own = slice(first, first + width)
         term = coef[:, own].ravel()
         spread = covariance[:, own, :, own].reshape(len(term), len(term))
@@ -70,6 +76,8 @@ def test_coefficients(models: Models, place: int) -> tuple[Floats, Floats] | Non
     covariance, coef = of_list(models.covariance, place), of_list(models.coef, place)
     if not len(covariance):
         return None
+    levels = absorbed_in(models.options.pool[models.options.code[place]])
+    coef = np.delete(coef, np.arange(levels.start, levels.stop))
     classes = len(of_list(models.classes, place))
     if has_levels(models.task.pool[models.task.code[place]]):
         coef = coef[None, classes - 1 :]
@@ -78,6 +86,12 @@ def test_coefficients(models: Models, place: int) -> tuple[Floats, Floats] | Non
     if len(covariance) != coef.size**2:
         return None
     return coef, covariance.reshape(coef.shape * 2)
+
+
+def absorbed_in(options: str) -> range:
+    """The features that are levels of absorbed categories, which have no standard errors."""
+    first, n = json.loads(options).get("absorbed_features", (1, 0))
+    return range(first - 1, first - 1 + n)
 
 
 def of_list(lists: Lists, place: int) -> Floats:

@@ -127,6 +127,16 @@ def labels_of(group: np.void) -> Iterator[tuple[NDArray[np.float64], NDArray[np.
         left -= rows
 
 
+def offsets_of(group: np.void) -> Iterator[NDArray[np.float64]]:
+    """Offsets of the rows of each segment of a dense group that has them, as views."""
+    size = int(group["dim"]) * value_size(int(group["kind"]))
+    for place, header in _segments(group):
+        cap_rows = int(header["cap_rows"])
+        before = 8 * cap_rows * (2 if group["extras"] & WEIGHTS else 1)
+        at = place + SEGMENT.itemsize + before + _whole(cap_rows * size)
+        yield _view(at, np.dtype(np.float64), int(header["n_rows"]))
+
+
 def _segments(group: np.void) -> Iterator[tuple[int, np.void]]:
     """The address and the header of each segment of a group."""
     place = int(group["head"])

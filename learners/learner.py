@@ -372,6 +372,10 @@ class Streamed:
 class Pooled:
     """Trainings of groups that learn from each other."""
 
+    def check(self, request: Request[Any, Any]) -> None:
+        """Raises OptionError for tasks and options without such trainings."""
+        raise OptionError(f"option 'pooled' is not available with task '{request.task.name}'")
+
     def train(self, rows: Arrays, request: Request[Any, Any]) -> Models:
         """The models of the groups, in their order."""
         raise OptionError(f"option 'pooled' is not available with task '{request.task.name}'")

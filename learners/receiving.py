@@ -9,6 +9,9 @@ rows have no labels, the name of their task and a slash are before the handle.
 `_tusk_take_model(handle, label, features)` returns models that are ready, for each group by the
 label of its first row. Where the handle names a comparison of plans, it trains on all rows, with
 the options that it has as `train_model` has them, and explains what was compared with that.
+
+`_tusk_pool(task, label, features, options, 1, group)` trains models of groups that learn from each
+other, by the numbers of rows' groups, and returns the handle by which the former returns them.
 """
 
 import os
@@ -48,10 +51,13 @@ class _Receiving:
 
 @dataclass
 class Ready:
-    """Models of one task that queries take. left: models that have not been taken yet."""
+    """Models of one task that queries take. left: models that have not been taken yet; of_rows:
+    whether the query that takes a model has the rows of its group.
+    """
 
     models: Models
     left: int
+    of_rows: bool = False
 
     @property
     def task(self) -> str:
@@ -125,12 +131,12 @@ def send(handle: str, groups: NDArray[np.void], memory: int, flaw: str | None) -
     raise RowsError(flaw)
 
 
-def ready(models: Models, handle: str | None = None) -> str:
+def ready(models: Models, handle: str | None = None, of_rows: bool = False) -> str:
     """The handle of models, each of which a query takes once for each call with this handle."""
     handle = handle or new_handle()
     before = _ready.get(handle)
     left = len(models.group) + (before.left if before else 0)
-    return _keep(_ready, handle, Ready(models, left), MOST_MODELS)
+    return _keep(_ready, handle, Ready(models, left, of_rows), MOST_MODELS)
 
 
 def handle_of(task: str, plans: dict[str, Any]) -> str:
@@ -147,9 +153,10 @@ def object_of(handle: str) -> Ready | PlanComparison:
 
 
 def take_models(handle: str, numbers: NDArray[np.intp]) -> Models:
-    """The models of these numbers among those that are ready."""
+    """The models of the groups of these numbers among those that are ready."""
     found = _ready[handle]
     found.left -= len(numbers)
     if found.left <= 0:
         _ready.pop(handle, None)
-    return found.models.of(numbers).renumber(np.arange(len(numbers)))
+    places = np.searchsorted(found.models.group, numbers) if found.of_rows else numbers
+    return found.models.of(places).renumber(np.arange(len(numbers)))

@@ -94,25 +94,17 @@ def parse_task(task: object, text: str) -> TaskCall:
     return TaskCall(task, text, (Request(found, options_of(found, text)),))
 
 
-def pop_pooled_and_place(
-    options: dict[str, Any], into: object, executor: str | None
-) -> tuple[bool, str | None]:
+def pop_pooled_and_place(options: dict[str, Any], executor: str | None) -> tuple[bool, str | None]:
     """Removes `pooled`, and `cluster` if it is a place, from the options of an aggregate, and
     returns them.
     """
     executor = place_given(executor, options)
     pooled = options.pop("pooled", False)
     if not isinstance(pooled, bool):
-        raise OptionError(f"option 'pooled' is {pooled!r}, expected True or False")
-    if pooled and into is not None:
-        raise OptionError(
-            "option 'pooled' is not available with into: train without it, and save the models "
-            "that it returns"
-        )
+        raise OptionError(f"option 'pooled' is {pooled!r}, expected true or false")
     if pooled and executor is not None:
         raise OptionError(
-            "option 'pooled' is not available with executor: its groups train together, in this "
-            "process"
+            "option 'pooled' is not available with executor or cluster: its groups train together"
         )
     return pooled, executor
 
@@ -168,8 +160,10 @@ class Training:
         """Returns the training with a comparison of plans, which it explains."""
         return replace(self, compared=handle)
 
-    def query(self, database: Database, aggregate: str = "train_model") -> str:
-        """The query that trains: the keys' columns, and the model's.
+    def query(
+        self, database: Database, aggregate: str = "train_model", column: str = "model"
+    ) -> str:
+        """The query that trains: the keys' columns, and the model's, with this name.
 
         aggregate: another with the same arguments, such as explain_training.
         """
@@ -183,7 +177,7 @@ class Training:
             f"{self.features}{given})"
         )
         keys = [f"{sql} AS {quote_name(name)}" for name, sql in self.keys]
-        query = f"SELECT {', '.join([*keys, f'{model} AS model'])} FROM {self.source.sql}"
+        query = f"SELECT {', '.join([*keys, f'{model} AS {column}'])} FROM {self.source.sql}"
         if keys:
             query += " GROUP BY " + ", ".join(sql for _, sql in self.keys)
         return query

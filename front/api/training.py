@@ -28,7 +28,7 @@ from tuskml.api.call import (
     pop_pooled_and_place,
 )
 from tuskml.api.collecting import collect_models
-from tuskml.api.pooling import train_pooled
+from tuskml.api.pooling import pooled_query
 from tuskml.databases.database import Database, kind_of
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.duckdb_row_groups import row_groups_of, width
@@ -167,7 +167,7 @@ def train(
     >>> round(model.coef[0], 6), round(model.intercept, 6), model.status
     (2.0, 1.0, 'ok')
     """
-    pooled, executor = pop_pooled_and_place(options, into, executor)
+    pooled, executor = pop_pooled_and_place(options, executor)
     refuse_unknown(options)
     explain = executor is not None and pop_explain(task, options)
     call = parse_task(task, options_text(options))
@@ -178,7 +178,7 @@ def train(
     ):
         training = resolve(database, call, rows, label, features, group_by, (weight, offset))
         if pooled:
-            return train_pooled(database, training)
+            return run_pooled(database, training, into, replace)
         executor = executor or usual_executor(database, training)
         if into is None and executor is None:
             model = train_streamed(database, training)
@@ -203,6 +203,16 @@ def run_training(
     if into is not None:
         return keep(database, into, training.query(database), replace)
     return collect_models(database.models(training.query(database)), training)
+
+
+def run_pooled(
+    database: Database, training: Training, into: Into | None, replace: bool
+) -> Model | Models | int:
+    """Trains groups that learn from each other, and returns the result of `train`."""
+    if into is None:
+        return collect_models(database.models(pooled_query(training, database)), training)
+    query = pooled_query(to_be_kept(database, training, into), database)
+    return keep(database, into, query, replace)
 
 
 def usual_executor(database: Database, training: Training) -> str | None:

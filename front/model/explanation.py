@@ -154,10 +154,12 @@ def covariance(model: Fields) -> Covariance:
     n = round((2 * len(model.spread or ()) + 0.25) ** 0.5 - 0.5)
     factor = np.zeros((n, n))
     factor[np.tril_indices(n)] = model.spread or []
-    errors = (model.std_err or [])[-n:] if n else []
-    known = [place for place, error in enumerate(errors) if error is not None]
     names = model.term_names if model.several else ("intercept", *model.term_names)
-    terms = tuple(names[len(names) - n + place] for place in known)
+    kept = [at for at in range(len(names)) if at - 1 not in model.absorbed][-n:] if n else []
+    first = len(model.std_err or ()) - len(names)
+    errors = [(model.std_err or [])[first + at] for at in kept]
+    known = [place for place, error in enumerate(errors) if error is not None]
+    terms = tuple(names[kept[place]] for place in known)
     return Covariance(terms, (factor @ factor.T)[np.ix_(known, known)])
 
 

@@ -51,7 +51,7 @@ from tuskml.learners.tasks import Task
 from tuskml.schedule import budget, shares
 from tuskml.schedule.budget import look_at_limits, look_once
 
-TRAIN, EXPLAIN, SEND_ROWS, TAKE_MODEL, READ_MODEL, WRITE_SQL = 0, 1, 4, 5, 6, 7
+TRAIN, EXPLAIN, SEND_ROWS, TAKE_MODEL, READ_MODEL, WRITE_SQL, POOL = 0, 1, 4, 5, 6, 7, 8
 NUMBERS, BOOLEANS = 0, 1
 """The kinds of labels: `tusk_labels`."""
 Groups = NDArray[np.void]
@@ -191,6 +191,8 @@ def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> No
                 send_rows(call, texts.task.decode().rpartition("/")[2], groups[places], places)
             elif batch.request == TAKE_MODEL:
                 take_model(call, texts, groups[places], places)
+            elif batch.request == POOL:
+                pool(call, texts, groups[places], places)
             elif batch.request == READ_MODEL:
                 read_model(call, texts.options, places)
             elif batch.request == WRITE_SQL:
@@ -245,8 +247,29 @@ def take_model(call: Call, texts: Any, groups: Groups, places: Places) -> None:
             answer_training(call, task, texts.options, groups, places, found.plans)
             return
         models = receiving.take_models(handle, first_labels(groups).astype(np.intp))
+        if found.of_rows:
+            models = replace(models, n_skipped=groups["n_skipped"].copy())
         records.note(models, None, call.batch.statement)
-        call.emit_models(places, models, given=False)
+        call.emit_models(places, models, given=found.of_rows)
+
+
+def pool(call: Call, texts: Any, groups: Groups, places: Places) -> None:
+    """Trains groups that learn from each other, and returns the handle of their models."""
+    from tuskml.groups.pooling import request_of, train_pooled  # seldom needed
+
+    task, booleans = texts.task.decode(), call.batch.labels == BOOLEANS
+    request = request_of(task, of_classes(task, texts.options.decode(), booleans))
+    if call.batch.labels not in (NUMBERS, BOOLEANS):
+        raise DataError(
+            "the label is text, and 'pooled' takes numbers or booleans: expected an expression of "
+            "one class, such as label = 'yes'"
+        )
+    flaws = call.flaws(places)
+    if flaws:
+        raise DataError(flaws[0])
+    with report_training(call, texts.task, len(places)):
+        models = train_pooled(groups[0], request, booleans)
+    call.emit_texts(places, [receiving.ready(models, of_rows=True)])
 
 
 def read_model(call: Call, text: bytes, places: Places) -> None:

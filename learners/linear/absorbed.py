@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import OptionError, RowsError, one_of
-from tuskml.kernels.passes import Floats, Pass, cancel_mark
+from tuskml.kernels.passes import Pass, cancel_mark
 from tuskml.kernels.rows.absorb import RowsWithoutEffects, remove_effects
 from tuskml.kernels.structures import CLUSTERS, WEIGHTS
 from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
@@ -94,40 +94,56 @@ class Residuals:
             coef[block.start : block.stop] = np.where(occurs[1:], own[1:] - own[0], 0.0)
             intercept += float(own[0])
             at += len(own)
-        std_err, freedom = self._std_err(models, inner)
+        factor, spare = self._factor(models, inner)
         errors = np.full(len(coef) + 1, math.nan)
-        if len(std_err):
-            errors[1 + others] = std_err
+        if len(models.std_err.values):
+            errors[1 + others] = factor * models.std_err.values[1:]
         known = bool(np.isfinite(errors).any())
+        freedom = float(inner["freedom"]) if self.by_cluster and spare > 0 else spare
+        none = Lists.none(1)
         return replace(
             models,
             coef=Lists.of_parts([coef]),
             intercept=np.array([intercept]),
-            std_err=Lists.of_parts([errors]) if known else Lists.none(1),
+            std_err=Lists.of_parts([errors]) if known else none,
+            spread=times(models.spread, factor) if known else none,
+            covariance=times(models.covariance, factor**2),
             n_features=np.array([len(coef)]),
             status=self._status(models, freedom),
-            options=Strings.same(self._options(models, inner, freedom), 1),
+            options=Strings.same(self._options(models, inner | self._fit(inner), freedom), 1),
         )
 
-    def _std_err(self, models: Models, inner: Mapping[str, Any]) -> tuple[Floats, float]:
-        """The standard errors of the other features, and the degrees of freedom of the residuals,
-        or of tests by cluster. Those of the training count no effects.
-        """
-        options, group = self.whole.options, self.groups[0]
-        n = float(group["n_rows"])
-        if options.weight_kind == FREQUENCY and group["extras"] & WEIGHTS:
+    def _fit(self, inner: Mapping[str, Any]) -> dict[str, float]:
+        """The members of the options on the fit that count the effects, if there are some."""
+        if "deviance" not in inner:
+            return {}
+        null = float(self.rows.columns["squares"][-1])
+        return {"parameters": inner["parameters"] + self.rows.rank, "null_deviance": null}
+
+    @property
+    def by_cluster(self) -> bool:
+        """Returns whether errors are by cluster."""
+        return bool(self.groups["extras"][0] & CLUSTERS) and self.whole.options.cluster is not None
+
+    def _ranks(self, models: Models, inner: Mapping[str, Any]) -> tuple[float, float]:
+        """The number of rows for errors, and of the other features that are determined."""
+        n = float(self.groups["n_rows"][0])
+        if self.whole.options.weight_kind == FREQUENCY and self.groups["extras"][0] & WEIGHTS:
             n = float(Pass(self.groups).weight[0])
-        std_err = models.std_err.values[1:]
-        by_cluster = bool(group["extras"] & CLUSTERS) and options.cluster is not None
-        rank = float(np.isfinite(std_err).sum())
-        if not by_cluster and "freedom" in inner:
-            rank = n - inner["freedom"]
-        spare = n - rank - (max(self.rows.rank_apart, 1) if by_cluster else self.rows.rank)
+        if not self.by_cluster and "freedom" in inner:
+            return n, n - inner["freedom"]
+        return n, float(np.isfinite(models.std_err.values[1:]).sum())
+
+    def _factor(self, models: Models, inner: Mapping[str, Any]) -> tuple[float, float]:
+        """The factor of standard errors, whose training counts no effects, and the degrees of
+        freedom of the residuals, of errors by cluster without the effects that are nested in them.
+        """
+        n, rank = self._ranks(models, inner)
+        spare = n - rank - (max(self.rows.rank_apart, 1) if self.by_cluster else self.rows.rank)
         if spare <= 0:
-            return np.empty(0), spare
-        if by_cluster or options.covariance in COUNTED:
-            std_err = std_err * math.sqrt((n - rank) / spare)
-        return std_err, float(inner["freedom"]) if by_cluster else spare
+            return math.nan, spare
+        counted = self.by_cluster or self.whole.options.covariance in COUNTED
+        return math.sqrt((n - rank) / spare) if counted else 1.0, spare
 
     def _status(self, models: Models, freedom: float) -> Strings:
         """The status of the model, where features without residuals depend on the levels."""
@@ -161,6 +177,11 @@ class Residuals:
         if before > 0:
             found["within_r2"] = round(1 - rest / before, 12) + 0.0  # no -0
         return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+
+
+def times(lists: Lists, factor: float) -> Lists:
+    """The numbers times a factor."""
+    return replace(lists, values=lists.values * factor)
 
 
 @contextmanager

@@ -119,6 +119,11 @@ class LinearByParts(ByParts):
 
 
 class LinearPooled(Pooled):
+    def check(self, request: Request) -> None:
+        from tuskml.learners.linear.pooled import refuse
+
+        refuse(request)
+
     def train(self, rows: Arrays, request: Request) -> Models:
         from tuskml.learners.linear.pooled import train_pooled  # seldom needed
 

@@ -111,7 +111,7 @@ LEVERAGED = ("HC2", "HC3")
 """Covariances by the leverage of rows."""
 NEVER_ABSORBED = (
     *("l1", "l2", "algorithm", "converge", "sampler", "speculate", "fit_intercept", "link"),
-    *("fit", "intervals", "validation", "warm_start"),
+    *("likelihood_ratio", "validation", "warm_start"),
 )
 """Options that no training which absorbs effects has, as its normal equations have one answer."""
 ENDING = "a training may end before, or in one step"

@@ -53,7 +53,8 @@ OTHER_NAMES = {
     "standardize": "features are always centred and scaled, so there is nothing to set",
     "standardization": "features are always centred and scaled, so there is nothing to set",
     "pooled": "models that learn from other groups need all groups, which an aggregate does not "
-    "see: tuskml.train(..., group_by=..., pooled=True) trains them",
+    "see: train(...) with group_by trains them in SQL, and in Python "
+    "tuskml.train(..., group_by=..., pooled=True)",
     "executor": ON_WORKERS,
     "placement": ON_WORKERS,
     "worker_timeout": ON_WORKERS,

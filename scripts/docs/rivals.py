@@ -88,7 +88,6 @@ FEATURES = (
         ("pooled",),
         "front/training/test_pooling.py::test_partial_pooling_wins_between_them",
         "anofox_statistics",
-        "in Python",
     ),
     Feature("splines", ("task gam",), "", "vgi*"),
     Feature(

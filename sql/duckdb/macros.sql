@@ -447,6 +447,25 @@ CREATE OR REPLACE TEMP MACRO _tusk_plain(term, source) AS regexp_replace(regexp_
 CREATE OR REPLACE TEMP MACRO _tusk_has_label(features, label, source) AS
     list_contains(list_transform(_tusk_expressions(features), lambda _tusk_term_: _tusk_plain(_tusk_term_, source)), _tusk_plain(label, source));
 
+-- The rows of a table, a query or a file, after FROM.
+CREATE OR REPLACE TEMP MACRO _tusk_rows_sql(source) AS
+    '(' || CASE WHEN regexp_matches(source, '^[\s(]*(SELECT|WITH|FROM|VALUES)\b', 'i') THEN '' ELSE 'FROM ' END || source || chr(10) || ')';
+
+-- Groups that learn from each other: whether options ask for them, the options without that, and the statement, as
+-- front/api/pooling.py writes it too.
+CREATE OR REPLACE TEMP MACRO _tusk_is_pooled(options) AS coalesce(json_extract_string(_tusk_json(options), '$.pooled') = 'true', false);
+CREATE OR REPLACE TEMP MACRO _tusk_without_pooled(options) AS
+    CASE WHEN _tusk_is_pooled(options) THEN CAST(json_merge_patch(options, '{"pooled": null}') AS VARCHAR) ELSE options END;
+CREATE OR REPLACE TEMP MACRO _tusk_pooled_sql(task, label, features, options, rows, keys, extras) AS
+    CASE WHEN keys = '[]' THEN error('train: option ''pooled'' is given without group_by, expected both')
+         WHEN extras <> '' THEN error('train: option ''pooled'' is not available with weight or offset: train without them, or without ''pooled''')
+         ELSE 'WITH tusk_given AS (SELECT ' || _tusk_keys_sql(keys) || label || ' AS tusk_y, ' || features || ' AS tusk_x FROM ' || rows || '), '
+              || 'tusk_rows AS MATERIALIZED (SELECT *, dense_rank() OVER (ORDER BY row(*COLUMNS(* EXCLUDE (tusk_y, tusk_x)))) AS tusk_group FROM tusk_given), '
+              || 'tusk_pooled AS MATERIALIZED (SELECT coalesce(_tusk_pool(''' || task || ''', tusk_y, tusk_x, ''' || options || ''', 1, tusk_group), '''') '
+              || 'AS tusk_handle FROM tusk_rows) SELECT * EXCLUDE (tusk_y, tusk_x, tusk_group, tusk_handle), '
+              || '_tusk_take_model(tusk_handle, CASE WHEN tusk_y IS NOT NULL THEN tusk_group END, tusk_x, '''') AS _tusk_trained '
+              || 'FROM tusk_rows, tusk_pooled GROUP BY ALL' END;
+
 -- A training on a table, a query or files ('''trips.parquet''') whose label and features are SQL as text. The features are
 -- a list of columns, a STRUCT of names with expressions, or one expression that is an array, a row or sparse(...). It
 -- returns one row, the model's fields, or with group_by a row per group, its keys and its model, and can run no statement
@@ -459,13 +478,16 @@ FROM query(CASE WHEN _tusk_has_label(features, label, source)
                 ELSE 'SELECT * RENAME (_tusk_trained AS model) FROM (' END || coalesce(
     _tusk_rounds(source, task, _tusk_label_sql(label), _tusk_features_sql(features), _tusk_options(options), _tusk_term(weight), _tusk_term("offset"),
                  _tusk_with_names(features, _tusk_options(options)), _tusk_keys(group_by)),
+    CASE WHEN _tusk_is_pooled(_tusk_options(options)) THEN _tusk_pooled_sql(
+        replace(task, '''', ''''''), _tusk_label_sql(label), _tusk_features_sql(features),
+        replace(_tusk_with_names(features, _tusk_without_pooled(_tusk_options(options))), '''', ''''''),
+        _tusk_rows_sql(source), _tusk_keys(group_by), weight || "offset") END,
     'SELECT ' || _tusk_keys_sql(_tusk_keys(group_by)) || 'tuskml_train_model(''' || replace(task, '''', '''''') || ''', ' || _tusk_label_sql(label) || ', '
     || _tusk_features_sql(features) || ', ''' || replace(_tusk_with_names(features, _tusk_options(options)), '''', '''''') || ''''
     || CASE WHEN weight <> '' OR "offset" <> '' THEN ', (' || coalesce(nullif(_tusk_term(weight), ''), '1') || chr(10) || ')' ELSE '' END
     || CASE WHEN "offset" <> '' THEN ', (' || _tusk_term("offset") || chr(10) || ')' ELSE '' END
-    || ') AS _tusk_trained FROM ('
-    || CASE WHEN regexp_matches(source, '^[\s(]*(SELECT|WITH|FROM|VALUES)\b', 'i') THEN '' ELSE 'FROM ' END || source
-    || chr(10) || ')' || CASE WHEN _tusk_keys(group_by) = '[]' THEN '' ELSE ' GROUP BY ALL' END) || ')');
+    || ') AS _tusk_trained FROM ' || _tusk_rows_sql(source)
+    || CASE WHEN _tusk_keys(group_by) = '[]' THEN '' ELSE ' GROUP BY ALL' END) || ')');
 
 -- The numbers of a model of trees (in the order of udas/scalars/models/trees.c), or an error for
 -- another model.

@@ -17,7 +17,8 @@ extern "C" {
 /* SEND_ROWS and TAKE_MODEL are internal to the package: in place of a task they have the handle
  * of an object in Python that gets the rows, or has the models. READ_MODEL and WRITE_SQL have no
  * rows: each spec's options are a text of another package, whose model is the result, or a call of
- * model_to_sql as JSON, whose expression is the result. */
+ * model_to_sql as JSON, whose expression is the result. POOL trains models of groups that learn
+ * from each other, for TAKE_MODEL: a row's offset is the number of its group. */
 enum tusk_request {
     TUSK_TRAIN = 0,
     TUSK_EXPLAIN = 1,
@@ -26,18 +27,20 @@ enum tusk_request {
     TUSK_SEND_ROWS = 4,
     TUSK_TAKE_MODEL = 5,
     TUSK_READ_MODEL = 6,
-    TUSK_WRITE_SQL = 7
+    TUSK_WRITE_SQL = 7,
+    TUSK_POOL = 8
 };
 
 /* Whether the request returns a text for each group. */
 static inline int tusk_answers_text(int request) {
-    return request == TUSK_EXPLAIN || request == TUSK_SEND_ROWS || request == TUSK_WRITE_SQL;
+    return request == TUSK_EXPLAIN || request == TUSK_SEND_ROWS || request == TUSK_WRITE_SQL ||
+           request == TUSK_POOL;
 }
 
 /* The error sentence for a cancelled request. */
 static inline const char *tusk_interrupted(int request) {
     return request == TUSK_TRAIN || request == TUSK_EXPLAIN || request == TUSK_SEND_ROWS ||
-                   request == TUSK_TAKE_MODEL
+                   request == TUSK_TAKE_MODEL || request == TUSK_POOL
                ? "the training was interrupted"
                : "the statement was interrupted";
 }
@@ -45,8 +48,8 @@ static inline const char *tusk_interrupted(int request) {
 /* The name of a request in SQL; for internal ones, the function that their errors name. */
 static inline const char *tusk_request_name(int request) {
     static const char *const names[] = {
-        "train_model", "explain_training", "feature_frequencies", "partition_model",
-        "train_model", "train_model",      "model_from",          "model_to_sql"};
+        "train_model", "explain_training", "feature_frequencies", "partition_model", "train_model",
+        "train_model", "model_from",       "model_to_sql",        "train_model"};
     return names[request];
 }
 

@@ -16,7 +16,15 @@ from typing import Any
 
 import duckdb
 
-from tuskml.api.call import ColumnTexts, ExecutorChoice, Training, parse_task, pop_explain
+from tuskml.api.call import (
+    ColumnTexts,
+    ExecutorChoice,
+    Training,
+    parse_task,
+    pop_explain,
+    pop_pooled_and_place,
+)
+from tuskml.api.pooling import pooled_query
 from tuskml.cluster.table_form.running import FAILED, Running
 from tuskml.cluster.training import refuse_stored
 from tuskml.databases.connection import ensure_macros
@@ -53,8 +61,41 @@ ELSEWHERE = (
 def train_statement(
     cursor: duckdb.DuckDBPyConnection, account: int, given: Sequence[str]
 ) -> str | None:
-    """The text of `train(...)` on a cluster, on some row groups or by name; None for all rows."""
-    return on_workers(cursor, account, given) or statement(cursor, given)
+    """The text of `train(...)` on a cluster, of groups that are pooled, on some row groups or by
+    name; None for all rows.
+    """
+    found = pooled_statement(cursor, given) or on_workers(cursor, account, given)
+    return found or statement(cursor, given)
+
+
+def pooled_statement(cursor: duckdb.DuckDBPyConnection, given: Sequence[str]) -> str | None:
+    """The statement of groups that learn from each other, or that fails with the reason; None
+    without the option `pooled`.
+    """
+    texts = list(given)
+    options = {number: options_in(texts[number]) for number in (4, 7)}
+    if "pooled" not in options[4]:
+        return None
+    database, pooled = ReadingConnection(cursor), False
+    try:
+        for number, one in options.items():
+            pooled, _ = pop_pooled_and_place(one, one.get("executor"))
+            texts[number] = json.dumps(one, ensure_ascii=False)
+        ensure_macros(cursor)
+        training = training_of(database, texts)
+        query = pooled_query if pooled else Training.query
+        return query(training, database, column="_tusk_trained")
+    except TuskError as error:
+        return refusal(database, f"train: {error}", json.loads(texts[-1]))
+
+
+def options_in(text: str) -> dict[str, Any]:
+    """The options of a JSON object; none of another text, of which the training says so."""
+    try:
+        options = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return options if isinstance(options, dict) else {}
 
 
 def on_workers(

@@ -55,6 +55,11 @@ $$;
 CREATE FUNCTION tuskml._tuskml_covariances(root float8[]) RETURNS float8[]
 AS 'MODULE_PATHNAME', 'tuskml_covariances' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
+-- The number of terms with standard errors that model_summary shows: absorbed levels are none.
+CREATE FUNCTION tuskml._tuskml_shown(model tuskml_model) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT cardinality((model).std_err) - coalesce(((model).options::jsonb->'absorbed_features'->>1)::integer, 0) $$;
+
 -- The covariances of the coefficients of a model that was trained with {"intervals": "covariance"}: all pairs of the terms of
 -- model_summary that have a standard error, of several classes without the reference.
 CREATE FUNCTION tuskml.model_covariance(model tuskml_model)
@@ -64,7 +69,7 @@ LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp A
 DECLARE
     items float8[] := tuskml._tuskml_covariances(tuskml._tuskml_root('model_covariance', model));
     size integer := round(sqrt(cardinality(items)));
-    first integer := cardinality((model).std_err) - size;
+    first integer := tuskml._tuskml_shown(model) - size;
 BEGIN
     RETURN QUERY
     WITH terms AS MATERIALIZED (
@@ -84,7 +89,7 @@ LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp A
 DECLARE
     root float8[] := tuskml._tuskml_root('model_contrast', model);
     size integer := round((sqrt(8 * cardinality(root) + 1) - 1) / 2);
-    first integer := cardinality((model).std_err) - size;
+    first integer := tuskml._tuskml_shown(model) - size;
     terms text[];
     estimates float8[];
     rows integer[];

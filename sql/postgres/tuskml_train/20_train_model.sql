@@ -12,7 +12,7 @@ $python$;
 CREATE FUNCTION tuskml._tuskml_support(internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_support' LANGUAGE C STRICT;
 
-CREATE FUNCTION tuskml._tuskml_{1:train|explain|send_rows|take_model|read_model|write_sql}(internal) RETURNS {1:tuskml_model|text|text|tuskml_model|tuskml_model|text}
+CREATE FUNCTION tuskml._tuskml_{1:train|explain|send_rows|take_model|read_model|write_sql|pool}(internal) RETURNS {1:tuskml_model|text|text|tuskml_model|tuskml_model|text|text}
 AS 'MODULE_PATHNAME', 'tuskml_{1}' LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT tuskml._tuskml_support;
 
 CREATE FUNCTION tuskml._tuskml_combine(internal, internal) RETURNS internal
@@ -40,7 +40,8 @@ CREATE AGGREGATE tuskml.{1:train_model|explain_training}(task text, label anycom
 
 -- Internal to the package (learners/receiving.py): rows for Python, and models of Python; handle:
 -- of an object there. _tusk_read_model has another package's text for options, _tusk_write_sql a call of model_to_sql.
-CREATE AGGREGATE tuskml._tusk_{1:send_rows|take_model|read_model|write_sql}(handle text, label anycompatible, features anyarray{1:|, options text|, options text|, options text}) (
+-- _tusk_pool returns a handle for _tusk_take_model; its offset is the number of the row's group.
+CREATE AGGREGATE tuskml._tusk_{1:send_rows|take_model|read_model|write_sql|pool}(handle text, label anycompatible, features anyarray{1:|, options text|, options text|, options text|, options text, weight double precision, "offset" double precision}) (
     SFUNC = tuskml._tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = tuskml._tuskml_{1}, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = tuskml._tuskml_combine, SERIALFUNC = tuskml._tuskml_serialize, DESERIALFUNC = tuskml._tuskml_deserialize, PARALLEL = SAFE);
 

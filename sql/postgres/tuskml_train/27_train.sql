@@ -109,12 +109,17 @@ CREATE FUNCTION tuskml.train(source regclass, task text, label text, features te
     weight text DEFAULT NULL, "offset" text DEFAULT NULL) RETURNS tuskml_model
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    asked record;
     given record;
     sampled record;
     aggregate text := 'train_model';
     model @extschema@.tuskml_model;
 BEGIN
-    SELECT * INTO given FROM tuskml._tuskml_train_sql(source, task, label, features, options, weight, "offset");
+    SELECT * INTO asked FROM tuskml._tuskml_pooled(options);
+    IF asked.pooled THEN
+        RAISE EXCEPTION 'train: option ''pooled'' is given without group_by, expected both' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT * INTO given FROM tuskml._tuskml_train_sql(source, task, label, features, asked.options, weight, "offset");
     IF given.extras = '' THEN
         SELECT * INTO sampled FROM tuskml._tuskml_sampled(source, task, given.y, given.x, given.options, current_setting('search_path'));
         IF sampled.trained THEN
@@ -135,11 +140,62 @@ $$;
 COMMENT ON FUNCTION tuskml.train(regclass, text, text, text[], text, text, text) IS
     'Trains on a table: label and features are columns or SQL expressions';
 
+-- The options without `pooled`, and whether groups learn from each other.
+CREATE FUNCTION tuskml._tuskml_pooled(INOUT options text, OUT pooled boolean)
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    given jsonb;
+BEGIN
+    pooled := false;
+    IF options IS NULL OR options !~ '"pooled"' THEN
+        RETURN;
+    END IF;
+    BEGIN
+        given := options::jsonb;
+    EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
+        RETURN;  -- the training says what is wrong
+    END;
+    IF jsonb_typeof(given->'pooled') <> 'boolean' THEN
+        RAISE EXCEPTION 'train: option ''pooled'' is %, expected true or false', given->'pooled'
+            USING ERRCODE = 'invalid_parameter_value';
+    ELSIF given ? 'pooled' THEN
+        pooled := (given->'pooled')::boolean;
+        options := given - 'pooled';
+    END IF;
+END
+$$;
+
+-- The statement that trains groups that learn from each other, by $1, the task, and $2, the options; front/api/pooling.py
+-- has that of Python. keys: n of them, each before a comma.
+CREATE FUNCTION tuskml._tuskml_pooled_sql(y text, x text, extras text, keys text, n integer, source regclass) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    wrong text := CASE
+        WHEN n IS NULL THEN 'group_by is empty, expected the keys of the groups that learn from each other'
+        WHEN extras <> '' THEN 'option ''pooled'' is not available with weight or offset: train without them, or without ''pooled'''
+        WHEN (SELECT typcategory FROM pg_type WHERE oid = (tuskml._tuskml_types(source, ARRAY[x]))[1]) <> 'A' THEN 'the features are sparse, or a row with names, as of text or dates, and ''pooled'' '
+            'takes lists of numbers: expected columns or expressions of numbers or booleans' END;
+BEGIN
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION 'train: %', wrong USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN format(
+        'WITH tusk_given (%1$s, tusk_y, tusk_x) AS (SELECT %2$s%3$s, %4$s FROM %5$s), '
+        'tusk_rows AS MATERIALIZED (SELECT *, dense_rank() OVER (ORDER BY %1$s) AS tusk_group FROM tusk_given), '
+        'tusk_pooled AS MATERIALIZED (SELECT coalesce(tuskml._tusk_pool($1, tusk_y, tusk_x, $2, 1, tusk_group), '''') '
+        'AS tusk_handle FROM tusk_rows) '
+        'SELECT %1$s, tuskml._tusk_take_model(tusk_handle, CASE WHEN tusk_y IS NOT NULL THEN tusk_group END, tusk_x, '''') AS model '
+        'FROM tusk_rows, tusk_pooled GROUP BY %1$s',
+        (SELECT string_agg('tusk_key' || place, ', ' ORDER BY place) FROM generate_series(1, n) AS t (place)), keys, y, x, source);
+END
+$$;
+
 -- The statement that trains by group, and its options.
 CREATE FUNCTION tuskml._tuskml_train_groups_sql(source regclass, task text, label text, features text[], group_by text[], given text,
     weight text, "offset" text, OUT statement text, OUT options text)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    asked record;
     parts record;
     keys text;
     places text;
@@ -148,15 +204,18 @@ BEGIN
         RAISE EXCEPTION 'train: a key of group_by is NULL, expected columns or SQL expressions'
             USING ERRCODE = 'null_value_not_allowed';
     END IF;
-    SELECT * INTO parts FROM tuskml._tuskml_train_sql(source, task, label, features, given, weight, "offset");
+    SELECT * INTO asked FROM tuskml._tuskml_pooled(given);
+    SELECT * INTO parts FROM tuskml._tuskml_train_sql(source, task, label, features, asked.options, weight, "offset");
     SELECT string_agg(CASE WHEN a.attname IS NULL THEN t.term || E'\n' ELSE quote_ident(t.term) END || ', ', '' ORDER BY t.place),
            ' GROUP BY ' || string_agg(t.place::text, ', ')
     INTO keys, places
     FROM unnest(group_by) WITH ORDINALITY AS t (term, place)
     LEFT JOIN pg_catalog.pg_attribute AS a
         ON a.attrelid = source AND a.attname::text = t.term AND a.attnum > 0 AND NOT a.attisdropped;
-    statement := format('SELECT %stuskml.train_model($1, %s, %s, $2%s) AS model FROM %s%s',
-        keys, parts.y, parts.x, parts.extras, source, places);
+    statement := CASE
+        WHEN asked.pooled THEN tuskml._tuskml_pooled_sql(parts.y, parts.x, parts.extras, keys, nullif(cardinality(group_by), 0), source)
+        ELSE format('SELECT %stuskml.train_model($1, %s, %s, $2%s) AS model FROM %s%s',
+                    keys, parts.y, parts.x, parts.extras, source, places) END;
     options := parts.options;
 END
 $$;

@@ -14,7 +14,7 @@ BEGIN
     FOR routine IN
         SELECT p.oid::regprocedure AS signature,
                p.proname <> ALL (ARRAY['grant_store', 'revoke_store', 'tuskml_activity']) AS training,
-               p.proname !~ '^_' OR p.proname = ANY (ARRAY['_tuskml_train_sql', '_tuskml_train_groups_sql', '_tuskml_sampled', '_tusk_send_rows', '_tusk_take_model', '_tusk_read_model', '_tusk_write_sql', '_tuskml_by_name', '_tuskml_with_names', '_tuskml_plain']) AS called
+               p.proname !~ '^_' OR p.proname = ANY (ARRAY['_tuskml_train_sql', '_tuskml_train_groups_sql', '_tuskml_pooled', '_tuskml_pooled_sql', '_tuskml_sampled', '_tusk_send_rows', '_tusk_take_model', '_tusk_pool', '_tusk_read_model', '_tusk_write_sql', '_tuskml_by_name', '_tuskml_with_names', '_tuskml_plain']) AS called
         FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
         JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND e.oid = d.refobjid
         WHERE e.extname = 'tuskml_train'

@@ -201,6 +201,17 @@ def test_postgres_gives_the_same(pg: Any, con: Any) -> None:
         assert here[g].coef == pytest.approx(there[g].coef, abs=1e-6)
 
 
+def test_models_may_go_into_a_table(pg: Any, con: Any) -> None:
+    con.execute(ROWS.replace("generate_series(0, 119)", "range(120)"))
+    for session in (con, pg):
+        session.execute("DROP TABLE IF EXISTS kept")
+        assert pooled(session, "linear", "t", into="kept") == 6
+        found = session.execute("SELECT g, (model).features, (model).plan FROM kept").fetchall()
+        plans = {g: model.plan for g, model in pooled(session, "linear", "t").items()}
+        assert {g: plan for g, _, plan in found} == plans
+        assert all(names == FEATURES for _, names, _ in found)
+
+
 REFUSED = {
     "poisson": (
         {},
@@ -227,15 +238,13 @@ def test_what_cannot_be_pooled(con: Any, task: str) -> None:
 def test_pooled_needs_groups_and_two_classes(con: Any) -> None:
     with pytest.raises(OptionError, match="option 'pooled' is given without group_by"):
         pooled(con, "linear", frame("linear", 0.0), group_by=())
-    with pytest.raises(OptionError, match="option 'pooled' is 1, expected True or False"):
+    with pytest.raises(OptionError, match="option 'pooled' is 1, expected true or false"):
         pooled(con, "linear", frame("linear", 0.0), pooled=1)
-    with pytest.raises(OptionError, match="option 'pooled' is not available with into"):
-        pooled(con, "linear", frame("linear", 0.0), into="kept")
     given: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
         "not available with weight or offset": (OptionError, "linear", {"weight": "y"}),
         "is text, and 'pooled' takes numbers": (DataError, "logistic", {"label": "'a' || y"}),
-        "the features are an array": (DataError, "linear", {"features": "[x0]"}),
-        "have text among them": (DataError, "linear", {"features": ["x0", "'a' || x1"]}),
+        "as of text or dates": (DataError, "linear", {"features": ["x0", "'a' || x1"]}),
+        "with executor or cluster": (OptionError, "linear", {"executor": "threads"}),
     }
     for sentence, (error, task, more) in given.items():
         with pytest.raises(error, match=sentence):

@@ -41,6 +41,7 @@ PUBLIC_HELPERS = {
     "tuskml._tuskml_guard_registry()": "create_registry runs with its caller's rights, and changes a table of the caller's only",
     "tuskml._tuskml_covariances(double precision[])": "model_covariance runs with its caller's rights; numbers in, numbers out",
     "tuskml._tuskml_root(text,tuskml_model)": "model_covariance runs with its caller's rights; numbers out",
+    "tuskml._tuskml_shown(tuskml_model)": "model_covariance runs with its caller's rights; a model in, a number out",
     "tuskml._tuskml_contributions(tuskml_model,anyelement)": "explain_prediction runs with its caller's rights; numbers out",
     "tuskml._tuskml_explained(double precision[],text[],text[])": "explain_prediction runs with its caller's rights; numbers in, rows out",
     "tuskml._tuskml_tree_numbers(bytea)": "tree_dump runs with its caller's rights; numbers of a payload",

@@ -327,7 +327,7 @@ def test_predictions_add_the_effects(client: Client) -> None:
         ({"absorb": []}, "expected a name or a list of names"),
         ({"absorb": ["a", "b", "firm"]}, "option 'absorb' names all columns of the rows"),
         ({"absorb": "firm", "l2": 0.1}, "option 'l2' is not available with option 'absorb': leave one of them out"),
-        ({"absorb": "firm", "fit": True}, "option 'fit' is not available with option 'absorb': leave one of them out"),
+        ({"absorb": "firm", "fit": True, "likelihood_ratio": True}, "option 'likelihood_ratio' is not available with option 'absorb': leave one of them out"),
         ({"absorb": "firm", "covariance": "HC3"}, "covariance 'HC3' is not available with option 'absorb'"),
         ({"absorb": "firm", "algorithm": "lbfgs"}, "option 'algorithm' is not available with option 'absorb': leave one of them out"),
         ({"absorb": "firm", "store": "s"}, "option 'absorb' is not available with option 'store'"),

@@ -134,7 +134,8 @@ static bool register_one(duckdb_connection connection, database *d, const char *
 
 bool register_train_model(duckdb_connection connection, database *d) {
     bool done = register_one(connection, d, "_tusk_send_rows", TUSK_SEND_ROWS, false) &&
-                register_one(connection, d, "_tusk_take_model", TUSK_TAKE_MODEL, false);
+                register_one(connection, d, "_tusk_take_model", TUSK_TAKE_MODEL, false) &&
+                register_one(connection, d, "_tusk_pool", TUSK_POOL, false);
     for (int own = 0; own < 2; own++)
         done = done && register_one(connection, d, "train_model", TUSK_TRAIN, own) &&
                register_one(connection, d, "explain_training", TUSK_EXPLAIN, own);

@@ -387,3 +387,8 @@ PG_FUNCTION_INFO_V1(tuskml_write_sql);
 Datum tuskml_write_sql(PG_FUNCTION_ARGS) {
     return finish_group(fcinfo, TUSK_WRITE_SQL);
 }
+
+PG_FUNCTION_INFO_V1(tuskml_pool);
+Datum tuskml_pool(PG_FUNCTION_ARGS) {
+    return finish_group(fcinfo, TUSK_POOL);
+}

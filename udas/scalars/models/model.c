@@ -137,6 +137,10 @@ static bool check_interval(const tusk_payload_view *v, bool several, char *sente
     if (several)
         return refuse(sentence, "the model has more than two classes, whose probabilities have no "
                                 "interval; model_covariance(model) has that of its coefficients");
+    if (v->head.n_spread && v->spread[0] == TUSK_ABSORBED)
+        return refuse(sentence, "the levels that the model absorbed have no standard errors, so "
+                                "that its predictions have no interval: train it without option "
+                                "'absorb'");
     return v->head.n_spread ||
            refuse(sentence, "the model does not keep what intervals are computed from, train "
                             "it with the option \"intervals\": \"covariance\", or of any "

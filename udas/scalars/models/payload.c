@@ -12,6 +12,7 @@
 #include "../topics/topics.h"
 #include "json_member.h"
 #include "kinds.h"
+#include "note.h"
 #include "quoted.h"
 
 #define MODEL_FORMAT 1
@@ -348,6 +349,10 @@ static bool read_spread(const tusk_model_fields *m, tusk_payload_parts *p, char 
         return true;
     h->format = TUSK_PAYLOAD_INTERVALS;
     h->n_spread = 1;
+    if (tusk_absorbed_in(m->options).n) {
+        p->about_spread[0] = TUSK_ABSORBED;
+        return true;
+    }
     p->about_spread[0] = kind > TUSK_CONFORMAL ? kind : TUSK_NO_SPREAD;
     if (!m->spread.n)
         return true;

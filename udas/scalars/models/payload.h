@@ -67,6 +67,7 @@ static inline uint64_t tusk_labels_in(const tusk_payload_head *h) {
 _Static_assert(sizeof(tusk_payload_head) == 64, "the head of a payload has 64 bytes");
 
 #define TUSK_ABOUT_SPREAD 3 /* numbers before those of the field `spread` */
+#define TUSK_ABSORBED (-1)  /* the kind of a model whose covariance leaves absorbed levels out */
 
 /* A payload to be written: its head without the CRC, and the parts after it. */
 typedef struct tusk_payload_parts {
