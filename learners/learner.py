@@ -222,6 +222,16 @@ class Encoding:
         return False
 
 
+@dataclass(frozen=True)
+class Judging:
+    """A metric that a learner computes. note: what it has to know of a group's training rows;
+    judge: the metric of models, (n,), by these of each, and by held-out rows, GROUP of shape (n,).
+    """
+
+    note: Callable[[np.void], Any]
+    judge: Callable[[Models, Sequence[Any], Groups], Floats]
+
+
 class Trials:
     """Trainings on a part of the rows, for searches."""
 
@@ -248,6 +258,12 @@ class Trials:
         Raises OptionError for a description that the task does not have.
         """
         return request.options
+
+    def judging(self, options: Any) -> "Judging | None":
+        """How models are judged by a metric that depends on the rows of their training; None if
+        their metric is one of `udas/scalars/judging`.
+        """
+        return None
 
     def forgets(self, request: Request[Any, Any], n_features: int) -> bool:
         """Returns whether the weights of dense rows do not depend on the start of their

@@ -205,7 +205,7 @@ TASK_TABLE = {
         response="identity",
         labels="none",
         test=None,
-        metric=None,
+        metric="silhouette",
         formula="min_j |x - c_j|^2",
     ),
     "fm": TaskRow(

@@ -23,7 +23,7 @@ from tuskml.databases.sources import Source
 from tuskml.groups.execution.executor import Unit
 from tuskml.groups.selection.search import ANY_TASK
 from tuskml.learners.registry import learner_of
-from tuskml.learners.tasks import is_labelled
+from tuskml.learners.tasks import is_labelled, of_pairs
 from tuskml.version import VERSION
 
 BATCH_ROWS = 200_000
@@ -147,7 +147,7 @@ class Units:
         several = self.training.call.task == ANY_TASK
         given.setdefault("missing", SKIP if several else options.missing)
         text = json.dumps(given, ensure_ascii=False)
-        plain = is_labelled(self.training.call.task)
+        plain = is_labelled(self.training.call.task) and not of_pairs(self.training.call.task)
         task = TASK if plain else f"{self.training.call.task}/{TASK}"
         call = replace(self.training.call, task=task)
         training = replace(self.training, call=call, source=source, keys=(), options=text)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
+from tuskml.learners.classes import EXACT
 from tuskml.udas.duckdb import extension_path
 from tuskml.udas.refusal import Refusal
 
@@ -79,6 +80,7 @@ class _Column(ctypes.Structure):
         ("texts", ctypes.c_void_p),
         ("validity", ctypes.c_void_p),
         ("rounded", ctypes.c_void_p),
+        ("digits", ctypes.c_void_p),
     ]
 
 
@@ -269,7 +271,8 @@ def answers_by_name(
     columns: int = 0,
     level: float = math.nan,
 ) -> Floats:
-    """The answers to columns by name, each of shape (n,): numbers, or objects that are text.
+    """The answers to columns by name, each of shape (n,): numbers, or objects that are text, or
+    numbers of which whole ones are exact.
 
     None, and NaN in numbers, is a NULL.
     """
@@ -325,14 +328,27 @@ def _column(name: str, values: NDArray[Any], kept: list[Any]) -> _Column:
         valid = _bits(~np.isnan(numbers))
         kept += [numbers, valid]
         return _Column(name.encode(), numbers.ctypes.data, None, valid.ctypes.data)
-    encoded = [b"" if value is None else value.encode() for value in values]
+    valid = _bits(np.array([value is not None for value in values], bool))
+    kept.append(valid)
+    if not any(isinstance(value, int | float) for value in values):
+        texts = _texts([b"" if value is None else value.encode() for value in values], kept)
+        return _Column(name.encode(), None, texts.ctypes.data, valid.ctypes.data)
+    numbers = np.array([np.nan if value is None else float(value) for value in values])
+    wide = np.array([isinstance(value, int) and abs(value) >= EXACT for value in values])
+    digits = _texts([str(value).encode() for value in values], kept) * wide[:, None]
+    kept += [numbers, digits]
+    given = numbers.ctypes.data, None, valid.ctypes.data, None, digits.ctypes.data
+    return _Column(name.encode(), *given)
+
+
+def _texts(encoded: Sequence[bytes], kept: list[Any]) -> NDArray[np.uint64]:
+    """Texts for C (`tusk_text`), (n, 2)."""
     whole = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
     sizes = np.array([len(one) for one in encoded], np.uint64)
     begin = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.uint64)
     texts = np.stack([begin + np.uint64(whole.ctypes.data), sizes], axis=1)
-    valid = _bits(np.array([value is not None for value in values], bool))
-    kept += [whole, texts, valid]
-    return _Column(name.encode(), None, texts.ctypes.data, valid.ctypes.data)
+    kept += [whole, texts]
+    return texts
 
 
 def _bits(valid: NDArray[np.bool_]) -> NDArray[np.uint64]:

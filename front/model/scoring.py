@@ -5,12 +5,14 @@ import json
 import math
 import re
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError, OptionError
+from tuskml.learners.classes import EXACT
 from tuskml.learners.registry import TASKS, learner_of
 from tuskml.learners.tasks import weighs_features
 from tuskml.model import scorers
@@ -116,7 +118,9 @@ def source_kinds(preparation: str) -> dict[str, str]:
 
 
 def cells(name: str, values: Any, kind: str) -> NDArray[Any]:
-    """A column of a frame: numbers as float64, text as objects; None or NaN is a NULL."""
+    """A column of a frame: numbers as float64, text as objects, and as objects too numbers that
+    float64 rounds; None or NaN is a NULL.
+    """
     if kind == "text":
         return np.array([as_text(value) for value in list(values)], object)
     column = np.asarray(as_times(values))
@@ -125,11 +129,26 @@ def cells(name: str, values: Any, kind: str) -> NDArray[Any]:
             return days(column.astype("M8[us]"))
         if column.dtype.kind == "m" or (column.dtype == object and any_spans(column)):
             return seconds(column)
-        return column.astype(np.float64)
+        found = column.astype(np.float64)
     except (TypeError, ValueError):
         raise DataError(
             f"column {name!r} of X has {column.dtype}, the model was trained on numbers"
         ) from None
+    if not (np.abs(found) >= EXACT).any():
+        return found
+    return np.array(
+        [exact(*one) for one in zip(column.tolist(), found.tolist(), strict=True)], object
+    )
+
+
+def exact(value: Any, rounded: float) -> int | float | None:
+    """A number, whole if its type does not round it; rounded: as float64, NaN for a NULL."""
+    if math.isnan(rounded):
+        return None
+    if isinstance(value, str | Decimal):
+        whole = re.fullmatch(r"(-?\d+)(\.0*)?", str(value))
+        return int(whole[1]) if whole else rounded
+    return int(value) if isinstance(value, int | np.integer) else rounded
 
 
 def as_times(values: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tuskml.errors import OptionError, nearest
+from tuskml.learners.options.by_name import OF_ROWS
 from tuskml.learners.options.kinds import Option
 from tuskml.learners.options.table import IdleOption, Options
 from tuskml.learners.registry import learner_of, options_of, task_named
@@ -147,12 +148,26 @@ def refuse_other_words(candidates: Sequence[Candidate]) -> None:
     """Raises OptionError for candidates of topics that leave out different words, since their
     perplexity is of different tokens.
     """
-    topics = [one.options for one in candidates if not one.task.has_labels]
+    topics = [one.options for one in candidates if one.task.metric == "perplexity"]
     for name in ("min_count", "max_categories", "stop_words"):
         if len({getattr(options, name) for options in topics}) > 1:
             raise OptionError(
                 f"option '{name}' has several values, by which candidates have different words, "
                 "whose perplexity cannot be compared: expected one value"
+            )
+
+
+def refuse_other_distances(candidates: Sequence[Candidate]) -> None:
+    """Raises OptionError for candidates of clusters whose rows have other features or units, since
+    their silhouettes are of different distances.
+    """
+    clusters = [one for one in candidates if one.task.metric == "silhouette"]
+    for name in ("standardize", *(option.name for option in OF_ROWS)):
+        found = {repr(getattr(one.options, name, None)) for one in clusters}
+        if len(found) > 1:
+            raise OptionError(
+                f"option '{name}' has several values, by which candidates measure different "
+                "distances, whose silhouettes cannot be compared: expected one value"
             )
 
 

@@ -38,10 +38,15 @@ METRICS = {
     "gamma_deviance": False,
     "tweedie_deviance": False,
     "perplexity": False,
+    "silhouette": True,
+    "ndcg": True,
 }
-"""Metrics by name, with whether more is better. `udas/scalars/judging` computes them; of more
-than two classes precision, recall and F1 are the means over the classes. Perplexity is of topics.
+"""Metrics by name, with whether more is better. `udas/scalars/judging` computes them, and
+`ranked.py` that of items; of more than two classes precision, recall and F1 are the means over the
+classes.
 """
+OF_OTHERS = {"perplexity": "documents", "silhouette": "clusters", "ndcg": "items"}
+"""What metrics judge that compare neither labels nor classes: the task's own metric alone."""
 
 
 OF_CLASSES = tuple(METRICS)[: tuple(METRICS).index("rmse")]
@@ -86,10 +91,15 @@ def lacks(candidate: Candidate, metric: str) -> str | None:
     """
     request: Request[Any, Any] = Request(candidate.task, candidate.options)
     classifies = learner_of(candidate.task).classifies(request)
-    if not candidate.task.has_labels and metric != "perplexity":
-        return f"of labels, and task '{candidate.task.name}' has none"
-    if candidate.task.has_labels and metric == "perplexity":
-        return f"of documents, and task '{candidate.task.name}' predicts labels"
+    own = usual(candidate.task, candidate.options)[0]
+    if own in OF_OTHERS or metric in OF_OTHERS:
+        if metric == own:
+            return None
+        judged = OF_OTHERS.get(metric, "labels")
+        predicts = OF_OTHERS.get(own, "labels") if candidate.task.has_labels else ""
+        return f"of {judged}, and task '{candidate.task.name}' " + (
+            f"predicts {predicts}" if predicts else "has none"
+        )
     if metric in OF_CLASSES and not classifies:
         return f"of classes, and task '{candidate.task.name}' predicts numbers"
     if metric not in OF_CLASSES and classifies:

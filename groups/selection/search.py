@@ -15,12 +15,14 @@ import numpy as np
 
 from tuskml.errors import OptionError, nearest
 from tuskml.groups.selection.candidates import (
+    KEEPING,
     MOST_CANDIDATES,
     SEARCHES,
     Candidate,
     candidates_of,
     option_of,
     refuse_options,
+    refuse_other_distances,
     refuse_other_rows,
     refuse_other_words,
     refuse_unknown,
@@ -29,7 +31,14 @@ from tuskml.groups.selection.candidates import (
 )
 from tuskml.groups.selection.choosing import Estimate, estimate_of, in_turn, pool
 from tuskml.groups.selection.held_rows import METHODS, Distances, HeldRows, Margins
-from tuskml.groups.selection.metrics import METRICS, fitting, parameter_for, refuse_metric, usual
+from tuskml.groups.selection.metrics import (
+    METRICS,
+    OF_OTHERS,
+    fitting,
+    parameter_for,
+    refuse_metric,
+    usual,
+)
 from tuskml.learners.held_out import GAP, MOST_FOLDS, HeldOut, make_held_out
 from tuskml.learners.learner import Request
 from tuskml.learners.options.by_name import DEALING
@@ -226,6 +235,7 @@ def make_search(
     trials = trials_of(strategy, how)
     candidates = candidates_of(specs, plain, strategy, trials, random)
     refuse_other_words(candidates)
+    refuse_other_distances(candidates)
     if strategy == "tpe":
         candidates = in_turn(candidates)
     metric, parameter = metric_for(candidates, judging_option(settings, "metric"))
@@ -240,6 +250,7 @@ def make_search(
         candidates[0].options.seed,
         estimate_of(how["trials"], candidates) if strategy == "tpe" else None,
     )
+    refuse_kept(found, settings)
     method = judging_option(settings, "calibration")
     if judging_option(settings, "conformal"):
         if method is not None:
@@ -262,6 +273,16 @@ def are_defaults(settings: Mapping[str, Any]) -> bool:
         name in JUDGED and judging_option(settings, name) == JUDGED[name].default
         for name in settings
     )
+
+
+def refuse_kept(search: Search, settings: Mapping[str, Any]) -> None:
+    """Raises OptionError for options that keep predictions of labels, of models without them."""
+    for name in KEEPING:
+        if judging_option(settings, name) and search.metric in OF_OTHERS:
+            raise OptionError(
+                f"option '{name}' is about predictions of labels, and the search judges "
+                f"{OF_OTHERS[search.metric]}: expected a task that predicts labels"
+            )
 
 
 def conformal_search(search: Search) -> Search:

@@ -40,8 +40,10 @@ from tuskml.groups.selection.nearness import close
 from tuskml.groups.selection.search import Search
 from tuskml.groups.selection.strategies import ALL, Strategies, rounds
 from tuskml.groups.selection.trials import TOO_FEW, Trials, slices_of
+from tuskml.kernels.passes import Floats
 from tuskml.learners.models import Models, Strings, join_models, with_leaks, with_status
 from tuskml.learners.near import Near, NearWhole
+from tuskml.learners.registry import learner_of
 
 LEAST_ROWS = 2
 """Rows that a training needs."""
@@ -186,15 +188,27 @@ class Running(Strategies):
             if len(places):
                 models = self._train_near(part, number, sets, places)
                 at = places[models.group]
-                asked = trials.search.metric, trials.search.parameter
-                metric, why = judge(
-                    self.library, models, sets.validation_rows()[at], asked, threads
-                )
+                metric, why = self._judge(trials.search, number, models, sets, at)
                 trials.put(number, folds[at % n], at // n, models, metric)
                 trials.refuse(number, folds[at % n], at // n, why)
                 if self.held_rows is not None:
                     rows = sets.validation_rows()[at]
                     self.held_rows.put(at // n, models, rows, self.library, threads)
+
+    def _judge(
+        self, search: Search, number: int, models: Models, sets: Sets, at: NDArray[np.intp]
+    ) -> tuple[Floats, dict[int, str]]:
+        """The metric of each model of a candidate, trained on the sets at these places, and by
+        number why the metric cannot judge it.
+        """
+        candidate = search.candidates[number]
+        judging = learner_of(candidate.task).trials.judging(candidate.options)
+        if judging is not None:
+            trained = [judging.note(group) for group in sets.training_rows()[at]]
+            return judging.judge(models, trained, sets.validation_rows()[at]), {}
+        asked = search.metric, search.parameter
+        threads = threads_of(search)
+        return judge(self.library, models, sets.validation_rows()[at], asked, threads)
 
     @staticmethod
     def _train_near(

@@ -33,7 +33,14 @@ from tuskml.kernels.rows.renumber import Renumbering, renumber
 from tuskml.learners import events
 from tuskml.learners.clusters.options import OPTIONS, ClusterOptions
 from tuskml.learners.explaining import Document, document, format_explanation
-from tuskml.learners.learner import Facts, Groups, Learner, Request, refuse_offsets
+from tuskml.learners.learner import (
+    Facts,
+    Groups,
+    Learner,
+    Request,
+    Trials,
+    refuse_offsets,
+)
 from tuskml.learners.list_size import MOST, refuse_too_long, restore_lists, together
 from tuskml.learners.models import (
     Lists,
@@ -272,6 +279,11 @@ def wider(model: Models, seen: Renumbering, width: int, memory: int) -> Models:
 TASKS = built_in(Task(**in_table("kmeans")))
 
 
+class ClusterTrials(Trials):
+    def complexity(self, options: ClusterOptions) -> float:
+        return float(options.clusters)
+
+
 class Clusters(Learner):
     """Centres of clusters, to which the squared distances of rows are least."""
 
@@ -285,6 +297,8 @@ class Clusters(Learner):
             ("numbers of a model of `kmeans`, features times `clusters`", f"{MOST:,}"),
         ),
     )
+
+    trials = ClusterTrials()
 
     def train(
         self, groups: Groups, request: Request[Task, ClusterOptions], memory: int

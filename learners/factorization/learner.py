@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tuskml.errors import OptionError, one_of
+from tuskml.errors import one_of
 from tuskml.kernels.parts.sharded import Parts
 from tuskml.kernels.passes import Floats
 from tuskml.learners.classes import LabelRange, Mask
@@ -14,6 +15,7 @@ from tuskml.learners.explaining import format_explanation
 from tuskml.learners.factorization import explanation, implicit, training
 from tuskml.learners.factorization.implicit import explain
 from tuskml.learners.factorization.options import (
+    BPR,
     IMPLICIT,
     OPTIONS,
     REGISTERED,
@@ -22,14 +24,17 @@ from tuskml.learners.factorization.options import (
     Request,
     default_for,
 )
+from tuskml.learners.factorization.ranked import judge_ranks, pairs_of
 from tuskml.learners.learner import (
     NAMES_NUMBERED,
     ByParts,
     Encoding,
     Facts,
     Groups,
+    Judging,
     Learner,
     Stored,
+    Trials,
     refuse_offsets,
 )
 from tuskml.learners.models import Models
@@ -79,6 +84,16 @@ class FactorizationByParts(ByParts):
         return parted.train_by_parts(parts, request)
 
 
+class FactorizationTrials(Trials):
+    def complexity(self, options: FactorizationOptions) -> float:
+        return float(options.rank)
+
+    def judging(self, options: FactorizationOptions) -> Judging | None:
+        if options.feedback != IMPLICIT:
+            return None
+        return Judging(pairs_of, partial(judge_ranks, biases=options.loss == BPR))
+
+
 class StoredFactorization(Stored):
     def train(self, group: Groups, request: Request, memory: int, root: "StoreRoot") -> Models:
         from tuskml.learners.factorization import stored  # slow to import
@@ -100,6 +115,7 @@ class Factorization(Learner):
         ),
     )
     encoding = IdsAsNumbers()
+    trials = FactorizationTrials()
     by_parts = FactorizationByParts()
     stored = StoredFactorization()
 
@@ -115,14 +131,8 @@ class Factorization(Learner):
         return found & training.are_ids(features) if isinstance(features, np.ndarray) else found
 
     def metric(self, request: Request) -> str:
-        """Raises OptionError for implicit feedback: an error of labels says little about ranks."""
-        if request.options.feedback == IMPLICIT:
-            raise OptionError(
-                "option 'feedback' is 'implicit' in a search, which cannot rank items for each "
-                "user: expected one value of each option; hold rows out yourself, and compare "
-                "models by ndcg or recall_at_k"
-            )
-        return super().metric(request)
+        """Of implicit feedback ranks are judged: an error of labels says little about them."""
+        return "ndcg" if request.options.feedback == IMPLICIT else super().metric(request)
 
     def train(self, groups: Groups, request: Request, memory: int) -> Iterator[Models]:
         refuse_offsets(groups, request.task.name)

@@ -273,9 +273,12 @@ def are_ids(pairs: Floats) -> NDArray[np.bool_]:
 def bad_id(ids: Ids, double: bool) -> str:
     """One sentence on an id that is out of range or not whole."""
     who = ("user", "item")[ids.bad_position - 1]
-    allowed = f"expected a whole number from 0 to {MOST_ID[np.dtype('d' if double else 'f')]}"
+    most = MOST_ID[np.dtype("d" if double else "f")]
+    allowed = f"expected a whole number from 0 to {most}"
     rounded = not double and ids.bad >= 2**24
     hint = ", beyond which REAL rounds: give DOUBLE PRECISION" if rounded else ""
+    if double and ids.bad > most:
+        hint = ", or a row with names such as {'user': u, 'item': i}, whose ids may be any"
     return f"{who} is {ids.bad:.17g} in row {ids.bad_row} of a group, {allowed}{hint}"
 
 

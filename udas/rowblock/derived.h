@@ -71,7 +71,8 @@ static inline size_t tusk_number_text(double x, char out[TUSK_NUMBER_TEXT]) {
         memcpy(out, at, n);
         return n;
     }
-    return (size_t)snprintf(out, TUSK_NUMBER_TEXT, "%.17g", x);
+    return (size_t)snprintf(out, TUSK_NUMBER_TEXT, x > -0x1p53 && x < 0x1p53 ? "%.17g" : "%.16e",
+                            x);
 }
 
 /* --- words --- */

@@ -20,6 +20,17 @@ extern "C" {
  * are indices of the sorted words of all parts instead. */
 enum tusk_column_kind { TUSK_NUMBER, TUSK_CATEGORY, TUSK_DATE, TUSK_TIMESTAMP, TUSK_WORDS };
 
+/* Where rows are pairs of ids (tusk_takes_ids), a whole number of 2^53 or more in size, which a
+ * double may round, is stored as its digits among the column's levels, and the row has
+ * 2^53 + 2 code. Other numbers of this size, whose type rounds them, become -2^53. */
+#define TUSK_WIDE_ID 0x1p53
+static inline double tusk_wide_id(uint32_t code) {
+    return TUSK_WIDE_ID + 2.0 * code;
+}
+static inline uint32_t tusk_code_of_wide(double id) {
+    return (uint32_t)((id - TUSK_WIDE_ID) / 2);
+}
+
 /* The longest text of a category, in bytes. */
 #define TUSK_MAX_LEVEL_BYTES 65535
 

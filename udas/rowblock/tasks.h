@@ -48,7 +48,7 @@
     TASK(sparse_logistic, paths, LOGISTIC, IDENTITY, TWO, UNTESTED, APART, "", "log(1 + exp(-y m))") \
     TASK(lda, topics, TOPICS, IDENTITY, DOCUMENTS, UNTESTED, APART, "perplexity", \
          "-log p(words, topics) of a token") \
-    TASK(kmeans, clusters, CENTRES, IDENTITY, NONE, UNTESTED, APART, "", "min_j |x - c_j|^2") \
+    TASK(kmeans, clusters, CENTRES, IDENTITY, NONE, UNTESTED, APART, "silhouette", "min_j |x - c_j|^2") \
     TASK(fm, fm, MACHINE, IDENTITY, EITHER_TWO, UNTESTED, APART, "", \
          "`1/2 (m - y)^2`, or `log(1 + exp(-y m))` by option `objective`")
 /* clang-format on */

@@ -330,7 +330,7 @@ int refuse_rounded_ids(std::string_view name, std::string *error) {
     *error =
         "column '" + std::string(name.substr(0, 200)) +
         "' has numbers of 2^53 = 9007199254740992 or more in size, expected smaller ids, since "
-        "larger whole numbers are rounded and would become the same: cast it to text";
+        "larger whole numbers are rounded and would become the same: make it BIGINT or text";
     return TK_REFUSED;
 }
 

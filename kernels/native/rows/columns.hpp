@@ -80,6 +80,8 @@ struct Column {
                                           // own, except for the reference
     std::vector<std::vector<int32_t>> feature; // by part and code, or NONE; numbers have one part
     Codes code;                                // of numbers
+    std::vector<std::vector<int32_t>> wide;    // of wide ids (TUSK_WIDE_ID): by part and code, the
+                                               // code as of numbers
 
     std::vector<size_t> factors;                   // of a product: indices in columns
     std::unordered_map<uint64_t, int32_t> product; // feature by combination
@@ -102,8 +104,11 @@ struct Column {
         return level == NONE || (reference && level == 0) ? NONE : first + level - reference;
     }
     int32_t code_of(double x, size_t p) const {
-        return of_numbers ? feature[0][(size_t)code.at(tusk_part_of(x, part))]
-                          : feature[p][(size_t)x];
+        return of_numbers ? feature[0][(size_t)code_of_number(x, p)] : feature[p][(size_t)x];
+    }
+    int32_t code_of_number(double x, size_t p) const {
+        return x >= TUSK_WIDE_ID && !wide.empty() ? wide[p][tusk_code_of_wide(x)]
+                                                  : code.at(tusk_part_of(x, part));
     }
 
     // The number of the level of a value, NaN for a rare one.

@@ -210,14 +210,15 @@ template <class T> void copy_all_marks(const Expansion &e) {
         copy_marks<T>(e, e.columns.folds, TUSK_FOLDS);
 }
 
-// Sums of the hashes of the values of rows with names, whose categories are codes of texts.
+// Sums of the hashes of the values of rows with names, whose categories and wide ids are codes of
+// texts.
 template <class T> class NamedHashes {
 public:
     NamedHashes(const tusk_part &part, size_t width) : part_(part), width_(width) {
         for (size_t j = 0; j < width; j++) {
             texts_.emplace_back();
             const tusk_levels &levels = part.levels[j];
-            for (uint32_t k = 0; part.schema->kind[j] == TUSK_CATEGORY && k < levels.n; k++) {
+            for (uint32_t k = 0; k < levels.n; k++) {
                 uint32_t begin = k ? levels.end[k - 1] : 0;
                 texts_[j].push_back(hash_of_text(j, levels.text + begin, levels.end[k] - begin));
             }
@@ -227,13 +228,18 @@ public:
     uint64_t sum(const T *x) const {
         uint64_t sum = 0;
         for (size_t j = 0; j < width_; j++)
-            sum += part_.schema->kind[j] == TUSK_CATEGORY && !std::isnan(x[j])
-                       ? texts_[j][(size_t)x[j]]
-                       : hash_of_number(j, (double)x[j]);
+            sum += hash_of(j, (double)x[j]);
         return sum;
     }
 
 private:
+    uint64_t hash_of(size_t j, double x) const {
+        const bool category = part_.schema->kind[j] == TUSK_CATEGORY;
+        if (std::isnan(x) || texts_[j].empty() || (!category && x < TUSK_WIDE_ID))
+            return hash_of_number(j, x);
+        return texts_[j][category ? (size_t)x : tusk_code_of_wide(x)];
+    }
+
     const tusk_part &part_;
     size_t width_;
     std::vector<std::vector<uint64_t>> texts_; // by column and code

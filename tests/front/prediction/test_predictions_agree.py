@@ -425,3 +425,23 @@ def test_ids_below_0_are_no_ratings(seen: Any) -> None:
         model.predict(x)
     found = by_onnx(model, x)("predict")
     np.testing.assert_allclose(found, [np.nan, np.nan, ratings(model, x[2:])[0]], rtol=1e-11)
+
+
+def test_ids_that_doubles_round_are_exact_in_frames() -> None:
+    """Of 64-bit integers, Python's own and decimals; as a double one may be of another user."""
+    with tuskml.connect() as con:
+        con.execute(
+            "CREATE TABLE choices AS SELECT 1 + i * 7 % 5 AS rating, "
+            "'user ' || i % 11 AS u, 18446744073709551615::UBIGINT - (i * i % 13)::UBIGINT AS f "
+            "FROM range(120) AS t(i)"
+        )
+        given = {"source": "choices", "label": "rating", "features": ["u", "f"]}
+        model = tuskml.train(con, "matrix_factorization", **given)
+        table = "(SELECT DISTINCT u, f FROM choices ORDER BY u, f)"
+        expected = tuskml.predict(con, model, source=table, returns="numpy")["prediction"]
+        frame = con.execute(f"FROM {table}").df()
+    assert len(set(expected)) == len(frame)
+    assert model.predict(frame).tolist() == expected.tolist()
+    assert model.predict(frame.astype(object)).tolist() == expected.tolist()
+    rounded = model.predict(frame.astype({"f": float}))
+    assert len(set(rounded)) == 11  # items are unknown, users are known

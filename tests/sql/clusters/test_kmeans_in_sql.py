@@ -130,8 +130,6 @@ REFUSED = {
     "SELECT predict_class({call}, ARRAY[1.0, 2.0]) FROM t": "predict_class: model is 'kmeans', which has no classes",
     "SELECT * FROM explain_prediction((SELECT {call} FROM t), ARRAY[1.0, 2.0])": "explain_prediction: model is 'kmeans', which has no classes",
     "SELECT train_model('kmeans', b, ARRAY[a, b]) FROM t": "train_model: task 'kmeans' has no label, expected NULL in its place",
-    "SELECT train_model('kmeans', NULL, ARRAY[a, b], '{{\"clusters\": [2, 3]}}') FROM t": "train_model: task 'kmeans' has no labels by which a search could judge models: expected one value of each option, and no option of a search",
-    "SELECT train_model('kmeans', NULL, ARRAY[a, b], '{{\"folds\": 3}}') FROM t": "train_model: task 'kmeans' has no labels by which a search could judge models",
     "SELECT train_model('kmeans', NULL, ARRAY[a, b], '{{}}', 1, 2) FROM t": "train_model: offset is not available with task 'kmeans', expected (task, label, features, options, weight)",
     "SELECT train_model('kmeans', NULL, ARRAY[a, b], '{{\"algorithm\": \"lloyd\", \"batch_size\": 9}}') FROM t": "train_model: option 'batch_size' is for option 'algorithm': 'auto' or 'minibatch', which is 'lloyd': expected both, or neither; task 'kmeans'",
 }  # fmt: skip

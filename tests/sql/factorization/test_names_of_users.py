@@ -8,6 +8,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 ROWS = """SELECT i, 'user ' || (i * 7919) % 31 AS u, CAST(md5(CAST((i * 10473) % 47 AS VARCHAR)) AS UUID) AS f,
     1 + CAST((i * 31) % 5 AS DOUBLE PRECISION) AS y, i % 2 AS g, 1000000000000 + (i * 7919) % 31 AS big
@@ -139,8 +141,57 @@ def test_refusals(ask: Any, call: str, sentence: str) -> None:
 
 def test_numbers_that_doubles_round_are_refused(ask: Any) -> None:
     """Other numbers would be the same as them."""
-    model = by_names(columns="t.i + 9007199254740992 AS u, t.f")
+    model = by_names(columns="CAST(t.i + 9007199254740992 AS DOUBLE PRECISION) AS u, t.f")
     ((status, plan),) = ask(f"SELECT (m).status, (m).plan FROM {model} AS n")
-    assert (status, "cast it to text" in plan) == ("invalid rows", True)
-    text = by_names(columns="CAST(t.i + 9007199254740992 AS VARCHAR) AS u, t.f")
-    assert ask(f"SELECT (m).status, (m).classes[1] FROM {text} AS n") == [("ok", 400)]
+    assert (status, "make it BIGINT or text" in plan) == ("invalid rows", True)
+    exact = by_names(columns="t.i + 9007199254740992 AS u, t.f")
+    assert ask(f"SELECT (m).status, (m).classes[1] FROM {exact} AS n") == [("ok", 400)]
+    with pytest.raises(Exception, match=r"user is .*, whose type rounds ids of 2\^53 and more"):
+        ask(f"SELECT * FROM recommend({exact}, CAST(9007199254740993 AS DOUBLE PRECISION))")
+
+
+WIDE = {"bigint": (-(2**63), 2**63 - 1), "numeric(38, 0)": (10**38 - 10**9, 10**38 - 1)}
+
+
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data(), st.sampled_from(sorted(WIDE)), st.sampled_from(sorted(KINDS)))
+def test_large_ids_are_exact(ask: Any, data: st.DataObject, kind: str, options: str) -> None:
+    """Ids of which some differ in the last bit, or digit, train and answer as small ones do."""
+    low, high = WIDE[kind]
+    some = data.draw(st.lists(st.integers(low, high - 1), min_size=11, max_size=11, unique=True))
+    ids = sorted({*some, *(one + 1 for one in some)})
+    values = ", ".join(
+        f"(CAST('{ids[i * 7 % len(ids)]}' AS {kind}), CAST('{ids[i * i % len(ids)]}' AS {kind}), "
+        f"{i * 7 % len(ids)}, {i * i % len(ids)}, {1 + i * 31 % 5})"
+        for i in range(120)
+    )
+    rows = f"(SELECT * FROM (VALUES {values}) AS v(u, f, a, b, y)) AS v"
+
+    def train(columns: str) -> str:
+        return (
+            f"(SELECT train_model('matrix_factorization', y, x, '{KINDS[options]}') AS m "
+            f"FROM {rows}, LATERAL (SELECT {columns}) AS x)"
+        )
+
+    large, small = train("u, f"), train("a AS u, b AS f")
+    fields = "(m).status, (m).coef, (m).intercept, (m).loss"
+    found = ask(f"SELECT {fields} FROM {large} AS n")
+    assert found == ask(f"SELECT {fields} FROM {small} AS n")
+    assert found[0][0] != "invalid rows"
+    predicted = "SELECT predict(m, x) FROM {} AS n, {}, LATERAL (SELECT {}) AS x"
+    assert ask(predicted.format(large, rows, "u, f") + " ORDER BY a, b, y") == ask(
+        predicted.format(small, rows, "a AS u, b AS f") + " ORDER BY a, b, y"
+    )
+    items = sorted({i * i % len(ids) for i in range(120)})
+    user, rated = 7, items[1]
+    best = ask(f"SELECT item, score FROM recommend({small}, {user}, 4, exclude => ARRAY[{rated}])")
+    named = f"recommend({large}, '{ids[user]}', 4, exclude => ARRAY['{ids[rated]}'])"
+    assert ask(f"SELECT item, score FROM {named}") == [(str(ids[i]), s) for i, s in best]
+    if kind == "bigint":
+        named = f"recommend({large}, CAST('{ids[user]}' AS bigint), 4, exclude => ARRAY[CAST('{ids[rated]}' AS bigint)])"
+        assert ask(f"SELECT item, score FROM {named}") == [(ids[i], s) for i, s in best]
+    if options == "bpr":  # which folds no user in
+        return
+    near = ask(f"SELECT item, score FROM recommend_by_items({small}, ARRAY[{rated}], ARRAY[5], 4)")
+    folded = f"recommend_by_items({large}, ARRAY['{ids[rated]}'], ARRAY[5], 4)"
+    assert ask(f"SELECT item, score FROM {folded}") == [(str(ids[i]), s) for i, s in near]

@@ -89,12 +89,12 @@ REFUSED_OF_TASKS = {
     ): "task 'matrix_factorization' predicts numbers",
     (
         "matrix_factorization",
-        '{"feedback": "implicit", "rank": [1, 2]}',
-    ): "option 'feedback' is 'implicit' in a search, .*: expected one value of each option; hold rows out yourself",
+        '{"feedback": "implicit", "rank": [1, 2], "validation": 0.2}',
+    ): "option 'validation' is for option 'feedback': 'explicit'",
     (
         "matrix_factorization",
         '{"feedback": ["explicit", "implicit"], "metric": "rmse"}',
-    ): "option 'feedback' is 'implicit' in a search",
+    ): "which is of labels, and task 'matrix_factorization' predicts items",
     (
         "quantile",
         '{"quantile": [0.1, 0.9]}',

@@ -90,7 +90,7 @@ def test_the_metric_is_that_of_sql(client: Client, tokens: str) -> None:
         ({"min_count": [1, 2]}, "option 'min_count' has several values, by which candidates have different words"),
         ({"max_categories": [5, 9]}, "option 'max_categories' has several values"),
         ({"topics": [2, 3], "metric": "rmse"}, "option 'metric' is 'rmse', which is of labels, and task 'lda' has none: expected 'perplexity'"),
-        ({"topics": [2, 3], "conformal": True}, "option 'conformal': model is 'lda'"),
+        ({"topics": [2, 3], "conformal": True}, "option 'conformal' is about predictions of labels, and the search judges documents"),
     ],
 )  # fmt: skip
 def test_what_is_refused(client: Client, options: dict[str, Any], said: str) -> None:

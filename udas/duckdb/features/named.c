@@ -183,6 +183,36 @@ static bool seconds_of(duckdb_type id, const column *c, idx_t n, scratch *s,
     return seconds;
 }
 
+/* The digits of a number, if it is whole and its type does not round it; otherwise no text. */
+static tusk_text whole_digits(duckdb_logical_type type, const void *data, idx_t i,
+                              char room[DIGITS_ROOM]) {
+    if (!digits_of_any(type, data, i, room))
+        return (tusk_text){NULL, 0};
+    const char *point = strchr(room, '.');
+    if (point && strspn(point + 1, "0") != strlen(point + 1))
+        return (tusk_text){NULL, 0};
+    return (tusk_text){room, point ? (size_t)(point - room) : strlen(room)};
+}
+
+static bool wide_digits(duckdb_vector v, idx_t n, scratch *s, tusk_given_column *to) {
+    tusk_text *digits = NULL;
+    char *room = NULL;
+    const void *data = duckdb_vector_get_data(v);
+    duckdb_logical_type type = duckdb_vector_get_column_type(v);
+    for (idx_t i = 0; !s->out_of_memory && i < n; i++) {
+        if (!(fabs(to->numbers[i]) >= 0x1p53) || !tusk_given_valid(to, i))
+            continue;
+        if (!digits) {
+            to->digits = digits = piece(s, n * sizeof *digits);
+            room = piece(s, n * DIGITS_ROOM);
+        }
+        if (digits && room)
+            digits[i] = whole_digits(type, data, i, room + i * DIGITS_ROOM);
+    }
+    duckdb_destroy_logical_type(&type);
+    return !s->out_of_memory;
+}
+
 static bool numbers_column(duckdb_vector v, idx_t n, scratch *s, tusk_given_column *to) {
     duckdb_type id = type_of(v);
     column c = column_of(v);
@@ -197,7 +227,7 @@ static bool numbers_column(duckdb_vector v, idx_t n, scratch *s, tusk_given_colu
     to->numbers = c.data;
     to->validity = c.validity;
     to->rounded = c.rounded;
-    return true;
+    return wide_digits(v, n, s, to);
 }
 
 static uint8_t kind_of(duckdb_vector v, const tusk_given_column *read) {

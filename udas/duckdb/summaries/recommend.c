@@ -60,29 +60,34 @@ static bool read_model(call *c, idx_t row) {
 
 /* --- ids as texts --- */
 
-static const tusk_text *texts_of_numbers(const column *c, bool whole, idx_t n, scratch *s) {
+static const tusk_text *texts_of_numbers(const column *c, duckdb_logical_type type, idx_t n,
+                                         scratch *s) {
+    _Static_assert(DIGITS_ROOM >= TUSK_NUMBER_TEXT, "a number fits");
     tusk_text *texts = piece(s, (n + 1) * sizeof *texts);
-    char *digits = piece(s, (n + 1) * TUSK_NUMBER_TEXT);
-    for (idx_t i = 0; texts && digits && i < n; i++, digits += TUSK_NUMBER_TEXT) {
+    char *digits = piece(s, (n + 1) * DIGITS_ROOM);
+    for (idx_t i = 0; texts && digits && i < n; i++, digits += DIGITS_ROOM) {
         if (!is_valid(c, i))
             continue;
-        size_t length = whole ? (size_t)snprintf(digits, TUSK_NUMBER_TEXT, "%lld",
-                                                 (long long)((const int64_t *)c->data)[i])
-                              : tusk_number_text(((const double *)c->data)[i], digits);
+        size_t length = digits_of_any(type, c->data, i, digits)
+                            ? strlen(digits)
+                            : tusk_number_text(((const double *)c->data)[i], digits);
         texts[i] = (tusk_text){digits, length};
     }
     return digits ? texts : NULL;
 }
 
+static bool is_number(duckdb_type id) {
+    return id != DUCKDB_TYPE_VARCHAR && id != DUCKDB_TYPE_UUID;
+}
+
 /* The texts of n ids; NULL if memory is out. */
 static const tusk_text *texts_of_ids(const column *c, idx_t n, scratch *s) {
     duckdb_logical_type type = duckdb_vector_get_column_type(c->vector);
-    duckdb_type id = duckdb_get_type_id(type);
+    bool number = is_number(duckdb_get_type_id(type));
+    const tusk_text *numbers = number ? texts_of_numbers(c, type, n, s) : NULL;
     duckdb_destroy_logical_type(&type);
-    if (id == DUCKDB_TYPE_BIGINT || id == DUCKDB_TYPE_DOUBLE)
-        return texts_of_numbers(c, id == DUCKDB_TYPE_BIGINT, n, s);
     tusk_text *texts;
-    return texts_of_any(c->vector, n, s, &texts) ? texts : NULL;
+    return number ? numbers : texts_of_any(c->vector, n, s, &texts) ? texts : NULL;
 }
 
 /* --- rows --- */
@@ -263,8 +268,9 @@ static void free_which(void *given) {
     free(w);
 }
 
-static const duckdb_type ID_TYPES[] = {DUCKDB_TYPE_BIGINT, DUCKDB_TYPE_DOUBLE, DUCKDB_TYPE_VARCHAR,
-                                       DUCKDB_TYPE_UUID};
+static const duckdb_type ID_TYPES[] = {
+    DUCKDB_TYPE_BIGINT, DUCKDB_TYPE_UBIGINT, DUCKDB_TYPE_HUGEINT, DUCKDB_TYPE_UHUGEINT,
+    DUCKDB_TYPE_DOUBLE, DUCKDB_TYPE_VARCHAR, DUCKDB_TYPE_UUID};
 #define N_ID_TYPES (sizeof ID_TYPES / sizeof *ID_TYPES)
 
 /* The function for ids of one type. */
@@ -274,7 +280,7 @@ static duckdb_scalar_function overload(database *d, const char *name, enum tusk_
     which *w = malloc(sizeof *w);
     if (!w)
         return NULL;
-    *w = (which){database_retain(d), asked, id == DUCKDB_TYPE_BIGINT || id == DUCKDB_TYPE_DOUBLE};
+    *w = (which){database_retain(d), asked, is_number(id)};
     duckdb_scalar_function f = duckdb_create_scalar_function();
     duckdb_logical_type parameters[] = {
         duckdb_create_logical_type(DUCKDB_TYPE_BLOB),

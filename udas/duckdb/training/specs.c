@@ -73,6 +73,7 @@ static spec *spec_new(spec_table *table, size_t bucket, text task, text options)
                 .labelled = tusk_takes_labels(task_of(task)),
                 .ordered = tusk_orders_labels((tusk_text){task.data, task.length}),
                 .documents = tusk_takes_documents(task_of(task)),
+                .ids = tusk_takes_ids(task_of(task)),
                 .gaps = tusk_kept_gaps((tusk_text){task.data, task.length},
                                        (tusk_text){options.data, options.length}),
                 .invalid = tusk_invalid_rows((tusk_text){options.data, options.length}),

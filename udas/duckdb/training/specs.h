@@ -22,6 +22,7 @@ typedef struct spec {
     bool labelled;             /* whether rows have labels */
     bool ordered;              /* whether labels are */
     bool documents;            /* whether rows are documents */
+    bool ids;                  /* whether the columns of rows with names are ids */
     enum tusk_kept_gaps gaps;  /* which rows with a NULL are used: option `missing` */
     enum tusk_invalid invalid; /* treatment of rows with a fault: option `invalid` */
     bool merges;               /* whether equal rows may become one */

@@ -290,9 +290,10 @@ static int append_sparse(const rows *r, idx_t row, train_state *s, tusk_fault *f
 static int append_by_name(const rows *r, idx_t row, idx_t n, train_state *s, tusk_fault *fault) {
     double labels[TUSK_NAMED_RUN];
     const double *y = labels_of(r, row, n, s, labels, fault);
-    tusk_named_rounded(&r->columns, row, n, &s->remarks);
+    if (!s->spec->ids)
+        tusk_named_rounded(&r->columns, row, n, &s->remarks);
     return y ? tusk_append_named(s->run->era->memory, &s->block, &r->columns, row, n, y,
-                                 nan_is_gap(s->spec), fault)
+                                 nan_is_gap(s->spec), s->spec->ids, fault)
              : fault->code;
 }
 

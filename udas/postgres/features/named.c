@@ -1,5 +1,7 @@
 #include "named.h"
 
+#include <math.h>
+
 #include "access/htup_details.h"
 #include "catalog/pg_enum.h"
 #include "catalog/pg_type.h"
@@ -190,7 +192,8 @@ static void note_column(named_reader *r, int i, int a, const char *function) {
                                              .numbers = number ? r->numbers + i : NULL,
                                              .texts = category ? r->texts + i : NULL,
                                              .validity = r->valid + i,
-                                             .rounded = number ? r->rounded + i : NULL};
+                                             .rounded = number ? r->rounded + i : NULL,
+                                             .digits = number ? r->texts + i : NULL};
 }
 
 /* Predictions find columns by names regardless of case, so those of a training must differ in
@@ -300,6 +303,18 @@ static void learn_given(named_reader *r, const given_columns *given, const char 
 
 /* --- rows --- */
 
+/* The digits of a whole number of a type that does not round it; otherwise no text. */
+static tusk_text whole_digits(Datum value, Oid type) {
+    char *digits = type == INT8OID      ? psprintf(INT64_FORMAT, DatumGetInt64(value))
+                   : type == NUMERICOID ? DatumGetCString(DirectFunctionCall1(numeric_out, value))
+                                        : "";
+    char *point = strchr(digits, '.');
+    size_t length = point ? (size_t)(point - digits) : strlen(digits);
+    bool whole = strspn(digits + (*digits == '-'), "0123456789") == length - (*digits == '-') &&
+                 (!point || strspn(point + 1, "0") == strlen(point + 1));
+    return length && whole ? (tusk_text){digits, length} : (tusk_text){NULL, 0};
+}
+
 /* The text of a value that is neither compressed nor out of line, in UTF-8, without a call. */
 static inline bool read_near_text(Datum value, tusk_text *out) {
     const struct varlena *t = (const struct varlena *)DatumGetPointer(value);
@@ -312,6 +327,7 @@ static inline bool read_near_text(Datum value, tusk_text *out) {
 static inline void read_column(named_reader *r, int i, Datum value, bool null) {
     r->valid[i] = !null;
     r->rounded[i] = 0;
+    r->texts[i] = (tusk_text){NULL, 0};
     if (null)
         return;
     bool rounded = false;
@@ -324,6 +340,8 @@ static inline void read_column(named_reader *r, int i, Datum value, bool null) {
     case READ_NUMBER:
         r->numbers[i] = read_number_noted(value, r->base[i], &rounded);
         r->rounded[i] = rounded;
+        if (fabs(r->numbers[i]) >= 0x1p53)
+            r->texts[i] = whole_digits(value, r->base[i]);
         break;
     case READ_DAYS:
         r->numbers[i] = read_days(value, r->base[i], r->rounded + i);

@@ -109,6 +109,7 @@ static group_spec *spec_of(collector *c, const char *task, int task_length, cons
     s->ordered = tusk_orders_labels((tusk_text){s->task, (size_t)task_length});
     s->labelled = tusk_takes_labels((tusk_text){s->task, (size_t)task_length});
     s->documents = tusk_takes_documents((tusk_text){s->task, (size_t)task_length});
+    s->ids = tusk_takes_ids((tusk_text){s->task, (size_t)task_length});
     s->gaps = tusk_kept_gaps((tusk_text){s->task, (size_t)task_length},
                              (tusk_text){s->options, (size_t)options_length});
     s->invalid = tusk_invalid_rows((tusk_text){s->options, (size_t)options_length});

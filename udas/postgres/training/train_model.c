@@ -336,12 +336,13 @@ Datum tuskml_collect_named(PG_FUNCTION_ARGS) {
     }
     tusk_fault fault;
     begin_row(rc, s);
-    tusk_named_rounded(row, 0, 1, &s->remarks);
+    if (!s->spec->ids)
+        tusk_named_rounded(row, 0, 1, &s->remarks);
     double y = read_label(fcinfo, rc, s, row->schema, &fault);
     tusk_named_chunk weighted = *row;
     weighted.extras = extras.given;
-    if (fault.code ||
-        tusk_append_named(c->memory, &s->block, &weighted, 0, 1, &y, nan_is_gap(s->spec), &fault))
+    if (fault.code || tusk_append_named(c->memory, &s->block, &weighted, 0, 1, &y,
+                                        nan_is_gap(s->spec), s->spec->ids, &fault))
         leave_out(c, s, &fault);
     PG_RETURN_POINTER(s);
 }

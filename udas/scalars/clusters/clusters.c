@@ -57,23 +57,37 @@ CLONES static double squared(const double *x, const tusk_weight *c, const tusk_w
     return sum;
 }
 
-/* The nearest centre so far. */
+/* The nearest centre so far, and the squared distance to the second one. */
 struct nearest {
-    double number, distance;
+    double number, distance, second;
 };
+
+static const struct nearest NONE = {0, INFINITY, INFINITY};
 
 static void meet(struct nearest *best, uint64_t j, double distance) {
     if (distance < best->distance)
-        *best = (struct nearest){(double)(j + 1), distance};
+        *best = (struct nearest){(double)(j + 1), distance, best->distance};
+    else if (distance < best->second)
+        best->second = distance;
 }
 
-/* NaN if squared distances exceed doubles. */
-static double answer(const tusk_scorer *s, struct nearest best) {
-    return !best.number ? NAN : s->measures ? best.distance : best.number;
+enum sought { NUMBER, DISTANCE, SILHOUETTE };
+
+static enum sought sought_of(const tusk_scorer *s) {
+    return s->measures ? DISTANCE : NUMBER;
 }
 
-bool tusk_nearest_centres(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
-                          double *out, char *sentence) {
+/* NaN if squared distances exceed doubles, and of a silhouette if there is no second centre. */
+static double answer(enum sought sought, struct nearest best) {
+    if (!best.number || (sought == SILHOUETTE && isinf(best.second)))
+        return NAN;
+    if (sought == SILHOUETTE)
+        return best.second > 0 ? 1 - sqrt(best.distance / best.second) : 0;
+    return sought == DISTANCE ? best.distance : best.number;
+}
+
+static bool answer_dense(tusk_scorer *s, enum sought sought, const void *x, bool f64, uint64_t d,
+                         uint64_t n, double *out, char *sentence) {
     tusk_centres c;
     if (!tusk_centres_of(s->coef, s->n_coef, &c) || d != c.d) {
         snprintf(sentence, TUSK_SENTENCE, "the model has %llu features, row has %llu",
@@ -88,10 +102,10 @@ bool tusk_nearest_centres(tusk_scorer *s, const void *x, bool f64, uint64_t d, u
     for (uint64_t i = 0; i < n; i++) {
         for (uint64_t j = 0; j < d; j++)
             row[j] = tusk_number_at(x, f64, i * d + j);
-        struct nearest best = {0, INFINITY};
+        struct nearest best = NONE;
         for (uint64_t j = 0; j < c.k; j++)
             meet(&best, j, squared(row, c.first + j * (d + 1) + 1, c.scale, 0, d));
-        out[i] = answer(s, best);
+        out[i] = answer(sought, best);
     }
     if (row != few)
         free(row);
@@ -115,8 +129,8 @@ static double of_entries(const tusk_centres *c, const tusk_weight *centre,
     return sum + squared(NULL, centre, c->scale, at, c->d);
 }
 
-bool tusk_sparse_nearest_centre(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
-                                char *sentence) {
+static bool answer_sparse(tusk_scorer *s, enum sought sought, const tusk_sparse_row *row, bool f64,
+                          double *out, char *sentence) {
     tusk_centres c;
     tusk_entry few[TUSK_FEW_ENTRIES];
     uint64_t n = 0;
@@ -125,11 +139,31 @@ bool tusk_sparse_nearest_centre(tusk_scorer *s, const tusk_sparse_row *row, bool
     tusk_entry *entries = tusk_entries_of(row, f64, few, &n, sentence);
     if (!entries)
         return false;
-    struct nearest best = {0, INFINITY};
+    struct nearest best = NONE;
     for (uint64_t j = 0; j < c.k; j++)
         meet(&best, j, of_entries(&c, c.first + j * (c.d + 1) + 1, entries, n));
-    *out = answer(s, best);
+    *out = answer(sought, best);
     if (entries != few)
         free(entries);
     return true;
+}
+
+bool tusk_nearest_centres(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
+                          double *out, char *sentence) {
+    return answer_dense(s, sought_of(s), x, f64, d, n, out, sentence);
+}
+
+bool tusk_sparse_nearest_centre(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
+                                char *sentence) {
+    return answer_sparse(s, sought_of(s), row, f64, out, sentence);
+}
+
+bool tusk_silhouettes(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n, double *out,
+                      char *sentence) {
+    return answer_dense(s, SILHOUETTE, x, f64, d, n, out, sentence);
+}
+
+bool tusk_sparse_silhouette(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
+                            char *sentence) {
+    return answer_sparse(s, SILHOUETTE, row, f64, out, sentence);
 }

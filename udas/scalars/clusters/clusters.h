@@ -22,4 +22,12 @@ bool tusk_nearest_centres(tusk_scorer *s, const void *x, bool f64, uint64_t d, u
 bool tusk_sparse_nearest_centre(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
                                 char *sentence);
 
+/* The simplified silhouettes of rows, 1 - a / b with the distances a to the nearest centre and b
+ * to the second one (Vendramin, Campello and Hruschka, Relative clustering validity criteria,
+ * 2010, section 3.6). NaN without a second centre, 0 if both distances are 0. */
+bool tusk_silhouettes(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n, double *out,
+                      char *sentence);
+bool tusk_sparse_silhouette(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
+                            char *sentence);
+
 #endif

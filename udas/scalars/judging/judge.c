@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../clusters/clusters.h"
 #include "../metrics/classes.h"
 #include "../metrics/curves.h"
 #include "../metrics/heap.h"
@@ -21,7 +22,7 @@
 /* The selected one of the kinds of metrics; the other numbers are -1. */
 typedef struct which_metric {
     int sum, ranking, classes;
-    bool perplexity;
+    bool perplexity, silhouette;
 } which_metric;
 
 /* A metric of one group while its rows are read. */
@@ -34,6 +35,7 @@ typedef struct judged {
     tusk_score sums;
     tusk_scored scored;
     tusk_classes counted;
+    double silhouettes, weights; /* the weighted sum of silhouettes, and of weights */
     char *sentence;
     const tusk_judging *how;
     double *rows; /* for the next row; NULL: not requested */
@@ -53,7 +55,7 @@ static bool stops(judged *j, uint32_t i) {
 }
 
 static which_metric named(const char *name) {
-    which_metric w = {-1, -1, -1, !strcmp(name, "perplexity")};
+    which_metric w = {-1, -1, -1, !strcmp(name, "perplexity"), !strcmp(name, "silhouette")};
     for (int k = 0; k < TUSK_METRICS; k++)
         if (!strcmp(name, tusk_metric_of((enum tusk_metric_kind)k)->name))
             w.sum = k;
@@ -161,6 +163,11 @@ static void note_row(judged *j, double y, double answer, double weight) {
 }
 
 static bool take(judged *j, double y, const double *answer, double weight) {
+    if (j->which.silhouette) {
+        j->silhouettes += weight * *answer;
+        j->weights += weight;
+        return true;
+    }
     if (j->rows)
         note_row(j, y, *answer, weight);
     if (j->which.sum < 0 && !isfinite(*answer)) {
@@ -215,8 +222,9 @@ static bool dense_margins(judged *j, const tusk_segment *s, tusk_shape shape) {
     const char *x = tusk_dense_values(s);
     for (uint32_t i = 0; i < s->n_rows; i += LOOK) {
         uint32_t n = s->n_rows - i < LOOK ? s->n_rows - i : LOOK;
-        if (stops(j, i) || !tusk_margins(&j->scorer, x + i * width, size == sizeof(double),
-                                         (uint64_t)shape.dim, n, j->answers + i, j->sentence))
+        if (stops(j, i) || !(j->which.silhouette ? tusk_silhouettes : tusk_margins)(
+                               &j->scorer, x + i * width, size == sizeof(double),
+                               (uint64_t)shape.dim, n, j->answers + i, j->sentence))
             return false;
     }
     return true;
@@ -230,7 +238,8 @@ static bool margins_of(judged *j, const tusk_segment *s, tusk_shape shape) {
     for (uint32_t i = 0; i < s->n_rows; i++) {
         uint32_t at = tusk_row_starts(s)[i], n = tusk_row_starts(s)[i + 1] - at;
         tusk_sparse_row row = sparse_row(s, at, n, size);
-        if (stops(j, i) || !tusk_sparse_margin(&j->scorer, &row, f64, j->answers + i, j->sentence))
+        if (stops(j, i) || !(j->which.silhouette ? tusk_sparse_silhouette : tusk_sparse_margin)(
+                               &j->scorer, &row, f64, j->answers + i, j->sentence))
             return false;
     }
     return true;
@@ -300,6 +309,8 @@ static double give_classes(const judged *j, bool *null) {
 
 static double give(const judged *j) {
     bool null = false;
+    if (j->which.silhouette)
+        return j->weights > 0 ? j->silhouettes / j->weights : NAN;
     double found = j->which.ranking >= 0 ? give_ranking(j, &null)
                    : j->which.classes >= 0
                        ? give_classes(j, &null)

@@ -24,6 +24,11 @@ bool tusk_takes_documents(tusk_text task) {
     return known && known->labels == TUSK_OF_DOCUMENTS;
 }
 
+bool tusk_takes_ids(tusk_text task) {
+    const tusk_task_row *known = tusk_task_named(task);
+    return known && known->labels == TUSK_OF_RATINGS;
+}
+
 enum tusk_kept_gaps tusk_kept_gaps(tusk_text task, tusk_text options) {
     tusk_text missing = tusk_json_member(options, "missing");
     if (missing.data)

@@ -30,6 +30,9 @@ bool tusk_orders_labels(tusk_text task);
    labels. */
 bool tusk_takes_documents(tusk_text task);
 
+/* Whether the columns of rows with names are ids, so that their large whole numbers are exact. */
+bool tusk_takes_ids(tusk_text task);
+
 #define TUSK_NO_LABEL "has no label, expected NULL in its place"
 #define TUSK_NEEDS_WORDS \
     "takes documents, expected a list of words such as ['a', 'b'] or sparse(ids, counts)"

@@ -315,6 +315,14 @@ static void put_product(expansion *e, const tusk_preparation_column *c) {
 
 /* --- a row --- */
 
+tusk_text tusk_level_text(const tusk_given_column *c, uint64_t row, double value,
+                          char room[TUSK_NUMBER_ROOM]) {
+    _Static_assert(TUSK_NUMBER_ROOM >= TUSK_NUMBER_TEXT, "a number fits");
+    if (fabs(value) >= 0x1p53 && c->digits && c->digits[row].data)
+        return c->digits[row];
+    return (tusk_text){room, tusk_number_text(value, room)};
+}
+
 static bool put_value(expansion *e, const tusk_preparation_column *c,
                       const tusk_given_column *given, uint64_t row, tusk_entries_of *found) {
     const tusk_text none = {NULL, 0};
@@ -336,8 +344,8 @@ static bool put_value(expansion *e, const tusk_preparation_column *c,
         put_number(c, value, found);
         return true;
     }
-    char digits[TUSK_NUMBER_TEXT];
-    return put_level(e, c, (tusk_text){digits, tusk_number_text(value, digits)}, found);
+    char digits[TUSK_NUMBER_ROOM];
+    return put_level(e, c, tusk_level_text(given, row, value, digits), found);
 }
 
 static bool put_column(expansion *e, uint32_t i, uint64_t row) {

@@ -13,6 +13,7 @@ typedef struct tusk_given_column {
     const tusk_text *texts;
     const uint64_t *validity; /* a bit per row; NULL: no row is NULL */
     uint64_t *rounded;        /* a bit per row whose number was rounded; NULL: none was */
+    const tusk_text *digits;  /* of whole numbers of 2^53 or more in size; NULL: there are none */
 } tusk_given_column;
 
 /* A time in days as a number of units, of which a day has this many. */
@@ -42,6 +43,13 @@ static inline bool tusk_any_bit(const uint64_t *map, uint64_t row, uint64_t n) {
 static inline bool tusk_given_valid(const tusk_given_column *c, uint64_t row) {
     return !c->validity || (c->validity[row >> 6] >> (row & 63) & 1);
 }
+
+#define TUSK_NUMBER_ROOM 64
+
+/* The text of a number by which it is a level. Those that a double may have rounded have their
+ * digits if their type is exact, and otherwise a text that no level has. */
+tusk_text tusk_level_text(const tusk_given_column *c, uint64_t row, double value,
+                          char room[TUSK_NUMBER_ROOM]);
 
 #define TUSK_SHARES_AT_ONCE 3
 

@@ -139,14 +139,38 @@ static bool is_kept(const packing *p, double x) {
 DEFINE_PUT(float)
 DEFINE_PUT(double)
 
+/* Replaces the numbers of a column that doubles may round: see TUSK_WIDE_ID. */
+static int put_wide_ids(const packing *p, const tusk_named_chunk *chunk, int32_t j) {
+    const tusk_given_column *c = chunk->column + j;
+    double *out = (double *)chunk->buffer + j;
+    for (uint64_t i = 0; i < p->n; i++, out += chunk->schema->n_columns) {
+        if (!(fabs(*out) >= TUSK_WIDE_ID))
+            continue;
+        tusk_text digits = c->digits ? c->digits[p->row + i] : (tusk_text){NULL, 0};
+        *out = -TUSK_WIDE_ID;
+        if (!digits.data)
+            continue;
+        uint32_t code;
+        int failed =
+            tusk_level_code(p->memory, p->part->levels + j, digits.data, digits.length, &code);
+        if (failed)
+            return fail(p->block, i, failed, c->name, (double)digits.length, p->fault);
+        *out = tusk_wide_id(code);
+    }
+    return TUSK_OK;
+}
+
 int tusk_append_named(tusk_memory *memory, tusk_block *block, const tusk_named_chunk *c,
-                      uint64_t row, uint64_t n, const double *y, bool nan_is_gap,
+                      uint64_t row, uint64_t n, const double *y, bool nan_is_gap, bool ids,
                       tusk_fault *fault) {
     tusk_part *part = tusk_part_for(memory, block, c->schema, fault);
     packing p = {memory, block, part, row, n, nan_is_gap, fault};
     if (!p.part)
         return fault->code;
     int code = c->schema->f64 ? put_columns_double(&p, c) : put_columns_float(&p, c);
+    for (int32_t j = 0; ids && c->schema->f64 && !code && j < c->schema->n_columns; j++)
+        if (c->column[j].numbers)
+            code = put_wide_ids(&p, c, j);
     if (code)
         return code;
     tusk_dense_rows rows = {.f64 = c->schema->f64,

@@ -31,9 +31,10 @@ void tusk_named_gaps(const tusk_named_chunk *c, uint64_t row, tusk_remarks *to);
 bool tusk_named_gap(const tusk_named_chunk *c, uint64_t row);
 
 /* Appends n <= TUSK_NAMED_RUN rows of one group, from `row` on, with the labels y. nan_is_gap:
- * whether NaN counts as NULL. Returns a tusk_code. */
+ * whether NaN counts as NULL. ids: whether the columns are ids (tusk_takes_ids). Returns a
+ * tusk_code. */
 int tusk_append_named(tusk_memory *memory, tusk_block *block, const tusk_named_chunk *c,
-                      uint64_t row, uint64_t n, const double *y, bool nan_is_gap,
+                      uint64_t row, uint64_t n, const double *y, bool nan_is_gap, bool ids,
                       tusk_fault *fault);
 
 /* To be called some rows ahead, in this order: prefetch the memory that the next one and

@@ -1,5 +1,6 @@
 #include "lexicon.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -259,23 +260,24 @@ static uint32_t number_of_text(const whole *w, tusk_text text) {
     return place_of(w, text, (uint32_t)tusk_hash_text(text.data, text.length))->number;
 }
 
-static uint32_t number_of_value(whole *w, double given) {
-    double value = tusk_part_of(given, (enum tusk_date_part)w->reading.part) + 0.0;
+static uint32_t number_of_value(whole *w, const tusk_given_column *given, uint64_t row) {
+    double value = tusk_part_of(given->numbers[row], (enum tusk_date_part)w->reading.part) + 0.0;
+    char digits[TUSK_NUMBER_ROOM];
+    if (fabs(value) >= 0x1p53)
+        return number_of_text(w, tusk_level_text(given, row, value, digits));
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     recent *r = w->recent + (tusk_hash_mix(bits, 0) & (RECENT - 1));
     if (r->number && r->value == value)
         return r->number - 1;
-    char digits[TUSK_NUMBER_TEXT];
-    uint32_t number = number_of_text(w, (tusk_text){digits, tusk_number_text(value, digits)});
+    uint32_t number = number_of_text(w, tusk_level_text(given, row, value, digits));
     if (number != TUSK_NO_LEVEL) /* another one may become a level yet */
         *r = (recent){value, number + 1};
     return number;
 }
 
 static uint32_t number_at(whole *w, const tusk_given_column *given, uint64_t row) {
-    return w->reading.text ? number_of_text(w, given->texts[row])
-                           : number_of_value(w, given->numbers[row]);
+    return w->reading.text ? number_of_text(w, given->texts[row]) : number_of_value(w, given, row);
 }
 
 static bool read_rows(whole *w, const tusk_given_column *given, const tusk_named_rows *rows) {

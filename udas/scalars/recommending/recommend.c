@@ -77,6 +77,13 @@ static bool read_number(tusk_text text, double *number) {
     return !*end;
 }
 
+static bool has_digits_only(tusk_text text) {
+    for (size_t i = *text.data == '-'; i < text.length; i++)
+        if (text.data[i] < '0' || text.data[i] > '9')
+            return false;
+    return true;
+}
+
 bool tusk_place_of(const tusk_scorer *s, bool item, tusk_text id, uint64_t *place,
                    char *sentence) {
     uint64_t count = item ? s->factors.n_items : s->factors.n_users;
@@ -84,8 +91,16 @@ bool tusk_place_of(const tusk_scorer *s, bool item, tusk_text id, uint64_t *plac
     double number;
     if (names_of(s, item, &c)) {
         char digits[TUSK_NUMBER_TEXT];
-        if (c.of_numbers && read_number(id, &number))
+        bool whole = c.of_numbers && read_number(id, &number);
+        if (whole && fabs(number) < 0x1p53)
             id = (tusk_text){digits, tusk_number_text(number + 0.0, digits)};
+        else if (whole && !has_digits_only(id)) {
+            snprintf(sentence, TUSK_SENTENCE,
+                     "%s is %.*s, whose type rounds ids of 2^53 and more, expected BIGINT or the "
+                     "id as text",
+                     item ? "item" : "user", tusk_quoted(id.data, id.length, 60), id.data);
+            return false;
+        }
         uint32_t level = tusk_level_of(s->preparation, &c, id);
         *place = level < c.n_levels ? level : count;
         return true;
@@ -300,11 +315,12 @@ static bool check_numbers(const tusk_scorer *s, const tusk_wanted *w, const tusk
         if (tusk_item_number(s, best->items[i].item, &number))
             continue;
         tusk_text text = tusk_item_text(s, best->items[i].item, room);
-        snprintf(
-            sentence, TUSK_SENTENCE,
-            "the items of the model are texts such as '%.*s': give the id as text, and the items "
-            "of the result are texts too",
-            tusk_quoted(text.data, text.length, 60), text.data);
+        snprintf(sentence, TUSK_SENTENCE,
+                 "the items of the model are texts such as '%.*s'%s: give the id as text, and the "
+                 "items "
+                 "of the result are texts too",
+                 tusk_quoted(text.data, text.length, 60), text.data,
+                 has_digits_only(text) ? ", which is no BIGINT" : "");
         return false;
     }
     return true;

@@ -17,14 +17,16 @@ std::string schema_text(const tusk_schema *schema) {
     return text;
 }
 
-// The values of a category of numbers, by level.
-std::vector<double> numbers_of(const Column &c) {
-    std::vector<double> found(c.levels.size());
+// The keys of the levels of a category.
+std::vector<std::string> keys_of(const Column &c) {
+    std::vector<std::string> found(c.levels.begin(), c.levels.end());
+    if (!c.of_numbers)
+        return found;
     for (size_t x = 0; x < c.code.small.size(); x++)
         if (c.code.small[x] != NONE)
-            found[(size_t)c.code.small[x]] = (double)x;
+            found[(size_t)c.code.small[x]] = key_of((double)x);
     for (auto [x, place] : c.code.others)
-        found[(size_t)place] = x;
+        found[(size_t)place] = key_of(x);
     return found;
 }
 
@@ -36,9 +38,9 @@ ColumnCounts counted(const Columns &all, const tk_preparing *how, const Column &
             out.count[key_of(bucket)] = 1;
     if (!c.is_category())
         return out;
-    std::vector<double> numbers = c.of_numbers ? numbers_of(c) : std::vector<double>();
-    for (size_t k = 0; k < c.levels.size(); k++)
-        out.count[c.of_numbers ? key_of(numbers[k]) : std::string(c.levels[k])] = seen.count[k];
+    std::vector<std::string> keys = keys_of(c);
+    for (size_t k = 0; k < keys.size(); k++)
+        out.count[keys[k]] = seen.count[k];
     return out;
 }
 

@@ -10,6 +10,12 @@
 
 namespace tusk {
 
+// Whether a key of a category of numbers is the bytes of a number, or the digits of a wide id
+// (TUSK_WIDE_ID), which are more.
+inline bool is_number_key(const std::string &key) {
+    return key.size() == sizeof(double);
+}
+
 // Statistics of one column in a pass over the rows.
 struct Seen {
     std::vector<int64_t> count; // by level

@@ -1,6 +1,7 @@
 // The levels of categories, and the number of rows of each.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "census.hpp"
 
@@ -30,13 +31,14 @@ std::vector<std::string_view> united(const std::vector<const tusk_part *> &parts
     return all;
 }
 
-// The distinct values of a column.
+// The distinct values of a column, without wide ids (TUSK_WIDE_ID).
 struct Distinct {
     Codes place;
     std::vector<double> values;
+    bool wide = false; // whether the column has such ids
 
     void add(double x) {
-        if (std::isnan(x) || place.at(x) != NONE)
+        if (std::isnan(x) || (wide && x >= TUSK_WIDE_ID) || place.at(x) != NONE)
             return;
         place.put(x, (int32_t)values.size());
         values.push_back(x);
@@ -44,16 +46,70 @@ struct Distinct {
 };
 using AllDistinct = std::vector<Distinct>; // by column
 
+// Whether the digits of a whole number are before those of another one.
+bool is_less(std::string_view a, std::string_view b) {
+    const bool below = a[0] == '-', less = a.size() != b.size() ? a.size() < b.size() : a < b;
+    return below != (b[0] == '-') ? below : below ? is_less(b.substr(1), a.substr(1)) : less;
+}
+
+// The wide ids of a column in all parts, and known ones, the least first.
+std::vector<std::string_view> wide_ids(const std::vector<const tusk_part *> &parts, size_t column,
+                                       const ColumnCounts *known) {
+    std::vector<std::string_view> all;
+    for (const tusk_part *p : parts)
+        for (uint32_t code = 0; code < p->levels[column].n; code++)
+            all.push_back(level_text(p->levels[column], code));
+    if (known)
+        for (const auto &[key, n] : known->count)
+            if (!is_number_key(key))
+                all.push_back(key);
+    std::sort(all.begin(), all.end(), is_less);
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
+}
+
+// Makes values and wide ids the levels of a category, the least first.
+void put_numbers(Column &c, Columns *out, const std::vector<double> &values,
+                 const std::vector<std::string_view> &wide) {
+    const auto place_of = [&](std::string_view id) {
+        return (size_t)(std::lower_bound(wide.begin(), wide.end(), id, is_less) - wide.begin());
+    };
+    const size_t below = place_of("0");
+    c.levels.assign(wide.begin(), wide.begin() + (int64_t)below);
+    for (double value : values) {
+        char text[TUSK_NUMBER_TEXT];
+        c.code.put(value, (int32_t)c.levels.size());
+        out->texts.emplace_back(text, tusk_number_text(value, text));
+        c.levels.push_back(out->texts.back());
+    }
+    c.levels.insert(c.levels.end(), wide.begin() + (int64_t)below, wide.end());
+    c.feature.assign(1, std::vector<int32_t>(c.levels.size()));
+    std::iota(c.feature[0].begin(), c.feature[0].end(), 0);
+    c.wide.clear();
+    for (size_t i = 0; !wide.empty() && i < out->parts.size(); i++) {
+        const tusk_levels &levels = out->parts[i]->levels[c.source];
+        c.wide.emplace_back();
+        for (uint32_t code = 0; code < levels.n; code++) {
+            const size_t at = place_of(level_text(levels, code));
+            c.wide.back().push_back((int32_t)(at < below ? at : at + values.size()));
+        }
+    }
+}
+
 // The distinct values of the wanted columns; each thread collects its segments separately.
 AllDistinct distinct_in(const tusk_group *group, int64_t cancel_mark, int threads,
-                        const std::vector<Column *> &wanted) {
+                        const std::vector<Column *> &wanted,
+                        const std::vector<std::vector<std::string_view>> &wide) {
     std::vector<const tusk_segment *> segments;
     each_part_segment(group, [&](const tusk_segment *s, size_t) {
         segments.push_back(s);
         return (int)TK_OK;
     });
     const size_t n = segments.size(), shares = std::clamp<size_t>(n / 2, 1, (size_t)threads);
-    std::vector<AllDistinct> all(shares, AllDistinct(wanted.size()));
+    AllDistinct none(wanted.size());
+    for (size_t k = 0; k < wanted.size(); k++)
+        none[k].wide = !wide[k].empty();
+    std::vector<AllDistinct> all(shares, none);
     parallel_for((int64_t)shares, threads, [&](int64_t share) {
         AllDistinct &own = all[(size_t)share];
         for (size_t i = n * share / shares; i < n * (share + 1) / shares; i++) {
@@ -79,7 +135,8 @@ AllDistinct known_numbers(const Columns &all, const tk_preparing *how,
     AllDistinct found(wanted.size());
     for (size_t k = 0; k < wanted.size(); k++)
         for (const auto &[key, n] : known_of(how, wanted[k] - all.columns.data())->count)
-            found[k].values.push_back(of_key<double>(key));
+            if (is_number_key(key))
+                found[k].values.push_back(of_key<double>(key));
     return found;
 }
 
@@ -92,8 +149,12 @@ int find_numbers(const tusk_group *group, const tk_preparing *how, int threads, 
             wanted.push_back(&c);
     if (wanted.empty())
         return TK_OK;
+    std::vector<std::vector<std::string_view>> wide;
+    for (const Column *c : wanted)
+        wide.push_back(
+            wide_ids(out->parts, c->source, known_of(how, (size_t)(c - out->columns.data()))));
     AllDistinct found = how->census ? known_numbers(*out, how, wanted)
-                                    : distinct_in(group, how->cancel_mark, threads, wanted);
+                                    : distinct_in(group, how->cancel_mark, threads, wanted, wide);
     if (cancelled(how->cancel_mark))
         return TK_CANCELLED;
     for (size_t k = 0; k < wanted.size(); k++) {
@@ -105,14 +166,7 @@ int find_numbers(const tusk_group *group, const tk_preparing *how, int threads, 
                            ? refuse_rounded_ids(c.source_name, error)
                            : refuse_rounded(c.absorbed ? "absorb" : "categories", c.source_name,
                                             error);
-        c.feature.assign(1, {});
-        for (double value : found[k].values) {
-            char text[TUSK_NUMBER_TEXT];
-            c.code.put(value, (int32_t)c.levels.size());
-            c.feature[0].push_back((int32_t)c.levels.size());
-            out->texts.emplace_back(text, tusk_number_text(value, text));
-            c.levels.push_back(out->texts.back());
-        }
+        put_numbers(c, out, found[k].values, wide[k]);
     }
     return TK_OK;
 }
@@ -122,13 +176,17 @@ void look_at(const ColumnCounts &known, const Column &c, Seen &seen) {
     seen.missing = known.missing;
     seen.n = known.n;
     seen.sum = known.sum;
+    std::unordered_map<std::string_view, size_t> wide;
+    for (size_t k = 0; !c.wide.empty() && k < c.levels.size(); k++)
+        wide.emplace(c.levels[k], k);
     for (const auto &[key, n] : known.count) {
         if (!c.is_category())
             break;
-        size_t place = c.of_numbers ? (size_t)c.code.at(of_key<double>(key))
-                                    : (size_t)(std::lower_bound(c.levels.begin(), c.levels.end(),
-                                                                std::string_view(key)) -
-                                               c.levels.begin());
+        size_t place = !c.of_numbers ? (size_t)(std::lower_bound(c.levels.begin(), c.levels.end(),
+                                                                 std::string_view(key)) -
+                                                c.levels.begin())
+                       : is_number_key(key) ? (size_t)c.code.at(of_key<double>(key))
+                                            : wide.at(key);
         seen.count[place] += n;
     }
 }

@@ -310,3 +310,21 @@ def test_sql_trains_the_same_model(
     ((found,),) = con.execute(f"SELECT payload FROM {query}").fetchall()
     assert found == one.payload
     assert ran
+
+
+def test_ids_that_doubles_round_are_those_of_all_parts(
+    con: duckdb.DuckDBPyConnection, files: Files
+) -> None:
+    """Parts number ids that differ in the last bit as they number small ones."""
+    source = files("FROM ratings WHERE k < 900")
+    more = MF | {"max_iter": 3}
+    found = [
+        rotated(con, "matrix_factorization", source=source, **more | {"features": features})
+        for features in (
+            "{'u': 9007199254740990 + u, 'i': 18446744073709551615::UBIGINT - (99 - i)::UBIGINT}",
+            "{'u': u, 'i': i}",
+        )
+    ]
+    assert found[0].coef == found[1].coef
+    levels = json.loads(found[0].preparation)["columns"][0]["levels"]
+    assert len(set(levels)) == len(levels) == found[0].classes[0]
