@@ -499,6 +499,16 @@ def test_errors_by_cluster(client: Client, kind: str | None) -> None:
         assert errors[3:] == pytest.approx(fit.bse[:3], rel=1e-5)
 
 
+def test_both_databases_have_the_same_errors_by_cluster(here: Client, there: Client) -> None:
+    more = {"g": np.arange(N) % 11}
+    one, other = (by_cluster(c, more, threads=1) for c in (here, there))
+    assert one[:2] == other[:2]
+    assert json.loads(one[2]) == json.loads(other[2])
+    plain = here.fit("ordinal", X, Y, threads=1)
+    assert one[0] == list(plain.coef)  # clusters change errors alone
+    assert abs(one[1] / plain.std_err - 1).max() > 0.01
+
+
 def test_one_cluster_has_no_errors(client: Client) -> None:
     _, errors, told = by_cluster(client, {"g": np.ones(N)})
     assert errors is None or np.isnan(np.array(errors, float)).all()
