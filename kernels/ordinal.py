@@ -65,6 +65,17 @@ class Levels:
         check_code(library().tk_ordinal_sums(rows.struct, how, pointer(v), pointer(out)))
         return out[:, 0], out[:, 2 : 2 + q], np.ascontiguousarray(out[:, 2 + q :])
 
+    def cluster_scores(self, rows: Pass, v: Floats) -> tuple[Floats, NDArray[np.int64]]:
+        """Lower triangles of the summed squares of the clusters' scores (G, q (q + 1) / 2), and
+        the number of clusters (G,). The rows have clusters.
+        """
+        n, q = v.shape
+        out, v = np.empty((n, q * (q + 1) // 2)), np.ascontiguousarray(v)
+        clusters = np.empty(n, np.int64)
+        given = pointer(v), pointer(out), pointer(clusters)
+        check_code(library().tk_ordinal_clusters(rows.struct, self.struct(), *given))
+        return out, clusters
+
     def reach(self, rows: Pass, v: Floats, step: Floats) -> Floats:
         """What Newton's step says of the existence of an optimum, (G, 2): `tk_ordinal_reach`."""
         out = np.empty((len(v), 2))

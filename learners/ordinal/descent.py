@@ -102,23 +102,23 @@ def descend(
     A last step follows, after which Newton's method has all digits.
     """
     n = len(v)
-    begun = problem.evaluate(v)
-    rank = newton_step(problem, begun).rank
-    state = State(v, begun, np.zeros(n, np.int64), np.zeros(n, bool), rank)
+    value = problem.evaluate(v)
+    rank = newton_step(problem, value).rank
+    state = State(v, value, np.zeros(n, np.int64), np.zeros(n, bool), rank)
     active = np.arange(n)
     for _ in range(most):
         if deadline is not None and time.monotonic() > deadline:
             state.late = True
             break
-        near = np.abs(state.found.gradient[active]).max(axis=1) <= epsilon * problem.unit[active]
+        at_optimum = violations(problem, state)[active] <= epsilon
         if epsilon > 0:
-            state.converged[active[near]] = True
-        moved = step(problem, state, active)
+            state.converged[active[at_optimum]] = True
+        improved = step(problem, state, active)
         state.iterations[active] += 1
         objective = np.full(n, np.nan)
         objective[active] = state.found.objective[active]
         state.history.append(objective)
-        ends = ~moved if epsilon == 0 else near | ~moved
+        ends = ~improved if epsilon == 0 else at_optimum | ~improved
         active = active[~ends]
         if not len(active):
             break
@@ -132,12 +132,12 @@ def violations(problem: Problem, state: State) -> Floats:
 
 
 def step(problem: Problem, state: State, which: NDArray[np.intp]) -> Bools:
-    """Takes Newton's step in some groups, and returns which of them moved, (n,)."""
+    """Takes Newton's step in some groups, and returns which of them improved, (n,)."""
     part, found = problem.of(which), state.found.of(which)
     direction = newton_step(part, found).step
     promised = np.einsum("gq,gq->g", direction, found.gradient)
     slack = ROUNDING * (1 + np.abs(found.objective))
-    length, moved, left = 1.0, np.zeros(len(which), bool), np.arange(len(which))
+    length, improved, left = 1.0, np.zeros(len(which), bool), np.arange(len(which))
     for _ in range(MOST_HALVINGS):
         candidate = state.v[which[left]] - length * direction[left]
         there = part.of(left).evaluate(candidate)
@@ -145,12 +145,12 @@ def step(problem: Problem, state: State, which: NDArray[np.intp]) -> Bools:
         good = np.flatnonzero(there.objective <= most)
         state.v[which[left[good]]] = candidate[good]
         state.found.put(which[left[good]], there.of(good))
-        moved[left[good]] = True
+        improved[left[good]] = True
         left = np.delete(left, good)
         if not len(left):
             break
         length /= 2
-    return moved
+    return improved
 
 
 def newton_step(problem: Problem, found: Found) -> Solution:

@@ -21,7 +21,7 @@ from tuskml.learners.ordinal import outcome, training
 from tuskml.learners.ordinal.options import OPTIONS, OrdinalOptions
 from tuskml.learners.tasks import Task, built_in, in_table
 
-DESCRIBING = ("covariance", "weight_kind", "fit")
+DESCRIBING = ("covariance", "cluster", "weight_kind", "fit")
 """Options that describe a model and change no prediction."""
 TASKS = built_in(Task(**in_table("ordinal")))
 

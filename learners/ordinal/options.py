@@ -3,10 +3,12 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tuskml.errors import OptionError
 from tuskml.kernels.ordinal import LINKS
 from tuskml.learners.options.kinds import (
     BOOLEAN,
     NAMES,
+    ROW,
     Acts,
     Beside,
     ClassNames,
@@ -45,7 +47,9 @@ class OrdinalOptions(Options):
     @property
     def is_robust(self) -> bool:
         """Returns whether standard errors are those of the sandwich."""
-        return self.covariance != CLASSIC or self.weight_kind == SAMPLING
+        return (
+            self.covariance != CLASSIC or self.weight_kind == SAMPLING or self.cluster is not None
+        )
 
 
 def _levels(value: Any) -> ClassNames:
@@ -54,6 +58,25 @@ def _levels(value: Any) -> ClassNames:
     if len(names) < 2:
         raise ValueError
     return class_names(names)
+
+
+def _leverage(name: str) -> str:
+    """A hint on covariances that are not those of ordered levels."""
+    if name not in ("HC2", "HC3"):
+        return ""
+    return (
+        f"; {name} corrects a row's residual by its leverage, and rows of ordered levels have no "
+        "single residual"
+    )
+
+
+def _check(options: OrdinalOptions) -> None:
+    """Raises OptionError for two definitions of standard errors."""
+    if options.cluster is not None and options.covariance != CLASSIC:
+        raise OptionError(
+            f"options 'cluster' and 'covariance' are both given, '{options.covariance}' the "
+            "latter, expected one of them"
+        )
 
 
 OPTIONS = OptionTable(
@@ -80,7 +103,7 @@ OPTIONS = OptionTable(
         ),
         Option(
             "covariance",
-            choice(*COVARIANCES),
+            choice(*COVARIANCES, elsewhere=_leverage),
             CLASSIC,
             "standard errors by the likelihood, or robust ones, with or without a correction for "
             "few rows",
@@ -101,8 +124,10 @@ OPTIONS = OptionTable(
             "whether the model keeps what `model_fit` and `model_terms` show",
             unseen=OF_TEXT,
         ),
+        replace(SHARED["cluster"], acts=(Acts(frozenset((ROW,)), beside=UNPENALISED[0].beside),)),
         replace(SHARED["max_iter"], default=ITERATIONS, unseen="a training may end before"),
         replace(SHARED["epsilon"], unseen="a training may end before"),
         *("time", "threads", "seed", "deterministic", "format"),
     ),
+    _check,
 )

@@ -51,11 +51,16 @@ def models_of(ended: Ended, request: Request[Task, OrdinalOptions]) -> Models:
     for g in np.flatnonzero(dependent & ~ended.parted).tolist():
         make_smallest(problem, state, g)
     known = ~dependent & ~ended.parted & state.converged & (options.l2 == 0)
-    spread = covariances(problem.of(np.flatnonzero(known)), state, known, options)
+    spread, counted = covariances(problem.of(np.flatnonzero(known)), state, known, options)
+    clusters = np.full(n, np.nan)
+    clusters[known] = counted
     errors = np.full_like(state.v, np.nan)
     errors[known] = np.sqrt(np.einsum("gqq->gq", spread))
     sizes = cuts + ended.widths
-    more = {"l2_standardized": (ended.parted, 1 / problem.weight)}
+    more = {
+        "l2_standardized": (ended.parted, 1 / problem.weight),
+        "clusters": (np.isfinite(clusters), clusters),
+    }
     more |= members(ended, options) if options.fit else {}
     text = options_json(options)
     status = judge(ended, dependent, options)
@@ -143,14 +148,17 @@ def make_smallest(problem: Problem, state: State, g: int) -> None:
     state.v[g, used] = v - null @ away
 
 
-def covariances(problem: Problem, state: State, known: Bools, options: OrdinalOptions) -> Floats:
+def covariances(
+    problem: Problem, state: State, known: Bools, options: OrdinalOptions
+) -> tuple[Floats, Floats]:
     """The covariances of thresholds and coefficients, (n, q, q), NaN for features that never
     vary: the inverse of the observed information, as R's `polr` has it, or the sandwich of the
-    squared scores of rows (MacKinnon and White 1985). known (G,): which groups of the state.
+    squared scores of rows or clusters (MacKinnon and White 1985); and the number of clusters (n,).
+    known (G,): which groups of the state.
     """
     levels, cuts, q = problem.levels, problem.levels.cuts, state.v.shape[1]
     if not known.any():
-        return np.empty((0, q, q))
+        return np.empty((0, q, q)), np.empty(0)
     whole = unpack(state.found.curvature[known], q) * problem.weight[:, None, None]
     fixed = np.concatenate([np.zeros((len(whole), cuts), bool), levels.scale == 0], axis=1)
     group, place = np.nonzero(fixed)
@@ -160,13 +168,38 @@ def covariances(problem: Problem, state: State, known: Bools, options: OrdinalOp
     units[:, range(cuts, q), range(cuts, q)] = levels.scale
     units[:, :cuts, cuts:] = (levels.shift * levels.scale)[:, None, :]
     inverse = np.linalg.inv(whole)
+    clusters = np.full(len(whole), np.nan)
     if options.is_robust:
-        by = 1 if options.weight_kind == FREQUENCY else 2
-        squares = unpack(levels.sums(problem.rows, state.v[known], by)[2], q)
-        factor = of_few_rows(problem, options)[:, None, None]
-        inverse = factor * inverse @ squares @ inverse
+        squares, factor, clusters = squared_scores(problem, state.v[known], options)
+        inverse = factor[:, None, None] * inverse @ squares @ inverse
     covariance = units @ inverse @ units.transpose(0, 2, 1)
-    return np.where(fixed[:, None] | fixed[:, :, None], np.nan, covariance)
+    return np.where(fixed[:, None] | fixed[:, :, None], np.nan, covariance), clusters
+
+
+def squared_scores(
+    problem: Problem, v: Floats, options: OrdinalOptions
+) -> tuple[Floats, Floats, Floats]:
+    """The summed squares of scores (n, q, q), of rows or of clusters' sums (Liang and Zeger 1986),
+    the factor of few of them (n,), and the number of clusters (n,), NaN without.
+    """
+    q = v.shape[1]
+    if options.cluster is not None:
+        squares, counted = problem.levels.cluster_scores(problem.rows, v)
+        return unpack(squares, q), *of_few_clusters(problem, counted, options)
+    by = 1 if options.weight_kind == FREQUENCY else 2
+    squares = problem.levels.sums(problem.rows, v, by)[2]
+    return unpack(squares, q), of_few_rows(problem, options), np.full(len(v), np.nan)
+
+
+def of_few_clusters(
+    problem: Problem, counted: NDArray[np.int64], options: OrdinalOptions
+) -> tuple[Floats, Floats]:
+    """The factor of robust covariances by c clusters, c / (c - 1) (n - 1) / (n - p) as in
+    statsmodels, NaN for one cluster, and c itself (n,).
+    """
+    n, clusters = rows_counted(problem, options), counted.astype(float)
+    others = np.where(clusters > 1, clusters - 1, np.nan)
+    return clusters / others * (n - 1) / np.maximum(n - problem.free, 1), clusters
 
 
 def of_few_rows(problem: Problem, options: OrdinalOptions) -> Floats:

@@ -35,6 +35,11 @@ typedef struct tk_ordinal {
  * (n_groups, 2), if pass->loss_only is set. The loss is infinite where thresholds do not rise. */
 TK_API int tk_ordinal_sums(const tk_pass *pass, const tk_ordinal *how, const double *v,
                            double *out);
+/* The lower triangle, row by row, of the sum over clusters of u u', u the sum of the gradients of
+ * a cluster's rows by v; clusters, shape (n_groups,), gets their number. The rows have clusters.
+ */
+TK_API int tk_ordinal_clusters(const tk_pass *pass, const tk_ordinal *how, const double *v,
+                               double *out, int64_t *clusters);
 /* Decides whether the loss has an optimum, from Newton's step s at v. A direction u lowers no
  * term of the likelihood if theta_k - x.b does not fall along it in rows of level k, nor
  * theta_(k - 1) - x.b rise. out, shape (n_groups, 2): the least of these moves along -s, where

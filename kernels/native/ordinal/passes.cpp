@@ -1,6 +1,7 @@
 // Sums over rows of the losses of ordered levels, with their gradient and curvature.
 #include "../linear/dense.hpp"
 #include "../linear/sparse.hpp"
+#include "../shared/clusters.hpp"
 #include "../shared/reach.hpp"
 #include "api.h"
 #include "links.hpp"
@@ -32,21 +33,47 @@ double dot(const double *a, const double *b, int64_t d) {
     return total;
 }
 
-// Calls body(z, level, offset, weight) for each row of a chunk.
+// A row as z, with its level.
+struct Row {
+    const double *z;
+    int64_t level;
+    double offset, weight, cluster;
+};
+
+// Calls body(row) for each row of a chunk.
 template <class T, class Body>
 void each_row(const tk_pass *pass, const Chunk &c, const Group &group, Body &&body) {
     std::vector<double> z(group.d);
     auto block = [&](const auto &x, const Targets &y, int n) {
         for (int i = 0; i < n && !cancelled(pass->cancel_mark); i++) {
             to_z(x, i, group.d, group.shift, group.scale, z.data());
-            body(z.data(), group.level_of(y.y[i]), y.offset ? y.offset[i] : 0,
-                 y.weight ? y.weight[i] : 1);
+            body(Row{z.data(), group.level_of(y.y[i]), y.offset ? y.offset[i] : 0,
+                     y.weight ? y.weight[i] : 1, y.cluster ? y.cluster[i] : 0});
         }
     };
     if (tusk_is_sparse(pass->groups[0].kind))
         return for_sparse_blocks<T>(c, BLOCK_ROWS,
                                     [&](const SparseBlock<T> &x) { block(x, x.y, x.n); });
     for_dense_blocks<T>(c, group.d, BLOCK_ROWS, block);
+}
+
+// The terms of a row, infinite where thresholds do not rise.
+template <class Link> LevelTerms terms_of(const Group &group, const Row &row, Link) {
+    const double m = dot(row.z, group.v + group.cuts(), group.d) + row.offset;
+    const double a = group.low(row.level, m), b = group.high(row.level, m);
+    return a < b ? Link::of(a, b) : LevelTerms{HUGE_VAL, 0, 0, 0, 0, 0};
+}
+
+// Adds the gradient of a row's loss by v, times its weight.
+void add_slopes(const Group &group, const Row &row, const LevelTerms &t, double *slopes) {
+    const int64_t cuts = group.cuts();
+    if (row.level)
+        slopes[row.level - 1] -= row.weight * t.by_a;
+    if (row.level < cuts)
+        slopes[row.level] -= row.weight * t.by_b;
+    const double slope = row.weight * (t.by_a + t.by_b);
+    for (int64_t j = 0; j < group.d; j++)
+        slopes[cuts + j] += slope * row.z[j];
 }
 
 // A symmetric form in both ends of a row.
@@ -88,33 +115,42 @@ void add_form(const Group &group, int64_t level, const double *z, const Form &f,
 }
 
 template <class T, class Link>
-int sums(const tk_pass *pass, const tk_ordinal *how, const double *v, Link, double *out) {
+int sums(const tk_pass *pass, const tk_ordinal *how, const double *v, Link link, double *out) {
     const int64_t q = how->n_levels - 1 + pass->groups[0].dim;
     const int64_t width = 2 + (pass->loss_only ? 0 : q + q * (q + 1) / 2);
     auto chunks = make_chunks(pass, std::max<int64_t>(chunk_rows_for(pass), 4 * q));
     return sum_over_chunks(pass, chunks, width, out, [&](const Chunk &c, double *acc) {
         const Group group(pass, how, v, c.group);
-        const int64_t cuts = group.cuts();
         double *slopes = acc + 2, *triangle = slopes + q;
-        each_row<T>(
-            pass, c, group, [&](const double *z, int64_t level, double offset, double weight) {
-                const double m = dot(z, group.v + cuts, group.d) + offset;
-                const double a = group.low(level, m), b = group.high(level, m);
-                const LevelTerms t = a < b ? Link::of(a, b) : LevelTerms{HUGE_VAL, 0, 0, 0, 0, 0};
-                acc[0] += weight * t.loss;
-                acc[1] += weight;
-                if (pass->loss_only)
-                    return;
-                if (level)
-                    slopes[level - 1] -= weight * t.by_a;
-                if (level < cuts)
-                    slopes[level] -= weight * t.by_b;
-                const double slope = weight * (t.by_a + t.by_b);
-                for (int64_t j = 0; j < group.d; j++)
-                    slopes[cuts + j] += slope * z[j];
-                add_form(group, level, z, form_of(t, weight, how->of_scores), triangle);
-            });
+        each_row<T>(pass, c, group, [&](const Row &row) {
+            const LevelTerms t = terms_of(group, row, link);
+            acc[0] += row.weight * t.loss;
+            acc[1] += row.weight;
+            if (pass->loss_only)
+                return;
+            add_slopes(group, row, t, slopes);
+            add_form(group, row.level, row.z, form_of(t, row.weight, how->of_scores), triangle);
+        });
     });
+}
+
+template <class T, class Link>
+int by_cluster(const tk_pass *pass, const tk_ordinal *how, const double *v, Link link, double *out,
+               int64_t *clusters) {
+    const int64_t q = how->n_levels - 1 + pass->groups[0].dim, triangle = q * (q + 1) / 2;
+    std::fill(out, out + pass->n_groups * triangle, 0.0);
+    each_group_in_order(
+        pass, chunk_rows_for(pass), [&](int64_t g, const Chunk *from, const Chunk *to) {
+            const Group group(pass, how, v, g);
+            ClusterSums sums(pass->groups[g], q);
+            for (; from != to && !cancelled(pass->cancel_mark); from++)
+                each_row<T>(pass, *from, group, [&](const Row &row) {
+                    add_slopes(group, row, terms_of(group, row, link), sums.of(row.cluster));
+                });
+            sums.add_squares(out + g * triangle);
+            clusters[g] = sums.n();
+        });
+    return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
 }
 
 template <class T, class Link>
@@ -124,9 +160,10 @@ int reach(const tk_pass *pass, const tk_ordinal *how, const double *v, const dou
     const int code = reach_by_group(pass, found.data(), [&](const Chunk &c, Reach *all) {
         const Group group(pass, how, v, c.group), along(pass, how, step, c.group);
         const int64_t cuts = group.cuts();
-        each_row<T>(pass, c, group, [&](const double *z, int64_t level, double offset, double) {
-            const double m = dot(z, group.v + cuts, group.d) + offset;
-            const double moved = dot(z, along.v + cuts, group.d);
+        each_row<T>(pass, c, group, [&](const Row &row) {
+            const int64_t level = row.level;
+            const double m = dot(row.z, group.v + cuts, group.d) + row.offset;
+            const double moved = dot(row.z, along.v + cuts, group.d);
             const LevelTerms t = Link::of(group.low(level, m), group.high(level, m));
             const double by_a = level ? along.low(level, moved) : 0;
             const double by_b = level < cuts ? along.high(level, moved) : 0;
@@ -152,6 +189,18 @@ int tk_ordinal_sums(const tk_pass *pass, const tk_ordinal *how, const double *v,
         return with_storage(pass, [&]<class T>(const T *) {
             return with_link(how->link,
                              [&](auto link) { return sums<T>(pass, how, v, link, out); });
+        });
+    });
+}
+
+int tk_ordinal_clusters(const tk_pass *pass, const tk_ordinal *how, const double *v, double *out,
+                        int64_t *clusters) {
+    using namespace tusk;
+    return code_of([&] {
+        return with_storage(pass, [&]<class T>(const T *) {
+            return with_link(how->link, [&](auto link) {
+                return by_cluster<T>(pass, how, v, link, out, clusters);
+            });
         });
     });
 }

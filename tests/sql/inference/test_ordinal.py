@@ -5,6 +5,7 @@
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -382,6 +383,8 @@ REFUSED = {
     "predict_proba(m, x)": "the model has more than two classes, expected predict_proba\\(model, features, class\\)",
     "train_model('ordinal', y, x, '{\"firth\": true}')": "option 'firth' is not available with task 'ordinal'",
     "train_model('ordinal', y, x, '{\"calibration\": \"platt\"}')": "option 'calibration' is about two classes without an order",
+    "train_model('ordinal', y, x, '{\"covariance\": \"HC3\"}')": "option 'covariance' is \"HC3\", expected 'classic', 'HC0' or 'HC1'; HC3 corrects a row's residual by its leverage, and rows of ordered levels have no single residual",
+    'train_model(\'ordinal\', y, x, \'{"cluster": "g", "covariance": "HC0"}\')': "options 'cluster' and 'covariance' are both given, 'HC0' the latter",
     "train_model('ordinal', y, x, '{\"store\": \"s\"}')": "option 'store' is not available with task 'ordinal'",
     "train_model('ordinal', y, x, '{\"link\": \"log\"}')": "option 'link' is \"log\", expected 'logit', 'probit' or 'cloglog'",
     "train_model('ordinal', y, x, '{\"classes\": [\"a\"]}')": "option 'classes' is \\[\"a\"\\], expected a list of levels as text, the lowest first",
@@ -438,6 +441,78 @@ def test_robust_errors_are_the_sandwich(client: Client, covariance: str, kind: s
     if covariance == "classic" and kind != "sampling":
         truth = inverse
     assert model.std_err == pytest.approx(np.sqrt(np.diag(truth)), rel=1e-5)
+
+
+def exact_scores(model: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    """The scores of rows (n, q) and the curvature (q, q) of the logit link, by formula."""
+    cuts, level = len(model.coef) - x.shape[1], y.astype(int)
+    theta = np.concatenate([[-np.inf], model.coef[:cuts], [np.inf]])
+    margin = x @ model.coef[cuts:]
+    unit = np.eye(cuts + 2)[:, 1:-1]
+    high, low = (np.hstack([unit[level + k], -x]) for k in (1, 0))
+    above, below = expit(theta[level + 1] - margin), expit(theta[level] - margin)
+    p = above - below
+    f_high, f_low = above * (1 - above) / p, below * (1 - below) / p
+    score = f_high[:, None] * high - f_low[:, None] * low
+    bend = (high.T * f_high * (1 - 2 * above)) @ high - (low.T * f_low * (1 - 2 * below)) @ low
+    return score, score.T @ score - bend
+
+
+def by_cluster(client: Client, more: dict[str, Any], **options: Any) -> Any:
+    """The standard errors, and the options, of a model whose rows have clusters."""
+    source, given_rows = client.rows(X, Y, **more)
+    names = {"a": "c0", "b": "c1", "c": "c2", "g": "g"}
+    features, rows = client.by_name(names, source)
+    given = json.dumps({"cluster": "g", **options})
+    weight = ", w" if "w" in more else ""
+    call = f"train_model('ordinal', y, {features}, '{given}'{weight})"
+    sql = f"SELECT (m).coef, (m).std_err, (m).options FROM (SELECT {call} AS m FROM {rows}) AS t"
+    return client.connection.execute(sql, given_rows).fetchone()
+
+
+@pytest.mark.parametrize("kind", [None, "frequency", "sampling"])
+def test_errors_by_cluster(client: Client, kind: str | None) -> None:
+    """Sums of scores by cluster in the sandwich, and for slopes what statsmodels has."""
+    group, weight = np.arange(N) % 37, 1.0 + np.arange(N) % 3
+    more = {"g": group} if kind is None else {"g": group, "w": weight}
+    options = {} if kind is None else {"weight_kind": kind}
+    coef, errors, told = by_cluster(client, more, **options)
+    each, _ = exact_scores(SimpleNamespace(coef=np.array(coef)), X, Y)
+    rows = np.arange(N) if kind is None else np.repeat(np.arange(N), weight.astype(int))
+    _, curvature = exact_scores(SimpleNamespace(coef=np.array(coef)), X[rows], Y[rows])
+    if kind is not None:
+        each *= weight[:, None]
+    sums = np.array([each[group == g].sum(axis=0) for g in range(37)])
+    inverse = np.linalg.inv(curvature)
+    n = len(rows) if kind == "frequency" else N
+    factor = 37 / 36 * (n - 1) / (n - 6)
+    truth = np.sqrt(np.diag(factor * inverse @ sums.T @ sums @ inverse))
+    assert errors == pytest.approx(truth, rel=1e-6)
+    told = json.loads(told)
+    assert (told["cluster"], told["clusters"]) == ("g", 37)
+    if kind is None:
+        x = X - X.mean(axis=0)
+        ordered = OrderedModel(Y, x, distr="logit")
+        start = ordered.fit(method="bfgs", disp=0).params
+        sandwich = {"cov_type": "cluster", "cov_kwds": {"groups": group}}
+        fit = ordered.fit(method="newton", start_params=start, disp=0, tol=1e-14, **sandwich)
+        assert errors[3:] == pytest.approx(fit.bse[:3], rel=1e-5)
+
+
+def test_both_databases_have_the_same_errors_by_cluster(here: Client, there: Client) -> None:
+    more = {"g": np.arange(N) % 11}
+    one, other = (by_cluster(c, more, threads=1) for c in (here, there))
+    assert one[:2] == other[:2]
+    assert json.loads(one[2]) == json.loads(other[2])
+    plain = here.fit("ordinal", X, Y, threads=1)
+    assert one[0] == list(plain.coef)  # clusters change errors alone
+    assert abs(one[1] / plain.std_err - 1).max() > 0.01
+
+
+def test_one_cluster_has_no_errors(client: Client) -> None:
+    _, errors, told = by_cluster(client, {"g": np.ones(N)})
+    assert errors is None or np.isnan(np.array(errors, float)).all()
+    assert json.loads(told)["clusters"] == 1
 
 
 def test_fit_and_terms(client: Client, housing: str) -> None:
