@@ -299,6 +299,11 @@ class Pass:
         check_code(library().tk_feature_counts(self.struct, pointer(count), pointer(largest)))
         return count, largest
 
+    @once
+    def counts_of_features(self) -> tuple[Floats, Floats]:
+        """What `feature_counts` returns, from one pass over the rows. Not to be written to."""
+        return self.feature_counts()
+
     def far_means(self, times: float, share: Floats | None = None) -> tuple[Floats, Floats]:
         """Means of sparse features over nonzero values, (G, d + 1), if far from 0, and the
         standard deviations there.

@@ -205,7 +205,7 @@ def fewer_rows(problem: Problem, classes: int) -> NDArray[np.bool_]:
     which = np.flatnonzero(few)
     if rows.sparse and len(which):
         part = rows.of(which)
-        seen = (part.feature_counts()[0] > 0).sum(axis=1)
+        seen = (part.counts_of_features[0] > 0).sum(axis=1)
         few[which] = rows_given(part.groups) < times * (seen + intercept)
     return np.asarray(few)
 

@@ -203,7 +203,7 @@ struct SparseRules {
 // One sparse model that one thread trains. W is float where the gradient's noise exceeds float's
 // rounding error.
 template <class W> struct SparseModel {
-    std::vector<W> w;
+    LookedUp<W> w;
     double b;
     SparseRules rules;
 
@@ -250,7 +250,7 @@ template <class W> struct SparseModel {
 // only the weights that it moves.
 template <class W> class LateMean {
 public:
-    std::vector<W> taken;
+    LookedUp<W> taken;
     double taken_b = 0;
 
     // rows: number in the group, or in the part of it that is trained here.

@@ -19,7 +19,7 @@ template <class W> struct Shared {
     const tk_pass *pass;
     const tk_epoch *epoch;
     int64_t g, d;
-    std::vector<W> w;
+    LookedUp<W> w;
     std::vector<Run> runs;
     StepWeights weights;
     std::mutex lock; // guards the sums; taken once per share of rows
@@ -198,6 +198,7 @@ void sparse_share(Shared<float> &shared, const SparseRules &rules, size_t first,
                           [&](const SparseBatch<T> &batch) {
                               if (cancelled(pass->cancel_mark))
                                   return;
+                              batch.prefetch_next(shared.w.data(), shared.d);
                               sum_of_losses += evaluate_batch(batch, loss, labels, margin, r);
                               double step = schedule.at(row) / (double)batch.n, s = 0;
                               for (int64_t i = 0; i < batch.n; i++) {

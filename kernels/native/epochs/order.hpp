@@ -187,7 +187,23 @@ template <class T> struct SparseBatch {
     const double *y;
     int64_t n;
     const double *weight = nullptr; // NULL: all are 1
+    SparseRow<T> next = {};         // the row after it, empty if there is none
+
+    // Fetches what the next row looks up among d weights, unless all of them stay in a cache.
+    template <class W> void prefetch_next(const W *w, int64_t d) const {
+        if (d < 1 << 16)
+            return;
+        for (uint32_t k = 0; k < next.n; k++)
+            __builtin_prefetch(w + next.index[k]);
+    }
 };
+
+// Row k of a run.
+template <class T> inline SparseRow<T> row_of_run(const Run &run, uint32_t k) {
+    const uint32_t *start = tusk_row_starts(run.segment) + run.first + k;
+    return {tusk_indices(run.segment) + start[0],
+            (const T *)tusk_sparse_values(run.segment) + start[0], start[1] - start[0]};
+}
 
 // The same for sparse rows. Calls body(SparseBatch) for each whole batch.
 template <class T, class Body>
@@ -200,18 +216,20 @@ void for_sparse_batches(const std::vector<Run> &runs, size_t first, size_t end, 
     int64_t n = 0;
     for (size_t i = first; i < end; i++) {
         const tusk_segment *s = runs[i].segment;
-        const uint32_t *start = tusk_row_starts(s) + runs[i].first;
-        const int32_t *index = tusk_indices(s);
-        const T *value = (const T *)tusk_sparse_values(s);
         const double *label = tusk_labels(s) + runs[i].first, *given = weights.of(s);
         for (uint32_t k = 0; k < runs[i].n; k++) {
             if (given)
                 weight[n] = given[runs[i].first + k] * weights.inverse();
-            rows[n] = {index + start[k], value + start[k], start[k + 1] - start[k]};
+            rows[n] = row_of_run<T>(runs[i], k);
             y[n] = label[k];
             if (++n < batch.size())
                 continue;
-            body(SparseBatch<T>{rows.data(), y.data(), n, weighted});
+            SparseRow<T> next{};
+            if (k + 1 < runs[i].n)
+                next = row_of_run<T>(runs[i], k + 1);
+            else if (i + 1 < end)
+                next = row_of_run<T>(runs[i + 1], 0);
+            body(SparseBatch<T>{rows.data(), y.data(), n, weighted, next});
             n = 0;
             batch.next();
         }

@@ -87,6 +87,7 @@ void sparse_epoch(const tk_pass *pass, const tk_epoch *e, int64_t g, double *v, 
                           [&](const SparseBatch<T> &batch) {
                               if (cancelled(pass->cancel_mark))
                                   return;
+                              batch.prefetch_next(model.w.data(), d);
                               *total += evaluate_batch(batch, loss, labels, margin, r);
                               bool noted = average && late.begun(row);
                               double step = schedule.at(row) / (double)batch.n, s = 0;

@@ -3,7 +3,11 @@
 // have the same size as without weights.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <atomic>
+#include <memory>
+#include <new>
 #include <vector>
 
 #include "api.h"
@@ -19,6 +23,36 @@ template <class W> inline W read_shared(W &x) {
 template <class W> inline void write_shared(W &x, W v) {
     std::atomic_ref<W>(x).store(v, std::memory_order_relaxed);
 }
+
+// An allocator for weights that rows look up in no order. With pages of the usual size, a model of
+// a million features exceeds the processor's table of pages, and most look-ups search it.
+template <class W> struct InLargePages {
+    using value_type = W;
+    static constexpr size_t PAGE = 2 << 20;
+
+    InLargePages() = default;
+    template <class Other> InLargePages(const InLargePages<Other> &) {}
+
+    W *allocate(size_t n) {
+        const size_t bytes = n * sizeof(W);
+        if (bytes < PAGE)
+            return std::allocator<W>().allocate(n);
+        const size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
+        void *p = ::operator new(whole, std::align_val_t(PAGE));
+#if defined(MADV_HUGEPAGE)
+        madvise(p, whole, MADV_HUGEPAGE); // where it is refused, pages are small
+#endif
+        return (W *)p;
+    }
+    void deallocate(W *p, size_t n) {
+        if (n * sizeof(W) < PAGE)
+            std::allocator<W>().deallocate(p, n);
+        else
+            ::operator delete(p, std::align_val_t(PAGE));
+    }
+    template <class Other> bool operator==(const InLargePages<Other> &) const { return true; }
+};
+template <class W> using LookedUp = std::vector<W, InLargePages<W>>;
 
 class StepWeights {
 public:

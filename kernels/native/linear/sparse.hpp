@@ -254,11 +254,14 @@ template <class T> int sparse_gradient(const tk_pass *pass, const double *weight
     int64_t d = pass->groups[0].dim, width = pass->loss_only ? 2 : d + 3;
     auto chunks = make_chunks(
         pass, [&](int64_t g) { return sparse_chunk_rows(pass->groups[g], pass->loss_only); });
+    std::vector<char> all_flat; // by group: chunks are many, and weights may be
+    for (int64_t g = 0; g < pass->n_groups; g++)
+        all_flat.push_back(all_zero(weights + g * (d + 1), d));
     return sum_over_chunks(pass, chunks, width, out, [&](const Chunk &c, double *acc) {
         const double *w = weights + c.group * (d + 1);
         const Loss loss(pass, c.group);
         Labels labels(pass, c.group);
-        const bool flat = all_zero(w, d);
+        const bool flat = all_flat[c.group];
         alignas(64) double m[BLOCK_ROWS], r[BLOCK_ROWS];
         for_sparse_blocks<T>(c, BLOCK_ROWS, [&](const SparseBlock<T> &rows) {
             if (cancelled(pass->cancel_mark))

@@ -189,7 +189,7 @@ def without_constants(problem: P, state: State) -> tuple[P, Bools]:
     rows, d, v = problem.rows, problem.d, state.v
     if not rows.sparse:
         return problem, np.any(problem.scale == 0, axis=1)
-    count, largest = rows.feature_counts()
+    count, largest = rows.counts_of_features
     zero, mean = largest == 0, np.zeros_like(largest)
     constant = zero
     everywhere = rows.fit_intercept & (count >= rows.groups["n_rows"][:, None])

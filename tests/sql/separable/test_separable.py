@@ -113,6 +113,19 @@ def test_rare_events_are_not_separable(client: Client) -> None:
     assert None not in errors
 
 
+@pytest.mark.parametrize("flipped", [0, 39_999, None])
+@pytest.mark.parametrize("rows", ["ARRAY[x]", "sparse(ARRAY[7], ARRAY[x])"])
+def test_one_row_on_the_wrong_side(client: Client, rows: str, flipped: int | None) -> None:
+    """Of 40,000 rows: no sample of them says that classes are separable, if one row is not."""
+    wrong = "" if flipped is None else f"<> (i = {flipped})"
+    x = "(i % 2 - 0.5) * (1 + i / 40000.0)"  # equal rows would be one
+    status = client.connection.execute(
+        f"""SELECT (train_model('logistic', (i % 2 = 1) {wrong}, {rows}, '{{"max_iter": 3}}')).status
+        FROM (SELECT i, {x} AS x FROM generate_series(0, 39999) AS s(i)) AS t"""
+    ).fetchone()[0]
+    assert (status == "separable") == (flipped is None)
+
+
 def test_no_standard_errors_of_separable_classes(client: Client) -> None:
     i = np.arange(40.0)
     for x in (i[:, None], np.column_stack([i, 2 * i]), np.column_stack([i, np.sin(i)])):
