@@ -120,8 +120,9 @@ def as_logistic(problem: Problem) -> Problem:
 
 
 def completely(problem: Problem, v: Floats) -> Bools:
-    """Groups (G,) whose weights v put every row on its side: of few other groups does it take more
-    than a sample of the rows to find one that is not.
+    """Groups (G,) whose weights v put every row on its side.
+
+    A sample of the rows is read first, which shows a row on the wrong side in most other groups.
     """
     parted = np.ones(problem.n_groups, bool)
     sampled = most_rows(problem.rows.groups) // LOOKED_AT_FIRST
