@@ -459,12 +459,12 @@ CREATE OR REPLACE TEMP MACRO _tusk_without_pooled(options) AS
 CREATE OR REPLACE TEMP MACRO _tusk_pooled_sql(task, label, features, options, rows, keys, extras) AS
     CASE WHEN keys = '[]' THEN error('train: option ''pooled'' is given without group_by, expected both')
          WHEN extras <> '' THEN error('train: option ''pooled'' is not available with weight or offset: train without them, or without ''pooled''')
-         ELSE 'WITH tusk_given AS (SELECT ' || _tusk_keys_sql(keys) || label || ' AS tusk_y, ' || features || ' AS tusk_x FROM ' || rows || '), '
-              || 'tusk_rows AS MATERIALIZED (SELECT *, dense_rank() OVER (ORDER BY row(*COLUMNS(* EXCLUDE (tusk_y, tusk_x)))) AS tusk_group FROM tusk_given), '
-              || 'tusk_pooled AS MATERIALIZED (SELECT coalesce(_tusk_pool(''' || task || ''', tusk_y, tusk_x, ''' || options || ''', 1, tusk_group), '''') '
-              || 'AS tusk_handle FROM tusk_rows) SELECT * EXCLUDE (tusk_y, tusk_x, tusk_group, tusk_handle), '
-              || '_tusk_take_model(tusk_handle, CASE WHEN tusk_y IS NOT NULL THEN tusk_group END, tusk_x, '''') AS _tusk_trained '
-              || 'FROM tusk_rows, tusk_pooled GROUP BY ALL' END;
+         ELSE 'WITH _tusk_given AS (SELECT ' || _tusk_keys_sql(keys) || label || ' AS _tusk_y, ' || features || ' AS _tusk_x FROM ' || rows || '), '
+              || '_tusk_rows AS MATERIALIZED (SELECT *, dense_rank() OVER (ORDER BY row(*COLUMNS(* EXCLUDE (_tusk_y, _tusk_x)))) AS _tusk_group FROM _tusk_given), '
+              || '_tusk_pooled AS MATERIALIZED (SELECT coalesce(_tusk_pool(''' || task || ''', _tusk_y, _tusk_x, ''' || options || ''', 1, _tusk_group), '''') '
+              || 'AS _tusk_handle FROM _tusk_rows) SELECT * EXCLUDE (_tusk_y, _tusk_x, _tusk_group, _tusk_handle), '
+              || '_tusk_take_model(_tusk_handle, CASE WHEN _tusk_y IS NOT NULL THEN _tusk_group END, _tusk_x, '''') AS _tusk_trained '
+              || 'FROM _tusk_rows, _tusk_pooled GROUP BY ALL' END;
 
 -- A training on a table, a query or files ('''trips.parquet''') whose label and features are SQL as text. The features are
 -- a list of columns, a STRUCT of names with expressions, or one expression that is an array, a row or sparse(...). It

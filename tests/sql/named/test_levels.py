@@ -87,7 +87,8 @@ def test_other_levels_are_one(rows: tuple[str, Any], task: str) -> None:
     """Those beside the list are predicted as new ones, and as the level *other* of a column that
     has it for them.
     """
-    few = {"linear": {}, "mlp": {"max_iter": 3}, "fm": {"max_iter": 3}}.get(task, {"trees": 3})
+    whole = {"trees": 3, "l2": 0, "feature_fraction": 1, "row_fraction": 1}
+    few = {"gbdt": whole, "random_forest": {"trees": 3}, "linear": {}}.get(task, {"max_iter": 3})
     given = {"group_by": (), **few}
     model = trained(rows, task, levels={"s": ["small"]}, **given)
     predicted = model.predict(pd.DataFrame({"s": ["large", "huge", "new", "small"], "a": 3.0}))
