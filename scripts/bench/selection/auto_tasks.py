@@ -51,6 +51,8 @@ TREES = {
 }
 FOREST = {"task": "random_forest", "feature_fraction": {"uniform": [0.2, 1]}}
 PENALTY = {"l2": {"log_uniform": [1e-6, 1]}}
+FEW_ROWS = 5000
+"""Fewer rows are judged by folds, as in FLAML, and trees stop by a share of the others."""
 Scores = Callable[[Rows, np.ndarray, np.ndarray, float], Floats]
 """Predictions (n,), or probabilities (n, K), of the held-out rows."""
 
@@ -67,6 +69,7 @@ def by_tuskml(rows: Rows, train: np.ndarray, held: np.ndarray, seconds: float) -
         "missing": "mean" if np.isnan(rows.x).any() else None,
         "search": {"strategy": "tpe", "trials": 1000, "time": f"{seconds}s"},
         "validation": 0.2,
+        "folds": 5 if len(train) < FEW_ROWS else None,
     }
     options = {name: value for name, value in options.items() if value is not None}
     with tuskml.connect(threads=1) as con:
