@@ -209,6 +209,10 @@ def boost_by_parts(
             losses.append(loss := parted.loss())
             if parted.out_of_patience:
                 break
+    if not any(one.splits for one in parted.trees):
+        parted.trees.clear()
+        losses.clear()
+        parted.held.clear()
     judged = np.array(parted.held) if parted.held and rules.patience else None
     iterations = count_kept_iterations(base_loss, np.array(losses), judged)
     del parted.trees[iterations * targets.outputs :]

@@ -71,6 +71,7 @@ def by_parts(con: duckdb.DuckDBPyConnection, **given: Any) -> tuskml.Models:
         {"label": "n", "bounds": [[-0.5, 0.0, 0.5], None, None]},
         {"label": "n", "feature_fraction": 0.5, "seed": 3},
         {"label": "n", "row_fraction": 0.4, "seed": 5},
+        {"label": "n", "features": ["x * 0"], "row_fraction": 0.4},
         {"label": "k", "objective": "logistic", "row_fraction": 0.5, "weight": "1 + i % 2"},
         {"features": ["level"], "label": "n % 2", "row_fraction": 0.5},
         {"label": "n", "row_fraction": 1e-9, "trees": 2},
