@@ -301,7 +301,7 @@ class Pass:
 
     @once
     def counts_of_features(self) -> tuple[Floats, Floats]:
-        """What `feature_counts` returns, from one pass over the rows. Not to be written to."""
+        """Returns what `feature_counts` does, and keeps it: do not write to the arrays."""
         return self.feature_counts()
 
     def far_means(self, times: float, share: Floats | None = None) -> tuple[Floats, Floats]:

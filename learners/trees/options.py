@@ -454,6 +454,11 @@ OWN_LEAST = -1e-3
 """The default of `min_child_hessian`, in the units of a group's rows (`tk_boost`)."""
 
 
+def _chosen_fraction(options: TreeOptions) -> float:
+    """The fraction of the rows that options choose: all with `goss`; 0 for the group's default."""
+    return options.row_fraction or (1.0 if options.goss else 0.0)
+
+
 OF_FEW_ROWS = -1.0
 """The default of `l2` (`tk_boost`)."""
 
@@ -477,7 +482,7 @@ def rules_of(options: TreeOptions, several: bool = False) -> Rules:
         l2=OF_FEW_ROWS if options.l2 is None else options.l2,
         learning_rate=options.learning_rate,
         feature_fraction=options.feature_fraction or 0.0,
-        row_fraction=options.row_fraction or (1.0 if options.goss else 0.0),
+        row_fraction=_chosen_fraction(options),
         top_rate=options.goss * options.top_rate,
         other_rate=options.goss * options.other_rate,
         shape=shape or 0.0,
@@ -505,7 +510,7 @@ def bin_rows(options: TreeOptions, n: int) -> int:
 
 def row_fraction(options: TreeOptions, n: int) -> float:
     """The fraction of the rows that each tree of a group of n rows grows on."""
-    return options.row_fraction or (1.0 if options.goss else usual_row_fraction(n))
+    return _chosen_fraction(options) or usual_row_fraction(n)
 
 
 def in_units_of(rules: Rules, labels: np.void, n: int) -> Rules:

@@ -155,8 +155,7 @@ private:
         return TK_OK;
     }
 
-    // Whether iterations grow on some of the rows.
-    bool draws() const { return boost_.row_fraction < 1 || one_side(); }
+    bool draws() const { return draws_rows(boost_); }
     bool one_side() const { return boost_.other_rate > 0; }
     OneSide rates() const { return {boost_.top_rate, boost_.other_rate}; }
 

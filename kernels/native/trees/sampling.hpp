@@ -6,7 +6,14 @@
 #include <limits>
 #include <vector>
 
+#include "api.h"
+
 namespace tusk {
+
+// Whether boosting grows each tree on some of the rows.
+inline bool draws_rows(const tk_boost &boost) {
+    return boost.row_fraction < 1 || boost.other_rate > 0;
+}
 
 // A hash that looks random (Steele, Lea and Flood, Fast splittable pseudorandom number generators,
 // OOPSLA 2014).

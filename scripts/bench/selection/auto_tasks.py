@@ -24,6 +24,7 @@ import result_files
 from contender import TUSKML
 from harness import DEFAULT_DATA_DIR
 from small_group_sets import REAL, Floats, Rows, rows_of
+from small_groups import load, table_of_scores
 
 import tuskml
 
@@ -74,29 +75,13 @@ def by_tuskml(rows: Rows, train: np.ndarray, held: np.ndarray, seconds: float) -
     options = {name: value for name, value in options.items() if value is not None}
     with tuskml.connect(threads=1) as con:
         for name, which in (("t", train), ("h", held)):
-            con.register("given", {"y": rows.y[which], **columns(rows.x[which])})
-            listed = ", ".join(columns(rows.x[:0]))
-            con.execute(
-                f"CREATE TABLE {name} AS SELECT y, [{listed}]::DOUBLE[] AS x, "
-                "row_number() OVER () AS i FROM given"
-            )
+            load(con, name, np.zeros(len(which), np.int64), rows, which)
         call = f"train_model('auto', y, x, '{json.dumps(options)}')"
         con.execute(f"CREATE TABLE m AS SELECT {call} AS m FROM t")
         how = "predict_probas" if rows.classes else "predict"
         found = con.execute(f"SELECT {how}(m, x) FROM h, m ORDER BY i").fetchall()
-        print("   ", *con.execute("SELECT m.task, m.status, m.options FROM m").fetchone()[:2])
-    if not rows.classes:
-        return np.array(found, np.float64)[:, 0]
-    table = np.zeros((len(found), int(rows.y.max()) + 1))
-    for row, (shares,) in enumerate(found):
-        for level, share in shares.items():
-            table[row, int(float(level))] = share
-    return table
-
-
-def columns(x: Floats) -> dict[str, Floats]:
-    """The columns of the rows by name."""
-    return {f"c{j}": np.ascontiguousarray(x[:, j]) for j in range(x.shape[1])}
+        print("   ", *con.execute("SELECT m.task, m.status FROM m").fetchone())
+    return table_of_scores(rows, found)
 
 
 def by_flaml(rows: Rows, train: np.ndarray, held: np.ndarray, seconds: float) -> Floats:

@@ -80,16 +80,20 @@ def by_tuskml(task: str, options: dict[str, Any]) -> Callable[[Rows, Groups], Sc
             found = con.execute(
                 f"SELECT {how}(m, x) FROM h JOIN m USING (g) ORDER BY h.i"
             ).fetchall()
-        if rows.classes:
-            table = np.zeros((len(found), int(rows.y.max()) + 1))
-            for row, (shares,) in enumerate(found):
-                for level, share in shares.items():
-                    table[row, int(float(level))] = share
-        else:
-            table = np.array(found, np.float64)[:, 0]
-        return np.split(table, np.flatnonzero(np.diff(of_held)) + 1)
+        return np.split(table_of_scores(rows, found), np.flatnonzero(np.diff(of_held)) + 1)
 
     return scores
+
+
+def table_of_scores(rows: Rows, found: list[tuple[Any, ...]]) -> Floats:
+    """The predictions (n,) that a query returned, or the probabilities of all classes (n, K)."""
+    if not rows.classes:
+        return np.array(found, np.float64)[:, 0]
+    table = np.zeros((len(found), int(rows.y.max()) + 1))
+    for row, (shares,) in enumerate(found):
+        for level, share in shares.items():
+            table[row, int(float(level))] = share
+    return table
 
 
 def load(con: Any, name: str, of: np.ndarray, rows: Rows, which: np.ndarray) -> None:

@@ -1,6 +1,7 @@
 // The levels of categories, and the number of rows of each.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "census.hpp"
@@ -8,19 +9,31 @@
 namespace tusk {
 namespace {
 
-// The levels of all parts, and known ones, in order; place: index by part and code.
-std::vector<std::string_view> united(const std::vector<const tusk_part *> &parts, size_t column,
-                                     const ColumnCounts *known,
-                                     std::vector<std::vector<int32_t>> *place) {
+// The levels of a column in all parts, and the known keys that `keep` takes, in the order of
+// `less`, each once.
+template <class Keep, class Less>
+std::vector<std::string_view> levels_in(const std::vector<const tusk_part *> &parts, size_t column,
+                                        const ColumnCounts *known, Keep keep, Less less) {
     std::vector<std::string_view> all;
     for (const tusk_part *p : parts)
         for (uint32_t code = 0; code < p->levels[column].n; code++)
             all.push_back(level_text(p->levels[column], code));
     if (known)
-        for (const auto &[text, n] : known->count)
-            all.push_back(text);
-    std::sort(all.begin(), all.end());
+        for (const auto &[key, n] : known->count)
+            if (keep(key))
+                all.push_back(key);
+    std::sort(all.begin(), all.end(), less);
     all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
+}
+
+// The levels of all parts, and known ones, in order; place: index by part and code.
+std::vector<std::string_view> united(const std::vector<const tusk_part *> &parts, size_t column,
+                                     const ColumnCounts *known,
+                                     std::vector<std::vector<int32_t>> *place) {
+    const auto every = [](const std::string &) { return true; };
+    std::vector<std::string_view> all =
+        levels_in(parts, column, known, every, std::less<std::string_view>());
     place->assign(parts.size(), {});
     for (size_t i = 0; i < parts.size(); i++)
         for (uint32_t code = 0; code < parts[i]->levels[column].n; code++) {
@@ -55,17 +68,7 @@ bool is_less(std::string_view a, std::string_view b) {
 // The wide ids of a column in all parts, and known ones, the least first.
 std::vector<std::string_view> wide_ids(const std::vector<const tusk_part *> &parts, size_t column,
                                        const ColumnCounts *known) {
-    std::vector<std::string_view> all;
-    for (const tusk_part *p : parts)
-        for (uint32_t code = 0; code < p->levels[column].n; code++)
-            all.push_back(level_text(p->levels[column], code));
-    if (known)
-        for (const auto &[key, n] : known->count)
-            if (!is_number_key(key))
-                all.push_back(key);
-    std::sort(all.begin(), all.end(), is_less);
-    all.erase(std::unique(all.begin(), all.end()), all.end());
-    return all;
+    return levels_in(parts, column, known, std::not_fn(is_number_key), is_less);
 }
 
 // Makes values and wide ids the levels of a category, the least first.

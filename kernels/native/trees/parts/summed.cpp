@@ -154,8 +154,7 @@ private:
     // Of boosted trees that grow on drawn rows, the value of a single leaf would only follow the
     // draw (boost.cpp).
     void write() {
-        bool draws = boost_.row_fraction < 1 || boost_.other_rate > 0;
-        if (made_.size() == 1 && draws && !boost_.averaged)
+        if (made_.size() == 1 && draws_rows(boost_) && !boost_.averaged)
             made_[0].value = 0;
         write_tree(made_, bins_, rule_.scale, &tree_);
     }
